@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "core/ops/linear_fp8.h"
 #include "core/ops/unary.h"
 #include "nn/init.h"
 #include "nn/module.h"
@@ -14,6 +15,7 @@ struct LinearOptions {
 /// y = x weight^T + bias over the last dimension: x [..., in], weight [out, in], bias [out].
 struct Linear : Module {
   Tensor weight, bias;
+  std::shared_ptr<Fp8Scaling> fp8;  ///< null but after use_fp8()
 
   Linear(int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(const Tensor& x) const override;
@@ -21,6 +23,18 @@ struct Linear : Module {
   Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf) const;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
+
+ private:
+  bool is_in_fp8(const Tensor& x) const;
 };
+
+/// Every Linear of `module` and below multiplies in 8 bits from now on (linear_fp8()), where its input is bf16 or
+/// Autocast(bf16) is alive; elsewhere, in f32 say, as before. What it remembers are two buffers and a counter of its
+/// state dict, `fp8_amaxes`, `fp8_latest` and `fp8_measured`, which a file may lack and a model may leave. Leave out
+/// what is small or wants precision, such as the head: call it on the blocks of a transformer, before DDP or FSDP.
+/// Returns how many there are.
+int64_t use_fp8(Module& module, Fp8Recipe recipe = {});
+/// Whether a name of a state dict is one of these three.
+bool is_fp8_state(const std::string& name);
 
 }  // namespace weft::nn

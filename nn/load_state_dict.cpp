@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "core/autograd.h"
+#include "nn/linear.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -49,7 +50,7 @@ LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options) {
   for (const NamedTensor& mine : state.dict.tensors) {
     const auto found = given.find(mine.name);
     if (found == given.end()) {
-      if (!state.counters.contains(mine.name)) report.missing.push_back(mine.name);
+      if (!state.counters.contains(mine.name) && !is_fp8_state(mine.name)) report.missing.push_back(mine.name);
       continue;
     }
     if (found->second.sizes() == mine.tensor.sizes())
@@ -59,7 +60,7 @@ LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options) {
     given.erase(found);
   }
   for (const std::string& name : names_of(dict))
-    if (given.contains(name)) report.unexpected.push_back(name);
+    if (given.contains(name) && !is_fp8_state(name)) report.unexpected.push_back(name);
 
   using Names = std::vector<std::string>;
   const std::string text =

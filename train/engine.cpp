@@ -33,7 +33,7 @@ Tensor count_correct(const Tensor& logits, const Tensor& labels) {
 }
 
 DType precision_named(const std::string& word) {
-  return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;
+  return word == "bf16" || word == "fp8" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;
 }
 
 Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption)

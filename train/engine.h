@@ -119,7 +119,7 @@ class Task {
   virtual void ended(RunEnd) {}
 };
 
-/// EngineOptions::precision by a flag's word: `bf16`, `fp16`, f32 for any other.
+/// EngineOptions::precision by a flag's word: `bf16` (`fp8`, too), `fp16`, f32 for any other.
 DType precision_named(const std::string& word);
 
 /// What the engine works with. All must outlive it.

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/text.h"
+#include "nn/linear.h"
 
 namespace weft::train {
 namespace {
@@ -45,7 +46,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
     known.insert(mine.name);
     const int64_t found = file->find(mine.name);
     if (found < 0) {
-      if (!counters.names.contains(mine.name)) result.missing.push_back(mine.name);
+      if (!counters.names.contains(mine.name) && !nn::is_fp8_state(mine.name)) result.missing.push_back(mine.name);
       continue;
     }
     const WeightInfo& theirs = file->tensors()[static_cast<size_t>(found)];
@@ -55,7 +56,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
       result.misshapen.push_back(str(mine.name, " (expected ", mine.tensor.sizes(), ", got ", theirs.sizes, ")"));
   }
   for (const WeightInfo& theirs : file->tensors())
-    if (!known.contains(theirs.name)) result.unexpected.push_back(theirs.name);
+    if (!known.contains(theirs.name) && !nn::is_fp8_state(theirs.name)) result.unexpected.push_back(theirs.name);
   const std::string misfits = result.text(kShown);
   WEFT_CHECK(result.is_whole() || (!options.strict && !fitting.empty()), "load_state_dict: the weights do not fit ",
              model.kind(), misfits.substr(std::min(misfits.find(';'), misfits.size())));

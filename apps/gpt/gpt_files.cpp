@@ -89,9 +89,9 @@ void load_gpt(nn::Gpt& model, const fs::path& given) {
   }
 }
 
-void save_gpt(const fs::path& folder, const StateDict& state, const nn::GptOptions& options,
-              const data::BytePair& tokens) {
+void save_gpt(const fs::path& folder, StateDict state, const nn::GptOptions& options, const data::BytePair& tokens) {
   fs::create_directories(folder);
+  std::erase_if(state.tensors, [](const NamedTensor& entry) { return nn::is_fp8_state(entry.name); });
   write_safetensors(folder / "model.safetensors",
                     renamed_state(state, {.map = "to_hf_gpt2", .add_prefix = "transformer."}), {{"format", "pt"}});
   tokens.save(folder);

@@ -21,7 +21,7 @@ void load_gpt(nn::Gpt& model, const std::filesystem::path& path);
 
 /// Writes FOLDER/model.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json, vocab.json,
 /// merges.txt. `state`: the model's.
-void save_gpt(const std::filesystem::path& folder, const StateDict& state, const nn::GptOptions& options,
+void save_gpt(const std::filesystem::path& folder, StateDict state, const nn::GptOptions& options,
               const data::BytePair& tokens);
 
 }  // namespace weft::gpt

@@ -36,7 +36,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
   flags.add("log-interval", o.log_interval, "a line after so many steps", {.min = 1});
   flags.add("save-interval", o.save_interval, "steps between two checkpoints within an epoch; 0: none", {.min = 0});
-  flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16, weights in f32");
+  flags.add_choice("precision", o.precision, {"f32", "bf16", "fp8"},
+                   "bf16: products in bf16, weights in f32; fp8: the blocks' linear layers in 8 bits besides");
   flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"}, "auto: ddp where there are several ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
             {.min = 1, .max = 1e6});
@@ -68,6 +69,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   if (!flags.parse(argc, argv)) return false;
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
+  if (o.precision == "fp8" && o.tensor * o.pipeline > 1)
+    throw train::UsageError("--precision fp8: expected whole blocks on each rank, got --tensor or --pipeline");
   if (o.tensor * o.pipeline > 1 && o.parallel != "auto" && o.parallel != "ddp")
     throw train::UsageError("--tensor and --pipeline: expected --parallel auto or ddp, got " + o.parallel);
   o.toml = flags.toml();

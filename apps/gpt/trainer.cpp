@@ -40,7 +40,7 @@ std::unique_ptr<optim::AdamW> make_adam(const Options& o, train::Strategy& strat
   auto adam =
       std::make_unique<optim::AdamW>(optim::without_decay_on_vectors(strategy.parameters()),
                                      optim::AdamWOptions{.lr = o.lr, .beta2 = o.beta2, .weight_decay = o.weight_decay});
-  if (o.precision == "bf16" && !strategy.is_sharded()) adam->flat()->keep_compute_copy(DType::bf16);
+  if (o.precision != "f32" && !strategy.is_sharded()) adam->flat()->keep_compute_copy(DType::bf16);
   return adam;
 }
 
@@ -73,8 +73,10 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
                                      {.chunks = static_cast<int>(o.chunks), .ddp = {}, .device = world.device()});
   }
   model->to(world.device());
+  if (o.precision == "fp8")
+    for (const auto& block : model->h) nn::use_fp8(*block);
   return train::make_strategy(
-      {.kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision == "bf16"}, model, world);
+      {.kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision != "f32"}, model, world);
 }
 
 }  // namespace

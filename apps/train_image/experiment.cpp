@@ -14,6 +14,7 @@
 #include "io/weights/weights_file.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
+#include "nn/transformer.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/engine.h"
@@ -123,7 +124,7 @@ train::StrategyOptions strategy_options(const Options& o) {
           .strategy = o.fsdp_strategy,
           .min_num_params = o.fsdp_min_params,
           .shard_size = o.fsdp_shard_size,
-          .low_precision = o.precision == "bf16"};
+          .low_precision = o.precision != "f32"};
 }
 
 data::TransformOn transform_on(const std::string& word) {
@@ -218,6 +219,13 @@ void Experiment::make_model() {
     }
   }
   model->to(device);
+  if (options.precision != "fp8") return;
+  int64_t linears = 0;
+  for (const auto& [name, module] : model->modules())
+    if (dynamic_cast<nn::TransformerBlock*>(module) != nullptr) linears += nn::use_fp8(*module);
+  if (linears == 0)
+    throw train::UsageError("--precision fp8: expected a model of transformer blocks, such as vit_small16, got " +
+                            options.model);
 }
 
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {

@@ -7,6 +7,7 @@
 #include "kernels/conv2d.h"
 #include "kernels/cuda/wgmma_plan.h"
 #include "kernels/engine.h"
+#include "kernels/fp8.h"
 #include "kernels/matmul.h"
 
 // The kernels of products, convolutions and attention alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME
@@ -31,10 +32,10 @@ struct Suite {
   const Target& target;
   bool plans;  ///< the suite plans: each plan, instead of each engine
 
-  void add(const std::string& name, double flop, const MakeCall& make) const {
+  void add(const std::string& name, double flop, const MakeCall& make, bool vendor = true) const {
     add_case(name, flop, make, [](const Call& call) { with_engine(Engine::own, call); });
     if (plans) return add_plans(name, flop, make);
-    if (target.device.kind == DeviceKind::cuda)
+    if (vendor && target.device.kind == DeviceKind::cuda)
       add_case(name + "@vendor", flop, make, [](const Call& call) { with_engine(Engine::vendor, call); });
   }
 
@@ -123,6 +124,39 @@ void add_linears(const Suite& suite) {
         kernels::matmul_fused(y.queue(), y, pre, x, w, bias, none, {.activation = f});
       };
     });
+}
+
+/// Products of 8 bits (e4m3) with a bias into bf16, and the pass before them: bf16 read once, codes written across and
+/// down. Weft's own alone.
+void add_fp8(const Suite& suite) {
+  const Target& target = suite.target;
+  const auto codes = [target](int64_t rows, int64_t columns) {
+    return Tensor::full({rows, kernels::fp8_pitch(columns)}, 0x38, DType::u8, target.device).slice(1, 0, columns);
+  };
+  for (const Product& product :
+       {Product{"matmul_8192_fp8", 8192, 8192, 8192}, {"linear_vit_fc1_fp8", 64 * 197, 3072, 768}}) {
+    const int64_t M = target.size(product.M, 40), N = target.size(product.N, 24), K = target.size(product.K, 32);
+    const double flop = 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
+    suite.add(
+        product.name, flop,
+        [=]() -> Call {
+          const Tensor a = codes(M, K), b = codes(N, K), y = filled(target, {M, N}), bias = filled(target, {N}),
+                       scale = Tensor::ones({1}, DType::f32, target.device);
+          return [=] { kernels::fp8_matmul(y.queue(), y, {}, a, b, bias, scale, scale, {}); };
+        },
+        false);
+  }
+  if (suite.plans) return;
+  const int64_t M = target.size(64 * 197, 40), K = target.size(768, 32);
+  suite.cases.push_back({"quantize_vit_fc1_fp8", "GB/s", [=] {
+                           const Tensor x = filled(target, {M, K}), y = codes(M, K), y_t = codes(K, M),
+                                        amax = Tensor::zeros({1}, DType::f32, target.device),
+                                        scale = Tensor::ones({1}, DType::f32, target.device);
+                           return work_on(
+                               target,
+                               [=] { kernels::fp8_quantize(x.queue(), y, y_t, amax, x, scale, kernels::Fp8::e4m3); },
+                               4.0 * static_cast<double>(M * K));
+                         }});
 }
 
 struct Convolution {
@@ -220,6 +254,7 @@ void add_engine_cases(Cases& cases, const Target& target) {
   const Suite suite{cases, target, false};
   for (const Product& product : kProducts) add_products(suite, product);
   add_linears(suite);
+  add_fp8(suite);
   for (const Convolution& convolution : kConvolutions) add_convolutions(suite, convolution);
   for (const Heads& heads : kHeads) add_attention(suite, heads);
 }
@@ -228,6 +263,7 @@ void add_plan_cases(Cases& cases, const Target& target) {
   const Suite suite{cases, target, true};
   for (const Product& product : kProducts) add_products(suite, product);
   add_linears(suite);
+  add_fp8(suite);
   for (const Convolution& convolution : kConvolutions) add_convolutions(suite, convolution);
 }
 

@@ -99,7 +99,7 @@ Reducer::Start DDP::begin_backward() {
 }
 
 void DDP::end_backward() {
-  if (buffers_) buffers_->bump_versions();
+  if (buffers_) buffers_->finish(*group_);
 }
 
 int64_t DDP::gradient_bytes_per_step() const {

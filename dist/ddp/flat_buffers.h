@@ -9,7 +9,8 @@ namespace weft::dist {
 
 /// The buffers of a model (running statistics) as neighbours in one piece of memory per dtype, so that they travel in
 /// one broadcast. Each buffer keeps a storage of its own in there: an in-place change of one does not count as a change
-/// of the others.
+/// of the others. The magnitudes that layers in 8 bits record (Fp8Scaling::latest), which backward writes, are not
+/// broadcast: at its end all ranks have the largest of all, so that their scales agree.
 class FlatBuffers {
  public:
   explicit FlatBuffers(nn::Module& model);
@@ -17,8 +18,8 @@ class FlatBuffers {
   bool empty() const { return slices_.empty(); }
   /// Gives all ranks the buffers of rank `root`; they must not be written before wait().
   std::vector<WorkPtr> broadcast(ProcessGroup& group, int root) const;
-  /// Counts the broadcast as an in-place change, once it is done.
-  void bump_versions() const;
+  /// Once broadcast and backward are done: reduces the magnitudes, and counts an in-place change.
+  void finish(ProcessGroup& group) const;
   /// Errors: a buffer that lies elsewhere by now; `who` begins the text.
   void check_bound(const char* who) const;
 
@@ -30,6 +31,7 @@ class FlatBuffers {
   };
   std::vector<Slice> slices_;
   std::vector<Tensor> memory_;  // one per dtype
+  Tensor magnitudes_;
 };
 
 }  // namespace weft::dist

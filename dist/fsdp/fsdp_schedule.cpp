@@ -216,7 +216,7 @@ void FsdpSchedule::end_pass() {
   }
   while (!reducing_.empty()) finish_oldest_reduction();
   for (const WorkPtr& work : sharing_) work->wait();
-  if (!sharing_.empty()) buffers_->bump_versions();
+  if (!sharing_.empty()) buffers_->finish(*group_);
   sharing_.clear();
   free_all();
   pass_open_ = false;

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <mutex>
 
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/losses.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "nn/linear.h"
+#include "nn/transformer.h"
 #include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
@@ -179,6 +181,45 @@ TEST_P(Ddp, BuffersAreThoseOfRankZero) {
   own.ddp.broadcast_buffers = false;
   const Trained apart = train_ranks(own, backend_);
   EXPECT_EQ(apart.buffers, got.buffers) << "rank 0's own are what all get";
+}
+
+/// Ranks see other samples and round them by one scale: that of the largest magnitude of all.
+TEST_P(Ddp, ScalesOfEightBitsAreThoseOfAllRanks) {
+  run_on(backend_, ranks_, [&](const ProcessGroupPtr& group) {
+    const auto model = std::dynamic_pointer_cast<nn::Mlp>(build(
+        [] {
+          auto mlp = std::make_shared<nn::Mlp>(16, 32);
+          nn::use_fp8(*mlp, {.history = 4});
+          return mlp;
+        },
+        3, DeviceKind::cpu));
+    DDP ddp(model, group);
+    const auto is_the_same = [&](const Tensor& here) {
+      const Tensor most = here.clone(), least = -here;
+      group->all_reduce(most, ReduceOp::max)->wait();
+      group->all_reduce(least, ReduceOp::max)->wait();
+      return most.to_vector<float>() == (-least).to_vector<float>();
+    };
+    for (int step = 0; step < 6; ++step) {
+      const double size = step == 3 ? 100 : 1 + group->size() - group->rank() + step, most = 1 + group->size() + step;
+      Tensor y;
+      {
+        const Autocast low(DType::bf16);
+        y = ddp(Tensor::full({2, 16}, step == 3 && group->rank() != group->size() - 1 ? 1 : size));
+      }
+      for (const nn::Linear* layer : {&model->fc1, &model->fc2}) {
+        if (step > 0) {
+          EXPECT_TRUE(is_the_same(layer->fp8->scale)) << step;
+        }
+      }
+      sum(y).backward();
+      EXPECT_EQ(model->fc1.fp8->latest.to_vector<float>()[0], step == 3 ? 100 : most) << step;
+      for (const nn::Linear* layer : {&model->fc1, &model->fc2}) {
+        EXPECT_TRUE(is_the_same(layer->fp8->latest)) << step;
+        EXPECT_TRUE(is_the_same(layer->fp8->amaxes)) << step;
+      }
+    }
+  });
 }
 
 TEST_P(Ddp, BytesAreThoseOfTheory) {

@@ -53,6 +53,22 @@ TEST_P(FsdpPrecision, EqualsOneProcessUnderAutocast) {
   }
 }
 
+// Products in 8 bits of the gathered weights. In the first step each rank rounds its samples by its own scale; the next
+// ones have that of all ranks, which is one process's.
+TEST_P(FsdpPrecision, EightBits) {
+  ShardedTraining t = training(2, {.param = DType::bf16, .reduce = DType::f32});
+  const ShardedResult sixteen = train_whole(t);
+  t.make = [] {
+    auto model = net();
+    nn::use_fp8(*model);
+    return model;
+  };
+  const ShardedResult got = train_sharded(t, 2), want = train_whole(t);
+  EXPECT_TRUE(tests::near(got.losses, want.losses, {0x1p-6, 0x1p-5}));
+  EXPECT_TRUE(tests::near(want.losses, sixteen.losses, {0x1p-4, 0x1p-3}));
+  EXPECT_NE(want.losses, sixteen.losses);
+}
+
 // Gradients rounded to bf16 on their way: an error of at most 2^-8 of each step's change.
 TEST_P(FsdpPrecision, GradientsMayTravelInLowPrecision) {
   const ShardedTraining t = training(2, {.param = DType::bf16});

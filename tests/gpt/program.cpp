@@ -95,6 +95,22 @@ TEST_F(GptProgram, InLowPrecision) {
   EXPECT_LT(summary("run")["val_loss"], 1.5);
 }
 
+TEST_F(GptProgram, InEightBits) {
+  const std::string kRun = "--batch-size 4 --precision fp8 --save-interval 10 ";
+  ASSERT_EQ(train(kRun, "whole").exit_code, 0);
+  EXPECT_LT(summary("whole")["val_loss"], 1.5);
+  EXPECT_EQ(weights("whole").tensors.size(), 2u + 4 * 12 + 2) << "what scales follow from is in checkpoints alone";
+  ASSERT_EQ(train(kRun + "--max-steps 32", "parts").exit_code, 0);
+  const Outcome rest = train(kRun + "--resume auto", "parts");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output;
+  EXPECT_EQ(file("parts/model/model.safetensors"), file("whole/model/model.safetensors"));
+  EXPECT_EQ(summary("parts")["val_loss"], summary("whole")["val_loss"]);
+  const Outcome divided = train(kRun + "--tensor 2", "divided");
+  EXPECT_EQ(divided.exit_code, 2);
+  EXPECT_THAT(divided.output,
+              HasSubstr("--precision fp8: expected whole blocks on each rank, got --tensor or --pipeline"));
+}
+
 TEST_F(GptProgram, SamplesTheSameTextForOneSeed) {
   ASSERT_EQ(train("--batch-size 4", "run").exit_code, 0);
   const std::string of_run = "--weights " + (folder_ / "run") + " --prompt 'the cat' --tokens 60 ";

@@ -40,6 +40,10 @@ TEST(BadInput, UnknownDevice) { expect_refusal(kSmall + "--device tpu", 1, "expe
 TEST(BadInput, DecodingOnAGpuBesideTheCpu) {
   expect_refusal(kSmall + "--device cpu --decode-on gpu", 2, "--decode-on gpu: expected --device cuda, got cpu");
 }
+TEST(BadInput, EightBitsOfANetWithoutBlocks) {
+  expect_refusal(kSmall + "--precision fp8", 2,
+                 "--precision fp8: expected a model of transformer blocks, such as vit_small16, got resnet8");
+}
 TEST(BadInput, GpuThatIsNotThere) { expect_refusal(kSmall + "--device cuda:63", 1, "cuda:63"); }
 TEST(BadInput, MissingWeights) { expect_refusal(kSmall + "--weights /nowhere.safetensors", 1, "/nowhere.safetensors"); }
 TEST(BadInput, MissingConfig) { expect_refusal("--config /nowhere.toml", 2, "/nowhere.toml"); }
