@@ -12,13 +12,16 @@
 // begins at the lowest p, and tap i lies (count - 1 - i) dilation / gcd after it. Pixels of one phase do not lie
 // side by side in dx: they are stored 16 bytes a lane (ScatteredRows).
 //
-// Phases with the most taps come first; one without any (three of four for 1 x 1 filters) stores zeros.
+// Phases with the most taps come first. One without any (three of four for 1 x 1 filters) is zeros, which the
+// producer's idle warps store while the others are multiplied: an input's gradient of 1 x 1 filters is bound by the
+// bytes of dx, and three quarters of them are such zeros. Where a gradient is added (dx_in), it is a slice whose sums
+// are empty.
 
 namespace weft::kernels::WEFT_DEVICE {
 
 template <class T>
 struct PhaseSource {
-  static constexpr bool kScattered = true, kChannels = false;
+  static constexpr bool kScattered = true, kChannels = false, kAlternates = true;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = ptx::Along::rows;
   static constexpr int kMostPhases = ScatteredRows::kMostSlices;
 
@@ -35,6 +38,9 @@ struct PhaseSource {
   Divider chunks;                    ///< steps at one tap
   int width;                         ///< S
   int step_r, step_s, tap_h, tap_w;  ///< from tap i to i + 1: in the filter, and back in dy
+  int first_zeros, end_zeros;        ///< phases that are stored as zeros
+  int zeros;                         ///< runs of 16 bytes in such a phase
+  Divider runs;                      ///< in a pixel
 
   struct Range {
     int begin, end;
@@ -76,6 +82,20 @@ struct PhaseSource {
   }
 
   __device__ void prefetch() const { ptx::prefetch_tensor_map(filters); }
+
+  template <class Epilogue>
+  __device__ __forceinline__ void beside(const Epilogue& epilogue, int thread) const {
+    if (first_zeros == end_zeros) return;
+    for (int64_t i = int64_t{96} * blockIdx.x + thread; i < zeros; i += int64_t{96} * gridDim.x) {
+      int run = static_cast<int>(i);
+      const int row = runs.split(run);
+      WEFT_UNROLL_BY(1)
+      for (int z = first_zeros; z < end_zeros; ++z) {
+        const int64_t pixel = epilogue.scatter.pixel(row, z);
+        if (pixel >= 0) ptx::st16(static_cast<T*>(epilogue.to.y) + pixel * epilogue.pitch_row + run * 8, {});
+      }
+    }
+  }
 };
 
 template <class T>
@@ -83,7 +103,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
                                             const View& dx_in, const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_backward_input_sm90";
   using Source = PhaseSource<T>;
-  const int64_t count = shape.stride.h * shape.stride.w;
+  const int64_t count = shape.stride.h * shape.stride.w, runs = shape.C / 8;
   if (!conv2d_fits_wgmma(queue, shape, dy.dtype) || count > Source::kMostPhases ||
       reinterpret_cast<uintptr_t>(w.data) % 16 != 0 ||
       (reinterpret_cast<uintptr_t>(dx.data) | reinterpret_cast<uintptr_t>(dx_in.data)) % 16 != 0)
@@ -91,7 +111,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   const int64_t rows = (shape.H + shape.stride.h - 1) / shape.stride.h;
   const int64_t columns = (shape.W + shape.stride.w - 1) / shape.stride.w;
   const int64_t m = shape.N * rows * columns, n = shape.C, chunks = (shape.O + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
-  if (m >= (int64_t{1} << 31) - 1024) return false;
+  if (m * runs >= (int64_t{1} << 31) - 1024) return false;
   const PhaseAxis axis_h(shape.H, shape.R, shape.stride.h, shape.padding.h, shape.dilation.h);
   const PhaseAxis axis_w(shape.W, shape.S, shape.stride.w, shape.padding.w, shape.dilation.w);
 
@@ -111,6 +131,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   Source& source = gemm.source;
   ScatteredRows& scatter = gemm.epilogue.scatter;
   std::vector<WindowWalk> walks;  // of the phases that have taps, which come first
+  int64_t steps = 0;
   for (int i = 0; i < count; ++i) {
     const Work& work = works[static_cast<size_t>(i)];
     const int last_h = std::max(work.h.count - 1, 0) * -axis_h.tap,
@@ -127,10 +148,12 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     scatter.rows[i] = work.row;
     scatter.columns[i] = work.column;
     if (source.phases[i].steps == 0) continue;
+    steps += source.phases[i].steps;
     if (!walk.fits() || last_h > kMostOffset || last_w > kMostOffset) return false;
     walks.push_back(walk);
   }
-  const WgmmaPlan plan = wgmma_plan(m, n, source.phases[0].steps, count);
+  const auto with_taps = static_cast<int64_t>(walks.size()), slices = dx_in ? count : with_taps;
+  const WgmmaPlan plan = wgmma_plan(m, n, (steps + slices - 1) / slices, slices, {.alternate = true});
   const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
   for (size_t i = 0; i < walks.size(); ++i) source.pixels[i] = walks[i].map(kName, box.a);
   source.filters = filter_map(kName, w, shape, box.b);
@@ -140,6 +163,10 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   source.step_s = axis_w.step;
   source.tap_h = -axis_h.tap;
   source.tap_w = -axis_w.tap;
+  source.first_zeros = static_cast<int>(slices);
+  source.end_zeros = static_cast<int>(count);
+  source.zeros = static_cast<int>(m * runs);
+  source.runs = Divider(runs);
   gemm.epilogue.to = {dx.data, nullptr, 1, false, false, false, true};
   gemm.epilogue.to.residual = dx_in.data;
   gemm.epilogue.pitch_row = n;
@@ -152,7 +179,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   scatter.stride_w = static_cast<int>(shape.stride.w);
   scatter.height = static_cast<int>(shape.H);
   scatter.width = static_cast<int>(shape.W);
-  launch_wgmma(queue, kName, plan, gemm, m, n, count);
+  launch_wgmma(queue, kName, plan, gemm, m, n, slices);
   return true;
 }
 

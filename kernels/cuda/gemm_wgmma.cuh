@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <bit>
+
 #include "kernels/cuda/gemm_wgmma_epilogue.cuh"
 #include "kernels/cuda/ptx_wgmma.cuh"
 #include "kernels/cuda/ring_position.cuh"
@@ -27,6 +29,16 @@
 //   Along::depth                      1024 bytes (rows)       8 KiB (8 times 1024)     32 bytes
 //   Along::rows                       1024 bytes (depth)      8 KiB (`leading`)        2048 bytes
 //
+// Of a small product tiles of 128 x 128 leave half of the chip without work, and smaller ones ask L2 for twice the
+// bytes. So the blocks of a cluster take one such tile together (kJoins): each sums its part of the depth, then
+// neighbours exchange halves of the tile's columns through distributed shared memory and add; of four blocks the second
+// pair hands its halves to the first. Always in the same order, without a workspace or a second launch. 1024^3: 128
+// blocks load 256 KiB each; the 256 tiles of 64 x 64 load as much each, two on a multiprocessor.
+//
+//   rank 0: columns 0..63     a0 + a1 ---------> (a0 + a1) + (a2 + a3) --> y
+//   rank 1: columns 64..127   b1 + b0 ---------> (b1 + b0) + (b3 + b2) --> y
+//   ranks 2 and 3: the same of their parts, which they hand to ranks 0 and 1
+//
 // A source with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows, which lie along the lines:
 // in the first tile of its row a consumer warp adds up the 16 rows that it owns, while wgmma multiplies them.
 //
@@ -39,8 +51,8 @@
 // multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k, of which a cluster of two loads b's half: 85 flops per byte at
-// 128 x 256 alone, 128 in a cluster, 51 at 256 x 64, 48 at 64 x 192; from L2 mostly (the tile order keeps about
-// 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
+// 128 x 256 alone, 128 in a cluster, 51 at 256 x 64 and 64 x 256, 48 at 64 x 192; from L2 mostly (the tile order keeps
+// about 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
 // hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
 
 #if defined(WEFT_SIMT) && defined(__GNUC__)
@@ -56,15 +68,18 @@ inline constexpr int kWgmmaDepth = 128 / static_cast<int>(sizeof(T));
 inline int wgmma_depth(DType dtype) { return 128 / static_cast<int>(size_of(dtype)); }
 
 /// kConsumerBands: bands of 64 rows that a consumer owns. kInTurns: two consumers take every other tile of the block's,
-/// so that one multiplies while the other stores its sums.
-template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1, bool kInTurns = false>
+/// so that one multiplies while the other stores its sums. kTogether: the blocks of a cluster share a tile's depth, one
+/// tile for each cluster.
+template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1, bool kInTurns = false,
+          bool kTogether = false>
 struct WgmmaTile {
   static constexpr int kM = kRows, kN = kColumns, kStages = kStageCount, kBlocksPerSm = kBlocks,
                        kBands = kConsumerBands;
-  static constexpr bool kAlternates = kInTurns;
+  static constexpr bool kAlternates = kInTurns, kJoins = kTogether;
   static constexpr int kConsumersOfATile = kM / 64 / kBands, kConsumers = kConsumersOfATile * (kAlternates ? 2 : 1),
                        kThreads = 128 * (1 + kConsumers);
   static_assert(!kAlternates || kConsumersOfATile == 1);
+  static_assert(!kJoins || (kN == 128 && kBands == 1 && !kAlternates));
   static constexpr int kChunksA = kM / kChunkRows, kChunksB = kN / kChunkRows;
   static constexpr int kStageBytes = (kChunksA + kChunksB) * kChunkBytes;
   static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
@@ -80,9 +95,10 @@ struct WgmmaTile {
 class WgmmaGrid {
  public:
   WgmmaGrid() = default;
-  /// blocks: 1 or 2 in a cluster.
-  WgmmaGrid(int64_t tiles_m, int64_t tiles_n, int64_t slices, int blocks)
+  /// blocks: 1 or 2 tiles in a cluster; together: blocks to a tile.
+  WgmmaGrid(int64_t tiles_m, int64_t tiles_n, int64_t slices, int blocks, int together = 1)
       : cluster(blocks),
+        shift_(std::countr_zero(static_cast<unsigned>(blocks * together))),
         count_(static_cast<int>(clusters(tiles_m, tiles_n, blocks) * slices)),
         panels_(static_cast<int>(tiles_m / blocks * tiles_n)),
         last_row_(static_cast<int>(tiles_m - 1)),
@@ -111,12 +127,27 @@ class WgmmaGrid {
   }
   __device__ int slice(int index) const { return per_slice_.split(index); }
   /// Of so many blocks.
-  __device__ int clusters(unsigned blocks) const { return static_cast<int>(blocks) >> (cluster - 1); }
+  __device__ int clusters(unsigned blocks) const { return static_cast<int>(blocks) >> shift_; }
+  /// The steps of slice z that this block sums.
+  template <class Tile, class Source>
+  __device__ auto range(const Source& source, int z) const {
+    auto range = source.range(z);
+    if constexpr (Tile::kJoins) {
+      const int share = (range.end - range.begin + blocks() - 1) >> shift_;
+      range.begin += ptx::cluster_rank() * share;
+      range.end = min(range.end, range.begin + share);
+    }
+    return range;
+  }
 
-  int cluster = 1;
+  /// In a cluster.
+  __device__ int blocks() const { return 1 << shift_; }
+
+  int cluster = 1;  ///< tiles
 
  private:
   static constexpr int kPanelTiles = 16;
+  int shift_ = 0;  ///< blocks of a cluster, as a power of two
   int count_ = 0;
   int panels_ = 0, last_row_ = 0;  ///< clusters in a slice's panels; the last row of tiles
   Divider per_slice_, per_panel_;  ///< clusters
@@ -127,7 +158,9 @@ class WgmmaGrid {
 /// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
 /// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
 /// says. kChannels: the epilogue may have a norm and moments. Only sources with kTall have tiles of 256 rows, only
-/// those with kWide 64 x 192. kAlone: clusters do not share b.
+/// those with kWide 64 x 192, with kBroad 64 x 256, only those with kAlternates tiles in turns; those with kPlain have
+/// these and joined ones alone. kAlone: clusters do not share b. A source with beside(epilogue, thread) has work for
+/// the producer's idle warps, 96 threads of each block.
 ///
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
@@ -149,7 +182,7 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
     const auto position = grid.position(index, rank);
-    const auto range = source.range(position.z);
+    const auto range = grid.range<Tile>(source, position.z);
     const auto tile = source.tile(position.m * Tile::kM, position.n * Tile::kN, position.z);
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
       ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
@@ -214,10 +247,50 @@ class RowSums {
   float sums_[4];
 };
 
+/// Adds up what the blocks of a cluster, 2 or 4, have of a warp's 16 x 128 sums: `own` is half `rank mod 2` of the
+/// columns, whole in ranks 0 and 1. `first` and `second`: 4 KiB each of this warp, of which the second may be a stage.
+/// All warps of the cluster meet in it; those that have no sums meet by meet_joined.
+__device__ __forceinline__ void join_sums(const float (&sums)[64], float (&own)[32], unsigned char* first,
+                                          unsigned char* second, int blocks, int lane) {
+  const int rank = ptx::cluster_rank();
+  const bool right = rank % 2 != 0;
+  const auto give = [&](unsigned char* box, int to, auto&& value) {
+    float* const there = ptx::cluster_map(reinterpret_cast<float*>(box), to) + lane * 4;
+    WEFT_UNROLL
+    for (int i = 0; i < 32; i += 4) {
+      Vec<float, 4> four;
+      WEFT_UNROLL
+      for (int e = 0; e < 4; ++e) four[e] = value(i + e);
+      four.store(there + i * 32);
+    }
+  };
+  const auto add = [&](const unsigned char* box) {
+    WEFT_UNROLL
+    for (int i = 0; i < 32; i += 4) {
+      const auto four = Vec<float, 4>::load(reinterpret_cast<const float*>(box) + i * 32 + lane * 4);
+      WEFT_UNROLL
+      for (int e = 0; e < 4; ++e) own[i + e] += four[e];
+    }
+  };
+  WEFT_UNROLL
+  for (int i = 0; i < 32; ++i) own[i] = right ? sums[32 + i] : sums[i];
+  give(first, rank ^ 1, [&](int i) { return right ? sums[i] : sums[32 + i]; });
+  ptx::cluster_sync();
+  add(first);
+  if (blocks < 4) return;
+  if (rank >= 2) give(second, rank - 2, [&](int i) { return own[i]; });
+  ptx::cluster_sync();
+  if (rank < 2) add(second);
+}
+__device__ __forceinline__ void meet_joined(int blocks) {
+  ptx::cluster_sync();
+  if (blocks == 4) ptx::cluster_sync();
+}
+
 template <class Tile, class T, class Source>
 __device__ __forceinline__ void consume(const Source& source,
                                         const WgmmaEpilogue<T, Source::kScattered, Source::kChannels>& epilogue,
-                                        const WgmmaGrid& grid, const unsigned char* stages, unsigned char* staging,
+                                        const WgmmaGrid& grid, unsigned char* stages, unsigned char* staging,
                                         ptx::Barrier* full, ptx::Barrier* empty, int consumer) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
@@ -237,6 +310,7 @@ __device__ __forceinline__ void consume(const Source& source,
   RingPosition<Tile::kStages> at;
   const int band = Tile::kAlternates ? 0 : consumer * Tile::kBands;  // of the tile, the consumer's first
   const auto leave_to_other = [&](int index) {
+    if (index >= grid.count()) return;
     const auto range = source.range(grid.slice(index));
     at.advance(range.end - range.begin);
   };
@@ -263,7 +337,7 @@ __device__ __forceinline__ void consume(const Source& source,
   }
   for (; index < grid.count(); index += stride) {
     const auto position = grid.position(index, rank);
-    const auto range = source.range(position.z);
+    const auto range = grid.range<Tile>(source, position.z);
     if constexpr (kSumsRows) row_sums.clear();
     const int first_m = position.m * Tile::kM + band * 64 + warp * 16, first_n = position.n * Tile::kN;
     float sums[Tile::kBands][Tile::kN / 2];
@@ -307,7 +381,8 @@ __device__ __forceinline__ void consume(const Source& source,
       previous = at.stage;
     }
     if constexpr (Tile::kAlternates) give_turn(index + stride);
-    const auto columns = epilogue.columns(lane, first_n);
+    const int own_n = first_n + (Tile::kJoins ? ptx::cluster_rank() % 2 * 64 : 0);
+    const auto columns = epilogue.columns(lane, own_n);
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
     if constexpr (kSumsRows) {
@@ -315,10 +390,16 @@ __device__ __forceinline__ void consume(const Source& source,
     }
     constexpr bool kDerives = requires { Source::kDerives; }
     &&!kSumsRows;  // registers are scarce there
-    epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
+    if constexpr (Tile::kJoins) {
+      float own[1][32];
+      join_sums(sums[0], own[0], store.boxes(), stages + (store.boxes() - staging), grid.blocks(), lane);
+      if (ptx::cluster_rank() < 2) epilogue.template store<kDerives>(store, first_m, own_n, position.z, columns, own);
+    } else {
+      epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
+    }
     if constexpr (Tile::kAlternates) {
       index += stride;
-      leave_to_other(index);  // after the last tile, too: nothing is read there
+      leave_to_other(index);
     }
   }
   store.finish();
@@ -339,7 +420,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     ptx::mbarrier_init_fence();
     gemm.source.prefetch();
   }
-  if (gemm.grid.cluster > 1)
+  if (Tile::kJoins || gemm.grid.cluster > 1)
     ptx::cluster_sync();
   else
     __syncthreads();
@@ -347,8 +428,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
     if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
-    if (warp == 0 && ptx::elect_one()) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);
+    if (warp == 0) {
+      if (ptx::elect_one()) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);
+    } else if constexpr (requires { gemm.source.beside(gemm.epilogue, 0); }) {
+      gemm.source.beside(gemm.epilogue, static_cast<int>(threadIdx.x) - 32);
+    }
     __syncwarp();
+    if constexpr (Tile::kJoins) meet_joined(gemm.grid.blocks());
   } else {
     if constexpr (Tile::kMovesRegisters) ptx::acquire_registers<232>();
     consume<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, staging, full, empty, warpgroup - 1);

@@ -16,8 +16,9 @@
 // there.
 // Of a plain result (alpha, bias, norm, ReLU last, nothing else) each chunk has code of its own, so that sums stay in
 // their registers; the code of the others, 30 times as long, exists once, and sums move up to it.
-// Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane. Where y
-// forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
+// Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane; a lane finds
+// its four lines of a band once, and chunks without a residual have code of their own, too. Where y forbids both (lines
+// not a multiple of 16 bytes), lanes store their pairs themselves.
 
 // Registers have no address, so on a GPU all of this is inlined into the kernel. On the emulator it is compiled once
 // for all.
@@ -37,6 +38,7 @@ class EpilogueWarp {
  public:
   __device__ EpilogueWarp(unsigned char* boxes, int lane, int index, int group)
       : boxes_(boxes), lane_(lane), index_(index), group_(group) {}
+  __device__ unsigned char* boxes() const { return boxes_; }
   __device__ int lane() const { return lane_; }
   __device__ int index() const { return index_; }
 
@@ -67,8 +69,8 @@ class EpilogueWarp {
     }
     turn_ ^= 1;
   }
-  /// Writes one box with `fill(box)` and gives its lines of 8 runs of 16 bytes to take(line, run, value). Not together
-  /// with send().
+  /// Writes one box with `fill(box)` and gives its lines of 8 runs of 16 bytes to take(i, run, value): line(i), i < 4.
+  /// Not together with send().
   template <class Fill, class Take>
   __device__ __forceinline__ void hand_out(Fill&& fill, Take&& take) {
     unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
@@ -76,11 +78,12 @@ class EpilogueWarp {
     __syncwarp();
     WEFT_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const int line = i * 4 + lane_ / 8, run = lane_ % 8;
-      take(line, run, ptx::ld16(box + line * 128 + (run ^ (line & 7)) * 16));
+      const int run = lane_ % 8;
+      take(i, run, ptx::ld16(box + line(i) * 128 + (run ^ (line(i) & 7)) * 16));
     }
     turn_ ^= 1;  // the box is written again two turns later, after the next turn's __syncwarp
   }
+  __device__ int line(int i) const { return i * 4 + lane_ / 8; }
   /// Before the block ends: TMA has read all boxes.
   __device__ void finish() const {
     if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
@@ -162,7 +165,9 @@ struct WgmmaEpilogue {
     constexpr int kAcross = kHalf / 32, kChunks = kBands * kAcross;
     const bool counts = kChannels && to.moments != nullptr;  // rows beyond y meet the others
     if (first_m >= m && !counts) return;
-    if constexpr (!kScattered) {
+    if constexpr (kScattered) {
+      if (to.residual == nullptr) return scatter_sums(warp, first_m, first_n, z, sums);
+    } else {
       if (is_plain()) {
         WEFT_UNROLL_BY(kChunks)
         for (int i = 0; i < kChunks; ++i) {
@@ -221,6 +226,32 @@ struct WgmmaEpilogue {
           WEFT_UNROLL_BY(32)
           for (int j = 0; j < 32; ++j) sums[band][kHalf - 32 + j] = sums[band + 1 < kBands ? band + 1 : 0][j];
         }
+      }
+    }
+  }
+
+  /// The plain sums of `store` to scattered rows.
+  template <int kBands, int kHalf>
+  __device__ __forceinline__ void scatter_sums(EpilogueWarp& warp, int first_m, int first_n, int z,
+                                               const float (&sums)[kBands][kHalf]) const {
+    WEFT_UNROLL_BY(kBands)
+    for (int band = 0; band < kBands; ++band) {
+      if (first_m + band * 64 >= m) return;
+      int64_t offsets[4];
+      WEFT_UNROLL
+      for (int i = 0; i < 4; ++i) offsets[i] = offset_of(first_m + band * 64 + warp.line(i), z);
+      WEFT_UNROLL_BY(kHalf / 32)
+      for (int across = 0; across < kHalf / 32; ++across) {
+        const int column = first_n + across * 64;
+        if (column >= n) break;
+        float values[32];
+        WEFT_UNROLL_BY(32)
+        for (int j = 0; j < 32; ++j) values[j] = sums[band][across * 32 + j];
+        warp.hand_out([&](unsigned char* box) { fill<T>(box, warp.lane(), values); },
+                      [&](int i, int run, uint4 eight) {
+                        if (offsets[i] >= 0 && column + run * 8 < n)
+                          ptx::st16(static_cast<T*>(to.y) + offsets[i] + column + run * 8, eight);
+                      });
       }
     }
   }
@@ -421,9 +452,9 @@ struct WgmmaEpilogue {
                                            int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
     if constexpr (kScattered && sizeof(Y) == 2) {
-      const auto take = [&](int line, int run, uint4 eight) {
-        const int64_t pixel = first_m + line < m && first_n + run * 8 < n ? scatter.pixel(first_m + line, z) : -1;
-        if (pixel >= 0) ptx::st16(base + pixel * pitch_row + first_n + run * 8, eight);
+      const auto take = [&](int i, int run, uint4 eight) {
+        const int64_t offset = first_n + run * 8 < n ? offset_of(first_m + warp.line(i), z) : -1;
+        if (offset >= 0) ptx::st16(base + offset + first_n + run * 8, eight);
       };
       return warp.hand_out([&](unsigned char* box) { fill<Y>(box, lane, values); }, take);
     }

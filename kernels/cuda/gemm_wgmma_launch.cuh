@@ -15,7 +15,7 @@ struct WgmmaBoxRows {
   int a, b;
   WgmmaBoxRows(const WgmmaPlan& plan, ptx::Along along_a, ptx::Along along_b)
       : a(along_a == ptx::Along::depth ? plan.rows() : kChunkRows),
-        b(along_b == ptx::Along::depth ? plan.columns() / plan.cluster : kChunkRows) {}
+        b(along_b == ptx::Along::depth ? plan.columns() / plan.sharers() : kChunkRows) {}
 };
 
 /// Launches the kernel of one tile.
@@ -23,10 +23,11 @@ template <class Tile, class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& gemm, int64_t m, int64_t n,
                   int64_t slices, int cluster) {
   const int64_t tiles_m = (m + Tile::kM - 1) / Tile::kM, tiles_n = (n + Tile::kN - 1) / Tile::kN;
-  const int64_t clusters = WgmmaGrid::clusters(tiles_m, tiles_n, cluster) * slices;
+  const int tiles = Tile::kJoins ? 1 : cluster;  // of a cluster
+  const int64_t clusters = WgmmaGrid::clusters(tiles_m, tiles_n, tiles) * slices;
   WEFT_CHECK(clusters < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", clusters);
-  gemm.grid = WgmmaGrid(tiles_m, tiles_n, slices, cluster);
-  const int64_t resident = std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
+  gemm.grid = WgmmaGrid(tiles_m, tiles_n, slices, tiles, cluster / tiles);
+  const int64_t resident = Tile::kJoins ? clusters : std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
   const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
   note_kernel_variant("sm90");
   launch_cluster(queue, name, grid, dim3(Tile::kThreads), Tile::kSharedBytes, dim3(static_cast<unsigned>(cluster)),
@@ -37,23 +38,34 @@ template <class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, WgmmaGemm<T, Source>& gemm, int64_t m,
                   int64_t n, int64_t slices) {
   using enum WgmmaPlan::Tile;
-  if constexpr (requires { Source::kTall; }) {
-    if (plan.tile == tall)
-      return launch_wgmma<WgmmaTile<256, 64, 4, 1, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
+  if constexpr (requires { Source::kPlain; }) {  // these two alone
+    if (plan.tile == joined)
+      return launch_wgmma<WgmmaTile<128, 128, 6, 1, 1, false, true>>(queue, name, gemm, m, n, slices, plan.cluster);
+    return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
+  } else {
+    if constexpr (requires { requires Source::kTall; }) {
+      if (plan.tile == tall)
+        return launch_wgmma<WgmmaTile<256, 64, 4, 1, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
+    }
+    if constexpr (requires { Source::kWide; }) {
+      if (plan.tile == wide)
+        return launch_wgmma<WgmmaTile<64, 192, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+    }
+    if constexpr (requires { requires Source::kBroad; }) {
+      if (plan.tile == broad)
+        return launch_wgmma<WgmmaTile<64, 256, 5, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+    }
+    if constexpr (requires { Source::kAlternates; }) {
+      if (plan.tile == alternating)
+        return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
+    }
+    if (plan.tile == large)
+      launch_wgmma<WgmmaTile<128, 256, 4, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+    else if (plan.rows() == 128)
+      launch_wgmma<WgmmaTile<128, 128, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+    else
+      launch_wgmma<WgmmaTile<64, 64, 6, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
   }
-  if constexpr (requires { Source::kWide; }) {
-    if (plan.tile == wide) return launch_wgmma<WgmmaTile<64, 192, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
-  }
-  if constexpr (requires { Source::kAlternates; }) {
-    if (plan.tile == alternating)
-      return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
-  }
-  if (plan.tile == large)
-    launch_wgmma<WgmmaTile<128, 256, 4, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
-  else if (plan.tile == medium || plan.tile == alternating)
-    launch_wgmma<WgmmaTile<128, 128, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
-  else
-    launch_wgmma<WgmmaTile<64, 64, 6, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
 }
 
 /// The epilogue of a dense result [slices, m, n], with TMA where its lines allow it.

@@ -9,26 +9,36 @@ namespace weft::kernels {
 
 /// How a product is cut into tiles.
 struct WgmmaPlan {
-  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192; 128 x 128 whose sums are stored
-  /// while the block's next tile is multiplied.
-  enum class Tile { small, medium, large, tall, wide, alternating } tile = Tile::small;
-  int splits = 1;   ///< shares of the depth
-  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of 128 or 256 columns each)
-  int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
+  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192 and 64 x 256; 128 x 128 whose sums
+  /// are stored while the block's next tile is multiplied; 128 x 128 whose depth the blocks of a cluster share.
+  enum class Tile { small, medium, large, tall, wide, broad, alternating, joined } tile = Tile::small;
+  int splits = 1;      ///< shares of the depth
+  int cluster = 1;     ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of 128 or 256 columns each); of
+                       ///< joined tiles those of one, 2 or 4
+  int share = 0;       ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
+  int64_t cycles = 0;  ///< that it is expected to take
 
   /// Of a tile.
-  int rows() const { return tile == Tile::tall ? 256 : tile == Tile::small || tile == Tile::wide ? 64 : 128; }
-  int columns() const {
-    if (tile == Tile::small || tile == Tile::tall) return 64;
-    return tile == Tile::wide ? 192 : tile == Tile::large ? 256 : 128;
+  int rows() const {
+    using enum Tile;
+    return tile == tall ? 256 : tile == small || tile == wide || tile == broad ? 64 : 128;
   }
+  int columns() const {
+    using enum Tile;
+    if (tile == small || tile == tall) return 64;
+    return tile == wide ? 192 : tile == large || tile == broad ? 256 : 128;
+  }
+  /// Blocks that share b.
+  int sharers() const { return tile == Tile::joined ? 1 : cluster; }
 };
 
-/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored): for
-/// tests and for tuning.
+/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored), and at row
+/// `cut` in two where wgmma_cut is asked: for tests and for tuning.
 class WgmmaPlanScope {
  public:
-  explicit WgmmaPlanScope(const WgmmaPlan& plan) : plan_(plan), before_(current_) { current_ = this; }
+  explicit WgmmaPlanScope(const WgmmaPlan& plan, int64_t cut = 0) : plan_(plan), before_(current_), cut_(cut) {
+    current_ = this;
+  }
   ~WgmmaPlanScope() { current_ = before_; }
   WgmmaPlanScope(const WgmmaPlanScope&) = delete;
   WgmmaPlanScope& operator=(const WgmmaPlanScope&) = delete;
@@ -41,11 +51,14 @@ class WgmmaPlanScope {
     ++current_->uses_;
     return &current_->plan_;
   }
+  /// The row in force, or nullptr.
+  static const int64_t* cut() { return current_ == nullptr ? nullptr : &current_->cut_; }
 
  private:
   static inline thread_local WgmmaPlanScope* current_ = nullptr;
   WgmmaPlan plan_;
   WgmmaPlanScope* before_;
+  int64_t cut_;
   int uses_ = 0;
 };
 
@@ -54,7 +67,9 @@ struct WgmmaMay {
   bool split = false;      ///< the depth
   bool be_tall = false;    ///< tiles of 256 x 64
   bool be_wide = false;    ///< tiles of 64 x 192
+  bool be_broad = false;   ///< tiles of 64 x 256
   bool alternate = false;  ///< tiles whose sums are stored while the next one is multiplied
+  bool join = false;       ///< tiles whose depth the blocks of a cluster share
 };
 
 /// The plan for `batch` products of m x n sums over `steps` x 128 bytes of depth. An estimate of cycles decides, for a
@@ -76,8 +91,9 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
                           {medium, 128, 128, 1, 680, 2700, 1450, true},
                           {small, 64, 64, 2, 620, 1650, 1900, true},
                           {tall, 256, 64, 1, 930, 2400, 0, may.be_tall},
-                          // Not measured: multiplies as fast as tall ones, which load about as many bytes for a flop.
+                          // Not measured: multiply as fast as tall ones, which load about as many bytes for a flop.
                           {wide, 64, 192, 1, 700, 3200, 0, may.be_wide},
+                          {broad, 64, 256, 1, 930, 3950, 0, may.be_broad},
                           // Deeper sums were not measured.
                           {alternating, 128, 128, 1, 640, 1700, 3700, may.alternate && steps <= 72}};
   WgmmaPlan best{};
@@ -85,16 +101,19 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
     best.share = static_cast<int>((steps + splits - 1) / splits);
     best.splits = static_cast<int>((steps + best.share - 1) / best.share);
   };
+  const auto leaves_none_empty = [&](int blocks) { return (blocks - 1) * ((steps + blocks - 1) / blocks) < steps; };
   if (const WgmmaPlan* const forced = WgmmaPlanScope::take()) {
     best = *forced;
     if ((best.tile == tall && !may.be_tall) || (best.tile == wide && !may.be_wide) ||
-        (best.tile == alternating && !may.alternate))
+        (best.tile == broad && !may.be_broad) || (best.tile == alternating && !may.alternate))
       best.tile = medium;
-    if (best.columns() % 128 != 0) best.cluster = 1;
-    shares_of(may.split ? std::clamp<int64_t>(forced->splits, 1, steps) : 1);
+    const bool joins = best.tile == joined && may.join && best.cluster > 1 && leaves_none_empty(best.cluster);
+    if (best.tile == joined && !joins) best = {.tile = medium};
+    if (best.columns() % 128 != 0 || best.tile == broad) best.cluster = 1;
+    shares_of(may.split && !joins ? std::clamp<int64_t>(best.splits, 1, steps) : 1);
     return best;
   }
-  int64_t least = INT64_MAX;
+  int64_t& least = best.cycles = INT64_MAX;
   for (const Shape& shape : shapes) {
     if (!shape.allowed) continue;
     const int64_t places = kMultiprocessors * shape.at_a_time;
@@ -117,6 +136,21 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       }
     }
   }
+  // One tile of 128 x 128 for each cluster, where all clusters run at a time: those of four blocks on 128
+  // multiprocessors, since the chip's parts have 16 or 18. Not measured: a block ends half a tile, and an exchange
+  // takes its 32 KiB at the 14 bytes a cycle that Luo et al. measured between neighbours of an H800 ("Benchmarking and
+  // Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024).
+  for (const int blocks : {2, 4}) {
+    const int64_t tiles = (m + 127) / 128 * ((n + 127) / 128) * batch, share = (steps + blocks - 1) / blocks;
+    if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 128) || share < 8 || !leaves_none_empty(blocks))
+      continue;
+    const int64_t cycles = share * 680 + 2700 / 2 + 2300 * (blocks / 2) + 1450;
+    if (cycles >= least) continue;
+    least = cycles;
+    best.tile = joined;
+    best.cluster = blocks;
+    shares_of(1);
+  }
   // Of large tiles, where there are enough, and pairs of them need no more turns: of an odd number of rows of tiles the
   // last one's are paired along n (WgmmaGrid). On an H200 pairs of others cost 1 to 4% more than they save.
   const int64_t tiles_m = (m + best.rows() - 1) / best.rows(), tiles_n = (n + best.columns() - 1) / best.columns();
@@ -126,6 +160,27 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       turns(2 * pairs * slices) == turns(tiles_m * tiles_n * slices))
     best.cluster = 2;
   return best;
+}
+
+/// Rows of y after which a product of one batch is cut in two, or 0. Where the tiles of all rows leave the last turn of
+/// the chip half empty, the rows of whole turns are one launch; the others are another one, whose depth may be shared
+/// out. A weight gradient of 3072 x 768 in tiles of 128 x 128: 132 of 144 tiles, then 12 in 11 shares each.
+inline int64_t wgmma_cut(int64_t m, int64_t n, int64_t steps, const WgmmaMay& may) {
+  constexpr int64_t kMultiprocessors = 132, kRows = 128;
+  if (const int64_t* const forced = WgmmaPlanScope::cut()) return *forced < m ? *forced : 0;
+  int64_t cut = 0, least = 0;
+  for (const int64_t columns : {256, 128}) {
+    const int64_t tiles_m = (m + kRows - 1) / kRows, tiles_n = (n + columns - 1) / columns;
+    const int64_t rows = tiles_m * tiles_n / kMultiprocessors * kMultiprocessors / tiles_n * kRows;
+    if (rows == 0 || rows >= m) continue;
+    // What is won must be more than the estimate may err.
+    if (least == 0) least = wgmma_plan(m, n, steps, 1, may).cycles * 95 / 100;
+    const int64_t cycles = wgmma_plan(rows, n, steps, 1, may).cycles + wgmma_plan(m - rows, n, steps, 1, may).cycles;
+    if (cycles >= least) continue;
+    least = cycles;
+    cut = rows;
+  }
+  return cut;
 }
 
 }  // namespace weft::kernels

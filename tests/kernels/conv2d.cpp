@@ -151,6 +151,20 @@ TEST(Conv2d, TallTilesOnHopper) {
   });
 }
 
+/// The input's gradient of a strided convolution in tiles in turns: several for each block, phases of one, two and four
+/// taps, and of none, whose zeros other warps store.
+TEST(Conv2d, PhasesInTurnsOnHopper) {
+  using enum kernels::WgmmaPlan::Tile;
+  on_wgmma([&](DeviceKind kind) {
+    for (const int cluster : {1, 2}) {
+      const kernels::WgmmaPlanScope scope({.tile = alternating, .splits = 1, .cluster = cluster});
+      check(kind, {2, 33, 30, 72, 24, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}}, DType::bf16);
+      check(kind, {3, 33, 31, 136, 72, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}}, DType::f16);
+      check(kind, {2, 20, 17, 8, 40, 2, 1, {{1, 4}, {1, 0}, {1, 1}, 1}}, DType::bf16);
+    }
+  });
+}
+
 /// The weight's gradient in columns of all taps: chunks at the taps of one row and of two, tiles that end within a tap
 /// and behind the last one, one row of tiles and two. All tiles, the positions whole and in three shares.
 TEST(Conv2d, ColumnsOfAllTapsOnHopper) {

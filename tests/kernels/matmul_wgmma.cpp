@@ -19,8 +19,16 @@ constexpr Activation kWgmmaActivations[] = {Activation::none, Activation::relu, 
 
 TEST(MatmulWgmma, EveryTileInEveryLayout) {
   on_wgmma([](DeviceKind kind) {
-    for (const auto& [tile, cluster] :
-         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {alternating, 1}, {alternating, 2}})
+    for (const auto& [tile, cluster] : {std::pair{small, 1},
+                                        {medium, 1},
+                                        {medium, 2},
+                                        {large, 1},
+                                        {large, 2},
+                                        {tall, 1},
+                                        {broad, 1},
+                                        {alternating, 1},
+                                        {alternating, 2},
+                                        {joined, 2}})
       for (const bool transpose_a : {false, true})
         for (const bool transpose_b : {false, true})
           check_wgmma(
@@ -53,6 +61,63 @@ TEST(MatmulWgmma, TilesInTurns) {
     check_wgmma(kind, {.B = 3, .M = 500, .N = 520, .K = 72}, {.tile = alternating, .cluster = 2});
     check_wgmma(kind, {.B = 1, .M = 300, .N = 260, .K = 64 * 11}, {.tile = alternating, .splits = 4});
   });
+}
+
+/// The blocks of a cluster share a tile's depth: shares of one length and of several, more steps than stages, columns
+/// of one half of the tile alone, and each way in which sums are stored.
+TEST(MatmulWgmma, BlocksShareATile) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int blocks : {2, 4})
+      for (const int64_t k : {64 * 4, 64 * 9 + 8, 64 * 30})
+        for (const int64_t n : {264, 70, 69})
+          check_wgmma(kind,
+                      {.B = k == 256 ? 2 : 1,
+                       .M = 140,
+                       .N = n,
+                       .K = k,
+                       .out = n == 69 ? DType::f32 : DType::bf16,
+                       .transpose_b = blocks == 2,
+                       .bias = true,
+                       .activation = n == 70 ? Activation::gelu : Activation::none,
+                       .pre = n == 70,
+                       .residual = k != 256},
+                      {.tile = joined, .cluster = blocks});
+    check_wgmma(kind, {.B = 1, .M = 70, .N = 40, .K = 64}, {.tile = joined, .cluster = 2});  // one step: not shared
+  });
+}
+
+/// Cut in two after a row: every tensor that lies as y, a either way.
+TEST(MatmulWgmma, RowsInTwoLaunches) {
+  on_wgmma([](DeviceKind kind) {
+    for (const bool transpose_a : {false, true}) {
+      const WgmmaPlanScope scope({.tile = medium, .splits = 2}, 128);
+      check_wgmma(kind, {.B = 1,
+                         .M = 200,
+                         .N = 72,
+                         .K = 136,
+                         .transpose_a = transpose_a,
+                         .bias = true,
+                         .activation = Activation::relu,
+                         .pre = true,
+                         .residual = true});
+      EXPECT_EQ(scope.uses(), 2);
+    }
+  });
+}
+
+TEST(MatmulWgmma, CutsLeaveWholeTurns) {
+  const auto cut = [](int64_t m, int64_t n, int64_t k, bool plain = true) {
+    return kernels::wgmma_cut(m, n, (k + 63) / 64, {.split = true, .alternate = plain, .join = plain});
+  };
+  for (const bool plain : {false, true}) {
+    EXPECT_EQ(cut(3072, 768, 64 * 197, plain),
+              22 * 128);                                  // ViT-B, 64 images, gradients: fc1's weight, 132 of 144 tiles
+    EXPECT_EQ(cut(768, 3072, 64 * 197, plain), 5 * 128);  // fc2's, 120 of 144
+  }
+  EXPECT_EQ(cut(64 * 197, 768, 3072), 88 * 128);  // fc1's input: four turns of five
+  EXPECT_EQ(cut(64 * 197, 768, 768), 0);          // few steps: a second launch would cost as much
+  EXPECT_EQ(cut(1024, 1024, 1024), 0);
+  EXPECT_EQ(cut(8192, 8192, 8192), 0);
 }
 
 TEST(MatmulWgmma, MoreStepsThanStages) {
@@ -146,6 +211,9 @@ TEST(MatmulWgmma, SharedOutDepth) {
                      .pre = true,
                      .residual = true},
                     {.tile = transpose ? small : medium, .splits = splits});
+    // Few sums of many shares, which 16 threads add up: the last of them have none; lines of fours and of no fours.
+    for (const int64_t n : {24, 23})
+      check_wgmma(kind, {.B = 1, .M = 21, .N = n, .K = 64 * 35, .bias = true}, {.tile = small, .splits = 35});
   });
 }
 
@@ -153,25 +221,34 @@ TEST(MatmulWgmma, TheSameBitsInEveryRun) {
   on_wgmma([](DeviceKind kind) {
     const WgmmaFactor a(kind, DType::bf16, 1, 60, 1500, false), b(kind, DType::bf16, 1, 1500, 56, false);
     std::vector<double> first;
-    for (int run = 0; run < 2; ++run) {
-      DeviceArray y(kind, DType::f32, {1, 60, 56});
-      kernels::matmul(queue_on(kind), y, a.view, b.view, View::none(), {});
-      if (run == 0)
-        first = y.host();
-      else
-        EXPECT_EQ(y.host(), first);
-    }
+    for (const auto& [tile, cluster] : {std::pair{small, 1}, {joined, 2}, {joined, 4}})
+      for (int run = 0; run < 2; ++run) {
+        const WgmmaPlanScope scope({.tile = tile, .splits = 3, .cluster = cluster});
+        DeviceArray y(kind, DType::f32, {1, 60, 56});
+        kernels::matmul(queue_on(kind), y, a.view, b.view, View::none(), {});
+        if (run == 0)
+          first = y.host();
+        else
+          EXPECT_EQ(y.host(), first);
+      }
   });
 }
 
 TEST(MatmulWgmma, PlansFollowTheSizes) {
   const auto plan = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
-    return kernels::wgmma_plan(m, n, (k + 63) / 64, batch, {.split = batch == 1, .alternate = true});
+    return kernels::wgmma_plan(m, n, (k + 63) / 64, batch, {.split = batch == 1, .alternate = true, .join = true});
   };
   EXPECT_EQ(plan(8192, 8192, 8192).tile, large);
   EXPECT_EQ(plan(8192, 8192, 8192).cluster, 2);
   EXPECT_EQ(plan(8192, 8192, 8192).splits, 1);
-  EXPECT_EQ(plan(1024, 1024, 1024).tile, small);
+  EXPECT_EQ(plan(1024, 1024, 1024).tile, joined);  // 64 tiles of 128 x 128
+  EXPECT_EQ(plan(1024, 1024, 1024).cluster, 2);
+  EXPECT_EQ(plan(256, 1000, 2048).cluster, 4);  // 16 tiles: ResNet-50's classifier
+  EXPECT_EQ(plan(1024, 1024, 256).tile, small);
+  EXPECT_EQ(kernels::wgmma_plan(1024, 1024, 16, 1, {.split = true}).tile, small);
+  // Weight gradients of 1x1 convolutions, 64 to 256 channels and back.
+  EXPECT_EQ(kernels::wgmma_plan(256, 64, 12544, 1, {.split = true, .be_tall = true, .be_broad = true}).tile, tall);
+  EXPECT_EQ(kernels::wgmma_plan(64, 256, 12544, 1, {.split = true, .be_tall = true, .be_broad = true}).tile, broad);
   EXPECT_EQ(plan(64, 64, 64).tile, small);
   for (const int64_t n : {768, 2304, 3072}) {  // ViT-B, 64 images: 99 rows of tiles, of which 98 are pairs
     EXPECT_EQ(plan(64 * 197, n, 768).tile, alternating);
