@@ -103,7 +103,9 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   filters.step_r = problem.axis_h.step;
   filters.step_s = problem.axis_w.step;
   filters.width = static_cast<int>(shape.S);
-  filters.vector = allows_vector_load<T>(w.data, n);
+  const int64_t group_weights = shape.group_O * filters.filter_pitch;  // moves of lines fit into an int
+  filters.next_tap = static_cast<int>(problem.axis_w.step * n - group_weights);
+  filters.vector = allows_vector_load<T>(w.data, n) && group_weights < int64_t{1} << 31;
   problem.out.positions = pixels.positions;
   problem.out.positions_w = pixels.positions_w;
   problem.out.image_pitch = shape.H * shape.W * shape.C;
@@ -115,14 +117,19 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   problem.groups = static_cast<int>(shape.groups);
   problem.m = static_cast<int>(m);
   problem.n = static_cast<int>(n);
-  problem.epilogue = {
-      dx.data, nullptr, 1, false, false, false,
-      allows_vector_store(dx, n) && (!dx_in || allows_vector_store(dx_in, n))};
+  problem.epilogue = {dx.data,
+                      nullptr,
+                      1,
+                      false,
+                      false,
+                      false,
+                      allows_vector_store(dx, n) && (!dx_in || allows_vector_store(dx_in, n))};
   problem.epilogue.residual = dx_in.data;
   const int64_t slices = stride_h * stride_w * shape.groups;
   launch_gemm<T>(queue, "conv2d_backward_input",
-                 choose_tile<T>(m, n, shape.R * shape.S * shape.group_O / (stride_h * stride_w), slices), problem, m, n,
-                 slices);
+                 choose_tile<T>(m, n, shape.R * shape.S * shape.group_O / (stride_h * stride_w), slices,
+                                /*a_along_k=*/true),
+                 problem, m, n, slices);
 }
 
 template void conv2d_backward_input_gemm<float>(const Queue&, const View&, const View&, const View&, const View&,

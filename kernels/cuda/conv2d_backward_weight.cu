@@ -49,6 +49,16 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
                                  const Conv2dShape& shape) {
   if constexpr (sizeof(T) == 2)
     if (conv2d_backward_weight_wgmma<T>(queue, dw, dy, x, shape)) return;
+  if constexpr (sizeof(T) == 2) {
+    if (const PackedStem stem(shape); stem.fits) {
+      stem_backward_weight<T>(queue, "conv2d_backward_weight (stem)", dw, x, stem.packing, shape,
+                              [&](const View& packed_dw, const View& images) {
+                                conv2d_backward_weight_gemm<T>(queue, packed_dw, dy, images, stem.packed);
+                                return true;
+                              });
+      return;
+    }
+  }
   const int64_t m = shape.group_O, n = shape.R * shape.S * shape.group_C, k = shape.N * shape.P * shape.Q;
   Conv2dBackwardWeightProblem<T> problem{};
   problem.gradients = {static_cast<const T*>(dy.data), shape.O, static_cast<int>(k), static_cast<int>(m),
@@ -59,19 +69,18 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
   problem.k = static_cast<int>(k);
   problem.plane = shape.groups * m * n;
 
-  const TileSize size = choose_tile<T>(m, n, 0, shape.groups, 1, 1);
-  const int64_t wanted = choose_splits(size, m, n, k, shape.groups);
-  problem.depth = static_cast<int>(split_depth(k, wanted));
-  problem.splits = static_cast<int>((k + problem.depth - 1) / problem.depth);
+  const SplitPlan split = choose_split<T>(m, n, k, shape.groups, /*a_along_k=*/false);
+  problem.depth = static_cast<int>(split.depth);
+  problem.splits = static_cast<int>(split.splits);
   const Epilogue<T> epilogue{dw.data, nullptr, 1, dw.dtype != dtype_of<T>, false, false, allows_vector_store(dw, n)};
   if (problem.splits == 1) {
     problem.epilogue = epilogue;
-    launch_gemm<T>(queue, "conv2d_backward_weight", size, problem, m, n, shape.groups);
+    launch_gemm<T>(queue, "conv2d_backward_weight", split.size, problem, m, n, shape.groups);
     return;
   }
   const Workspace partial(queue, problem.splits * problem.plane * sizeof(Accumulate<T>), "conv2d_backward_weight");
   problem.epilogue = partial_sums_epilogue<T>(partial.data(), n);
-  launch_gemm<T>(queue, "conv2d_backward_weight", size, problem, m, n, shape.groups * problem.splits);
+  launch_gemm<T>(queue, "conv2d_backward_weight", split.size, problem, m, n, shape.groups * problem.splits);
   split_sum<T>(queue, "conv2d_backward_weight_sum", epilogue, partial.as<Accumulate<T>>(), problem.plane, n,
                problem.splits);
 }

@@ -51,6 +51,16 @@ void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const
     const bool on_tensor_cores = sizeof(T) == 2 || allow_tf32();
     if (on_tensor_cores && conv2d_forward_wgmma<T>(queue, y, x, w, epilogue, shape)) return;
   }
+  if constexpr (sizeof(T) == 2) {
+    if (const PackedStem stem(shape); stem.fits) {
+      stem_forward<T>(queue, "conv2d_forward (stem)", x, w, stem.packing, shape,
+                      [&](const View& images, const View& filters) {
+                        conv2d_forward_gemm<T>(queue, y, images, filters, epilogue, stem.packed);
+                        return true;
+                      });
+      return;
+    }
+  }
   const int64_t m = shape.N * shape.P * shape.Q, n = shape.group_O, k = shape.R * shape.S * shape.group_C;
   Conv2dForwardProblem<T> problem{};
   problem.pixels = window_pixels<T, Major::depth>(x, shape);
@@ -61,7 +71,7 @@ void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const
   problem.k = static_cast<int>(k);
   problem.pitch_y = shape.O;
   problem.epilogue = epilogue.on<T>(y, n);
-  const TileSize tile = choose_tile<T>(m, n, k, shape.groups);
+  const TileSize tile = choose_tile<T>(m, n, k, shape.groups, /*a_along_k=*/true);
   if (epilogue.moments != nullptr) epilogue.moments->take(problem.epilogue, tile_rows(tile));
   launch_gemm<T>(queue, "conv2d_forward", tile, problem, m, n, shape.groups);
 }

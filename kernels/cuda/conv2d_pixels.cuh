@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/cuda/conv2d_stem.cuh"
 #include "kernels/cuda/gemm.cuh"
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -28,8 +29,33 @@ PixelOperand<T, kMajor> window_pixels(const View& x, const Conv2dShape& shape) {
   pixels.origin_w = static_cast<int>(-shape.padding.w);
   pixels.tap_h = static_cast<int>(shape.dilation.h);
   pixels.tap_w = static_cast<int>(shape.dilation.w);
-  pixels.vector = allows_vector_load<T>(x.data, shape.group_C);
+  // Moves of lines, by 16 at most, fit into an int.
+  const int64_t image_span = shape.P * shape.stride.h * shape.W * shape.C;
+  pixels.vector = allows_vector_load<T>(x.data, shape.group_C) &&
+                  (kMajor == Major::depth || (image_span < int64_t{1} << 31 &&
+                                              (shape.P * shape.Q > 16 || pixels.image_pitch < int64_t{1} << 26)));
+  pixels.span_h = static_cast<int>(shape.P * shape.stride.h);
+  pixels.span_w = static_cast<int>(shape.Q * shape.stride.w);
+  pixels.next_row = static_cast<int>((shape.stride.h * shape.W - shape.Q * shape.stride.w) * shape.C);
+  pixels.next_image = static_cast<int>(pixels.image_pitch - image_span);
   return pixels;
 }
+
+/// A packed stem (conv2d_stem.cuh) as the convolution that window_pixels() reads: a pixel is what lies between two
+/// windows, a window is a tap's channels. For two-byte elements.
+struct PackedStem {
+  StemPacking packing;
+  Conv2dShape packed;
+  bool fits;
+
+  explicit PackedStem(const Conv2dShape& shape) : packing(shape, 8), packed(shape), fits(packing.fits(shape)) {
+    packed.W = packing.columns / shape.stride.w;
+    packed.C = shape.stride.w * packing.channels;
+    packed.group_C = packing.window;
+    packed.S = 1;
+    packed.stride.w = 1;
+    packed.padding.w = 0;
+  }
+};
 
 }  // namespace weft::kernels::WEFT_DEVICE

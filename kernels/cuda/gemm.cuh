@@ -13,18 +13,42 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// Tiles of {32, 64, 128} rows and columns: on the ordinary cores, and on the tensor cores, which in 16 bits have 128 x
-/// 256, too. Squares of f32 that are turned by hand leave no registers for warps of 64 x 64.
+/// On the ordinary cores squares of 32, 64 and 128; on the tensor cores these and, in 16 bits, others: squares of f32
+/// that are turned by hand leave no registers for warps of 64 x 64.
 template <TileSize size>
 using FmaTileOf =
     std::conditional_t<size == TileSize::small, FmaTile<32, 32, 1>,
                        std::conditional_t<size == TileSize::medium, FmaTile<64, 64, 2>, FmaTile<128, 128, 2>>>;
-template <TileSize size, class T>
-using MmaTileOf =
-    std::conditional_t<size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
-                       std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>,
-                                          std::conditional_t<size == TileSize::wide, MmaTile<128, 256, 64, 64, 4>,
-                                                             MmaTile<128, 128, 64, sizeof(T) == 4 ? 32 : 64, 4>>>>;
+template <TileSize size, class T, class B>
+struct MmaTiles {
+  using Of = MmaTile<128, 128, 64, sizeof(T) == 4 ? 32 : 64, 4>;
+};
+template <class T, class B>
+struct MmaTiles<TileSize::small, T, B> {
+  using Of = MmaTile<32, 32, 32, 32, 3>;
+};
+template <class T, class B>
+struct MmaTiles<TileSize::medium, T, B> {
+  using Of = MmaTile<64, 64, 32, 32, 3>;
+};
+template <class T, class B>
+struct MmaTiles<TileSize::wide, T, B> {
+  using Of = MmaTile<128, 256, 64, 64, 4>;
+};
+template <class T, class B>
+struct MmaTiles<TileSize::tall, T, B> {
+  using Of = MmaTile<256, 64, 64, 64, 4>;
+};
+template <class T>
+struct MmaTiles<TileSize::tall, T, FilterOperand<T>> {  // whose lines take the registers of so many sums
+  using Of = MmaTile<256, 64, 32, 64, 4>;
+};
+template <class T, class B>
+struct MmaTiles<TileSize::flat, T, B> {
+  using Of = MmaTile<64, 128, 64, 64, 3>;
+};
+template <TileSize size, class T, class B>
+using MmaTileOf = typename MmaTiles<size, T, B>::Of;
 
 /// Enqueues problem.slice(0 … slices-1), each m x n (or less: what lies outside is not stored).
 template <class T, class Problem>
@@ -39,7 +63,7 @@ void launch_gemm(const Queue& queue, const char* name, TileSize size, const Prob
            kernel, problem, grid);
   };
   const auto run_sized = [&]<TileSize chosen>() {
-    using OnTensorCores = MmaTileOf<chosen, T>;
+    using OnTensorCores = MmaTileOf<chosen, T, typename Problem::Slice::B>;
     using Ordinary = FmaTileOf<chosen>;
     if constexpr (sizeof(T) == 2) {
       run.template operator()<OnTensorCores>(&gemm_mma_kernel<OnTensorCores, T, Problem>);
@@ -49,16 +73,16 @@ void launch_gemm(const Queue& queue, const char* name, TileSize size, const Prob
       run.template operator()<Ordinary>(&gemm_fma_kernel<Ordinary, T, Problem>);
     }
   };
-  if constexpr (std::is_same_v<T, double>)
-    run_sized.template operator()<TileSize::small>();
-  else if (sizeof(T) == 2 && size == TileSize::wide)
-    run_sized.template operator()<sizeof(T) == 2 ? TileSize::wide : TileSize::large>();
-  else if (size == TileSize::large)
-    run_sized.template operator()<TileSize::large>();
-  else if (size == TileSize::medium)
-    run_sized.template operator()<TileSize::medium>();
-  else
-    run_sized.template operator()<TileSize::small>();
+  const auto run_if = [&]<TileSize one>() {
+    if constexpr (has_tile<T>(one, Problem::Slice::A::kMajor == Major::depth))
+      if (size == one) run_sized.template operator()<one>();
+  };
+  run_if.template operator()<TileSize::small>();
+  run_if.template operator()<TileSize::medium>();
+  run_if.template operator()<TileSize::large>();
+  run_if.template operator()<TileSize::wide>();
+  run_if.template operator()<TileSize::tall>();
+  run_if.template operator()<TileSize::flat>();
 }
 
 /// True where rows of y beginning at multiples of `pitch` elements allow stores of 4 elements.

@@ -3,7 +3,6 @@
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/gemm_operand.cuh"
 #include "kernels/cuda/gemm_slice.cuh"
-#include "kernels/cuda/ptx_offset.cuh"
 #include "kernels/cuda/tile_moments.cuh"
 
 // The GEMM main loop for bf16, f16 and, where allowed, f32 as tf32, on the tensor cores: cp.async, ldmatrix and
@@ -31,9 +30,10 @@
 // (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
 // there either.
 //
-// Addresses: 8 or 16 lines on, the swizzle is the same. So where a thread's copies go differs by constants, and where
-// a warp's fragments lie as well, but for the half (Major::depth) or the square (Major::rows), which have a register
-// each. In a step each register grows by the stage's offset, the rest stands in the instructions.
+// Addresses: 8 or 16 lines on, the swizzle is the same. So where a thread's copies go differs by constants (in tiles of
+// 64 x 128 that of every other), and where a warp's fragments lie as well, but for the half (Major::depth) or the
+// square (Major::rows), which have a register each. In a step each register grows by the stage's offset, the rest
+// stands in the instructions.
 //
 // tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each, otherwise everything is as for
 // two: ldmatrix does not care. Only it cannot turn squares of 4-byte elements: with Major::rows lanes read their
@@ -49,12 +49,13 @@
 // Sums leave through shared memory, 16 rows of a warp at a time: a lane stores 4 neighbours, a warp lines of 128 bytes,
 // and the epilogue's code exists once.
 //
-// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, 85 at 128 x 256, from L2 mostly.
-// Limit: tensor cores. An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64 x 64 sums and 16
-// of k. A warp's fragments for them are 4 KiB of shared memory, 32 cycles at 128 bytes, and its share of the tile's
-// next 32 bytes comes in, 16 cycles (12 at 128 x 256): three quarters of what shared memory can give (warps of 64 x 32
-// would want all of it). On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over
-// whatever TMA can read.
+// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, 85 at 128 x 256, 51 at 256 x 64,
+// from L2 mostly. Limit: tensor cores. An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64
+// x 64 sums and 16 of k. A warp's fragments for them are 4 KiB of shared memory, 32 cycles at 128 bytes, and its share
+// of the tile's next 32 bytes comes in, 16 cycles (12 at 128 x 256, 20 at 256 x 64, 24 at 64 x 128): 69 to 88% of what
+// shared memory can give. Warps of 64 x 32 would want all of it, those of 32 x 32 in tiles of 64 x 64 one and a half
+// times that. On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over whatever TMA can
+// read.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -63,7 +64,7 @@ struct MmaTile {
   static constexpr int kM = kRows, kN = kColumns, kWarpM = kWarpRows, kWarpN = kWarpColumns;
   static constexpr int kStages = kStageCount, kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocksPerSm = kWarpN == 64 && kThreads == 128 ? 2 : 1;  // at least: 255 registers for 128 sums
+  static constexpr int kBlocksPerSm = kWarpN == 64 ? 256 / kThreads : 1;  // at least: 255 registers for 128 sums
   template <class T>
   static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
   static constexpr int kStageBytes = 64 * (kM + kN);
@@ -102,13 +103,15 @@ class MmaStage {
   using Walk = TileWalk<Operand, kRows, 4 * kRun, kRun, kThreads>;
   static constexpr int kRuns = Walk::kRunsPerLine, kLineBytes = 16 * kRuns, kSquares = kWarpRows / 16;
   static constexpr bool kTurnsByHand = sizeof(T) == 4 && !Walk::kAlongDepth;
-  static_assert(Walk::kLineStep % (kTurnsByHand ? 4 : 8) == 0);  // the swizzle of all of a thread's runs is the same
+  static constexpr int kWrites = Walk::kLineStep % (kTurnsByHand ? 4 : 8) == 0 ? 1 : 2;
+  static_assert(kWrites * Walk::kLineStep % (kTurnsByHand ? 4 : 8) == 0);  // every (other) run has the same swizzle
 
   /// `tile`: in stage 0. first_row, k: where the tile and its first step begin; row: the warp's first in the tile.
   __device__ MmaStage(const Operand& operand, T* tile, int first_row, int k, int row, int thread)
       : walk_(operand, first_row, k, thread), tile_(tile), row_(row), lane_(thread % 32) {
     const auto address = [&](int line, int run) { return ptx::to_shared(tile + run_offset(line, run)); };
-    write_ = address(walk_.line(0), walk_.run());
+    WEFT_UNROLL
+    for (int i = 0; i < kWrites; ++i) write_[i] = address(walk_.line(i), walk_.run());
     const int down = kRowsFirst ? lane_ / 8 % 2 : lane_ / 16, along = kRowsFirst ? lane_ / 16 : lane_ / 8 % 2;
     WEFT_UNROLL
     for (int i = 0; i < kBases; ++i)
@@ -129,7 +132,8 @@ class MmaStage {
   __device__ __forceinline__ void fill(int stage, int k) {
     if (kVectors || walk_.vector()) {
       walk_.next_step([&](auto i, bool there, const T* from) {
-        ptx::cp_async_zfill_at<i.value * Walk::kLineStep * kLineBytes>(write_ + stage, from, there);
+        constexpr int kWrite = i.value % kWrites;
+        ptx::cp_async_zfill_at<(i.value - kWrite) * Walk::kLineStep * kLineBytes>(write_[kWrite] + stage, from, there);
       });
     } else {
       walk_.template each_element<2>(k, [&](int i, int e, bool there, auto address) {
@@ -169,7 +173,7 @@ class MmaStage {
   Walk walk_;
   T* tile_;
   int row_, lane_;
-  ptx::SharedAddress write_, read_[kBases > 0 ? kBases : 1];
+  ptx::SharedAddress write_[kWrites], read_[kBases > 0 ? kBases : 1];
 };
 
 /// Sums of a tile's rows of a, whose lines are steps of k. Thread t adds the 4 bytes t mod kWords of its share of each
@@ -178,7 +182,7 @@ template <class Tile, class T>
 class MmaRowSums {
   static constexpr int kM = Tile::kM, kEach = 4 / static_cast<int>(sizeof(T)), kWords = kM / kEach;
   static constexpr int kShares = Tile::kThreads / kWords, kLines = Tile::template kDepth<T> / kShares;
-  static_assert(kShares * kWords == Tile::kThreads && kM <= Tile::kThreads);
+  static_assert(kShares * kWords == Tile::kThreads);
 
  public:
   __device__ explicit MmaRowSums(int thread) : thread_(thread) {}
@@ -198,6 +202,7 @@ class MmaRowSums {
   /// Adds the shares, in order, and stores the rows first_m … of slice z, each of m rows. All threads of the block;
   /// `shares`: shared memory for what each has summed.
   __device__ __forceinline__ void store(const Epilogue<T>& to, float* shares, int first_m, int m, int z) const {
+    static_assert(kM <= Tile::kThreads);
     WEFT_UNROLL
     for (int e = 0; e < kEach; ++e) shares[thread_ * kEach + e] = sums_[e];
     __syncthreads();

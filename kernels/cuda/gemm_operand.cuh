@@ -2,10 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/ptx_offset.cuh"
 #include "kernels/cuda/unroll.cuh"
 
 // The operands of the two GEMM main loops: y[m, n] = sum over k of a(m, k) b(k, n). An operand is a table of *lines*;
@@ -15,8 +15,9 @@
 //
 //   Line line(int i)          line i
 //   Column column(int j)      position j along a line
-//   auto advance(x, int by)   with Major::depth moves a column, else a line, `by` on; how far that moves at(), in
-//                             elements. No division, but where a convolution goes on to another row of the image
+//   Step step(int by)         what a move by `by` lines consists of, which is found once; Major::rows only
+//   auto advance(x, by)       with Major::depth moves a column, an int `by` on, else a line by a Step; how far that
+//                             moves at(), in elements. Neither divides nor branches, but where a tap's channels end
 //   bool has(line, column)    whether the element is there: it is zero beyond the depth and in an image's padding
 //   const T* at(line, column) the element, or what would be one
 //   bool vector               16-byte loads are allowed: memory is aligned, runs are whole, all or none of them is zero
@@ -32,14 +33,6 @@ namespace weft::kernels::WEFT_DEVICE {
 
 enum class Major { depth, rows };
 
-/// Calls body(std::integral_constant<int, i>()) for i = 0 … kCount - 1: a loop whose index is a constant expression, as
-/// an offset within an instruction must be.
-template <int kCount, class Body>
-__device__ __forceinline__ void unrolled(Body&& body) {
-  [&]<int... i>(std::integer_sequence<int, i...>) { (body(std::integral_constant<int, i>()), ...); }
-  (std::make_integer_sequence<int, kCount>());
-}
-
 /// A plain matrix: lines of `columns` elements, `pitch` apart.
 template <class T, Major major>
 struct MatrixOperand {
@@ -48,10 +41,14 @@ struct MatrixOperand {
   static constexpr bool kAlongDepth = major == Major::depth;
   struct Line {
     const T* data;
-    int i;
+    int left;  ///< lines from here to the last; with Major::depth of no use
   };
   struct Column {
     int j;
+  };
+  struct Step {
+    int by;
+    int64_t moved;
   };
 
   const T* data;
@@ -59,18 +56,19 @@ struct MatrixOperand {
   int lines, columns;
   bool vector;
 
-  __device__ Line line(int i) const { return {data + (kAlongDepth && i >= lines ? 0 : i) * pitch, i}; }
+  __device__ Line line(int i) const { return {data + (kAlongDepth && i >= lines ? 0 : i) * pitch, lines - i}; }
   __device__ Column column(int j) const { return {!kAlongDepth && j >= columns ? 0 : j}; }
-  __device__ int64_t advance(Line& line, int by) const {
-    line.i += by;
-    return by * pitch;
+  __device__ Step step(int by) const { return {by, by * pitch}; }
+  __device__ int64_t advance(Line& line, const Step& step) const {
+    line.left -= step.by;
+    return step.moved;
   }
   __device__ int advance(Column& column, int by) const {
     column.j += by;
     return by;
   }
   __device__ bool has(const Line& line, const Column& column) const {
-    return kAlongDepth ? column.j < columns : line.i < lines;
+    return kAlongDepth ? column.j < columns : line.left > 0;
   }
   __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
@@ -86,11 +84,15 @@ struct PixelOperand {
   struct Line {
     const T* data;  ///< of the pixel (h, w) with Major::depth, where lines are kept; else of the image
     int h, w;       ///< pixel of the first tap
-    int i, x;       ///< x: column of the position
+    int left;       ///< as MatrixOperand's
   };
   struct Column {
     int h, w, c;  ///< pixels from the first tap; channel
     int j, s;
+  };
+  /// What a move by `by` lines adds to a line, a number of three digits: image, row and column of the position.
+  struct Step {
+    int by, h, w, moved;
   };
 
   const T* data;             ///< the group's first channel
@@ -102,13 +104,16 @@ struct PixelOperand {
   int taps_w;
   int step_h, step_w, origin_h, origin_w, tap_h, tap_w;
   bool vector;
+  // Of Major::rows alone: pixels of all the positions' rows and columns, and how far it is in elements from a row's end
+  // to the next row, and from the last row's to the next image.
+  int span_h, span_w, next_row, next_image;
 
   __device__ Line line(int i) const {
-    if (i >= lines) return {data, kOutside, kOutside, i, 0};
+    if (i >= lines) return {data, kOutside, kOutside, lines - i};
     int x = i;
     const int n = positions.split(x);
     const int h = origin_h + positions_w.split(x) * step_h, w = origin_w + x * step_w;
-    return {data + n * image_pitch + (kAlongDepth ? (h * width + w) * pitch : 0), h, w, i, x};
+    return {data + n * image_pitch + (kAlongDepth ? (h * width + w) * pitch : 0), h, w, lines - i};
   }
   __device__ Column column(int j) const {
     if (j >= columns) return {kOutside, kOutside, 0, j, 0};
@@ -117,17 +122,26 @@ struct PixelOperand {
     const int r = tap / taps_w, s = tap - r * taps_w;
     return {r * tap_h, s * tap_w, c, j, s};
   }
-  __device__ int64_t advance(Line& line, int by) const {
-    if (line.x + by < positions_w.divisor() && line.i + by < lines) {
-      line.w += by * step_w;
-      line.i += by;
-      line.x += by;
-      return by * step_w * pitch;
+  __device__ Step step(int by) const {
+    int x = by;
+    const int n = positions.split(x), h = positions_w.split(x) * step_h, w = x * step_w;
+    return {by, h, w, static_cast<int>(n * image_pitch) + (h * width + w) * pitch};
+  }
+  __device__ int advance(Line& line, const Step& step) const {
+    int moved = step.moved;
+    line.left -= step.by;
+    line.w += step.w;
+    line.h += step.h;
+    if (line.w >= origin_w + span_w) {
+      line.w -= span_w;
+      line.h += step_h;
+      moved += next_row;
     }
-    const Line before = line;
-    line = this->line(line.i + by);
-    if (line.i >= lines) return 0;
-    return line.data - before.data + ((line.h - before.h) * width + line.w - before.w) * pitch;
+    if (line.h >= origin_h + span_h) {
+      line.h -= span_h;
+      moved += next_image;
+    }
+    return moved;
   }
   __device__ int advance(Column& column, int by) const {
     int moved = by;
@@ -149,7 +163,7 @@ struct PixelOperand {
   }
   __device__ bool has(const Line& line, const Column& column) const {
     const int h = line.h + column.h, w = line.w + column.w;
-    return static_cast<unsigned>(h) < static_cast<unsigned>(height) &&
+    return (kAlongDepth || line.left > 0) && static_cast<unsigned>(h) < static_cast<unsigned>(height) &&
            static_cast<unsigned>(w) < static_cast<unsigned>(width);
   }
   __device__ const T* at(const Line& line, const Column& column) const {
@@ -166,10 +180,15 @@ struct FilterOperand {
   static constexpr Major kMajor = Major::rows;
   struct Line {
     const T* data;
-    int i, filter;
+    int left, filter, s;  ///< left: as MatrixOperand's
   };
   struct Column {
     int j;
+  };
+  /// What a move by `by` lines adds to a line, a number of three digits (r, s, filter), and what the second one's carry
+  /// moves.
+  struct Step {
+    int by, filter, s, moved, next_row;
   };
 
   const T* data;         ///< the group's first filter
@@ -178,29 +197,43 @@ struct FilterOperand {
   Divider filters;       ///< of the group
   int taps_w;
   int first_r, first_s, step_r, step_s, width;  ///< width: S, columns of the whole filter
+  int next_tap;                                 ///< elements from the end of one tap's lines to the next tap in its row
   bool vector;
 
   __device__ Line line(int i) const {
-    if (i >= lines) return {data, i, 0};
+    if (i >= lines) return {data, lines - i, 0, 0};
     int filter = i;
     const int tap = filters.split(filter);
     const int r = tap / taps_w, s = tap - r * taps_w;
-    return {data + (filter * filter_pitch + ((first_r + r * step_r) * width + first_s + s * step_s) * columns), i,
-            filter};
+    return {data + (filter * filter_pitch + ((first_r + r * step_r) * width + first_s + s * step_s) * columns),
+            lines - i, filter, s};
   }
   __device__ Column column(int j) const { return {j < columns ? j : 0}; }
-  __device__ int64_t advance(Line& line, int by) const {
-    if (line.filter + by < filters.divisor()) {
-      line.data += by * filter_pitch;
-      line.i += by;
-      line.filter += by;
-      return by * filter_pitch;
-    }
-    const T* const before = line.data;
-    line = this->line(line.i + by);
-    return line.data - before;
+  __device__ Step step(int by) const {
+    if (lines == 0) return {by, 0, 0, 0, 0};  // no tap
+    int filter = by;
+    const int tap = filters.split(filter);
+    const int r = tap / taps_w, s = tap - r * taps_w;
+    return {by, filter, s, static_cast<int>(filter * filter_pitch) + (r * step_r * width + s * step_s) * columns,
+            (step_r * width - taps_w * step_s) * columns};
   }
-  __device__ bool has(const Line& line, const Column&) const { return line.i < lines; }
+  __device__ int advance(Line& line, const Step& step) const {
+    int moved = step.moved;
+    line.left -= step.by;
+    line.filter += step.filter;
+    line.s += step.s;
+    if (line.filter >= filters.divisor()) {
+      line.filter -= filters.divisor();
+      ++line.s;
+      moved += next_tap;
+    }
+    if (line.s >= taps_w) {
+      line.s -= taps_w;
+      moved += step.next_row;
+    }
+    return moved;
+  }
+  __device__ bool has(const Line& line, const Column&) const { return line.left > 0; }
   __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
 
@@ -226,6 +259,7 @@ class TileWalk {
       for (int i = 0; i < kCount; ++i) lines_[i] = operand_.line(first_row + line(i));
       column_ = operand_.column(k + run_ * kRun);
     } else {
+      step_ = operand_.step(kLineStep);
       lines_[0] = operand_.line(k + line_);
       column_ = operand_.column(first_row + run_ * kRun);
     }
@@ -243,7 +277,7 @@ class TileWalk {
     unrolled<kCount>([&](auto i) {
       constexpr int kWay = kAlongDepth ? i.value : 0;
       visit(i, operand_.has(lines_[kWay], column_), from_[kWay]);
-      if constexpr (!kAlongDepth) from_[0] += operand_.advance(lines_[0], kLineStep);
+      if constexpr (!kAlongDepth) from_[0] += operand_.advance(lines_[0], step_);
     });
     if constexpr (kAlongDepth) {
       const auto moved = operand_.advance(column_, kDepth);
@@ -298,6 +332,7 @@ class TileWalk {
   typename Operand::Line lines_[kWays];
   const T* from_[kWays];  ///< the next step's runs
   typename Operand::Column column_;
+  typename Operand::Step step_;  ///< of Major::rows alone
 };
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -9,10 +9,10 @@
 
 namespace weft::kernels {
 
-/// Rows and columns: 32 x 32, 64 x 64, 128 x 128; 128 x 256.
-enum class TileSize { small, medium, large, wide };
+/// Rows and columns: 32 x 32, 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 128.
+enum class TileSize { small, medium, large, wide, tall, flat };
 
-/// While it lives, products of this thread have this tile, or large ones where there are no wide ones: for tests.
+/// While it lives, products of this thread have this tile, or large ones where there are no such ones: for tests.
 class TileScope {
  public:
   explicit TileScope(TileSize size) : size_(size), before_(current_) { current_ = this; }
@@ -29,46 +29,131 @@ class TileScope {
 };
 
 constexpr int64_t tile_rows(TileSize size) {
-  return size == TileSize::small ? 32 : size == TileSize::medium ? 64 : 128;
+  using enum TileSize;
+  return size == small ? 32 : size == medium || size == flat ? 64 : size == tall ? 256 : 128;
+}
+
+constexpr int64_t tile_columns(TileSize size) {
+  using enum TileSize;
+  return size == small ? 32 : size == medium || size == tall ? 64 : size == wide ? 256 : 128;
 }
 
 inline int64_t tile_count(TileSize size, int64_t m, int64_t n) {
-  const int64_t rows = tile_rows(size), columns = size == TileSize::wide ? 2 * rows : rows;
+  const int64_t rows = tile_rows(size), columns = tile_columns(size);
   return ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
 }
 
+/// Whether products of T, whose a lies along k or else along its rows, have such tiles: others than squares of up to
+/// 128 want two bytes, tall ones a along k, flat ones along its rows.
+template <class T>
+constexpr bool has_tile(TileSize size, bool a_along_k) {
+  using enum TileSize;
+  if (std::is_same_v<T, double>) return size == small;
+  if (size == small || size == medium || size == large) return true;
+  return sizeof(T) == 2 && (size == wide || (size == tall) == a_along_k);
+}
+
+constexpr int64_t kPlannedProcessors = 108;  ///< multiprocessors of an A100: those with wgmma are planned elsewhere
+
 /// Whether tiles of 128 x 256, one on a multiprocessor at a time, beat two of 128 x 128. They read three quarters of
 /// the bytes, but nothing overlaps with their beginnings and ends, so they want a deep k; and in the last wave each
-/// takes as long as two, here on the 108 multiprocessors of an A100. The sums have the same bits with both.
+/// takes as long as two. The sums have the same bits with both.
 inline bool prefers_wide(int64_t m, int64_t n, int64_t k, int64_t slices) {
-  constexpr int64_t kProcessors = 108, kDeep = 1024;
-  const auto rounds = [&](TileSize size) { return (tile_count(size, m, n) * slices + kProcessors - 1) / kProcessors; };
+  constexpr int64_t kDeep = 1024;
+  const auto rounds = [&](TileSize size) {
+    return (tile_count(size, m, n) * slices + kPlannedProcessors - 1) / kPlannedProcessors;
+  };
   return k >= kDeep && 2 * rounds(TileSize::wide) <= rounds(TileSize::large);
 }
 
-/// The largest tile that wastes less than half of its area and still gives `enough` blocks. k: of a slice; 0: no wide
-/// tiles.
+/// The largest tile that wastes less than half of its area and still gives enough blocks; k: of a slice.
 template <class T>
-TileSize choose_tile(int64_t m, int64_t n, int64_t k, int64_t slices, int64_t enough_large = 96,
-                     int64_t enough_medium = 16) {
-  if (std::is_same_v<T, double>) return TileSize::small;
-  constexpr bool kMayBeWide = sizeof(T) == 2;
+TileSize choose_tile(int64_t m, int64_t n, int64_t k, int64_t slices, bool a_along_k) {
   if (const TileSize* const forced = TileScope::forced())
-    return *forced == TileSize::wide && !kMayBeWide ? TileSize::large : *forced;
+    return has_tile<T>(*forced, a_along_k) ? *forced : std::is_same_v<T, double> ? TileSize::small : TileSize::large;
+  const auto fills = [&](TileSize size, int64_t blocks) {
+    return has_tile<T>(size, a_along_k) && tile_count(size, m, n) * slices >= blocks;
+  };
   const int64_t shorter = std::min(m, n);
-  if (shorter > 64 && tile_count(TileSize::large, m, n) * slices >= enough_large)
-    return kMayBeWide && prefers_wide(m, n, k, slices) ? TileSize::wide : TileSize::large;
-  if (shorter > 32 && tile_count(TileSize::medium, m, n) * slices >= enough_medium) return TileSize::medium;
+  if (shorter > 64 && fills(TileSize::large, 96))
+    return has_tile<T>(TileSize::wide, a_along_k) && prefers_wide(m, n, k, slices) ? TileSize::wide : TileSize::large;
+  // Two on a multiprocessor at a time: they want all of these, since in half of the time four tiles of 64 x 64 do more.
+  if (shorter > 32 && n <= 64 && fills(TileSize::tall, 2 * kPlannedProcessors)) return TileSize::tall;
+  if (shorter > 32 && fills(TileSize::medium, 16)) return TileSize::medium;
   return TileSize::small;
 }
 
-/// Shares of k so that a launch has about 2 blocks for each of 128 multiprocessors, each share at least 256 deep.
-inline int64_t choose_splits(TileSize size, int64_t m, int64_t n, int64_t k, int64_t slices) {
-  const int64_t wanted = 256 / std::max<int64_t>(1, tile_count(size, m, n) * slices);
-  return std::max<int64_t>(1, std::min(wanted, k / 256));
+/// A product whose depth is cut into `splits` shares of `depth` each, whole steps of the main loops.
+struct SplitPlan {
+  TileSize size = TileSize::small;
+  int64_t splits = 1, depth = 0;
+  double cycles = 0;  ///< an estimate, of an A100, two-byte elements
+};
+
+/// What a product takes in tiles of this size, its depth in about that many shares: cycles of a multiprocessor for a
+/// step of one tile while `at_a_time` of them run, and for its beginning and end. By the model of time
+/// (benchmarks/results/2026-11-26-own-kernels.md), not measured.
+inline SplitPlan split_plan(TileSize size, int64_t m, int64_t n, int64_t k, int64_t batch, int64_t splits) {
+  struct Cost {
+    int64_t at_a_time;
+    double step, end;
+  };
+  constexpr Cost kCosts[] = {{12, 80, 500},   {4, 210, 1000}, {2, 590, 2500},
+                             {1, 1120, 5000}, {2, 600, 2500}, {4, 350, 1500}};  // in the order of TileSize
+  const auto [at_a_time, step, end] = kCosts[static_cast<int>(size)];
+  const int64_t depth = ((k + splits - 1) / splits + 31) / 32 * 32;
+  splits = std::max<int64_t>(1, depth == 0 ? 1 : (k + depth - 1) / depth);
+  const int64_t blocks = tile_count(size, m, n) * batch * splits, at_once = kPlannedProcessors * at_a_time;
+  // The last round: fewer blocks on a multiprocessor take less time, but not in proportion.
+  const int64_t last = (blocks % at_once + kPlannedProcessors - 1) / kPlannedProcessors;
+  const double rounds = static_cast<double>(blocks / at_once) +
+                        (last == 0 ? 0.0 : 0.4 + 0.6 * static_cast<double>(last) / static_cast<double>(at_a_time));
+  const double cycles = rounds * static_cast<double>(at_a_time) * (static_cast<double>(depth) / 32 * step + end);
+  // Shares are written and read once more, at some 1,500 bytes a cycle, by a launch of its own.
+  const double sum = splits == 1 ? 0 : 6000 + static_cast<double>(8 * m * n * batch * splits) / 1500;
+  return {size, splits, depth, cycles + sum};
 }
 
-/// Depth of each of `splits` shares: whole steps of the main loops.
-inline int64_t split_depth(int64_t k, int64_t splits) { return ((k + splits - 1) / splits + 31) / 32 * 32; }
+/// The tile and the shares of k for a product whose result alone may not fill a GPU. Shares of four-byte and eight-byte
+/// elements: two blocks for each of 128 multiprocessors, each share at least 256 deep.
+template <class T>
+SplitPlan choose_split(int64_t m, int64_t n, int64_t k, int64_t batch, bool a_along_k) {
+  using enum TileSize;
+  constexpr int64_t kLeastDepth = 256;
+  const TileSize* const forced = TileScope::forced();
+  if (sizeof(T) > 2) {
+    const int64_t shorter = std::min(m, n);
+    const TileSize size = std::is_same_v<T, double> ? small
+                          : forced                  ? choose_tile<T>(m, n, k, batch, a_along_k)
+                          : shorter > 64            ? large
+                          : shorter > 32            ? medium
+                                                    : small;
+    const int64_t wanted = 256 / std::max<int64_t>(1, tile_count(size, m, n) * batch);
+    return split_plan(size, m, n, k, batch, std::max<int64_t>(1, std::min(wanted, k / kLeastDepth)));
+  }
+  SplitPlan best;
+  for (const TileSize size : {small, medium, large, wide, tall, flat}) {
+    if (forced ? size != choose_tile<T>(m, n, k, batch, a_along_k) : !has_tile<T>(size, a_along_k)) continue;
+    const auto consider = [&](int64_t splits) {
+      const SplitPlan plan = split_plan(size, m, n, k, batch, splits);
+      if (best.depth == 0 || plan.cycles < best.cycles) best = plan;
+    };
+    consider(1);
+    const int64_t tiles = std::max<int64_t>(1, tile_count(size, m, n) * batch);
+    // Those that give each multiprocessor so many blocks, but for a rest.
+    for (int64_t each = 1, before = 1; each <= 12; ++each) {
+      const int64_t splits = std::min(each * kPlannedProcessors / tiles, k / kLeastDepth);
+      if (splits > before) consider(before = splits);
+    }
+  }
+  return best;
+}
+
+/// Whether a second pass over the shares pays, beside the whole product in tiles of `alone`.
+template <class T>
+bool split_pays(const SplitPlan& split, TileSize alone, int64_t m, int64_t n, int64_t k) {
+  if (sizeof(T) > 2) return split.splits >= 4;
+  return split.splits > 1 && split.cycles < 0.9 * split_plan(alone, m, n, k, 1, 1).cycles;
+}
 
 }  // namespace weft::kernels

@@ -96,10 +96,10 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
   problem.n = static_cast<int>(n);
   problem.k = static_cast<int>(k);
   const Epilogue<T> epilogue = matmul_epilogue<T>(call);
-  const TileSize alone = choose_tile<T>(m, n, k, batch);
-  const TileSize shared_out = choose_tile<T>(m, n, 0, batch, 1, 1);
-  const int64_t splits = batch == 1 ? choose_splits(shared_out, m, n, k, 1) : 1;
-  if (splits < 4) {  // fewer shares do not pay for the second pass
+  constexpr bool kAlongK = major_a == Major::depth;
+  const TileSize alone = choose_tile<T>(m, n, k, batch, kAlongK);
+  const SplitPlan split = batch == 1 ? choose_split<T>(m, n, k, 1, kAlongK) : SplitPlan{};
+  if (!split_pays<T>(split, alone, m, n, k)) {
     problem.splits = 1;
     problem.epilogue = epilogue;
     if (call.channels && call.channels->moments) call.channels->moments->take(problem.epilogue, tile_rows(alone));
@@ -107,8 +107,8 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
     launch_gemm<T>(queue, "matmul", alone, problem, m, n, batch);
     return;
   }
-  problem.depth = static_cast<int>(split_depth(k, splits));
-  problem.splits = static_cast<int>((k + problem.depth - 1) / problem.depth);
+  problem.depth = static_cast<int>(split.depth);
+  problem.splits = static_cast<int>(split.splits);
   problem.pitch_y = m * n;
   const int64_t rows = kSumsRows ? m : 0;
   const Workspace partial(queue, problem.splits * (m * n + rows) * sizeof(Accumulate<T>), "matmul");
@@ -119,7 +119,7 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
     problem.row_sums = {sums, nullptr, 1, true, false, false, false};
     beside = {row_sums_epilogue<T>(call), sums, static_cast<int>(m)};
   }
-  launch_gemm<T>(queue, "matmul", shared_out, problem, m, n, problem.splits);
+  launch_gemm<T>(queue, "matmul", split.size, problem, m, n, problem.splits);
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits, beside);
 }
 

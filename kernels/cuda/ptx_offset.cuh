@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+#include <utility>
+
 #include "kernels/cuda/ptx.cuh"
 
 // cp.async and ldmatrix for loops that step through shared memory: addresses are 32 bits wide, and what is constant in
 // them (kOffset, in bytes) is a part of the instruction.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// Calls body(std::integral_constant<int, i>()) for i = 0 … kCount - 1: a loop whose index is a constant expression, as
+/// an offset within an instruction must be.
+template <int kCount, class Body>
+__device__ __forceinline__ void unrolled(Body&& body) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (body(std::integral_constant<int, i>()), ...); }
+  (std::make_integer_sequence<int, kCount>());
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE
 
 #ifdef WEFT_SIMT
 
@@ -44,20 +59,17 @@ __device__ __forceinline__ void cp_async_zfill_at(SharedAddress shared, const vo
 }
 
 /// As ldmatrix_x4 and ldmatrix_x4_trans.
-template <int kOffset>
-__device__ __forceinline__ void ldmatrix_x4_at(uint32_t (&r)[4], SharedAddress row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(row), "n"(kOffset)
-               : "memory");
-}
-template <int kOffset>
-__device__ __forceinline__ void ldmatrix_x4_trans_at(uint32_t (&r)[4], SharedAddress row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(row), "n"(kOffset)
-               : "memory");
-}
+#define WEFT_LDMATRIX_AT(name, trans)                                                           \
+  template <int kOffset>                                                                        \
+  __device__ __forceinline__ void name(uint32_t(&r)[4], SharedAddress row) {                    \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4+%5];" \
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                               \
+                 : "r"(row), "n"(kOffset)                                                       \
+                 : "memory");                                                                   \
+  }
+WEFT_LDMATRIX_AT(ldmatrix_x4_at, "")
+WEFT_LDMATRIX_AT(ldmatrix_x4_trans_at, ".trans")
+#undef WEFT_LDMATRIX_AT
 
 }  // namespace weft::kernels::WEFT_DEVICE::ptx
 

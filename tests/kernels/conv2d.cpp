@@ -96,12 +96,43 @@ TEST(Conv2d, LargerTilesOfMma) {
   const emulator::source::CapabilityScope ampere(80);
   const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, strided{{2, 1}, {1, 2}, {1, 2}, 2};
   for (const DeviceKind kind : device_runs())
-    for (const TileSize size : {TileSize::medium, TileSize::large, TileSize::wide}) {
+    for (const TileSize size : {TileSize::medium, TileSize::large, TileSize::wide, TileSize::tall, TileSize::flat}) {
       SCOPED_TRACE(static_cast<int>(size));
       const kernels::TileScope scope(size);
       check(kind, {2, 9, 8, 40, 264, 3, 3, same}, DType::bf16);
       check(kind, {3, 9, 7, 16, 48, 3, 2, strided}, DType::f16);
-      check(kind, {1, 13, 11, 5, 9, 2, 3, same}, DType::bf16);
+      check(kind, {1, 13, 11, 9, 9, 2, 3, same}, DType::bf16);
+    }
+}
+
+/// What a tile's threads go on by, 8 or 16 positions or filters, may be several rows of an image, several images, and
+/// several taps.
+TEST(Conv2d, ManyRowsAndTapsAtATime) {
+  const emulator::source::CapabilityScope ampere(80);
+  const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, strided{{2, 3}, {1, 1}, {1, 1}, 1},
+      groups{{1, 2}, {1, 1}, {2, 1}, 2};
+  for (const DeviceKind kind : device_runs())
+    for (const TileSize size : {TileSize::small, TileSize::medium, TileSize::large}) {
+      SCOPED_TRACE(static_cast<int>(size));
+      const kernels::TileScope scope(size);
+      check(kind, {75, 1, 1, 8, 16, 3, 3, same}, DType::bf16);
+      check(kind, {21, 3, 2, 16, 8, 3, 2, same}, DType::bf16);
+      check(kind, {9, 4, 7, 8, 8, 3, 3, strided}, DType::f16);
+      check(kind, {5, 7, 5, 16, 16, 3, 3, groups}, DType::bf16);
+    }
+}
+
+/// Images of fewer than eight channels are packed first: 4 or 8 channels to a pixel, windows of 8 to 48 channels.
+TEST(Conv2d, StemsOnAmpere) {
+  const emulator::source::CapabilityScope ampere(80);
+  const Conv2dArguments resnet{{2, 2}, {3, 3}, {1, 1}, 1}, same{{1, 1}, {1, 1}, {1, 1}, 1},
+      apart{{3, 3}, {0, 2}, {2, 1}, 1}, far{{1, 4}, {2, 0}, {1, 1}, 1};
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      check(kind, {3, 19, 22, 3, 24, 7, 7, resnet}, dtype);
+      check(kind, {2, 9, 11, 3, 17, 3, 3, same}, dtype);
+      check(kind, {2, 13, 10, 7, 16, 4, 5, apart}, dtype);
+      check(kind, {2, 6, 21, 1, 8, 5, 2, far}, dtype);
     }
 }
 

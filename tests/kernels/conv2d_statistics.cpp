@@ -64,8 +64,11 @@ TEST(Conv2dStatistics, EqualReference) {
       for (const Conv2dCase& c : kConv2dCases)
         if (count_of(c.y_sizes()) > 0) check(kind, c, dtype, 2);
       for (const Conv2dCase& c : kTiles) check(kind, c, dtype, 0.5);
-      const kernels::TileScope wide(kernels::TileSize::wide);
-      check(kind, {2, 10, 9, 16, 280, 1, 1, {}}, dtype, 0.5);
+      for (const auto size : {kernels::TileSize::wide, kernels::TileSize::tall}) {
+        const kernels::TileScope scope(size);
+        check(kind, {4, 10, 9, 16, 280, 1, 1, {}}, dtype, 0.5);
+        check(kind, {2, 9, 17, 3, 40, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}, dtype, 0.5);
+      }
     }
 }
 

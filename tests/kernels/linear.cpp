@@ -262,8 +262,10 @@ TEST(LinearBackward, WeightOnEveryTileOfMma) {  // the largest need many blocks:
     check(kind, Weight{40, 1288, 1160});
     check(kind, Weight{40, 264, 256});
     check(kind, Weight{40, 1288, 1160, DType::f32, DType::f32, DType::f32});
-    const TileScope wide(TileSize::wide);
-    for (const DType dtype : {DType::bf16, DType::f16}) check(kind, Weight{72, 520, 136, dtype, dtype});
+    for (const TileSize size : {TileSize::wide, TileSize::flat}) {
+      const TileScope scope(size);
+      for (const DType dtype : {DType::bf16, DType::f16}) check(kind, Weight{72, 520, 136, dtype, dtype});
+    }
   }
 }
 

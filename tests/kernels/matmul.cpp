@@ -170,15 +170,19 @@ TEST(Matmul, PanelsOfTiles) {  // ten rows of tiles: a panel of eight and one of
     for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {2, 300, 40, 9, dtype, dtype});
 }
 
-// The tiles of large products, of 256 columns the last 44: depths of less than a step, of fewer steps than there are
-// stages, and of more.
+constexpr kernels::TileSize kLargeTiles[] = {kernels::TileSize::large, kernels::TileSize::wide, kernels::TileSize::tall,
+                                             kernels::TileSize::flat};
+
+// The tiles of large products, of 256 columns the last 44 and of 256 rows 136: depths of less than a step, of fewer
+// steps than there are stages, and of more.
 TEST(Matmul, LargeTiles) {
   const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
-    for (const kernels::TileSize size : {kernels::TileSize::large, kernels::TileSize::wide})
+    for (const kernels::TileSize size : kLargeTiles)
       for (const DType dtype : {DType::bf16, DType::f16})
         for (const bool transpose_a : {false, true})
           for (const bool transpose_b : {false, true}) {
+            if (!kernels::has_tile<bf16>(size, !transpose_a)) continue;
             const kernels::TileScope scope(size);
             for (const int64_t K : {24, 72, 200})
               check(kind, {1, 136, 300, K, dtype, dtype, transpose_a, transpose_b, false, true});
@@ -201,23 +205,56 @@ TEST(Matmul, SameBitsInEveryTile) {
       };
       const auto small = in(kernels::TileSize::small);
       for (const kernels::TileSize size :
-           {kernels::TileSize::medium, kernels::TileSize::large, kernels::TileSize::wide})
-        EXPECT_EQ(in(size), small) << tile_rows(size) << " on " << name(kind);
+           {kernels::TileSize::medium, kernels::TileSize::large, kernels::TileSize::wide, kernels::TileSize::tall})
+        EXPECT_EQ(in(size), small) << static_cast<int>(size) << " on " << name(kind);
     }
 }
 
 TEST(Matmul, PlansTiles) {
   using enum kernels::TileSize;
-  EXPECT_EQ(kernels::choose_tile<bf16>(8192, 8192, 8192, 1), wide);
-  EXPECT_EQ(kernels::choose_tile<bf16>(4096, 4096, 4096, 1), wide);
-  EXPECT_EQ(kernels::choose_tile<f16>(64 * 197, 768, 3072, 1), wide);
-  EXPECT_EQ(kernels::choose_tile<bf16>(64 * 197, 3072, 768, 1), large);  // a short sum
-  EXPECT_EQ(kernels::choose_tile<bf16>(1408, 2560, 4096, 1),
-            large);  // 110 wide tiles: twice two rounds instead of three
-  EXPECT_EQ(kernels::choose_tile<bf16>(8192, 128, 4096, 1), medium);  // half of each wide tile would be empty
-  EXPECT_EQ(kernels::choose_tile<bf16>(16384, 128, 4096, 1), large);
-  EXPECT_EQ(kernels::choose_tile<float>(8192, 8192, 8192, 1), large);  // tf32: no registers
-  EXPECT_EQ(kernels::choose_tile<double>(8192, 8192, 8192, 1), small);
+  const auto tile = [](int64_t m, int64_t n, int64_t k) { return kernels::choose_tile<bf16>(m, n, k, 1, true); };
+  EXPECT_EQ(tile(8192, 8192, 8192), wide);
+  EXPECT_EQ(tile(4096, 4096, 4096), wide);
+  EXPECT_EQ(tile(64 * 197, 768, 3072), wide);
+  EXPECT_EQ(tile(64 * 197, 3072, 768), large);  // a short sum
+  EXPECT_EQ(tile(1408, 2560, 4096), large);     // 110 wide tiles: twice two rounds instead of three
+  EXPECT_EQ(tile(8192, 128, 4096), medium);     // half of each wide tile would be empty
+  EXPECT_EQ(tile(16384, 128, 4096), large);
+  EXPECT_EQ(tile(256 * 56 * 56, 64, 576), tall);  // a convolution of 64 filters
+  EXPECT_EQ(tile(32 * 28 * 28, 64, 576), medium);
+  EXPECT_EQ(tile(256 * 56 * 56, 32, 576), small);
+  EXPECT_EQ(kernels::choose_tile<bf16>(256 * 56 * 56, 64, 576, 1, /*a_along_k=*/false), medium);
+  EXPECT_EQ(kernels::choose_tile<float>(256 * 56 * 56, 64, 576, 1, true), medium);
+  EXPECT_EQ(kernels::choose_tile<float>(8192, 8192, 8192, 1, true), large);  // tf32: no registers
+  EXPECT_EQ(kernels::choose_tile<double>(8192, 8192, 8192, 1, true), small);
+}
+
+// Weight gradients in whole rounds of an A100's 108 multiprocessors.
+TEST(Matmul, PlansShares) {
+  using enum kernels::TileSize;
+  const auto expect = [](int64_t m, int64_t n, int64_t k, kernels::TileSize size, int64_t splits) {
+    const kernels::SplitPlan plan = kernels::choose_split<bf16>(m, n, k, 1, /*a_along_k=*/false);
+    EXPECT_EQ(plan.size, size) << m << " x " << n;
+    EXPECT_EQ(plan.splits, splits) << m << " x " << n;
+    EXPECT_EQ(plan.depth % 32, 0);
+    EXPECT_GE(plan.depth * plan.splits, k);
+    EXPECT_LT(plan.depth * (plan.splits - 1), k);
+  };
+  expect(64, 9 * 64, 256 * 56 * 56, flat, 86);   // 430 blocks, four on a multiprocessor
+  expect(256, 9 * 256, 256 * 14 * 14, wide, 6);  // 108
+  expect(512, 9 * 512, 256 * 7 * 7, wide, 3);    // 216
+  expect(3072, 768, 64 * 197, wide, 3);          // 216
+  const auto pays = [](int64_t m, int64_t n, int64_t k) {
+    return kernels::split_pays<bf16>(kernels::choose_split<bf16>(m, n, k, 1, true),
+                                     kernels::choose_tile<bf16>(m, n, k, 1, true), m, n, k);
+  };
+  EXPECT_TRUE(pays(2304, 768, 64 * 197));  // 108 tiles, each alone on a multiprocessor
+  EXPECT_FALSE(pays(8192, 8192, 8192));
+  EXPECT_FALSE(pays(64 * 197, 768, 3072));
+  EXPECT_FALSE(pays(128, 128, 128));  // one launch
+  const kernels::SplitPlan f32 = kernels::choose_split<float>(256, 2304, 50176, 1, false);
+  EXPECT_EQ(f32.size, large);
+  EXPECT_EQ(f32.splits, 7);  // of 36 tiles: two blocks for each of 128
 }
 
 TEST(Matmul, SaysWhatDoesNotFit) {
