@@ -4,6 +4,7 @@
 #include "kernels/allocator.h"
 #include "kernels/cuda/attention_backward_fma.cuh"
 #include "kernels/cuda/attention_backward_mma.cuh"
+#include "kernels/cuda/vec.cuh"
 #include "kernels/engines/dispatch.h"
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -21,20 +22,24 @@ namespace {
 
 constexpr int kDeltaThreads = 128;
 
-/// delta[b,h,i] = sum over d of dy y. A warp per row, 4 rows of one head per block, no shared memory. Reads 2 D
-/// elements and writes one per row: bound by bandwidth, 80% of it.
-template <class T, class A>
+/// delta[b,h,i] = sum over d of dy y. kLanes lanes per row, each with kUnit neighbours at a time; the rows of a block
+/// are of one head. No shared memory. Reads 2 D elements and writes one per row: bound by bandwidth, 80% of it.
+template <int kUnit, int kLanes, class T, class A>
 __global__ void attention_delta_kernel(A* delta, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,
                                        int N, int H, int D) {
-  const AttentionPosition position(N, kDeltaThreads / 32, H);
-  const int lane = static_cast<int>(threadIdx.x) % 32, i = position.first + static_cast<int>(threadIdx.x) / 32;
+  const AttentionPosition position(N, kDeltaThreads / kLanes, H);
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, i = position.first + static_cast<int>(threadIdx.x) / kLanes;
   A sum = 0;
   if (i < N) {
     const T* const left = dy.head(position.b, position.h) + i * dy.row_stride;
     const T* const right = y.head(position.b, position.h) + i * y.row_stride;
-    for (int d = lane; d < D; d += 32) sum += from<A>(left[d]) * from<A>(right[d]);
+    for (int d = lane * kUnit; d < D; d += kLanes * kUnit) {
+      const auto from_left = Vec<T, kUnit>::load(left + d), from_right = Vec<T, kUnit>::load(right + d);
+      WEFT_UNROLL
+      for (int e = 0; e < kUnit; ++e) sum += from<A>(from_left[e]) * from<A>(from_right[e]);
+    }
   }
-  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   if (lane == 0 && i < N) delta[(static_cast<int64_t>(position.b) * H + position.h) * N + i] = sum;
 }
 
@@ -57,9 +62,19 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
     }
     const Workspace delta(queue, static_cast<size_t>(shape.B * shape.H * shape.N) * sizeof(A), "attention_backward");
     problem.delta = delta.template as<A>();
-    launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kDeltaThreads / 32), dim3(kDeltaThreads),
-           0, &attention_delta_kernel<T, A>, problem.delta, AttentionTensor<const T>(dy), AttentionTensor<const T>(y),
-           problem.N, problem.H, problem.D);
+    const auto sum_rows = [&]<int kUnit, int kLanes>() {
+      launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kDeltaThreads / kLanes),
+             dim3(kDeltaThreads), 0, &attention_delta_kernel<kUnit, kLanes, T, A>, problem.delta,
+             AttentionTensor<const T>(dy), AttentionTensor<const T>(y), problem.N, problem.H, problem.D);
+    };
+    if constexpr (sizeof(T) == 2) {
+      if (fits_attention_mma(dy) && fits_attention_mma(y))
+        sum_rows.template operator()<8, 8>();
+      else
+        sum_rows.template operator()<1, 32>();
+    } else {
+      sum_rows.template operator()<1, 32>();
+    }
     if constexpr (sizeof(T) == 2) {
       const View* const views[] = {&dq, &dk, &dv, &dy, &q, &k, &v};
       if (std::all_of(std::begin(views), std::end(views), [](const View* view) { return fits_attention_mma(*view); }))

@@ -18,8 +18,11 @@
 // p and ds are made from the sums in registers and are, rounded to T, the next products' left factors. Both owned
 // tensors stay in shared memory; queries beyond the last one are zeros and add nothing.
 //
-// Shared memory: owned + 2 stages; at 64 channels dq 2 16 KiB (128 queries) + 2 8 KiB (32 keys), dk and dv 2 8 KiB (64
-// keys) + 2 16.5 KiB (64 queries); at 128 channels both 2 16 KiB (64) + 2 16 KiB (32).
+// Shared memory: owned + 2 stages; at 64 channels dq 2 16 KiB (128 queries) + 2 16 KiB (64 keys), dk and dv 2 16 KiB
+// (128 keys) + 2 8.25 KiB (32 queries); at 128 channels both 2 16 KiB (64) + 2 16 KiB (32). What bounds it is how often
+// fragments are read: those of streamed rows serve all squares of a warp, those of owned rows all streamed rows of a
+// step. Two squares of 32 (dq: 64) streamed rows want three quarters of what shared memory can give while tensor cores
+// are busy; one square of 64 wanted 1.25 times that.
 // Work: 6 N M D flops per head for dq, 8 N M D for dk and dv, N M exponentials each. Bytes at least 2 (4 N + 2 M) D
 // and 2 (2 N + 4 M) D. Limit: tensor cores, then registers (one or two blocks per SM); expected on an A100: 50 to 60%
 // of the peak.
@@ -36,50 +39,47 @@ struct BackwardMma {
   /// After the tiles: lse and delta of both stages' queries.
   static constexpr int kStatistics = 2 * 2 * kStream;
 
-  /// sums[p] = owned rows row + 16 p … times streamed rows, over the channels. Not unrolled: the addresses of the owned
-  /// tile are the same in every step, and the compiler would keep all of them.
+  /// The weights of owned rows (from the warp's first on) and streamed rows, over the channels. Not unrolled: the
+  /// addresses of the owned tile are the same in every step, and the compiler would keep all of them.
   template <class T>
-  static __device__ __forceinline__ void multiply(float (&sums)[kSquares][kStream / 8][4], const T* shared, int owned,
-                                                  int streamed, int row, int lane) {
+  static __device__ __forceinline__ void multiply(float (&sums)[kSquares][kStream / 8][4], ptx::SharedAddress owned,
+                                                  ptx::SharedAddress streamed, int left_lane, int right_lane) {
     WEFT_UNROLL_BY(1)
     for (int c = 0; c < kChannels / 16; ++c) {
       uint32_t a[kSquares][4];
-      WEFT_UNROLL
-      for (int p = 0; p < kSquares; ++p) Tile::left(a[p], shared, owned, row + p * 16, c * 16, lane);
-      WEFT_UNROLL
-      for (int n = 0; n < kStream / 8; n += 2) {
+      unrolled<kSquares>([&](auto p) { Tile::template read<p.value * 16>(a[p.value], owned, c * 16, left_lane); });
+      unrolled<kStream / 16>([&](auto n) {
         uint32_t w[4];
-        Tile::right(w, shared, streamed, n * 8, c * 16, lane);
+        Tile::template read<n.value * 16>(w, streamed, c * 16, right_lane);
         WEFT_UNROLL
         for (int p = 0; p < kSquares; ++p) {
-          ptx::mma_m16n8k16<T>(sums[p][n], a[p], {w[0], w[1]});
-          ptx::mma_m16n8k16<T>(sums[p][n + 1], a[p], {w[2], w[3]});
+          ptx::mma_m16n8k16<T>(sums[p][2 * n.value], a[p], {w[0], w[1]});
+          ptx::mma_m16n8k16<T>(sums[p][2 * n.value + 1], a[p], {w[2], w[3]});
         }
-      }
+      });
     }
   }
 
   /// sums += weights (owned rows by streamed rows, in registers) times streamed rows.
   template <class T>
   static __device__ __forceinline__ void add_product(float (&sums)[kSquares][Tile::kRuns][4],
-                                                     const float (&weights)[kSquares][kStream / 8][4], const T* shared,
-                                                     int streamed, int lane) {
-    WEFT_UNROLL
-    for (int c = 0; c < kStream / 16; ++c) {
+                                                     const float (&weights)[kSquares][kStream / 8][4],
+                                                     ptx::SharedAddress streamed, int left_lane) {
+    unrolled<kStream / 16>([&](auto c) {
       uint32_t a[kSquares][4];
       WEFT_UNROLL
-      for (int p = 0; p < kSquares; ++p) attention_left<T>(a[p], weights[p][2 * c], weights[p][2 * c + 1]);
+      for (int p = 0; p < kSquares; ++p) attention_left<T>(a[p], weights[p][2 * c.value], weights[p][2 * c.value + 1]);
       WEFT_UNROLL
       for (int n = 0; n < Tile::kRuns; n += 2) {
         uint32_t w[4];
-        Tile::right_over_rows(w, shared, streamed, c * 16, n * 8, lane);
+        Tile::template read_over_rows<c.value * 16>(w, streamed, n * 8, left_lane);
         WEFT_UNROLL
         for (int p = 0; p < kSquares; ++p) {
           ptx::mma_m16n8k16<T>(sums[p][n], a[p], {w[0], w[1]});
           ptx::mma_m16n8k16<T>(sums[p][n + 1], a[p], {w[2], w[3]});
         }
       }
-    }
+    });
   }
 };
 
@@ -96,6 +96,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
   WEFT_DYNAMIC_SHARED(T, shared);
   constexpr int q_tile = 0, dy_tile = Shape::kOwned * kChannels, kFirstStage = 2 * dy_tile;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
+  const int left_lane = Tile::left_lane(lane), right_lane = Tile::right_lane(lane);
+  const ptx::SharedAddress own_q = ptx::to_shared(shared + q_tile + row * kChannels);
+  const ptx::SharedAddress own_dy = ptx::to_shared(shared + dy_tile + row * kChannels);
   const AttentionPosition position(problem.N, Shape::kOwned, problem.H, /*last_first=*/problem.causal);
   const int b = position.b, h = position.h, query = position.first + row, N = problem.N;
   const int keys = problem.keys_of(b), end = problem.key_end(keys, position.first + Shape::kOwned);
@@ -130,11 +133,12 @@ __global__ void __launch_bounds__(Shape::kThreads)
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     fill(step + 1);
-    const int key = step * kKeys, k_tile = kFirstStage + step % 2 * Shape::kStageElements;
-    const int v_tile = k_tile + kKeys * kChannels;
+    const int key = step * kKeys;
+    const ptx::SharedAddress keys_at = ptx::to_shared(shared + kFirstStage + step % 2 * Shape::kStageElements);
+    const ptx::SharedAddress values_at = keys_at + kKeys * Tile::kRowBytes;
     float s[kSquares][kKeys / 8][4] = {}, slope[kSquares][kKeys / 8][4] = {};
-    Shape::multiply(s, shared, q_tile, k_tile, row, lane);
-    Shape::multiply(slope, shared, dy_tile, v_tile, row, lane);
+    Shape::template multiply<T>(s, own_q, keys_at, left_lane, right_lane);
+    Shape::template multiply<T>(slope, own_dy, values_at, left_lane, right_lane);
 
     unsigned there[kKeys / 32];
     bool whole = !(problem.causal && key + kKeys - 1 > query);
@@ -151,15 +155,23 @@ __global__ void __launch_bounds__(Shape::kThreads)
         attention_kept<false>(kept, problem.kept(b, h), problem.dropout, query + p * 16, key + n * 8, lane);
       WEFT_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const int column = n * 8 + lane % 4 * 2 + e % 2, i = query + p * 16 + e / 2 * 8 + lane / 4;
         const float weight = ptx::exp2_approx(s[p][n][e] * scale - lse[p][e / 2]);
         float dp = slope[p][n][e];
         if constexpr (with_dropout) dp = kept[e] ? dp * problem.keep_scale : 0.0f;
-        const bool sees = whole || ((there[n / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i));
-        s[p][n][e] = sees ? weight * (dp - delta[p][e / 2]) : 0.0f;
+        s[p][n][e] = weight * (dp - delta[p][e / 2]);
       }
     }
-    Shape::add_product(sums, s, shared, k_tile, lane);
+    if (!whole) {
+      WEFT_UNROLL
+      for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) WEFT_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int column = n * 8 + lane % 4 * 2 + e % 2, i = query + p * 16 + e / 2 * 8 + lane / 4;
+        const bool sees = (there[n / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
+        s[p][n][e] = sees ? s[p][n][e] : 0.0f;
+      }
+    }
+    Shape::template add_product<T>(sums, s, keys_at, left_lane);
   }
 
   float factor[kSquares][2];
@@ -181,20 +193,23 @@ __global__ void __launch_bounds__(Shape::kThreads)
   constexpr int k_tile = 0, v_tile = Shape::kOwned * kChannels, kFirstStage = 2 * v_tile;
   float* const statistics = reinterpret_cast<float*>(shared + Shape::kTileElements);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
+  const int left_lane = Tile::left_lane(lane), right_lane = Tile::right_lane(lane);
+  const ptx::SharedAddress own_k = ptx::to_shared(shared + k_tile + row * kChannels);
+  const ptx::SharedAddress own_v = own_k + Shape::kOwned * Tile::kRowBytes;
   const AttentionPosition position(problem.M, Shape::kOwned, problem.H);
   const int b = position.b, h = position.h, N = problem.N, keys = problem.keys_of(b);
-  const T *const q_head = q.head(b, h), *const dy_head = dy.head(b, h);
-  const int64_t row_statistics = (static_cast<int64_t>(b) * problem.H + h) * N;
   // Of a causal problem: keys are seen by themselves and by later queries. No query sees padding.
   const int begin = problem.causal ? position.first / kQueries : 0;
   const int end = position.first < keys ? (N + kQueries - 1) / kQueries : 0;
 
-  const auto fill = [&](int step) {
+  const auto fill = [&](int step) {  // finds the head anew each time: there is no register for it
     if (step < end) {
       T* const stage = shared + kFirstStage + step % 2 * Shape::kStageElements;
       const int first = step * kQueries;
-      Tile::template load<kQueries, Shape::kThreads>(stage, q, q_head, first, N, problem.D);
-      Tile::template load<kQueries, Shape::kThreads>(stage + kQueries * kChannels, dy, dy_head, first, N, problem.D);
+      const int64_t row_statistics = (static_cast<int64_t>(b) * problem.H + h) * N;
+      Tile::template load<kQueries, Shape::kThreads>(stage, q, q.head(b, h), first, N, problem.D);
+      Tile::template load<kQueries, Shape::kThreads>(stage + kQueries * kChannels, dy, dy.head(b, h), first, N,
+                                                     problem.D);
       // lse, then delta. Of queries that are not there both are 0: their weights are 1, but dy and q are 0.
       static_assert(2 * kQueries <= Shape::kThreads);
       if (thread < 2 * kQueries) {
@@ -212,13 +227,12 @@ __global__ void __launch_bounds__(Shape::kThreads)
                                                       problem.D);
   fill(begin);
 
-  bool there[kSquares][2], all_there = true;  // the keys of this lane's rows
+  const auto has_row = [&](int p, int half) {
+    return problem.has_key(b, position.first + row + p * 16 + half * 8 + lane / 4, problem.keys_of(b));
+  };
+  bool all_there = true;  // the keys of this lane's rows
   WEFT_UNROLL
-  for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    there[p][half] = problem.has_key(b, position.first + row + p * 16 + half * 8 + lane / 4, keys);
-    all_there = all_there && there[p][half];
-  }
+  for (int p = 0; p < kSquares; ++p) all_there = all_there && has_row(p, 0) && has_row(p, 1);
 
   const float scale = problem.scale * kLog2E;
   float dk_sums[kSquares][Tile::kRuns][4] = {}, dv_sums[kSquares][Tile::kRuns][4] = {};
@@ -226,26 +240,36 @@ __global__ void __launch_bounds__(Shape::kThreads)
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     fill(step + 1);
-    const int q_tile = kFirstStage + step % 2 * Shape::kStageElements, dy_tile = q_tile + kQueries * kChannels;
+    const ptx::SharedAddress queries_at = ptx::to_shared(shared + kFirstStage + step % 2 * Shape::kStageElements);
+    const ptx::SharedAddress slopes_at = queries_at + kQueries * Tile::kRowBytes;
     const float *const lse = statistics + step % 2 * 2 * kQueries, *const delta = lse + kQueries;
     const int query = step * kQueries, key = position.first + row;
     float p_t[kSquares][kQueries / 8][4] = {};
-    Shape::multiply(p_t, shared, k_tile, q_tile, row, lane);
-    const bool whole = all_there && !(problem.causal && key + Shape::kWarpRows - 1 > query);
+    Shape::template multiply<T>(p_t, own_k, queries_at, left_lane, right_lane);
     WEFT_UNROLL
     for (int n = 0; n < kQueries / 8; ++n) {
       const float2 lse_pair = *reinterpret_cast<const float2*>(lse + n * 8 + lane % 4 * 2);
       WEFT_UNROLL
       for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const int i = query + n * 8 + lane % 4 * 2 + e % 2, j = key + p * 16 + e / 2 * 8 + lane / 4;
-        const float weight = ptx::exp2_approx(p_t[p][n][e] * scale - (e % 2 == 0 ? lse_pair.x : lse_pair.y) * kLog2E);
-        const bool sees = whole || (there[p][e / 2] && (!problem.causal || j <= i));
-        p_t[p][n][e] = sees ? weight : 0.0f;
+      for (int e = 0; e < 4; ++e)
+        p_t[p][n][e] = ptx::exp2_approx(p_t[p][n][e] * scale - (e % 2 == 0 ? lse_pair.x : lse_pair.y) * kLog2E);
+    }
+    // Which keys are there is asked anew: there is no register for it, and few steps want to know.
+    if (!all_there || (problem.causal && key + Shape::kWarpRows - 1 > query)) {
+      WEFT_UNROLL
+      for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const bool there = has_row(p, half);
+        WEFT_UNROLL
+        for (int n = 0; n < kQueries / 8; ++n) WEFT_UNROLL
+        for (int e = half * 2; e < half * 2 + 2; ++e) {
+          const int i = query + n * 8 + lane % 4 * 2 + e % 2, j = key + p * 16 + half * 8 + lane / 4;
+          p_t[p][n][e] = there && (!problem.causal || j <= i) ? p_t[p][n][e] : 0.0f;
+        }
       }
     }
     float ds_t[kSquares][kQueries / 8][4] = {};
-    Shape::multiply(ds_t, shared, v_tile, dy_tile, row, lane);
+    Shape::template multiply<T>(ds_t, own_v, slopes_at, left_lane, right_lane);
     WEFT_UNROLL
     for (int n = 0; n < kQueries / 8; ++n) {
       const float2 delta_pair = *reinterpret_cast<const float2*>(delta + n * 8 + lane % 4 * 2);
@@ -263,8 +287,8 @@ __global__ void __launch_bounds__(Shape::kThreads)
         }
       }
     }
-    Shape::add_product(dv_sums, p_t, shared, dy_tile, lane);
-    Shape::add_product(dk_sums, ds_t, shared, q_tile, lane);
+    Shape::template add_product<T>(dv_sums, p_t, slopes_at, left_lane);
+    Shape::template add_product<T>(dk_sums, ds_t, queries_at, left_lane);
   }
 
   float dk_factor[kSquares][2], dv_factor[kSquares][2];
@@ -297,16 +321,19 @@ void attention_backward_mma(const Queue& queue, const View& dq, const View& dk, 
              &attention_dkv_mma_kernel<ForKeys, with_dropout, T>, AttentionTensor<T>(dk), AttentionTensor<T>(dv),
              from_q, from_k, from_v, from_dy, problem);
   };
-  const auto with_shape = [&]<class ForQueries, class ForKeys>() {
+  // With dropout, half the weights at a time: the masks need registers.
+  if (shape.D <= 64) {
     if (problem.dropout > 0)
-      run.template operator()<ForQueries, ForKeys, true>();
+      run.template operator()<BackwardMma<64, 4, 2, 32>, BackwardMma<64, 4, 1, 64>, true>();
     else
-      run.template operator()<ForQueries, ForKeys, false>();
-  };
-  if (shape.D <= 64)
-    with_shape.template operator()<BackwardMma<64, 4, 2, 32>, BackwardMma<64, 4, 1, 64>>();
-  else
-    with_shape.template operator()<BackwardMma<128, 4, 1, 32>, BackwardMma<128, 4, 1, 32>>();
+      run.template operator()<BackwardMma<64, 4, 2, 64>, BackwardMma<64, 4, 2, 32>, false>();
+  } else {
+    using Shape = BackwardMma<128, 4, 1, 32>;
+    if (problem.dropout > 0)
+      run.template operator()<Shape, Shape, true>();
+    else
+      run.template operator()<Shape, Shape, false>();
+  }
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

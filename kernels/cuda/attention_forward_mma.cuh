@@ -4,8 +4,8 @@
 
 // Attention's forward on the tensor cores, with the online softmax of FlashAttention-2 (Dao 2023).
 //
-// Grid: a block owns 128 queries of one head and goes over the keys, kKeys at a time; a warp owns 32 queries (4 warps,
-// 64 channels) or 16 (8 warps, 128 channels), whose fragments of q stay in registers:
+// Grid: a block owns 128 queries of one head and goes over the keys, kKeys at a time; a warp owns 32 queries, or 16 (8
+// warps, 128 channels with dropout). Their fragments of q stay in registers where 32 of these hold them:
 //
 //   memory --cp.async--> stage 0 | stage 1 (k and v: kKeys rows each) --ldmatrix--> registers
 //   s = q k^T (mma.sync) -> masks -> maximum and exponentials, per row within 4 lanes -> sums = sums again + p v
@@ -16,8 +16,10 @@
 // only steps with a missing key or on the diagonal of a causal mask look at single weights. With few queries left the
 // last block's rows are zeros.
 //
-// Shared memory: q 16 KiB + 2 stages of 16 KiB = 48 KiB at 64 channels (with dropout 32 KiB), 96 KiB at 128. Registers
-// allow 2 blocks per SM at 64 channels, 1 at 128: 8 warps either way.
+// Shared memory: q 16 KiB + 2 stages of 16 KiB = 48 KiB at 64 channels (with dropout 32 KiB), 64 KiB at 128 (96 KiB).
+// Registers allow 2 blocks of 4 warps per SM, 1 of 8. At 128 channels each fragment of k and v serves two squares of
+// queries, though q is read anew in each step: three quarters of what shared memory can give while tensor cores are
+// busy, where 16 queries whose fragments stay want 1.14 times that.
 // Work: 4 N M D flops and N M exponentials per head. Bytes at least 2 (2 N + 2 M) D; k and v come from L2 for each of
 // N / 128 blocks: 128 flops per byte. Limit: tensor cores, next to them the exponentials (at 64 channels 256 flops
 // each, 16 per clock and SM on sm_80: a quarter of the products' time). Expected on an A100: 60 to 70% of the peak for
@@ -32,6 +34,7 @@ struct ForwardMma {
   static constexpr int kWarpRows = 16 * kSquares, kQueries = kWarps * kWarpRows;
   static constexpr int kFirstStage = kQueries * kChannels, kStageElements = 2 * kKeys * kChannels;
   static constexpr int kSharedElements = kFirstStage + 2 * kStageElements;
+  static constexpr bool kKeepsQ = kSquares * kChannels <= 128;  ///< the fragments of q, in 32 registers
 };
 
 template <class Shape, bool with_dropout, class T>
@@ -44,6 +47,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   constexpr unsigned kAllLanes = 0xffffffffu;
   WEFT_DYNAMIC_SHARED(T, shared);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
+  const int left_lane = Tile::left_lane(lane), right_lane = Tile::right_lane(lane);
   const AttentionPosition position(problem.N, Shape::kQueries, problem.H, /*last_first=*/problem.causal);
   const int b = position.b, h = position.h, query = position.first + row;
   const int keys = problem.keys_of(b), end = problem.key_end(keys, position.first + Shape::kQueries);
@@ -60,7 +64,11 @@ __global__ void __launch_bounds__(Shape::kThreads)
   Tile::template load<Shape::kQueries, Shape::kThreads>(shared, q, q.head(b, h), position.first, problem.N, problem.D);
   fill(0);
 
-  uint32_t kept_q[kSquares][kChannels / 16][4];
+  uint32_t of_q[Shape::kKeepsQ ? kChannels / 16 : 1][kSquares][4];
+  const auto read_q = [&](uint32_t(&to)[kSquares][4], int c) {
+    const ptx::SharedAddress own = ptx::to_shared(shared + row * kChannels);
+    unrolled<kSquares>([&](auto p) { Tile::template read<p.value * 16>(to[p.value], own, c * 16, left_lane); });
+  };
   const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
   float sums[kSquares][Tile::kRuns][4] = {}, maximum[kSquares][2], total[kSquares][2] = {};
   WEFT_UNROLL
@@ -70,26 +78,35 @@ __global__ void __launch_bounds__(Shape::kThreads)
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     fill(step + 1);
-    const int key = step * kKeys, k_tile = Shape::kFirstStage + step % 2 * Shape::kStageElements;
-    const int v_tile = k_tile + kKeys * kChannels;
-    if (step == 0) {
-      WEFT_UNROLL
-      for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
-      for (int c = 0; c < kChannels / 16; ++c) Tile::left(kept_q[p][c], shared, 0, row + p * 16, c * 16, lane);
-    }
+    const int key = step * kKeys;
+    const ptx::SharedAddress keys_at = ptx::to_shared(shared + Shape::kFirstStage + step % 2 * Shape::kStageElements);
+    const ptx::SharedAddress values_at = keys_at + kKeys * Tile::kRowBytes;
 
     float s[kSquares][kKeys / 8][4] = {};
-    WEFT_UNROLL
-    for (int c = 0; c < kChannels / 16; ++c) {
-      WEFT_UNROLL
-      for (int n = 0; n < kKeys / 8; n += 2) {
+    const auto times_keys = [&](const uint32_t(&q)[kSquares][4], int c) {
+      unrolled<kKeys / 16>([&](auto n) {
         uint32_t w[4];
-        Tile::right(w, shared, k_tile, n * 8, c * 16, lane);
+        Tile::template read<n.value * 16>(w, keys_at, c * 16, right_lane);
         WEFT_UNROLL
         for (int p = 0; p < kSquares; ++p) {
-          ptx::mma_m16n8k16<T>(s[p][n], kept_q[p][c], {w[0], w[1]});
-          ptx::mma_m16n8k16<T>(s[p][n + 1], kept_q[p][c], {w[2], w[3]});
+          ptx::mma_m16n8k16<T>(s[p][2 * n.value], q[p], {w[0], w[1]});
+          ptx::mma_m16n8k16<T>(s[p][2 * n.value + 1], q[p], {w[2], w[3]});
         }
+      });
+    };
+    if constexpr (Shape::kKeepsQ) {
+      if (step == 0) {
+        WEFT_UNROLL
+        for (int c = 0; c < kChannels / 16; ++c) read_q(of_q[c], c);
+      }
+      WEFT_UNROLL
+      for (int c = 0; c < kChannels / 16; ++c) times_keys(of_q[c], c);
+    } else {
+      // Not unrolled: q's addresses are the same in every step, and the compiler would keep all of them.
+      WEFT_UNROLL_BY(1)
+      for (int c = 0; c < kChannels / 16; ++c) {
+        read_q(of_q[0], c);
+        times_keys(of_q[0], c);
       }
     }
 
@@ -116,15 +133,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
     for (int half = 0; half < 2; ++half) {
       float most = maximum[p][half];
       WEFT_UNROLL
-      for (int n = 0; n < kKeys / 8; ++n) {
-        most = s[p][n][half * 2] > most ? s[p][n][half * 2] : most;
-        most = s[p][n][half * 2 + 1] > most ? s[p][n][half * 2 + 1] : most;
-      }
+      for (int n = 0; n < kKeys / 8; ++n) most = fmaxf(most, fmaxf(s[p][n][half * 2], s[p][n][half * 2 + 1]));
       WEFT_UNROLL
-      for (int distance = 1; distance < 4; distance *= 2) {
-        const float other = __shfl_xor_sync(kAllLanes, most, distance);
-        most = other > most ? other : most;
-      }
+      for (int distance = 1; distance < 4; distance *= 2)
+        most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, distance));
       const float base = most > -INFINITY ? most * scale : 0.0f;
       const float again = ptx::exp2_approx(maximum[p][half] * scale - base);
       maximum[p][half] = most;
@@ -154,22 +166,21 @@ __global__ void __launch_bounds__(Shape::kThreads)
       }
     }
 
-    WEFT_UNROLL
-    for (int c = 0; c < kKeys / 16; ++c) {
+    unrolled<kKeys / 16>([&](auto c) {
       uint32_t a[kSquares][4];
       WEFT_UNROLL
-      for (int p = 0; p < kSquares; ++p) attention_left<T>(a[p], s[p][2 * c], s[p][2 * c + 1]);
+      for (int p = 0; p < kSquares; ++p) attention_left<T>(a[p], s[p][2 * c.value], s[p][2 * c.value + 1]);
       WEFT_UNROLL
       for (int n = 0; n < Tile::kRuns; n += 2) {
         uint32_t w[4];
-        Tile::right_over_rows(w, shared, v_tile, c * 16, n * 8, lane);
+        Tile::template read_over_rows<c.value * 16>(w, values_at, n * 8, left_lane);
         WEFT_UNROLL
         for (int p = 0; p < kSquares; ++p) {
           ptx::mma_m16n8k16<T>(sums[p][n], a[p], {w[0], w[1]});
           ptx::mma_m16n8k16<T>(sums[p][n + 1], a[p], {w[2], w[3]});
         }
       }
-    }
+    });
   }
 
   float factor[kSquares][2];
@@ -209,7 +220,7 @@ void attention_forward_mma(const Queue& queue, const View& y, const View& q, con
     if (problem.dropout > 0)
       run.template operator()<ForwardMma<128, 8, 1, 64>, true>();
     else
-      run.template operator()<ForwardMma<128, 8, 1, 64>, false>();
+      run.template operator()<ForwardMma<128, 4, 2, 32>, false>();
   }
 }
 

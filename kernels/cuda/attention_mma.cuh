@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/cuda/attention_shape.cuh"
-#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/ptx_offset.cuh"
 
 // Shared by the attention kernels on the tensor cores (bf16, f16; sm_80 and later).
 //
@@ -38,27 +38,32 @@ struct AttentionTile {
     }
   }
 
-  // In ldmatrix, lane l names row l mod 8 of square l / 8. `tile` is an offset in shared memory, and the swizzle is one
-  // exclusive or of the whole offset: what changes from stage to stage cannot be kept in registers for each run.
+  // Fragments: in ldmatrix, lane l names row l mod 8 of square l / 8. A lane's byte is tile + (lane's offset ^ 2
+  // channels), since the swizzle is of the channels alone and tiles begin at whole rows; kRow more rows stand in the
+  // instruction.
+  static constexpr int kRowBytes = 2 * kChannels;
 
-  /// The left factor's rows row … row + 15 by channels k … k + 15, as mma_m16n8k16's a.
-  template <class T>
-  static __device__ __forceinline__ void left(uint32_t (&to)[4], const T* shared, int tile, int row, int k, int lane) {
-    const int at = (row + lane / 8 % 2 * 8 + lane % 8) * kChannels + (lane / 16 ^ lane % 8) * 8;
-    ptx::ldmatrix_x4(to, shared + ((tile + at) ^ k));
+  /// A lane's offset in bytes for left factors, and for right factors over rows.
+  static __device__ __forceinline__ int left_lane(int lane) {
+    return 2 * run_offset(lane / 8 % 2 * 8 + lane % 8, lane / 16);
   }
-  /// The right factor of a product over channels k … k + 15: rows row … row + 15 are two squares of 8 columns.
-  template <class T>
-  static __device__ __forceinline__ void right(uint32_t (&to)[4], const T* shared, int tile, int row, int k, int lane) {
-    const int at = (row + lane / 16 * 8 + lane % 8) * kChannels + (lane / 8 % 2 ^ lane % 8) * 8;
-    ptx::ldmatrix_x4(to, shared + ((tile + at) ^ k));
+  /// The same for right factors over channels.
+  static __device__ __forceinline__ int right_lane(int lane) {
+    return 2 * run_offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   }
-  /// The right factor of a product over rows row … row + 15: channels n … n + 15 are two squares of 8 columns.
-  template <class T>
-  static __device__ __forceinline__ void right_over_rows(uint32_t (&to)[4], const T* shared, int tile, int row, int n,
-                                                         int lane) {
-    const int at = (row + lane / 8 % 2 * 8 + lane % 8) * kChannels + (lane / 16 ^ lane % 8) * 8;
-    ptx::ldmatrix_x4_trans(to, shared + ((tile + at) ^ n));
+
+  /// Rows kRow … kRow + 15 by channels k … k + 15: with left_lane() as mma_m16n8k16's a, with right_lane() the right
+  /// factor of a product over channels, two squares of 8 columns.
+  template <int kRow>
+  static __device__ __forceinline__ void read(uint32_t (&to)[4], ptx::SharedAddress tile, int k, int of_lane) {
+    ptx::ldmatrix_x4_at<kRow * kRowBytes>(to, tile + (of_lane ^ 2 * k));
+  }
+  /// The right factor of a product over rows kRow … kRow + 15: channels n … n + 15 are two squares of 8 columns;
+  /// of_lane: left_lane().
+  template <int kRow>
+  static __device__ __forceinline__ void read_over_rows(uint32_t (&to)[4], ptx::SharedAddress tile, int n,
+                                                        int of_lane) {
+    ptx::ldmatrix_x4_trans_at<kRow * kRowBytes>(to, tile + (of_lane ^ 2 * n));
   }
 
   /// A warp's 16 kSquares rows of sums, each times its factor, to memory: through the warp's own rows of `tile`, so

@@ -66,17 +66,24 @@ struct Epilogue {
     store(offset, left, sums, of);
   }
 
-  /// The same, its columns' constants being at hand.
+  /// Whether the scaled sums are what is stored, and all: to be asked once, before a loop of store().
+  __device__ bool is_plain() const {
+    return pre == nullptr && saved == nullptr && activation == Activation::none && residual == nullptr && !accumulate &&
+           !relu_last;
+  }
+
+  /// The same, its columns' constants being at hand. plain: whether is_plain().
   template <int kCount>
-  __device__ void store(int64_t offset, int left, const Sum (&sums)[kCount], const Column (&of)[kCount]) const {
+  __device__ void store(int64_t offset, int left, const Sum (&sums)[kCount], const Column (&of)[kCount],
+                        bool plain = false) const {
     if (left <= 0) return;
     Sum values[kCount];
     WEFT_UNROLL
     for (int i = 0; i < kCount; ++i) values[i] = of[i](sums[i]);
     if (std::is_same_v<T, Sum> || wide_y)
-      finish<Sum>(offset, left, values);
+      finish<Sum>(offset, left, values, plain);
     else
-      finish<T>(offset, left, values);
+      finish<T>(offset, left, values, plain);
   }
 
   /// The bias of column n, which must be one of y's.
@@ -109,18 +116,20 @@ struct Epilogue {
   }
 
   template <class Y, int kCount>
-  __device__ void finish(int64_t offset, int left, Sum (&values)[kCount]) const {
-    if (pre != nullptr) write(static_cast<Y*>(pre) + offset, left, values);
-    if (saved != nullptr) {
-      Sum at[kCount] = {};
-      read<Y, kCount>(static_cast<const Y*>(saved) + offset, left, [&](int i, Sum value) { at[i] = value; });
-      activate_backward(activation, values, at);
-    } else {
-      activate(activation, values);
+  __device__ void finish(int64_t offset, int left, Sum (&values)[kCount], bool plain) const {
+    if (!plain) {
+      if (pre != nullptr) write(static_cast<Y*>(pre) + offset, left, values);
+      if (saved != nullptr) {
+        Sum at[kCount] = {};
+        read<Y, kCount>(static_cast<const Y*>(saved) + offset, left, [&](int i, Sum value) { at[i] = value; });
+        activate_backward(activation, values, at);
+      } else {
+        activate(activation, values);
+      }
+      if (residual != nullptr) add(static_cast<const Y*>(residual) + offset, left, values);
+      if (accumulate) add(static_cast<const Y*>(y) + offset, left, values);
+      clip(values);
     }
-    if (residual != nullptr) add(static_cast<const Y*>(residual) + offset, left, values);
-    if (accumulate) add(static_cast<const Y*>(y) + offset, left, values);
-    clip(values);
     write(static_cast<Y*>(y) + offset, left, values);
   }
 

@@ -348,6 +348,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   const int n = first_n + column + lane % kLanes * 4;
   typename Epilogue<T>::Column columns[4];
   problem.epilogue.template columns<Problem::kChannels>(slice.out.first_n + n, slice.n - n, columns);
+  const bool plain = problem.epilogue.is_plain();
   __syncthreads();  // shared memory has been read
   WEFT_UNROLL_BY(1)
   for (int turn = 0; turn < kSquaresM; ++turn) {
@@ -366,7 +367,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
       const int m = first_m + row + turn * 16 + r;
       const int64_t to = m < slice.m ? slice.out.row(m) : -1;
       const auto four = Vec<float, 4>::load(rows + r * kPitch + lane % kLanes * 4);
-      if (to >= 0) problem.epilogue.store(to + n, slice.n - n, four.data, columns);
+      if (to >= 0) problem.epilogue.store(to + n, slice.n - n, four.data, columns, plain);
     }
     __syncwarp();
   }
