@@ -97,7 +97,8 @@ class Folder(FetchCase):
         requests = len(self.server.requests)
         again = self.fetched()
         self.assertEqual(len(self.server.requests), requests)
-        self.assertIn("is there and right: nothing to do", again.stdout)
+        self.assertIn("is there, and its files fit its SHA256SUMS: nothing to do", again.stdout)
+        self.assertNotIn("warning", again.stderr)
         self.assertEqual(first.stdout.splitlines()[-1], again.stdout.splitlines()[-1])
         sums = subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.whole)
         self.assertEqual(sums.returncode, 0)
@@ -109,6 +110,31 @@ class Folder(FetchCase):
         self.refused("test.bin is damaged")
         os.remove(os.path.join(self.whole, "test.bin"))
         self.refused("test.bin is missing")
+
+    def test_sums_that_others_could_write_prove_nothing(self):
+        self.fetched()
+        path = os.path.join(self.whole, "test.bin")
+        os.chmod(path, 0o666)
+        self.assertIn(f"warning: others can write {path}: that they fit does not show", self.fetched().stderr)
+        os.chmod(path, 0o644)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, -1)
+            self.assertIn(f"warning: {path} is user 65534's: that they fit", self.fetched().stderr)
+
+    def test_sums_name_files_of_the_set_alone(self):
+        self.fetched()
+        sums = os.path.join(self.whole, "SHA256SUMS")
+        with open(sums, encoding="utf-8") as file:
+            lines = file.readlines()
+        os.mkfifo(os.path.join(self.whole, "pipe"))
+        for line, expected in (("/dev/zero", "SHA256SUMS names '/dev/zero'"), ("../x", "SHA256SUMS names '../x'"),
+                               ("pipe", "pipe is missing"), ("\x1b[2J", "SHA256SUMS names '\\x1b[2J'")):
+            with open(sums, "w", encoding="utf-8") as file:
+                file.writelines([*lines, f"{64 * '0'}  {line}\n"])
+            self.refused(expected)
+        with open(sums, "w", encoding="utf-8") as file:
+            file.writelines(line for line in lines if not line.endswith("test.bin\n"))
+        self.refused("SHA256SUMS does not name test.bin")
 
     def test_a_folder_of_somebody_else_is_left_alone(self):
         os.makedirs(self.whole)
