@@ -41,7 +41,8 @@ std::string free_space(const fs::path& folder) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path, std::string what) : path_(std::move(path)), what_(std::move(what)) {
+AtomicFile::AtomicFile(fs::path path, std::string what)
+    : path_(std::move(path)), what_(std::move(what)), work_("writing " + path_.string()) {
   std::error_code ignored;
   WEFT_CHECK(path_.has_filename(), what_, ": expected a file name, got '", path_.string(), "'");
   WEFT_CHECK(!fs::is_directory(path_, ignored), what_, ": expected a file, got the folder ", path_.string());

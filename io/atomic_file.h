@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/disk_work.h"
 #include "io/file_reader.h"
 
 namespace weft {
@@ -56,6 +57,7 @@ class AtomicFile {
 
   std::filesystem::path path_, temporary_;
   std::string what_;
+  const DiskWork work_;
   Descriptor created_{-1};  // the temporary file
   bool committed_ = false;
 };

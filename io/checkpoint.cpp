@@ -83,6 +83,7 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint, int kee
 }
 
 Checkpoint load_checkpoint(const fs::path& path) {
+  const DiskWork work("reading " + path.string());
   if (is_regular_hdf5(path)) return load_hdf5_checkpoint(path);
   const CheckpointReader reader(path);
   const CheckpointIndex& index = reader.index();
@@ -106,6 +107,7 @@ fs::path find_whole_checkpoint(const fs::path& path, std::string& note) {
     // The newest alone may be missing: a crash on a file system without hard links.
     if (age > 0 && !fs::exists(fs::symlink_status(one, ignored))) break;
     if (one.empty()) continue;
+    const DiskWork work("reading " + one.string());
     try {
       if (is_regular_hdf5(one))
         load_hdf5_checkpoint(one);

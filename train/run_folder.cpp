@@ -21,6 +21,7 @@
 #include "dist/group/world.h"
 #include "dist/rendezvous/socket.h"
 #include "io/atomic_file.h"
+#include "io/disk_work.h"
 #include "kernels/error.h"
 
 namespace weft::train {
@@ -128,6 +129,7 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
                      "'): nothing keeps a second run from writing into it"));
     return nullptr;
   };
+  const DiskWork work("waiting for " + path.string());
   const auto end = std::chrono::steady_clock::now() + options.patience;
   for (int removals = 0;;) {
     dist::Descriptor file(open_lock(path));

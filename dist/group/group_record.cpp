@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group/group_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -39,7 +40,7 @@ std::string FlightLog::text() const {
       const bool runs = e.state == State::running;
       const double took = milliseconds((runs ? now : e.ended) - e.started);
       std::snprintf(times + length, sizeof times - static_cast<size_t>(length), ", %s %.1f ms",
-                              runs ? "runs for" : "ran", took);
+                    runs ? "runs for" : "ran", took);
     }
     char state[16];
     std::snprintf(state, sizeof state, "  %-8s ", states[static_cast<int>(e.state)]);
@@ -49,6 +50,8 @@ std::string FlightLog::text() const {
 }
 
 namespace {
+
+constexpr double kDiskSeconds = 600;  // that a rank may work on one file while the others wait for it
 
 std::vector<int> counted(int size) {
   std::vector<int> ranks(static_cast<size_t>(size));
@@ -190,6 +193,10 @@ std::vector<MemberState> GroupRecord::states() const {
   return {};
 }
 
+bool GroupRecord::has_come(const MemberState& state, const Collective& collective) const {
+  return state.progress.group == name && state.progress.begun >= collective.number;
+}
+
 std::string GroupRecord::silence() const { return silence_in(states()); }
 
 std::string GroupRecord::missing(const Collective& collective, const std::vector<int>& waits_for) const {
@@ -202,11 +209,12 @@ std::string GroupRecord::missing(const Collective& collective, const std::vector
     const int job_rank = members[static_cast<size_t>(r)];
     for (const MemberState& state : states) {
       if (r == rank || state.rank != job_rank) continue;
-      const bool here = state.progress.group == name && state.progress.begun >= collective.number;
+      const bool here = has_come(state, collective);
       if (here && state.seconds_since_heard < kQuietSeconds) continue;
       std::string who =
           str(here ? "silent rank " : "missing rank ", job_rank, " (process ", state.process, " on ", state.host,
-              ", last heard of ", std::lround(state.seconds_since_heard), " s ago)");
+              ", last heard of ", std::lround(state.seconds_since_heard), " s ago",
+              state.disk.empty() ? "" : str(", ", state.disk, " for ", std::lround(state.disk_seconds), " s"), ")");
       if (!here && !state.progress.name.empty())
         who += str(", last seen in ", state.progress.name, " of group ", state.progress.group);
       add(who);
@@ -234,6 +242,20 @@ CollectivePtr GroupRecord::overdue() const {
   const std::lock_guard lock(mutex_);
   if (!running_.collective || Clock::now() - running_.since < options.timeout) return nullptr;
   return running_.collective;
+}
+
+Clock::time_point GroupRecord::extended_deadline() {
+  const std::vector<MemberState> all = states();
+  const std::lock_guard lock(mutex_);
+  if (!running_.collective) return Clock::time_point::max();  // it has just been done
+  const bool works = std::ranges::any_of(all, [&](const MemberState& state) {
+    return !state.left && !state.silent && state.seconds_since_heard < kQuietSeconds && !state.disk.empty() &&
+           state.disk_seconds < kDiskSeconds &&
+           (running_.collective->is_message() || !has_come(state, *running_.collective)) &&
+           std::ranges::find(members, state.rank) != members.end();
+  });
+  if (works) running_.since = Clock::now();
+  return running_.since + options.timeout;
 }
 
 std::string GroupRecord::report() const {

@@ -95,6 +95,10 @@ class GroupRecord {
   CollectivePtr take_stalled();
   /// The collective under way since longer than options.timeout; null otherwise.
   CollectivePtr overdue() const;
+  /// The collective under way is past its deadline: the next one. It has options.timeout again where a rank that has
+  /// not come to it is heard of and works on a file, since a busy disk is no failure; after ten minutes of one file it
+  /// is.
+  Clock::time_point extended_deadline();
 
   /// The flight log with a title, for stderr.
   std::string report() const;
@@ -108,6 +112,7 @@ class GroupRecord {
 
   void report(Progress progress, const Collective& collective) const;
   std::vector<MemberState> states() const;
+  bool has_come(const MemberState& state, const Collective& collective) const;
 
   mutable std::mutex mutex_;
   std::condition_variable failed_;

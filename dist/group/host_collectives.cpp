@@ -18,6 +18,19 @@ constexpr std::chrono::seconds kGoodbyeTime{5};
 
 }  // namespace
 
+void Link::wait_on(Message& message, Deadline& deadline) {
+  while (true) {
+    try {
+      return wait(message, deadline);
+    } catch (const LinkError& error) {
+      if (error.kind != LinkError::Kind::deadline || !next_deadline) throw;
+      const Deadline next = next_deadline();
+      if (next < std::chrono::steady_clock::now()) throw;
+      deadline = next;
+    }
+  }
+}
+
 /// Slots of a collective's messages.
 enum HostCollectives::Code : uint8_t {
   kHeader,
@@ -45,6 +58,7 @@ HostCollectives::HostCollectives(std::unique_ptr<Link> link, std::string group, 
       library_(algorithms == Algorithms::library) {}
 
 HostCollectives::~HostCollectives() {
+  link_->next_deadline = {};
   if (aborted_ || link_->keeps_messages()) return;
   try {
     say_goodbye();
@@ -100,7 +114,7 @@ Link::MessagePtr HostCollectives::receive(int from, Code code, std::byte* data, 
 void HostCollectives::wait(const MessagePtr& message) {
   end_comparison();
   waits_for_ = message->peer;
-  link_->wait(*message, deadline_);
+  link_->wait_on(*message, deadline_);
   waits_for_ = -1;
 }
 void HostCollectives::wait(const std::vector<MessagePtr>& messages) {

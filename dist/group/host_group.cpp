@@ -84,6 +84,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
       : ProcessGroup(std::move(record)),
         backend_(backend),
         collectives_(std::make_shared<HostCollectives>(std::move(link), record_->name, record_->options.algorithms)) {
+    collectives_->link().next_deadline = [record = record_] { return record->extended_deadline(); };
     if (record_->membership)
       callback_ = record_->membership->on_failure(
           [record = std::weak_ptr(record_), weak = std::weak_ptr(collectives_)](const Failure& failure) {

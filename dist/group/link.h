@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,6 +73,10 @@ class Link {
   virtual MessagePtr receive(int from, Slot slot, std::byte* data, size_t bytes) = 0;
   /// Errors: LinkError deadline, lost, aborted.
   virtual void wait(Message& message, Deadline deadline) = 0;
+  /// The same, but as long as next_deadline() brings a later one, the message has that.
+  void wait_on(Message& message, Deadline& deadline);
+  /// Where a deadline has passed: another one, or one that has passed, too. None: there is no other.
+  std::function<Deadline()> next_deadline;
   /// Sends data that the link keeps until it has gone.
   virtual void post(int to, Slot slot, std::vector<std::byte> data) = 0;
   /// Runs the collective as the library does, on ranks that are known to agree; false: the library has no such one, on

@@ -184,7 +184,7 @@ class MpiLink final : public Link {
         check(MPI_Ibarrier(comm_, &request), -1);
     }
     try {
-      wait(call, deadline);
+      wait_on(call, deadline);
     } catch (...) {
       static_cast<void>(new std::vector<std::byte>(std::move(scratch_)));  // MPI may still write there
       throw;

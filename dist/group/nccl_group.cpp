@@ -223,7 +223,8 @@ class NcclGroup final : public ProcessGroup, private Watched {
                        " on rank ", rank(), ": ", record_->missing(*stalled, {}), '\n')
                        .c_str(),
                    stderr);
-      if (const CollectivePtr late = record_->overdue()) fail_with(record_->past_deadline(*late, {}));
+      if (const CollectivePtr late = record_->overdue(); late && record_->extended_deadline() < Clock::now())
+        fail_with(record_->past_deadline(*late, {}));
     } catch (const std::exception& error) {  // the device has failed
       fail_with(str("rank ", rank(), ": ", error.what()));
     }

@@ -23,6 +23,8 @@ struct MemberState {
   int64_t process = 0;             ///< its process id there
   double seconds_since_heard = 0;  ///< since its last heartbeat: large if the process is stopped or the network lost
   bool left = false;               ///< it has ended normally
+  std::string disk{};              ///< what it does with a file (io/disk_work.h): `writing run/summary.json`; or empty
+  double disk_seconds = 0;         ///< for how long
   bool silent = false;  ///< rank 0, which does not answer: its last heartbeat and its name are all that is known
   Progress progress;
 };

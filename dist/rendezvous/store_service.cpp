@@ -93,7 +93,7 @@ std::optional<TimePoint> StoreService::next_deadline() const {
 
 namespace {
 
-constexpr size_t kStatesPerMessage = 512;  // 512 of at most 0.9 KiB stay below kMaxMessage
+constexpr size_t kStatesPerMessage = 512;  // 512 of at most 1.2 KiB stay below kMaxMessage
 
 std::string failure_frame(const Failure& failure) {
   return MessageWriter(MessageKind::failure).number(failure.rank).text(failure.host).text(failure.reason).frame();
@@ -126,6 +126,8 @@ MemberState read_state(MessageReader& message) {
   state.progress.begun = static_cast<uint64_t>(message.number());
   state.progress.finished = static_cast<uint64_t>(message.number());
   state.progress.name = message.text(kMaxName);
+  state.disk = message.text(kMaxName);
+  state.disk_seconds = static_cast<double>(message.number()) / 1e3;
   return state;
 }
 
@@ -181,6 +183,8 @@ void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint 
       progress.begun = static_cast<uint64_t>(message.number());
       progress.finished = static_cast<uint64_t>(message.number());
       progress.name = message.text(kMaxName);
+      member.state.disk = message.text(kMaxName);
+      member.state.disk_seconds = static_cast<double>(message.number()) / 1e3;
       message.end();
       // The echo tells the rank that the server lives.
       out.push_back({from, MessageWriter(MessageKind::heartbeat).frame()});
@@ -218,6 +222,7 @@ void MemberService::answer_states(ConnectionId to, int64_t request, TimePoint no
       writer.number(state.rank).text(state.host).number(state.process).number(silent).number(state.left);
       writer.text(state.progress.group).number(static_cast<int64_t>(state.progress.begun));
       writer.number(static_cast<int64_t>(state.progress.finished)).text(state.progress.name);
+      writer.text(state.disk).number(std::llround(state.disk_seconds * 1e3) + (state.disk.empty() ? 0 : silent));
     }
     out.push_back({to, writer.frame()});
   } while (next != members_.end());

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -12,7 +13,9 @@
 #include <set>
 #include <thread>
 
+#include "core/text.h"
 #include "dist/rendezvous/store_service.h"
+#include "io/disk_work.h"
 #include "kernels/error.h"
 
 namespace weft::dist {
@@ -127,7 +130,10 @@ class TcpMembership::Client {
     const std::lock_guard lock(mutex_);
     MessageWriter writer(MessageKind::heartbeat);
     writer.text(cut(progress_.group, kMaxName)).number(static_cast<int64_t>(progress_.begun));
-    return writer.number(static_cast<int64_t>(progress_.finished)).text(cut(progress_.name, kMaxName)).frame();
+    writer.number(static_cast<int64_t>(progress_.finished)).text(cut(progress_.name, kMaxName));
+    const DiskWork::Longest disk = DiskWork::longest().value_or(DiskWork::Longest{});
+    writer.text(cut(printable(disk.what), kMaxName));
+    return writer.number(std::llround(disk.seconds * 1e3)).frame();
   }
 
   void end() {

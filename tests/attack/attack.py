@@ -305,7 +305,7 @@ def foreign_peers(t):
                     if kind == 0:
                         made.sendall(os.urandom(t.draw.randint(1, 2000)))
                     if kind == 1:
-                        body = b"weft store 2\n" + os.urandom(32) + b"rank 1 to 0"
+                        body = b"weft store 3\n" + os.urandom(32) + b"rank 1 to 0"
                         made.sendall(struct.pack("<I", len(body)) + body)
                     if kind == 2:
                         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -380,6 +380,20 @@ def full_disk(t):
         return t.check(again, "recovered")
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+def slow_disk(t):
+    """A disk that keeps rank 0 longer than the deadline, while it writes a checkpoint: the others say so, and wait."""
+    t.needs_two_ranks()
+    call = t.draw.randint(4, 2 * EPOCHS)  # not those of the start, nor of the export, for which nobody waits
+    t.note = f"fsync #{call}"
+    job = t.job(wrap=t.preloaded(0, ATTACK_FSYNC=f"{call}:{TIMEOUT + 3}"))
+    how = t.outcome(job)
+    if how != "survived":
+        raise Lost("a slow disk ended the job: " + job.text()[-600:])
+    if not re.search(r"missing rank 0 .* writing .*run/.* for \d+ s\)", job.text()):
+        raise Lost("nobody named the file: " + job.text()[-600:])
+    return how
 
 
 def clock(t):
@@ -469,7 +483,7 @@ def files(t):
     return t.check(again, "recovered")
 
 
-ATTACKS = [kill, stop, pause, at_call, mutate, slow_network, foreign_peers, relay, full_disk, clock, links, files]
+ATTACKS = [kill, stop, pause, at_call, mutate, slow_network, foreign_peers, relay, full_disk, slow_disk, clock, links, files]
 
 
 class Campaign:

@@ -196,7 +196,7 @@ TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
       ++came;
       if (i / 3 % 4 == 0) send_all(socket.fd(), std::string(100, '\0'), Clock::now() + 1s);
       if (i / 3 % 4 == 1)
-        send_all(socket.fd(), frame("weft store 2\n" + std::string(32, 'n') + "rank 2 to 0"), Clock::now() + 1s);
+        send_all(socket.fd(), frame("weft store 3\n" + std::string(32, 'n') + "rank 2 to 0"), Clock::now() + 1s);
       if (i / 3 % 4 == 2) {
         const linger reset{1, 0};
         ::setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);

@@ -121,6 +121,47 @@ TEST_P(FailuresOfJobs, TheMembershipSaysWhoIsMissingAndWhatItDidLast) {
   EXPECT_THAT(printed, HasSubstr("the last collectives of rank 0 in group world:\n"));
 }
 
+TEST_P(FailuresOfJobs, ARankThatWorksOnAFileIsWaitedFor) {
+  const auto job = std::make_shared<FakeJob>(3);
+  job->set_disk(2, "writing run/checkpoint_last.safetensors", 0.4);
+  ::testing::internal::CaptureStderr();
+  const std::vector<std::string> errors = errors_on(
+      backend_, 3,
+      [&](const ProcessGroupPtr& group) {
+        group->barrier("all here");
+        if (group->rank() == 2) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1400));
+          job->set_disk(2, "", 0);
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));  // what it has to do before it comes
+        }
+        group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
+      },
+      {.timeout = Milliseconds(1000), .stall_report = Milliseconds(200)}, job);
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(errors, Each(IsEmpty())) << printed;
+  EXPECT_THAT(printed, HasSubstr("missing rank 2 (process 102 on host2, last heard of 0 s ago, writing "
+                                 "run/checkpoint_last.safetensors for 0 s), last seen in barrier #1"));
+}
+
+TEST_P(FailuresOfJobs, NoDiskIsWaitedForWithoutEnd) {
+  const auto waited = [&](double writing, double silent) {
+    const auto job = std::make_shared<FakeJob>(2);
+    job->set_disk(1, "writing run/checkpoint_last.safetensors", writing);
+    job->set_silent(1, silent);
+    return errors_on(
+        backend_, 2,
+        [&](const ProcessGroupPtr& group) {
+          group->barrier("all here");
+          if (group->rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
+        },
+        {.timeout = Milliseconds(500)}, job)[0];
+  };
+  EXPECT_THAT(waited(601, 0), AllOf(HasSubstr("passed its deadline of 0.5 s"),
+                                    HasSubstr("writing run/checkpoint_last.safetensors for 601 s)")));
+  EXPECT_THAT(waited(7, 4), HasSubstr("last heard of 4 s ago, writing run/")) << "it may be stopped";
+}
+
 TEST_P(FailuresOfJobs, TheMembershipsFailureEndsTheGroup) {
   const auto job = std::make_shared<FakeJob>(2);
   const std::vector<std::string> errors = errors_on(

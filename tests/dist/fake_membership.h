@@ -39,6 +39,11 @@ class FakeJob {
     const std::lock_guard lock(mutex_);
     states_[static_cast<size_t>(rank)].seconds_since_heard = seconds;
   }
+  void set_disk(int rank, const std::string& what, double seconds) {
+    const std::lock_guard lock(mutex_);
+    states_[static_cast<size_t>(rank)].disk = what;
+    states_[static_cast<size_t>(rank)].disk_seconds = seconds;
+  }
   /// Rank 0 does not answer.
   void silence() {
     const std::lock_guard lock(mutex_);

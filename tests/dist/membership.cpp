@@ -3,14 +3,20 @@
 #include <future>
 #include <thread>
 
+#include "dist/rendezvous/message.h"
+#include "io/atomic_file.h"
 #include "tests/dist/child.h"
 #include "tests/dist/meeting.h"
+#include "tests/support/temporary_folder.h"
 
 namespace weft::dist {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 using ::testing::MatchesRegex;
 using namespace std::chrono_literals;
 using Members = std::vector<std::unique_ptr<TcpMembership>>;
@@ -50,6 +56,22 @@ TEST(Membership, StatesSayHowFarEveryRankIs) {
   EXPECT_FALSE(states[1].left);
   members[1]->leave();
   EXPECT_TRUE(comes_true([&] { return members[0]->states()[1].left; }));
+}
+
+TEST(Membership, StatesNameTheFileThatTakesTheLongest) {
+  WEFT_NEEDS_CRYPTO();
+  Meeting meeting(2);
+  Members members = join_all(meeting, 2);
+  const tests::TemporaryFolder folder;
+  {
+    const AtomicFile first(folder / "a\nb", "test"), second(folder / "later", "test");
+    ASSERT_TRUE(comes_true([&] { return !members[0]->states()[1].disk.empty(); }));
+    const MemberState state = members[0]->states()[1];
+    EXPECT_EQ(state.disk, "writing " + folder / "a\\x0ab");
+    EXPECT_THAT(state.disk_seconds, AllOf(Gt(0.0), Lt(5.0)));
+  }
+  const DiskWork work(std::string(300, 'x'));
+  EXPECT_TRUE(comes_true([&] { return members[0]->states()[1].disk == std::string(kMaxName, 'x'); }));
 }
 
 TEST(Membership, LeavingIsNoFailure) {

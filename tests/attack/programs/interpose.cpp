@@ -4,6 +4,7 @@
 //                            wants (2 bytes) and answers with the one to connect to instead.
 //   ATTACK_CLOCK=CALLS:SECONDS  after so many looks at the wall clock it jumps by so many seconds. The steady clock does
 //                            not, as on a host whose time is set.
+//   ATTACK_FSYNC=CALL:SECONDS  that call of fsync takes so long, as on a disk on which others write much.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -48,6 +49,16 @@ long jump() {
 }
 
 }  // namespace
+
+extern "C" int fsync(int fd) {
+  static const char* const text = std::getenv("ATTACK_FSYNC");
+  static std::atomic<long> calls{0};
+  long call = 0;
+  double seconds = 0;
+  if (text && std::sscanf(text, "%ld:%lf", &call, &seconds) == 2 && ++calls == call)
+    usleep(static_cast<useconds_t>(seconds * 1e6));
+  return next<decltype(fsync)>("fsync")(fd);
+}
 
 extern "C" int connect(int fd, const sockaddr* address, socklen_t size) {
   static const char* const proxy = std::getenv("ATTACK_PROXY");
