@@ -127,12 +127,14 @@ class Mesh {
         secret_(keyed_hash(options.store->secret(), "tensors of " + options.prefix)),
         log_("process group gloo"),
         peers_(static_cast<size_t>(options.size)) {
+    allow_connections(static_cast<size_t>(options.size) + kMostUnproven);
     const std::vector<std::string> cards =
         meeting.gather("host", str(static_cast<int>(options.secure), '\n', host_card()));
     std::vector<std::string> hosts;
     for (int r = 0; r < options.size; ++r) {
       const std::string& card = cards[static_cast<size_t>(r)];
-      WEFT_CHECK(card.size() >= 2, "process group gloo: rank ", r, " did not say how it is secured");
+      WEFT_CHECK(card.size() >= 2 && card.front() >= '0' && card.front() <= '3', "process group gloo: rank ", r,
+                 " did not say how it is secured");
       const auto theirs = static_cast<Secure>(card.front() - '0');
       WEFT_CHECK(theirs == options.secure, "process group gloo: rank ", r, " has WEFT_SECURE=", name(theirs), ", rank ",
                  rank_, " ", name(options.secure), ": set the same on all ranks");
@@ -226,7 +228,12 @@ class Mesh {
 
   void accept() {
     Descriptor socket(::accept4(listeners_.sockets.front().fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
+    if (!socket) {
+      if (errno == EAGAIN) return;
+      why_ = error_words(errno);
+      std::this_thread::sleep_for(Milliseconds(5));  // no file may be free, and the listener stays readable
+      return;
+    }
     prepare_connection(socket.fd());
     Unproven made{.socket = {}, .peer = peer_of(socket.fd()).text()};
     made.socket = std::move(socket);

@@ -28,15 +28,17 @@ void check_key(const std::string& key) {
 }
 
 std::optional<std::string> read_value(const fs::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) {
-    WEFT_CHECK(errno == ENOENT, "store: cannot read ", printable(path.string()), ": ", error_words(errno));
+  std::string why;
+  errno = 0;
+  const weft::Descriptor file = open_regular(path, why);  // a pipe that somebody else has put there would be waited for
+  if (file.fd < 0) {
+    WEFT_CHECK(errno == ENOENT, "store: cannot read ", printable(path.string()), ": ", why);
     return std::nullopt;
   }
   std::string value;
   char buffer[65536];
   while (true) {
-    const ssize_t got = ::read(file.fd(), buffer, sizeof buffer);
+    const ssize_t got = ::read(file.fd, buffer, sizeof buffer);
     WEFT_CHECK(got >= 0, "store: cannot read ", printable(path.string()), ": ", error_words(errno));
     if (got == 0) return value;
     value.append(buffer, static_cast<size_t>(got));
@@ -48,7 +50,8 @@ std::optional<std::string> read_value(const fs::path& path) {
 /// A lock that one thread of one process holds at a time; works over NFS too.
 class Lock {
  public:
-  explicit Lock(const fs::path& folder) : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+  explicit Lock(const fs::path& folder)
+      : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
     struct flock whole {};
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -169,6 +170,14 @@ int receive_some(int fd, std::string& bytes) {
     if (got == 0) return -1;
     if (errno != EINTR) return errno;
   }
+}
+
+void allow_connections(size_t count) {
+  constexpr size_t kOthers = 256;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + kOthers) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, count + kOthers);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::string host_name() {

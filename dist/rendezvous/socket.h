@@ -75,6 +75,9 @@ int send_all(int fd, std::string_view bytes, TimePoint deadline);
 /// number.
 int receive_some(int fd, std::string& bytes);
 
+/// Raises this process's limit on open files, as far as it may, so that there are so many beside the program's own.
+void allow_connections(size_t count);
+
 /// This host's name.
 std::string host_name();
 

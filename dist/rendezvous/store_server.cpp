@@ -3,7 +3,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,14 +25,6 @@ namespace {
 
 constexpr size_t kMaxUnsent = 4 << 20;  // of one connection; requests are read only when this has been sent
 constexpr std::chrono::seconds kAfterFailure{1}, kAfterFarewell{1};
-
-/// Two connections per rank, all unauthenticated ones, and the program's own files.
-void allow_descriptors(size_t needed) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, needed);
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 struct Connection {
   Connection(Descriptor descriptor, const std::string& secret, TimePoint now)
@@ -149,7 +140,12 @@ class StoreServer::Loop {
       }
       prepare_connection(socket.fd());
       const ConnectionId id = next_++;
-      watch(socket.fd(), id);
+      try {
+        watch(socket.fd(), id);
+      } catch (const Error& error) {  // this user may watch no more: no reason to end the job that meets here
+        log_.refused(peer_of(socket.fd()).text(), str("could not be heard: ", error.what()), Clock::now());
+        continue;
+      }
       connections_.emplace(id, Connection(std::move(socket), options_.secret, Clock::now()));
       unproven_.insert(id);
       if (unproven_.size() > options_.max_unproven)
@@ -182,7 +178,8 @@ class StoreServer::Loop {
       if (status == 0 || status == EAGAIN) read_messages(id, connection);
     } catch (const ForgedFrame& error) {
       std::vector<Outgoing> out;
-      members_.fail_all({-1, "", str("the connection of ", connection.peer, " to rank 0's store: ", error.what())}, out);
+      members_.fail_all({-1, "", str("the connection of ", connection.peer, " to rank 0's store: ", error.what())},
+                        out);
       deliver(out);
       return close(id, false);
     } catch (const Error& error) {
@@ -282,7 +279,7 @@ class StoreServer::Loop {
 StoreServer::StoreServer(const Address& address, StoreServerOptions options) {
   require_keyed_hash();
   WEFT_CHECK(!options.secret.empty(), "store: expected a secret, got none");
-  allow_descriptors(2 * static_cast<size_t>(options.size) + options.max_unproven + 256);
+  allow_connections(2 * static_cast<size_t>(options.size) + options.max_unproven);
   loop_ = std::make_unique<Loop>(address, std::move(options));
 }
 

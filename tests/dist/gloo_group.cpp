@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -89,7 +90,8 @@ TEST(GlooLink, MessagesArriveWholeByTheirSlots) {
     for (const bool receive_first : {true, false}) {
       std::vector<Link::MessagePtr> sent, received;
       const auto send_all = [&] {
-        for (size_t i = 0; i < sizes.size(); ++i) sent.push_back(links[1]->send(0, {i % 4, 1}, from[i].data(), sizes[i]));
+        for (size_t i = 0; i < sizes.size(); ++i)
+          sent.push_back(links[1]->send(0, {i % 4, 1}, from[i].data(), sizes[i]));
       };
       if (!receive_first) send_all();
       for (size_t i = 0; i < sizes.size(); ++i)
@@ -121,6 +123,38 @@ TEST(GlooLink, AMessageThatBreaksOffIsNoticed) {
     EXPECT_EQ(error->kind, LinkError::Kind::lost);
     for (const auto& link : links) link->abort("test");
   }
+}
+
+TEST(GlooLink, ManyRanksMayOpenMoreFiles) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{48, before.rlim_max};  // less than eight ranks need in one process
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto store = std::make_shared<MemoryStore>();
+  std::vector<std::unique_ptr<Link>> links(8);
+  std::vector<std::string> errors(links.size());
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < links.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        links[rank] = make_gloo_link({.rank = static_cast<int>(rank), .size = 8, .store = store, .prefix = "test"},
+                                     Clock::now() + 5s);
+      } catch (const Error& error) {
+        errors[rank] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(errors, ::testing::Each(""));
+  links.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(GlooLink, ARankThatSaysNothingSensibleOfItsSafetyIsNamed) {
+  const auto store = std::make_shared<MemoryStore>();
+  store->set("test/host/1", "\xff\nhost");
+  EXPECT_EQ(
+      error_text([&] { make_gloo_link({.rank = 0, .size = 2, .store = store, .prefix = "test"}, Clock::now() + 5s); }),
+      "process group gloo: rank 1 did not say how it is secured");
 }
 
 TEST(GlooLink, ADeadlineIsNoBrokenConnection) {

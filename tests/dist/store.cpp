@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <thread>
@@ -77,6 +78,16 @@ TEST(FileStore, KeepsItsPromises) {
   const test::TemporaryFolder folder;
   FileStore store(folder.path()), other(folder.path());
   expect_store(store, other);
+}
+
+TEST(FileStore, PipesAndLinksOfOthersAreNotFollowed) {
+  const test::TemporaryFolder folder, elsewhere;
+  FileStore store(folder.path());
+  ASSERT_EQ(::mkfifo((folder / "a=").c_str(), 0600), 0);
+  EXPECT_THAT(error_text([&] { store.get("a", 10s); }), HasSubstr("a=: expected a file, got something else"));
+  std::filesystem::create_symlink(elsewhere / "made", folder / "lock");
+  EXPECT_THAT(error_text([&] { store.add("n", 1); }), HasSubstr("store: cannot lock "));
+  EXPECT_EQ(elsewhere.files(), 0u) << "made through a link";
 }
 
 TEST(FileStore, RefusesAFolderThatIsNotThere) {

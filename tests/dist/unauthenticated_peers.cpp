@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unauthenticated peers at the port of a job do not disturb it.
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "tests/dist/meeting.h"
+
+namespace {
+std::atomic<bool> no_more_watches{false};  // beyond /proc/sys/fs/epoll/max_user_watches
+}
+
+extern "C" int epoll_ctl(int poll, int what, int fd, epoll_event* event) noexcept {
+  if (what != EPOLL_CTL_ADD || !no_more_watches)
+    return static_cast<int>(::syscall(SYS_epoll_ctl, poll, what, fd, event));
+  errno = ENOSPC;
+  return -1;
+}
 
 namespace weft::dist {
 namespace {
@@ -32,6 +47,20 @@ TEST(UnauthenticatedPeers, OtherProtocolIsRefusedInOneLine) {
   EXPECT_THAT(meeting.said().back(), HasSubstr("which speaks another protocol"));
   store.set("a", "b");
   EXPECT_EQ(store.get("a", 1s), "b");
+}
+
+TEST(UnauthenticatedPeers, OneThatCannotBeWatchedIsRefused) {
+  WEFT_NEEDS_CRYPTO();
+  Meeting meeting;
+  TcpStore store = meeting.store();
+  no_more_watches = true;
+  EXPECT_TRUE(is_closed(meeting.unproven()));
+  no_more_watches = false;
+  ASSERT_TRUE(comes_true([&] { return !meeting.said().empty(); }));
+  EXPECT_THAT(meeting.said().front(),
+              HasSubstr("which could not be heard: store: cannot watch a connection: No space"));
+  store.set("a", "b");
+  EXPECT_EQ(meeting.store().get("a", 1s), "b");
 }
 
 TEST(UnauthenticatedPeers, SilentOnesAreDroppedSoon) {
