@@ -298,7 +298,7 @@ TEST(Fp8Linear, RefusesWhatItCannotDo) {
   const Tensor w = linear.weight.detach().to(DType::f16);
   EXPECT_EQ(error_text([&] { linear_fp8(x, w, {}, linear.fp8, true); }),
             "linear_fp8: expected bf16, under Autocast or as it is, got input f16[2,16] on cpu, weight f16[8,16] on "
-            "cpu, bias undefined");
+            "cpu, bias none");
   EXPECT_EQ(error_text([&] {
               linear_fp8(Tensor::zeros({2, 15}, DType::bf16), linear.weight, {}, linear.fp8, true);
             }),
@@ -310,7 +310,7 @@ TEST(Fp8Linear, RefusesWhatItCannotDo) {
     const Tensor there = Tensor::zeros({2, 16}, DType::bf16, device),
                  matrix = Tensor::zeros({8, 16}, DType::bf16, device);
     EXPECT_EQ(error_text([&] { linear_fp8(there, matrix, {}, linear.fp8, true); }),
-              str("linear_fp8: its scaling is on cpu, input ", there,
+              str("linear_fp8: its scaling is on cpu, input ", there.description(),
                   ". Move the model after use_fp8(), or call that again"));
   }
 }
