@@ -158,7 +158,7 @@ std::string index_text(const CheckpointIndex& index, int indent) {
 }
 
 CheckpointIndex parse_index(const std::string& text, const std::string& where, const std::string& what) {
-  check_nesting(text, where);
+  check_ordered(text, where);
   const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool ours = json.is_object() && json.contains("format") && json["format"] == kIndexFormat;
   WEFT_CHECK(ours, where, ": ", what, " is not one of a sharded checkpoint");
@@ -206,6 +206,7 @@ std::string note_text(const RankNote& note) {
 }
 
 RankNote read_note(const std::string& text) {
+  check_ordered(text, "sharded checkpoint: a rank's note");
   try {
     const OrderedJson json = OrderedJson::parse(text);
     return {to_file(json.at("file")), json.at("error").get<std::string>()};

@@ -2,29 +2,55 @@
 #include "io/json.h"
 
 #include <algorithm>
+#include <array>
 
 namespace weft {
+namespace {
 
-int json_nesting(std::string_view text) {
-  int depth = 0, deepest = 0;
+constexpr int kDeepest = 64;
+
+/// Calls `mark` with each bracket, comma and colon outside of strings.
+template <class Mark>
+void for_each_mark(std::string_view text, Mark&& mark) {
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && quoted)
       ++i;
     else if (text[i] == '"')
       quoted = !quoted;
-    else if (!quoted && (text[i] == '{' || text[i] == '['))
-      deepest = std::max(deepest, ++depth);
-    else if (!quoted && (text[i] == '}' || text[i] == ']'))
-      --depth;
+    else if (!quoted)
+      mark(text[i]);
   }
+}
+
+}  // namespace
+
+int json_nesting(std::string_view text) {
+  int depth = 0, deepest = 0;
+  for_each_mark(text, [&](char c) {
+    if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
+    if ((c == '}' || c == ']') && depth > 0) --depth;
+  });
   return deepest;
 }
 
 void check_nesting(std::string_view text, std::string_view what) {
-  constexpr int kDeepest = 64;
   const int deepest = json_nesting(text);
   WEFT_CHECK(deepest <= kDeepest, printable(what), ": expected JSON of at most ", kDeepest, " levels, got ", deepest);
+}
+
+void check_ordered(std::string_view text, std::string_view what) {
+  constexpr int kMostNames = 1000;
+  check_nesting(text, what);
+  std::array<int, kDeepest + 1> names{};  // of the object or list of each level that is open
+  int depth = 0, most = 0;
+  for_each_mark(text, [&](char c) {
+    if (c == '{' || c == '[') names[static_cast<size_t>(++depth)] = 0;
+    if (c == ':') most = std::max(most, ++names[static_cast<size_t>(depth)]);
+    if ((c == '}' || c == ']') && depth > 0) --depth;
+  });
+  WEFT_CHECK(most <= kMostNames, printable(what), ": expected at most ", kMostNames, " names in a JSON object, got ",
+             most);
 }
 
 }  // namespace weft

@@ -16,6 +16,10 @@ int json_nesting(std::string_view text);
 /// the text.
 void check_nesting(std::string_view text, std::string_view what);
 
+/// The same for a text that nlohmann::ordered_json reads, whose objects search their names one by one: none may have
+/// more than 1000.
+void check_ordered(std::string_view text, std::string_view what);
+
 /// A whole number of nlohmann::json; its own get() converts a real one, which need not fit. Errors: another value, or
 /// one that Int cannot hold; `what` begins the text.
 template <class Int, class Json>

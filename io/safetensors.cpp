@@ -106,7 +106,11 @@ class HeaderParts {
   /// Whether the parser keeps the value: the header as a whole alone.
   bool operator()(int depth, Json::parse_event_t event, Json& value) {
     using Event = Json::parse_event_t;
-    if (event == Event::key && depth == 1) name_ = value.get<std::string>();
+    if (event == Event::key && depth == 1) {
+      name_ = value.get<std::string>();
+      values_ = 0;
+    }
+    if (depth > 1 && (event == Event::key || event == Event::value)) charge(value);
     if (depth != 1 || (event != Event::value && event != Event::object_end && event != Event::array_end)) return true;
     memory_.take(kEntryBytes + 2 * name_.size(), "descriptions of tensors",
                  [this](const std::string& text) { file_.bad(text); });
@@ -119,6 +123,17 @@ class HeaderParts {
 
  private:
   static constexpr uint64_t kEntryBytes = 900;  // here, in WeightsFile and its index, and while vectors grow
+  static constexpr uint64_t kWordBytes = 200;   // of metadata: as JSON and then in a map
+  static constexpr int kMostValues = 100;       // of one tensor, which needs three names and their values
+
+  /// What is kept until the object of a depth of 1 ends.
+  void charge(const Json& value) {
+    if (name_ == "__metadata__")
+      memory_.take(kWordBytes + (value.is_string() ? 2 * value.get_ref<const std::string&>().size() : 0), "metadata",
+                   [this](const std::string& text) { file_.bad(text); });
+    else if (++values_ > kMostValues)
+      file_.bad("tensor '", name_, "': expected dtype, shape and data_offsets, got more than ", kMostValues, " values");
+  }
 
   void take_metadata(const Json& value) {
     if (!value.is_object()) file_.bad("expected __metadata__ to be an object of strings");
@@ -133,6 +148,7 @@ class HeaderParts {
   Header& header_;
   uint64_t data_size_;
   std::string name_;
+  int values_ = 0;  // and names, of this one
 };
 
 /// Only one of two entries with a name could be read.

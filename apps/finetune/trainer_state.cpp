@@ -141,7 +141,7 @@ void take_foreign(const Json& history, TrainerState& state) {
 
 TrainerState read_trainer_state(const fs::path& path) {
   const std::string text = read_text(path, "trainer state");
-  check_nesting(text, "trainer state: " + path.string());
+  check_ordered(text, "trainer state: " + path.string());
   try {
     const Json json = Json::parse(text);
     TrainerState state{.step = integer_at(json, "global_step"),

@@ -46,7 +46,7 @@ nn::GptOptions read_gpt_options(const fs::path& folder) {
   const std::string text = read_text(path, "model");
   check_nesting(text, "model: " + path.string());
   try {
-    const Json json = Json::parse(text);
+    const auto json = nlohmann::json::parse(text);  // in any order: the ordered kind searches names one by one
     const auto size = [&](const char* key) {
       constexpr int64_t kMost = 1 << 20;
       const auto value = json_integer<int64_t>(json.at(key), str("model: ", path.string(), ": ", key));
@@ -54,9 +54,9 @@ nn::GptOptions read_gpt_options(const fs::path& folder) {
                  ", got ", value);
       return value;
     };
-    const auto expect = [&](const char* key, const Json& wanted) {
+    const auto expect = [&](const char* key, const nlohmann::json& wanted) {
       const auto found = json.find(key);
-      const Json got = found == json.end() ? wanted : *found;
+      const nlohmann::json got = found == json.end() ? wanted : *found;
       WEFT_CHECK(got == wanted, "model: ", path.string(), ": expected ", key, " ", wanted.dump(), ", got ",
                  printable(got.dump()));
     };

@@ -143,9 +143,14 @@ bool RunReader::read_lines() {
 
 void RunReader::read_line(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  using Json = nlohmann::ordered_json;
-  // Only numbers count: values of many levels, which would overflow the stack, are not built.
-  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
+  using Json = nlohmann::json;
+  // Only numbers count: values of many levels, which would overflow the stack, are not built. The names' order is noted
+  // beside the object, which sorts them: nlohmann::ordered_json would search a million of them one by one.
+  std::vector<std::string> names;
+  const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::key && depth == 1) names.push_back(parsed.get<std::string>());
+    return depth <= 1;
+  };
   const Json json = Json::parse(line, keep, false);
   if (!json.is_object()) {
     if (skipped_++ == 0) first_skipped_ = line_;
@@ -158,7 +163,11 @@ void RunReader::read_line(const std::string& line) {
   point.time = number_or(json, "time", CurvePoint::kUnknown);
   const double count = std::isfinite(point.epoch) ? point.epoch : static_cast<double>(line_);
   point.step = number_or(json, "step", count);
-  for (const auto& [key, value] : json.items()) {
+  std::set<std::string_view> done;
+  for (const std::string& key : names) {
+    const auto found = json.find(key);
+    if (found == json.end() || !done.insert(key).second) continue;
+    const Json& value = *found;
     if (key == "step" || key == "epoch" || key == "time" || (!value.is_number() && !value.is_null())) continue;
     const std::string name = split.empty() ? key : split_name(key, split);
     if (name.empty()) continue;

@@ -153,7 +153,7 @@ Sweep Sweep::load(const fs::path& folder) {
   Sweep sweep;
   sweep.folder = folder;
   const std::string text = read_text(path, "sweep");
-  check_nesting(text, path.string());
+  check_ordered(text, path.string());
   try {
     const Json json = Json::parse(text);
     sweep.command = json.at("command").get<std::vector<std::string>>();

@@ -311,6 +311,24 @@ TEST(Safetensors, DescriptionsComeOutOfTheLoadsBudget) {
                                      "of all files opened, got more"));
 }
 
+TEST(Safetensors, WhatAHeaderKeepsBesideNamesIsBounded) {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& header) {
+    write_file(folder / "a", file_of(header));
+    MemoryBudget memory;
+    EXPECT_TRUE(memory.take(uint64_t{250} << 20));
+    return error_of([&] { SafetensorsReader(folder / "a", memory); });
+  };
+  std::string words, numbers;
+  for (int i = 0; i < 100'000; ++i) words += str(i ? "," : "", "\"", i, "\":\"\""), numbers += i ? ",0" : "0";
+  EXPECT_THAT(error("{\"__metadata__\":{" + words + "}}"),
+              testing::ContainsRegex("a: expected metadata that fit about eight times the [0-9]+ bytes of all files"));
+  EXPECT_EQ(error("{\"__metadata__\":{\"a\":\"" + std::string(1'000'000, 'x') + "\"}}"), "(no error)");
+  for (const std::string& inside : {"\"shape\":[" + numbers + "]", words})
+    EXPECT_THAT(error("{\"w\":{" + inside + "}}"),
+                testing::EndsWith("a: tensor 'w': expected dtype, shape and data_offsets, got more than 100 values"));
+}
+
 TEST(Safetensors, WhatCannotBeWritten) {
   const TemporaryFolder folder;
   StateDict numbers;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 
 #include "tests/train/temporary_folder.h"
@@ -127,6 +128,22 @@ TEST(RunReader, EveryKindOfBadLineIsSkippedWithOneNote) {
   run.refresh();
   EXPECT_EQ(run.find("loss")->last()->value, 0.25);
   EXPECT_THAT(run.notes(), ElementsAre(path + ": skipped 4 of 10 lines (line 2 is the first that is no JSON object)"));
+}
+
+TEST(RunReader, ALineOfManyNamesTakesNoLonger) {
+  const TemporaryFolder folder;
+  std::string line = "{\"step\":1";
+  constexpr int kNames = 200'000;
+  for (int i = kNames; i > 0; --i) line += str(",\"n", i, "\":", i);
+  write_file((folder / "metrics.jsonl").string(), line + ",\"n1\":7}\n");
+  RunReader run(folder.path());
+  const auto begin = std::chrono::steady_clock::now();
+  run.refresh();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8))
+      << "in the square of their number: minutes";
+  ASSERT_EQ(run.names().size(), static_cast<size_t>(kNames));
+  EXPECT_EQ(run.names()[0], str("n", kNames)) << "in the order of the line";
+  EXPECT_EQ(run.find("n1")->last()->value, 7);
 }
 
 TEST(RunReader, EventFilesGiveWhatTheLinesLack) {
