@@ -12,8 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weft::fuzz::quiet();  // every error is reported
   weft::fuzz::Input input(data, size);
   const bool is_cubin = (input.byte() & 1) != 0;
-  // On the heap, at an address for 8-byte values, without a byte to spare.
-  const std::vector<uint8_t> bytes = input.rest();
+  const weft::fuzz::AtTheEdge bytes(input.rest());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   try {
     if (is_cubin) {

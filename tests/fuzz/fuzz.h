@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,28 @@ class Input {
 
  private:
   const uint8_t *at_, *end_;
+};
+
+/// Bytes that end where memory ends: a reader that goes on is killed, without a sanitizer, too.
+class AtTheEdge {
+ public:
+  explicit AtTheEdge(const std::vector<uint8_t>& bytes)
+      : size_(bytes.size()), pages_((size_ + kPage - 1) / kPage * kPage) {
+    void* const place = ::mmap(nullptr, pages_ + kBeyond, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED || ::mprotect(place, pages_, PROT_READ | PROT_WRITE) != 0) std::abort();
+    data_ = static_cast<uint8_t*>(place) + pages_ - size_;
+    std::copy(bytes.begin(), bytes.end(), data_);
+  }
+  AtTheEdge(const AtTheEdge&) = delete;
+  AtTheEdge& operator=(const AtTheEdge&) = delete;
+  ~AtTheEdge() { ::munmap(data_ + size_ - pages_, pages_ + kBeyond); }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kPage = 65536, kBeyond = size_t{1} << 26;  // of address space; pages are 4 to 64 KiB
+  const size_t size_, pages_;
+  uint8_t* data_;
 };
 
 /// A folder for the files of one input, in memory where the system has such a place; it goes with the process.
