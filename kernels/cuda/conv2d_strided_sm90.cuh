@@ -86,13 +86,18 @@ struct PhaseSource {
   template <class Epilogue>
   __device__ __forceinline__ void beside(const Epilogue& epilogue, int thread) const {
     if (first_zeros == end_zeros) return;
+    const ScatteredRows& to = epilogue.scatter;
     for (int64_t i = int64_t{96} * blockIdx.x + thread; i < zeros; i += int64_t{96} * gridDim.x) {
-      int run = static_cast<int>(i);
-      const int row = runs.split(run);
+      int run = static_cast<int>(i), w = runs.split(run);
+      const int n = to.per_image.split(w), h = to.per_row.split(w) * to.stride_h;
+      w *= to.stride_w;
+      const int64_t pixel = (static_cast<int64_t>(n) * to.height + h) * to.width + w;
+      T* const at = static_cast<T*>(epilogue.to.y) + pixel * epilogue.pitch_row + run * 8;
       WEFT_UNROLL_BY(1)
       for (int z = first_zeros; z < end_zeros; ++z) {
-        const int64_t pixel = epilogue.scatter.pixel(row, z);
-        if (pixel >= 0) ptx::st16(static_cast<T*>(epilogue.to.y) + pixel * epilogue.pitch_row + run * 8, {});
+        const int row = to.rows[z], column = to.columns[z];
+        if (h + row < to.height && w + column < to.width)
+          ptx::st16(at + (row * to.width + column) * epilogue.pitch_row, {});
       }
     }
   }
@@ -153,7 +158,8 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     walks.push_back(walk);
   }
   const auto with_taps = static_cast<int64_t>(walks.size()), slices = dx_in ? count : with_taps;
-  const WgmmaPlan plan = wgmma_plan(m, n, (steps + slices - 1) / slices, slices, {.alternate = true});
+  // Of more columns a tile of 128 x 256 asks L2 for less.
+  const WgmmaPlan plan = wgmma_plan(m, n, (steps + slices - 1) / slices, slices, {.alternate = n <= 128});
   const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
   for (size_t i = 0; i < walks.size(); ++i) source.pixels[i] = walks[i].map(kName, box.a);
   source.filters = filter_map(kName, w, shape, box.b);

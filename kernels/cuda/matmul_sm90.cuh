@@ -138,29 +138,11 @@ void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPl
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits, beside);
 }
 
-/// Rows [begin, end) of a product; begin is a multiple of 8.
-inline MatmulCall rows_of(MatmulCall call, int64_t begin, int64_t end) {
-  const auto take = [&](View& view, size_t dim) {
-    if (!view) return;
-    view.data = static_cast<char*>(view.data) + begin * view.strides[dim] * static_cast<int64_t>(size_of(view.dtype));
-    view.sizes[dim] = end - begin;
-  };
-  for (View* const view : {&call.y, &call.pre, &call.a, &call.residual, &call.saved}) take(*view, 1);
-  take(call.row_sums, 0);
-  return call;
-}
-
-/// Calls run(call, plan) of all rows, or of those before wgmma_cut and those behind it.
-template <class T, class Run>
-void in_whole_turns(const MatmulCall& call, WgmmaMay may, Run&& run) {
-  const int64_t batch = call.y.sizes[0], m = call.y.sizes[1], n = call.y.sizes[2];
-  const int64_t steps = (call.a.sizes[2] + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
+template <class T>
+WgmmaPlan plan_of(const MatmulCall& call, WgmmaMay may = {}) {
+  const int64_t batch = call.y.sizes[0], steps = (call.a.sizes[2] + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
   may.split = batch == 1;
-  const auto part = [&](const MatmulCall& rows) { run(rows, wgmma_plan(rows.y.sizes[1], n, steps, batch, may)); };
-  const int64_t cut = batch == 1 && !call.channels ? wgmma_cut(m, n, steps, may) : 0;
-  if (cut == 0) return part(call);
-  part(rows_of(call, 0, cut));
-  part(rows_of(call, cut, m));
+  return wgmma_plan(call.y.sizes[1], call.y.sizes[2], steps, batch, may);
 }
 
 template <class T, ptx::Along along_a, ptx::Along along_b>
@@ -168,21 +150,18 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   using Source = MatmulSource<T, along_a, along_b>;
   const bool plain = !call.channels;
   const WgmmaMay may{.be_tall = Source::kTall, .be_broad = Source::kBroad, .alternate = plain, .join = plain};
-  in_whole_turns<T>(call, may, [&](const MatmulCall& rows, const WgmmaPlan& plan) {
-    if (plan.tile == WgmmaPlan::Tile::alternating || plan.tile == WgmmaPlan::Tile::joined)
-      matmul_wgmma_from<T, along_a, along_b, PlainSource<T, along_a, along_b>>(queue, rows, plan);
-    else
-      matmul_wgmma_from<T, along_a, along_b, Source>(queue, rows, plan);
-  });
+  const WgmmaPlan plan = plan_of<T>(call, may);
+  if (plan.tile == WgmmaPlan::Tile::alternating || plan.tile == WgmmaPlan::Tile::joined)
+    matmul_wgmma_from<T, along_a, along_b, PlainSource<T, along_a, along_b>>(queue, call, plan);
+  else
+    matmul_wgmma_from<T, along_a, along_b, Source>(queue, call, plan);
 }
 
 /// The body of row_sums_matmul_wgmma.
 template <class T>
 bool row_sums_matmul_wgmma_by_tma(const Queue& queue, const MatmulCall& call) {
   if (!has_wgmma(queue) || call.a.sizes[2] == 0 || !fits_tma(call.a, 1) || !fits_tma(call.b, 2)) return false;
-  in_whole_turns<T>(call, {}, [&](const MatmulCall& rows, const WgmmaPlan& plan) {
-    matmul_wgmma_from<T, ptx::Along::rows, ptx::Along::rows, RowSumsSource<T>>(queue, rows, plan);
-  });
+  matmul_wgmma_from<T, ptx::Along::rows, ptx::Along::rows, RowSumsSource<T>>(queue, call, plan_of<T>(call));
   return true;
 }
 

@@ -12,11 +12,10 @@ struct WgmmaPlan {
   /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192 and 64 x 256; 128 x 128 whose sums
   /// are stored while the block's next tile is multiplied; 128 x 128 whose depth the blocks of a cluster share.
   enum class Tile { small, medium, large, tall, wide, broad, alternating, joined } tile = Tile::small;
-  int splits = 1;      ///< shares of the depth
-  int cluster = 1;     ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of 128 or 256 columns each); of
-                       ///< joined tiles those of one, 2 or 4
-  int share = 0;       ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
-  int64_t cycles = 0;  ///< that it is expected to take
+  int splits = 1;   ///< shares of the depth
+  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of 128 or 256 columns each); of
+                    ///< joined tiles those of one, 2 or 4
+  int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
 
   /// Of a tile.
   int rows() const {
@@ -32,13 +31,11 @@ struct WgmmaPlan {
   int sharers() const { return tile == Tile::joined ? 1 : cluster; }
 };
 
-/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored), and at row
-/// `cut` in two where wgmma_cut is asked: for tests and for tuning.
+/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored): for
+/// tests and for tuning.
 class WgmmaPlanScope {
  public:
-  explicit WgmmaPlanScope(const WgmmaPlan& plan, int64_t cut = 0) : plan_(plan), before_(current_), cut_(cut) {
-    current_ = this;
-  }
+  explicit WgmmaPlanScope(const WgmmaPlan& plan) : plan_(plan), before_(current_) { current_ = this; }
   ~WgmmaPlanScope() { current_ = before_; }
   WgmmaPlanScope(const WgmmaPlanScope&) = delete;
   WgmmaPlanScope& operator=(const WgmmaPlanScope&) = delete;
@@ -51,14 +48,11 @@ class WgmmaPlanScope {
     ++current_->uses_;
     return &current_->plan_;
   }
-  /// The row in force, or nullptr.
-  static const int64_t* cut() { return current_ == nullptr ? nullptr : &current_->cut_; }
 
  private:
   static inline thread_local WgmmaPlanScope* current_ = nullptr;
   WgmmaPlan plan_;
   WgmmaPlanScope* before_;
-  int64_t cut_;
   int uses_ = 0;
 };
 
@@ -90,10 +84,10 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   const Shape shapes[] = {{large, 128, 256, 1, 1360, 3950, 0, true},
                           {medium, 128, 128, 1, 680, 2700, 1450, true},
                           {small, 64, 64, 2, 620, 1650, 1900, true},
-                          {tall, 256, 64, 1, 930, 2400, 0, may.be_tall},
+                          {tall, 256, 64, 1, 930, 2400, 0, may.be_tall && n <= 64},
                           // Not measured: multiply as fast as tall ones, which load about as many bytes for a flop.
                           {wide, 64, 192, 1, 700, 3200, 0, may.be_wide},
-                          {broad, 64, 256, 1, 930, 3950, 0, may.be_broad},
+                          {broad, 64, 256, 1, 930, 3950, 0, may.be_broad && m <= 64},
                           // Deeper sums were not measured.
                           {alternating, 128, 128, 1, 640, 1700, 3700, may.alternate && steps <= 72}};
   WgmmaPlan best{};
@@ -113,7 +107,7 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
     shares_of(may.split && !joins ? std::clamp<int64_t>(best.splits, 1, steps) : 1);
     return best;
   }
-  int64_t& least = best.cycles = INT64_MAX;
+  int64_t least = INT64_MAX;
   for (const Shape& shape : shapes) {
     if (!shape.allowed) continue;
     const int64_t places = kMultiprocessors * shape.at_a_time;
@@ -136,13 +130,13 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       }
     }
   }
-  // One tile of 128 x 128 for each cluster, where all clusters run at a time: those of four blocks on 128
-  // multiprocessors, since the chip's parts have 16 or 18. Not measured: a block ends half a tile, and an exchange
-  // takes its 32 KiB at the 14 bytes a cycle that Luo et al. measured between neighbours of an H800 ("Benchmarking and
-  // Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024).
+  // One tile of 128 x 128 for each cluster, each share at least 4 steps deep, where all clusters run at a time: those
+  // of four blocks on 128 multiprocessors, since the chip's parts have 16 or 18. Not measured: a block ends half a
+  // tile, and an exchange takes its 32 KiB at the 14 bytes a cycle that Luo et al. measured between neighbours of an
+  // H800 ("Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024).
   for (const int blocks : {2, 4}) {
     const int64_t tiles = (m + 127) / 128 * ((n + 127) / 128) * batch, share = (steps + blocks - 1) / blocks;
-    if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 128) || share < 8 || !leaves_none_empty(blocks))
+    if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 128) || share < 4 || !leaves_none_empty(blocks))
       continue;
     const int64_t cycles = share * 680 + 2700 / 2 + 2300 * (blocks / 2) + 1450;
     if (cycles >= least) continue;
@@ -160,27 +154,6 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       turns(2 * pairs * slices) == turns(tiles_m * tiles_n * slices))
     best.cluster = 2;
   return best;
-}
-
-/// Rows of y after which a product of one batch is cut in two, or 0. Where the tiles of all rows leave the last turn of
-/// the chip half empty, the rows of whole turns are one launch; the others are another one, whose depth may be shared
-/// out. A weight gradient of 3072 x 768 in tiles of 128 x 128: 132 of 144 tiles, then 12 in 11 shares each.
-inline int64_t wgmma_cut(int64_t m, int64_t n, int64_t steps, const WgmmaMay& may) {
-  constexpr int64_t kMultiprocessors = 132, kRows = 128;
-  if (const int64_t* const forced = WgmmaPlanScope::cut()) return *forced < m ? *forced : 0;
-  int64_t cut = 0, least = 0;
-  for (const int64_t columns : {256, 128}) {
-    const int64_t tiles_m = (m + kRows - 1) / kRows, tiles_n = (n + columns - 1) / columns;
-    const int64_t rows = tiles_m * tiles_n / kMultiprocessors * kMultiprocessors / tiles_n * kRows;
-    if (rows == 0 || rows >= m) continue;
-    // What is won must be more than the estimate may err.
-    if (least == 0) least = wgmma_plan(m, n, steps, 1, may).cycles * 95 / 100;
-    const int64_t cycles = wgmma_plan(rows, n, steps, 1, may).cycles + wgmma_plan(m - rows, n, steps, 1, may).cycles;
-    if (cycles >= least) continue;
-    least = cycles;
-    cut = rows;
-  }
-  return cut;
 }
 
 }  // namespace weft::kernels

@@ -86,40 +86,6 @@ TEST(MatmulWgmma, BlocksShareATile) {
   });
 }
 
-/// Cut in two after a row: every tensor that lies as y, a either way.
-TEST(MatmulWgmma, RowsInTwoLaunches) {
-  on_wgmma([](DeviceKind kind) {
-    for (const bool transpose_a : {false, true}) {
-      const WgmmaPlanScope scope({.tile = medium, .splits = 2}, 128);
-      check_wgmma(kind, {.B = 1,
-                         .M = 200,
-                         .N = 72,
-                         .K = 136,
-                         .transpose_a = transpose_a,
-                         .bias = true,
-                         .activation = Activation::relu,
-                         .pre = true,
-                         .residual = true});
-      EXPECT_EQ(scope.uses(), 2);
-    }
-  });
-}
-
-TEST(MatmulWgmma, CutsLeaveWholeTurns) {
-  const auto cut = [](int64_t m, int64_t n, int64_t k, bool plain = true) {
-    return kernels::wgmma_cut(m, n, (k + 63) / 64, {.split = true, .alternate = plain, .join = plain});
-  };
-  for (const bool plain : {false, true}) {
-    EXPECT_EQ(cut(3072, 768, 64 * 197, plain),
-              22 * 128);                                  // ViT-B, 64 images, gradients: fc1's weight, 132 of 144 tiles
-    EXPECT_EQ(cut(768, 3072, 64 * 197, plain), 5 * 128);  // fc2's, 120 of 144
-  }
-  EXPECT_EQ(cut(64 * 197, 768, 3072), 88 * 128);  // fc1's input: four turns of five
-  EXPECT_EQ(cut(64 * 197, 768, 768), 0);          // few steps: a second launch would cost as much
-  EXPECT_EQ(cut(1024, 1024, 1024), 0);
-  EXPECT_EQ(cut(8192, 8192, 8192), 0);
-}
-
 TEST(MatmulWgmma, MoreStepsThanStages) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}, {alternating, 2}})
@@ -243,12 +209,14 @@ TEST(MatmulWgmma, PlansFollowTheSizes) {
   EXPECT_EQ(plan(8192, 8192, 8192).splits, 1);
   EXPECT_EQ(plan(1024, 1024, 1024).tile, joined);  // 64 tiles of 128 x 128
   EXPECT_EQ(plan(1024, 1024, 1024).cluster, 2);
-  EXPECT_EQ(plan(256, 1000, 2048).cluster, 4);  // 16 tiles: ResNet-50's classifier
+  EXPECT_EQ(plan(256, 1000, 2048).cluster, 4);  // 16 tiles: ResNet-50's classifier; its input's gradient has 32
+  EXPECT_EQ(plan(256, 2048, 1000).cluster, 4);
   EXPECT_EQ(plan(1024, 1024, 256).tile, small);
   EXPECT_EQ(kernels::wgmma_plan(1024, 1024, 16, 1, {.split = true}).tile, small);
   // Weight gradients of 1x1 convolutions, 64 to 256 channels and back.
   EXPECT_EQ(kernels::wgmma_plan(256, 64, 12544, 1, {.split = true, .be_tall = true, .be_broad = true}).tile, tall);
   EXPECT_EQ(kernels::wgmma_plan(64, 256, 12544, 1, {.split = true, .be_tall = true, .be_broad = true}).tile, broad);
+  EXPECT_EQ(kernels::wgmma_plan(1000, 2048, 4, 1, {.split = true, .be_tall = true, .be_broad = true}).tile, medium);
   EXPECT_EQ(plan(64, 64, 64).tile, small);
   for (const int64_t n : {768, 2304, 3072}) {  // ViT-B, 64 images: 99 rows of tiles, of which 98 are pairs
     EXPECT_EQ(plan(64 * 197, n, 768).tile, alternating);
