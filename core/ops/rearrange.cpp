@@ -48,7 +48,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (const int64_t size : sizes) {
-    WEFT_CHECK(size >= 0 && start + size <= x.size(dim), "split: the sizes do not sum up to ", x.size(dim), " of ", x);
+    WEFT_CHECK(size >= 0 && size <= x.size(dim) - start, "split: the sizes do not sum up to ", x.size(dim), " of ", x);
     parts.push_back(x.slice(dim, start, size));
     start += size;
   }
@@ -67,7 +67,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
 std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "chunk: expected a tensor of at least one dimension, got ", x);
   WEFT_CHECK(count >= 1, "chunk: expected at least one part, got ", count);
-  return split(x, std::max<int64_t>(1, (x.size(dim) + count - 1) / count), dim);
+  return split(x, std::max<int64_t>(1, (x.size(dim) - 1) / count + 1), dim);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "kernels/allocator.h"
+#include "kernels/cuda/capability.cuh"
 #include "kernels/cuda/gemm_fma.cuh"
 #include "kernels/cuda/gemm_mma.cuh"
 #include "kernels/cuda/gemm_plan.h"
@@ -74,8 +75,14 @@ void launch_gemm(const Queue& queue, const char* name, TileSize size, const Prob
     }
   };
   const auto run_if = [&]<TileSize one>() {
-    if constexpr (has_tile<T>(one, Problem::Slice::A::kMajor == Major::depth))
-      if (size == one) run_sized.template operator()<one>();
+    if constexpr (has_tile<T>(one, Problem::Slice::A::kMajor == Major::depth)) {
+      if (size != one) return;
+      constexpr TileSize other = one == TileSize::wide ? TileSize::large : one;
+      using Tile = MmaTileOf<one, T, typename Problem::Slice::B>;
+      if constexpr (sizeof(T) == 2 && kBeforeHopper<Tile, typename Problem::Slice>)
+        if (compute_capability(queue) >= 90) return run_sized.template operator()<other>();
+      run_sized.template operator()<one>();
+    }
   };
   run_if.template operator()<TileSize::small>();
   run_if.template operator()<TileSize::medium>();

@@ -132,8 +132,7 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   }
   // One tile of 128 x 128 for each cluster, each share at least 4 steps deep, where all clusters run at a time: those
   // of four blocks on 128 multiprocessors, since the chip's parts have 16 or 18. Not measured: a block ends half a
-  // tile, and an exchange takes its 32 KiB at the 14 bytes a cycle that Luo et al. measured between neighbours of an
-  // H800 ("Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024).
+  // tile, and an exchange is taken to move its 32 KiB at 14 bytes a cycle.
   for (const int blocks : {2, 4}) {
     const int64_t tiles = (m + 127) / 128 * ((n + 127) / 128) * batch, share = (steps + blocks - 1) / blocks;
     if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 128) || share < 4 || !leaves_none_empty(blocks))

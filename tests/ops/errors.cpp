@@ -2,6 +2,8 @@
 // What users read when they call an op with tensors that do not fit.
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "core/autograd.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
@@ -268,6 +270,8 @@ TEST(Errors, MoreOps) {
   EXPECT_ERROR(repeat(zeros({2}), {-1}), "repeat: expected no negative count, got -1");
   EXPECT_ERROR(split(zeros({5}), {2, 2}), "split: the sizes sum up to 4, expected 5 of f32[5] on cpu");
   EXPECT_ERROR(split(zeros({5}), {2, 4}), "split: the sizes do not sum up to 5 of f32[5] on cpu");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_ERROR(split(zeros({5}), {1, kMost}), "split: the sizes do not sum up to 5 of f32[5] on cpu");
   EXPECT_ERROR(split(zeros({5}), 0), "split: expected parts of at least 1, got 0");
   EXPECT_ERROR(chunk(zeros({5}), 0), "chunk: expected at least one part, got 0");
   EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({2, 4}, DType::i64), zeros({2, 3})),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
@@ -213,6 +214,7 @@ TEST(Values, Rearranged) {
   EXPECT_EQ(split(x, 2, 1).size(), 2u);
   EXPECT_EQ(chunk(given({0, 1, 2, 3, 4}), 4).size(), 3u);  // parts of 2, 2 and 1, as PyTorch
   expect(chunk(given({0, 1, 2, 3, 4}), 4).back(), {4});
+  EXPECT_EQ(chunk(given({0, 1}), std::numeric_limits<int64_t>::max()).size(), 2u);
   expect(tril(given({1, 2, 3, 4, 5, 6}, {2, 3})), {1, 0, 0, 4, 5, 0});
   expect(triu(given({1, 2, 3, 4, 5, 6}, {2, 3}), 1), {0, 2, 3, 0, 0, 6});
   expect(one_hot(labels({2, 0}), 3), {0, 0, 1, 1, 0, 0});
