@@ -44,16 +44,15 @@ bool conv2d_backward_weight_wgmma<bf16>(const Queue&, const View&, const View&, 
 template <>
 bool conv2d_backward_weight_wgmma<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
 
+/// On tiles of mma.sync or ordinary cores, whose loads read whatever strides x has: a packed stem's windows, too.
 template <class T>
-void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
-                                 const Conv2dShape& shape) {
-  if constexpr (sizeof(T) == 2)
-    if (conv2d_backward_weight_wgmma<T>(queue, dw, dy, x, shape)) return;
+void conv2d_backward_weight_tiles(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                  const Conv2dShape& shape) {
   if constexpr (sizeof(T) == 2) {
     if (const PackedStem stem(shape); stem.fits) {
       stem_backward_weight<T>(queue, "conv2d_backward_weight (stem)", dw, x, stem.packing, shape,
                               [&](const View& packed_dw, const View& images) {
-                                conv2d_backward_weight_gemm<T>(queue, packed_dw, dy, images, stem.packed);
+                                conv2d_backward_weight_tiles<T>(queue, packed_dw, dy, images, stem.packed);
                                 return true;
                               });
       return;
@@ -83,6 +82,14 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
   launch_gemm<T>(queue, "conv2d_backward_weight", split.size, problem, m, n, shape.groups * problem.splits);
   split_sum<T>(queue, "conv2d_backward_weight_sum", epilogue, partial.as<Accumulate<T>>(), problem.plane, n,
                problem.splits);
+}
+
+template <class T>
+void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                 const Conv2dShape& shape) {
+  if constexpr (sizeof(T) == 2)
+    if (conv2d_backward_weight_wgmma<T>(queue, dw, dy, x, shape)) return;
+  conv2d_backward_weight_tiles<T>(queue, dw, dy, x, shape);
 }
 
 template void conv2d_backward_weight_gemm<float>(const Queue&, const View&, const View&, const View&,

@@ -44,18 +44,15 @@ template <>
 bool conv2d_forward_wgmma<f16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                const Conv2dShape&);
 
+/// On tiles of mma.sync or ordinary cores, whose loads read whatever strides x has: a packed stem's windows, too.
 template <class T>
-void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
-                         const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
-  if constexpr (!std::is_same_v<T, double>) {
-    const bool on_tensor_cores = sizeof(T) == 2 || allow_tf32();
-    if (on_tensor_cores && conv2d_forward_wgmma<T>(queue, y, x, w, epilogue, shape)) return;
-  }
+void conv2d_forward_tiles(const Queue& queue, const View& y, const View& x, const View& w,
+                          const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
   if constexpr (sizeof(T) == 2) {
     if (const PackedStem stem(shape); stem.fits) {
       stem_forward<T>(queue, "conv2d_forward (stem)", x, w, stem.packing, shape,
                       [&](const View& images, const View& filters) {
-                        conv2d_forward_gemm<T>(queue, y, images, filters, epilogue, stem.packed);
+                        conv2d_forward_tiles<T>(queue, y, images, filters, epilogue, stem.packed);
                         return true;
                       });
       return;
@@ -74,6 +71,16 @@ void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const
   const TileSize tile = choose_tile<T>(m, n, k, shape.groups, /*a_along_k=*/true);
   if (epilogue.moments != nullptr) epilogue.moments->take(problem.epilogue, tile_rows(tile));
   launch_gemm<T>(queue, "conv2d_forward", tile, problem, m, n, shape.groups);
+}
+
+template <class T>
+void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
+                         const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
+  if constexpr (!std::is_same_v<T, double>) {
+    const bool on_tensor_cores = sizeof(T) == 2 || allow_tf32();
+    if (on_tensor_cores && conv2d_forward_wgmma<T>(queue, y, x, w, epilogue, shape)) return;
+  }
+  conv2d_forward_tiles<T>(queue, y, x, w, epilogue, shape);
 }
 
 template void conv2d_forward_gemm<float>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
