@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "kernels/cuda/capability.cuh"
 #include "kernels/sticky_error.h"
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -21,6 +22,22 @@ std::string describe(const Geometry& g) {
              g.block.z, "), ", g.dynamic_shared, " bytes of dynamic shared memory: ");
 }
 
+/// Of a failed launch on the current device: which GPU it is and the cure, where the program has no code for it; how to find
+/// the kernel whose error this is; or nothing.
+std::string hint(cudaError_t status) {
+#ifdef WEFT_SIMT
+  return sticky_error_hint(status);
+#else
+  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction) return sticky_error_hint(status);
+  Queue queue;
+  if (cudaGetDevice(&queue.device.index) != cudaSuccess) return "";
+  const int capability = compute_capability(queue);
+  return str(": GPU ", queue.device.index, " has compute capability ", capability / 10, '.', capability % 10,
+             capability < 80 ? "; Weft needs 8.0 (A100) or later"
+                             : str(", for which this build has no code: add ", capability, " to WEFT_CUDA_ARCHITECTURES"));
+#endif
+}
+
 /// Once per kernel, device and size: the driver call takes about a microsecond.
 void raise_shared_limit(const Geometry& geometry, const void* kernel, int device) {
   static std::mutex mutex;
@@ -33,7 +50,7 @@ void raise_shared_limit(const Geometry& geometry, const void* kernel, int device
   if (status != cudaSuccess) {
     cudaGetLastError();
     fail(describe(geometry), "the device allows less dynamic shared memory: ", cudaGetErrorString(status),
-         sticky_error_hint(status));
+         hint(status));
   }
   limit = geometry.dynamic_shared;
 }
@@ -56,7 +73,7 @@ void end_launch(const Geometry& geometry, cudaError_t status) {
 #ifdef WEFT_SIMT
   if (status == cudaErrorLaunchFailure) fail(describe(geometry), cudaGetErrorString(status));  // says where and why
 #endif
-  fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
+  fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", hint(status));
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE
