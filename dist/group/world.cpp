@@ -145,34 +145,39 @@ World init(const InitOptions& options) {
   const Milliseconds timeout =
       seconds_of(variables, "WEFT_START_TIMEOUT", std::min(options.start_timeout, group.timeout));
   world.session_ = std::make_shared<Session>(environment, variables, timeout);
-  RankPlace own;
-  own.host = host_name();
-  own.machine = host_identity();
-  own.local_rank = environment.local_rank;
-  const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
-  if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
   try {
-    own.device = choose_device(options.device, own.local_rank, count_gpus(options.device));
-    own.gpu = kernels::runtime(own.device.kind).identity(own.device.index);
-    own.backend = choose_backend(options.backend, own.device, environment, built_backends());
-  } catch (const Error& error) {
-    own.error = error.what();  // the others shall hear of it now, not when their patience ends
+    RankPlace own;
+    own.host = host_name();
+    own.machine = host_identity();
+    own.local_rank = environment.local_rank;
+    const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
+    if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
+    try {
+      own.device = choose_device(options.device, own.local_rank, count_gpus(options.device));
+      own.gpu = kernels::runtime(own.device.kind).identity(own.device.index);
+      own.backend = choose_backend(options.backend, own.device, environment, built_backends());
+    } catch (const Error& error) {
+      own.error = error.what();  // the others shall hear of it now, not when their patience ends
+    }
+    const std::vector<RankPlace> places = exchange_places(*world.session_, "place", own, environment, timeout);
+    check_places(places);
+    world.device_ = own.device;
+    world.local_rank_ = own.local_rank;
+    world.local_size_ =
+        environment.local_size > 0 ? environment.local_size : local_rank_of(places, environment.rank).size;
+    group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
+    group.algorithms = algorithms_of(variables, group.algorithms);
+    group.secure = secure_of(variables, group.secure);
+    group.gpu = own.device.index;
+    world.group_ =
+        make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
+    // A rank that finds a mistake in its flags and leaves would break off connections that others are still making: they
+    // would report that, not the mistake.
+    world.wait_for_all("start");
+  } catch (const std::exception& error) {
+    world.session_->give_up(error.what());  // mpirun ends this rank, before it has printed why, as soon as another one exits
+    throw;
   }
-  const std::vector<RankPlace> places = exchange_places(*world.session_, "place", own, environment, timeout);
-  check_places(places);
-  world.device_ = own.device;
-  world.local_rank_ = own.local_rank;
-  world.local_size_ =
-      environment.local_size > 0 ? environment.local_size : local_rank_of(places, environment.rank).size;
-  group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
-  group.algorithms = algorithms_of(variables, group.algorithms);
-  group.secure = secure_of(variables, group.secure);
-  group.gpu = own.device.index;
-  world.group_ =
-      make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
-  // A rank that finds a mistake in its flags and leaves would break off connections that others are still making: they
-  // would report that, not the mistake.
-  world.wait_for_all("start");
   return world;
 }
 

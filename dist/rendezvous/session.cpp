@@ -126,10 +126,13 @@ StoreConnection Session::meet_in_folder(const std::string& folder, const LaunchE
 
 Session::~Session() {
   if (ended_) return;
-  if (std::uncaught_exceptions() > exceptions_) {
-    if (met_over_mpi_) abandon_mpi();
-    membership_->announce(str("rank ", rank_, " on ", host_name(), " has ended with an error"));
-  }
+  if (std::uncaught_exceptions() > exceptions_) give_up("");
+  end();
+}
+
+void Session::give_up(const std::string& error) {
+  if (met_over_mpi_) abandon_mpi();
+  membership_->announce(str("rank ", rank_, " on ", host_name(), " has ended with an error", error.empty() ? "" : ": ", error));
   end();
 }
 

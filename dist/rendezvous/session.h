@@ -26,6 +26,8 @@ class Session {
   Store& store() { return *store_; }
   Membership& membership() { return *membership_; }
   void end();
+  /// Tells the others that this rank ends with an error, and which one, and leaves.
+  void give_up(const std::string& error);
 
   /// Waits for a key of the store. Errors: no rank sets it in time; a rank died before.
   std::string wait_for(const std::string& key, Milliseconds timeout);
