@@ -204,7 +204,7 @@ std::string Trainer::save() {
   engine_.put(checkpoint);
   checkpoint.texts.insert({"config", options_.toml});
   if (folder_) {
-    folder_->save(train::RunFolder::kLastCheckpoint, checkpoint);
+    folder_->save(train::RunFolder::kLastCheckpoint, checkpoint, /*keep=*/2);
     save_gpt(folder_->file("model"), checkpoint.part("model"), model_->options, tokenizer_);
   }
   return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();

@@ -134,11 +134,18 @@ TEST_F(GptProgram, GoesOnWithTheSameBits) {
   const Outcome stopped = train(kRun + "--max-steps 32", "parts");  // in the second epoch
   ASSERT_EQ(stopped.exit_code, 0) << stopped.output;
   EXPECT_THAT(stopped.output, HasSubstr("--resume auto"));
+  std::filesystem::copy(folder_ / "parts", folder_ / "damaged", std::filesystem::copy_options::recursive);
   const Outcome rest = train(kRun + "--resume auto", "parts");
   ASSERT_EQ(rest.exit_code, 0) << rest.output;
   EXPECT_THAT(rest.output, HasSubstr("at step 32"));
   EXPECT_EQ(file("parts/model/model.safetensors"), file("whole/model/model.safetensors"));
   EXPECT_EQ(summary("parts")["val_loss"], summary("whole")["val_loss"]);
+  const std::string whole = file("damaged/checkpoint_last.safetensors");
+  std::ofstream(folder_ / "damaged/checkpoint_last.safetensors") << whole.substr(0, whole.size() / 2);
+  const Outcome before = train(kRun + "--resume auto", "damaged");
+  ASSERT_EQ(before.exit_code, 0) << before.output;
+  EXPECT_THAT(before.output, HasSubstr("at step 30"));
+  EXPECT_EQ(file("damaged/model/model.safetensors"), file("whole/model/model.safetensors"));
   const Outcome other = train(kRun + "--resume auto --seed 5", "parts");
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.output, HasSubstr("was made with other sequences: seed 1337 -> 5"));
