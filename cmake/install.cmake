@@ -15,7 +15,7 @@ endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libweft.cpp CONTENT "// CMake wants a source of each library. Those of libweft.so are in its rooms.\n")
 add_library(weft_weft SHARED ${PROJECT_BINARY_DIR}/libweft.cpp)
 target_link_options(weft_weft PRIVATE -Wl,-Bsymbolic-functions)
-target_link_libraries(weft_weft PRIVATE weft::support PUBLIC Threads::Threads OpenMP::OpenMP_CXX $<BUILD_INTERFACE:${WEFT_CUDART_LIBRARY}>)
+target_link_libraries(weft_weft PRIVATE weft::support PUBLIC Threads::Threads OpenMP::OpenMP_CXX $<BUILD_INTERFACE:$<LINK_ONLY:${WEFT_CUDART_LIBRARY}>>)
 target_compile_features(weft_weft PUBLIC cxx_std_20)
 set_target_properties(weft_weft PROPERTIES BUILD_WITH_INSTALL_RPATH ON OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX
   LINK_LIBRARY_OVERRIDE WHOLE_ARCHIVE,weft_kernels,weft_core,weft_io,weft_nn,weft_optim,weft_data,weft_dist,weft_train,weft_support
