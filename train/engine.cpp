@@ -385,6 +385,7 @@ void Engine::put(Checkpoint& checkpoint) {
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
   require_same_step(path, saved,
                     {.batch_size = task_.batch_size(), .accumulate = options_.accumulate, .ranks = data_ranks()});
+  require_same_checkpoint(parts_.world, path, saved);
   const auto steps = saved.integers.find("steps_per_epoch");
   WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
              " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),

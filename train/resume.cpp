@@ -7,6 +7,8 @@
 
 #include "core/random.h"
 #include "core/text.h"
+#include "dist/group/same_lines.h"
+#include "io/crc32c.h"
 #include "train/run_folder.h"
 
 namespace weft::train {
@@ -31,6 +33,10 @@ std::string checkpoint_to_resume(const std::string& wanted, const std::filesyste
 
 namespace {
 
+bool lists(const std::string& names, const std::string& name) {
+  return (' ' + names + ' ').find(' ' + name + ' ') != std::string::npos;
+}
+
 /// `name = value` or `name: value` on each line.
 std::map<std::string, std::string> settings_of(const std::string& toml) {
   std::map<std::string, std::string> settings;
@@ -48,12 +54,30 @@ ChangedSettings changed_settings(const std::string& saved, const std::string& no
   ChangedSettings changes;
   for (const auto& [name, value] : settings_of(now)) {
     const auto old = before.find(name);
-    if (old == before.end() || old->second == value ||
-        (' ' + ignored + ' ').find(' ' + name + ' ') != std::string::npos)
-      continue;
+    if (old == before.end() || old->second == value || lists(ignored, name)) continue;
     changes[name] = printable(old->second, 200) + " -> " + printable(value, 200);
   }
   return changes;
+}
+
+void require_same_settings(const dist::World& ranks, const std::string& settings, const std::string& own) {
+  std::string lines;
+  for (const auto& [name, value] : settings_of(settings))
+    if (!lists(own, name)) lines += name + " = " + value + '\n';
+  dist::check_same_lines(*ranks.group(), lines, "settings: the flags are", "Start all ranks with the same flags");
+}
+
+void require_same_checkpoint(const dist::World& ranks, const std::string& path, const Checkpoint& saved) {
+  if (ranks.size() == 1) return;
+  std::string lines;
+  for (const auto& [name, value] : saved.integers) lines += str(name, " = ", value, '\n');
+  for (const auto& [part, state] : saved.parts)
+    for (const NamedTensor& entry : state.tensors) {
+      const Tensor dense = entry.tensor.contiguous();
+      lines += str(part, '/', entry.name, " with the checksum ", crc32c(dense.raw_data(), dense.nbytes()), '\n');
+    }
+  dist::check_same_lines(*ranks.group(), lines, str("checkpoint ", path, ": what was read is"),
+                         "It must be one file, in a folder that all ranks share");
 }
 
 std::string text_of(const ChangedSettings& changes) {

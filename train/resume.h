@@ -39,6 +39,12 @@ ChangedSettings changed_settings(const std::string& saved, const std::string& no
 /// `lr 0.1 -> 0.2, seed 1 -> 2`.
 std::string text_of(const ChangedSettings& changes);
 
+/// Errors unless all ranks were started with the same settings, but for those named in `own`, such as places of files,
+/// which may differ from machine to machine. All ranks call it.
+void require_same_settings(const dist::World& ranks, const std::string& settings, const std::string& own);
+/// Errors unless all ranks have read the same from `path`: without a shared folder one may have found an older file.
+void require_same_checkpoint(const dist::World& ranks, const std::string& path, const Checkpoint& saved);
+
 /// Whether the run folder's checkpoint_best is of the epoch `best_epoch`, as rank 0 sees it. All ranks call it.
 bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World& ranks);
 

@@ -92,6 +92,9 @@ int run(int argc, char** argv) {
   const bool one_of_many = support::export_rank(options.accelerate) && options.dry_run;
   const dist::World ranks = dist::init(
       {.alone = options.parallel == "none" || one_of_many, .backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, options.toml,
+                               "data weights vocab out device config-file machine-rank main-process-ip "
+                               "main-process-port num-processes");
   const std::string wanted = options.resume;
   options.may_resume = !wanted.empty();
   options.resume = checkpoint_folder(wanted, options.out);

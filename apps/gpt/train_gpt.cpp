@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   if (!parse_options(argc, argv, options)) return train::kExitOk;
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, options.toml, "data weights tokenizer out device");
   const std::string text = read_text(options.data, "--data");
   const data::BytePair tokenizer = make_tokenizer(options, text);
   const std::vector<int64_t> ids = tokenizer.encode(text);

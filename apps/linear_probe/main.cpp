@@ -251,6 +251,7 @@ int run(int argc, char** argv) {
   }
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, options.toml, "data weights out device workers");
   Run run(options, ranks);
   run.describe();
   if (options.dry_run) {

@@ -147,6 +147,9 @@ void Trainer::load_if_there() {
   std::string note;
   const Checkpoint saved = read_last_checkpoint(checkpoint(), note);
   if (ranks_.is_first() && !note.empty()) say("warning: " + printable(note));
+  train::require_same_checkpoint(
+      ranks_, checkpoint().string(),
+      {{{"model_state", saved.model_state}}, {{"iters", saved.iters}, {"epoch", saved.epoch}}, {}, {}});
   require_match(what + ": model_state", model_->state_dict(), saved.model_state);
   check_settings(what, saved.settings);
   model_->load_state_dict(saved.model_state);
@@ -299,6 +302,7 @@ int train(int argc, char** argv, bool several) {
     const dist::World ranks = dist::init({.alone = !several, .backend = options.backend, .device = options.device});
     if (several)
       std::cout << str("running on rank ", ranks.rank(), " with world size ", ranks.size(), "\n") << std::flush;
+    train::require_same_settings(ranks, yaml(config), "num_data_workers log_to_screen");
     Trainer trainer(options, config, ranks);
     if (options.dry_run) {
       if (ranks.is_first())

@@ -92,6 +92,7 @@ std::string Trainer::describe() const {
 }
 
 train::RunEnd Trainer::run() {
+  train::require_same_settings(ranks_, settings(options_), "num_data_workers train_data_path valid_data_path");
   open_folder();
   resume();
   const int64_t first_step = engine_->position().step;
@@ -163,6 +164,7 @@ void Trainer::resume() {
   const fs::path path = train::whole_checkpoint(folder_ / kCheckpoint, ranks_);
   if (path.empty()) return;
   const Checkpoint saved = load_checkpoint(path);
+  train::require_same_checkpoint(ranks_, path.string(), saved);
   const int64_t batch = saved.integer("global_batch_size");
   WEFT_CHECK(batch == global_batch(), "checkpoint ", path.string(), " was made with ", batch,
              " samples per step, this run has ", global_batch());

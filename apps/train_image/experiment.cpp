@@ -11,6 +11,7 @@
 #include "apps/support/flags.h"
 #include "core/random.h"
 #include "data/dataset.h"
+#include "dist/group/same_lines.h"
 #include "io/weights/weights_file.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
@@ -156,6 +157,10 @@ void Experiment::open_sets() {
     WEFT_CHECK(train_set->classes() == val_set->classes(), "data: training and validation part have other classes (",
                train_set->classes().size(), " and ", val_set->classes().size(), ")");
   }
+  std::string sets = str(val_set->size(), " images for validation\n");
+  if (train_set) sets += str(train_set->size(), " images for training\n");
+  for (const std::string& name : val_set->classes()) sets += "class " + name + '\n';
+  dist::check_same_lines(*ranks.group(), sets, "data: the set is", "All ranks must read the same images");
   classes = static_cast<int>(val_set->classes().size());
   channels = val_set->channels();
 }
@@ -266,8 +271,8 @@ std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
 optim::SchedulePtr Experiment::make_schedule() const {
   const Options& o = options;
   const int64_t total = total_steps();
-  const int64_t warmup =
-      std::min(total - 1, static_cast<int64_t>(std::llround(o.warmup * static_cast<double>(steps_per_epoch()))));
+  const double asked = o.warmup * static_cast<double>(steps_per_epoch());  // may be more than an int64_t
+  const int64_t warmup = std::llround(std::min(asked, static_cast<double>(total - 1)));
   if (o.schedule == "onecycle")
     return std::make_shared<optim::OneCycleSchedule>(optim::OneCycleOptions{.max_lr = o.lr, .steps = total});
   optim::SchedulePtr main;

@@ -7,6 +7,7 @@
 #include "core/choose_device.h"
 #include "io/safetensors.h"
 #include "train/exit.h"
+#include "train/resume.h"
 
 namespace weft::train_image {
 namespace {
@@ -48,6 +49,7 @@ int run(int argc, char** argv) {
   if (!parse_options(argc, argv, options)) return train::kExitOk;
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, options.toml, "data weights out export profile device workers");
   Experiment experiment(options, ranks);
   describe(experiment);
   StateDict weights;  // for --export
@@ -61,6 +63,7 @@ int run(int argc, char** argv) {
       std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
                   static_cast<long long>(result.correct), static_cast<long long>(result.images),
                   result.images_per_second);
+    WEFT_CHECK(std::fflush(stdout) == 0, "standard output: the result could not be written");
     if (!options.export_file.empty()) weights = experiment.strategy->model_state();
   } else {
     if (ranks.is_first()) std::cout << "run     " << options.out << std::endl;

@@ -107,5 +107,38 @@ TEST(ShellWord, QuotesWhatAShellWouldRead) {
   EXPECT_EQ(shell_word(""), "''");
 }
 
+/// The error that two ranks end with; "(no error)".
+std::string error_of_two(const std::function<void(const dist::World&)>& body) {
+  return error_of(
+      [&] { dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) { body(dist::World::around(group)); }); });
+}
+
+TEST(Ranks, HaveTheSameSettingsButForPlaces) {
+  const auto with = [](const std::string& one, const std::string& other) {
+    return error_of_two([&](const dist::World& world) {
+      require_same_settings(world, "lr = 0.1\n" + (world.is_first() ? one : other), "out data");
+    });
+  };
+  EXPECT_EQ(with("out = \"a\"\nseed = 1\n", "out = \"b\"\nseed = 1\n"), "(no error)");
+  EXPECT_EQ(with("seed = 1\n", "seed = 2\n"),
+            "settings: the flags are not the same on all ranks: at entry 2 rank 0 has 'seed = 1', rank 1 has 'seed = "
+            "2'. Start all ranks with the same flags");
+}
+
+TEST(Ranks, HaveReadTheSameCheckpoint) {
+  const auto with = [](int64_t one, int64_t other, double value) {
+    return error_of_two([&](const dist::World& world) {
+      Checkpoint saved = of_step(world.is_first() ? one : other);
+      if (!world.is_first()) saved.parts[0].second.tensors[0].tensor.fill_(value);
+      require_same_checkpoint(world, "run/last", saved);
+    });
+  };
+  EXPECT_EQ(with(7, 7, 7), "(no error)");
+  EXPECT_EQ(with(7, 5, 7),
+            "checkpoint run/last: what was read is not the same on all ranks: at entry 1 rank 0 has 'best_epoch = 7', "
+            "rank 1 has 'best_epoch = 5'. It must be one file, in a folder that all ranks share");
+  EXPECT_THAT(with(7, 7, 8), testing::HasSubstr("rank 0 has 'model/w with the checksum "));
+}
+
 }  // namespace
 }  // namespace weft::train
