@@ -46,6 +46,9 @@ AtomicFile::AtomicFile(fs::path path, std::string what)
   std::error_code ignored;
   WEFT_CHECK(path_.has_filename(), what_, ": expected a file name, got '", path_.string(), "'");
   WEFT_CHECK(!fs::is_directory(path_, ignored), what_, ": expected a file, got the folder ", path_.string());
+  // The rename would put a file in the place of a pipe, or of /dev/null where this user may.
+  const bool device = fs::is_other(path_, ignored) || fs::absolute(folder_of(path_), ignored) == "/dev";
+  WEFT_CHECK(!device, what_, ": expected a file, got something else: ", path_.string());
   WEFT_CHECK(fs::is_directory(folder_of(path_), ignored), what_, ": expected an existing folder for ", path_.string(),
              ", got none at ", folder_of(path_).string());
   remove_abandoned();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/exit.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -17,9 +20,17 @@ int report(const std::string& program, const std::string& text, int code) {
   return code;
 }
 
+/// A program that is started without stdin, stdout or stderr (`2>&-`) would get their numbers for its own files: what
+/// it prints would land in a checkpoint.
+void open_standard_files() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // the lowest free number
+}
+
 }  // namespace
 
 int guarded_main(const std::string& program, const std::function<int()>& body) {
+  open_standard_files();
   std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of the write, with a text
   try {
     return body();

@@ -56,6 +56,8 @@ JsonLines::JsonLines(fs::path path, std::optional<int64_t> resumed_step) : path_
   // here.
   std::error_code ignored;
   WEFT_CHECK(!fs::is_symlink(path_, ignored), "metrics: expected a file, got a link: ", path_.string());
+  // A pipe would be waited for until somebody reads it.
+  WEFT_CHECK(!fs::is_fifo(path_, ignored), "metrics: expected a file, got a pipe: ", path_.string());
   drop_lines(path_, resumed_step);
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
   WEFT_CHECK(fd_ >= 0, "metrics: expected to open ", path_.string(), ", got '", std::strerror(errno), "'");

@@ -18,7 +18,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 std::atomic<int> stop_number{0};
 std::atomic<bool> save{false};
 std::atomic<bool> installed{false};
-struct sigaction previous[3];
+struct sigaction previous[3], previous_pipe;
 
 void write_line(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // nobody left to tell
@@ -48,10 +48,13 @@ Signals::Signals() {
   action.sa_flags = SA_RESTART;  // reads and writes under way go on
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &previous[i]);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, &previous_pipe);
 }
 
 Signals::~Signals() {
   for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &previous[i], nullptr);
+  sigaction(SIGPIPE, &previous_pipe, nullptr);
   installed = false;
 }
 

@@ -35,7 +35,9 @@ sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&set, number);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  sigset_t blocked = set;
+  sigaddset(&blocked, SIGPIPE);  // ranks do not end with the program that shows this one's lines
+  ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
   return set;
 }
 

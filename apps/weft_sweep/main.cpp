@@ -211,6 +211,7 @@ int run(const Options& o) {
 int main(int argc, char** argv) {
   using namespace weft::weft_sweep;
   return weft::train::guarded_main("weft-sweep", [&] {
+    std::signal(SIGPIPE, SIG_IGN);  // a sweep does not end with the program that shows its lines
     const auto options = parse_options({argv + 1, argv + argc});
     return options ? run(*options) : weft::train::kExitOk;
   });

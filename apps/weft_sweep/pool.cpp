@@ -24,6 +24,7 @@ void become(char* const* arguments, const char* log, int lock, const sigset_t& m
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(128 + SIGTERM);  // the parent died before the line above
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);  // which main() ignores
   ::fcntl(lock, F_SETFD, 0);  // the point stays locked while its program runs, even if the sweep ends
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int file = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);

@@ -45,6 +45,18 @@ TEST(AtomicCreation, NamesAreNewEachTimeAndPermissionsTheUsersOwn) {
   EXPECT_EQ(facts.st_mode & 0777, 0640u);
 }
 
+TEST(AtomicCreation, PipesAndDevicesStay) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link");
+  for (const fs::path& path : {pipe, folder / "link", fs::path("/dev/null"), fs::path("/dev/weft_test")})
+    EXPECT_EQ(error_of([&] { AtomicFile(path, "test"); }),
+              "test: expected a file, got something else: " + path.string());
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(folder.files(), 2u);
+}
+
 TEST(AtomicFile, KeepsTheLastOnes) {
   const TemporaryFolder folder;
   const auto write = [&](const std::string& text, int keep) {

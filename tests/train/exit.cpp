@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/exit.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <new>
+
+#include "tests/train/temporary_folder.h"
 
 namespace weft::train {
 namespace {
@@ -42,6 +47,25 @@ TEST(GuardedMain, OtherExceptions) {
   EXPECT_EQ(outcome([]() -> int { throw std::logic_error("odd"); }), std::pair(1, std::string("train: error: odd\n")));
   EXPECT_EQ(outcome([]() -> int { throw 3; }),
             std::pair(1, std::string("train: error: an exception of an unknown type\n")));
+}
+
+TEST(GuardedMain, WhatIsPrintedLandsInNoFile) {
+  const test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "checkpoint").string();
+  const pid_t process = ::fork();
+  if (process == 0) {
+    for (const int fd : {0, 1, 2}) ::close(fd);
+    ::_exit(guarded_main("train", [&] {
+      const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT, 0600);
+      for (const int standard : {1, 2})
+        if (::write(standard, "epoch 1\n", 8) != 8) return 3;
+      return ::write(fd, "weights", 7) == 7 ? 0 : 4;
+    }));
+  }
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::read_file(file), "weights");
 }
 
 }  // namespace

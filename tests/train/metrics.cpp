@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -81,6 +82,13 @@ TEST(Metrics, ResumeTakesAnyNumberForAStep) {
 }
 
 // Another user of the folder may have put it there: its file is neither read, nor appended to, nor made.
+TEST(Metrics, APipeIsNotWaitedFor) {
+  const TemporaryFolder folder;
+  const std::filesystem::path pipe = folder / "metrics.jsonl";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { Metrics all(pipe); }), "metrics: expected a file, got a pipe: " + pipe.string());
+}
+
 TEST(Metrics, ALinkIsNotFollowed) {
   const TemporaryFolder folder;
   for (const bool exists : {true, false}) {

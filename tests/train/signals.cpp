@@ -46,6 +46,16 @@ TEST(Signals, EarlierHandlersComeBack) {
   std::signal(SIGUSR1, SIG_DFL);
 }
 
+TEST(Signals, NoRunEndsWithTheReaderOfItsLines) {
+  std::signal(SIGPIPE, SIG_DFL);
+  {
+    Signals signals;
+    std::raise(SIGPIPE);
+    EXPECT_FALSE(signals.stop_requested());
+  }
+  EXPECT_EQ(std::signal(SIGPIPE, SIG_DFL), SIG_DFL);
+}
+
 TEST(SignalsDeathTest, SecondCtrlCExitsAtOnce) {
   EXPECT_EXIT(
       {

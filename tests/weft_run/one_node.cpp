@@ -50,6 +50,17 @@ TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
   EXPECT_THAT(run.output(), HasSubstr("rank 2 ends\n"));
 }
 
+TEST(OneNode, ARestartNeedsNobodyWhoReadsOfIt) {
+  WEFT_NEEDS_CRYPTO();
+  const test::TemporaryFolder folder;
+  const std::string starts = (folder / "starts").string();
+  Child run({"bash", "-c",
+             WEFT_RUN " --nproc_per_node=1 --max_restarts=1 bash -c 'echo start >>" + starts +
+                 "; sleep 0.5; exit 3' 2>&1 | true"});
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_EQ(test::read_file(starts), "start\nstart\n");
+}
+
 // No collective waits for it, so no rank could tell.
 TEST(OneNode, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
   WEFT_NEEDS_CRYPTO();

@@ -117,6 +117,13 @@ TEST_F(WeftSweep, LinksAreNotFollowed) {
   }
 }
 
+TEST_F(WeftSweep, GoesOnWhenNobodyReadsItsLines) {
+  sweep("--grid x=1,2,3 --metric val_loss --out " + out_ + " -- " + program_ + " --out={run} | true");
+  EXPECT_EQ(starts(), 3u);
+  EXPECT_EQ(ranking()["runs"].size(), 3u);
+  EXPECT_TRUE(fs::exists(out_ + "/sweep.html"));
+}
+
 TEST_F(WeftSweep, PointsThatAreDoneAreNotRunAgain) {
   EXPECT_EQ(usual("", "1,2").exit_code, 0);
   const Outcome more = usual("", "1,2,3");  // the grid has grown
