@@ -210,11 +210,13 @@ void RunReader::merge() {
   for (const std::string& name : from_lines_.order) curves_.push_back(from_lines_.curves[name]);
   for (const std::string& name : from_events_.order)
     if (!from_lines_.curves.contains(name)) curves_.push_back(from_events_.curves[name]);
+  places_.clear();
+  for (size_t i = 0; i < curves_.size(); ++i) places_[curves_[i].name] = i;
 }
 
 const Curve* RunReader::find(const std::string& name) const {
-  const auto found = std::find_if(curves_.begin(), curves_.end(), [&](const Curve& c) { return c.name == name; });
-  return found == curves_.end() ? nullptr : &*found;
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &curves_[found->second];
 }
 
 std::vector<std::string> RunReader::names() const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,7 @@ class RunReader {
   Source from_lines_, from_events_;
   int64_t line_ = 0, skipped_ = 0, first_skipped_ = 0;
   std::vector<Curve> curves_;
+  std::unordered_map<std::string, size_t> places_;  ///< of the curves, by name
   std::optional<bool> ended_;
 };
 

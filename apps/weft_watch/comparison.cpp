@@ -5,6 +5,8 @@
 #include <cctype>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
+#include <unordered_set>
 
 #include "core/text.h"
 #include "train/exit.h"
@@ -13,6 +15,8 @@ namespace weft::weft_watch {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kMostUnasked = 30;  // charts in the terminal
 
 /// A RUN of the command line.
 struct Named {
@@ -129,9 +133,10 @@ void Comparison::name_runs() {
 
 std::vector<std::string> Comparison::names() const {
   std::vector<std::string> out;
+  std::unordered_set<std::string_view> seen;
   for (const Run& run : runs_)
     for (const support::Curve& curve : run.reader->curves())
-      if (std::find(out.begin(), out.end(), curve.name) == out.end()) out.push_back(curve.name);
+      if (seen.insert(curve.name).second) out.push_back(curve.name);
   return out;
 }
 
@@ -140,15 +145,18 @@ std::vector<std::string> Comparison::chosen() const {
   std::vector<std::string> out, words;
   std::istringstream in(options_.metrics == "all" ? Options().metrics + ",all" : options_.metrics);
   for (std::string word; std::getline(in, word, ',');) words.push_back(word);
-  const bool preset = options_.metrics == Options().metrics || options_.metrics == "all";
+  std::unordered_set<std::string> seen;
+  const bool unasked = options_.metrics == Options().metrics, preset = unasked || options_.metrics == "all";
   for (const std::string& word : words) {
     const std::vector<std::string> found = matches(word, all);
     if (found.empty() && !all.empty() && !preset && !options_.follow)
       throw train::UsageError(printable("--metrics: no curve is called '" + word + "'. There are: " + joined(all, 20)));
     for (const std::string& name : found)
-      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+      if (seen.insert(name).second) out.push_back(name);
   }
-  return out.empty() && preset ? all : out;
+  if (out.empty() && preset) out = all;
+  if (unasked && options_.html.empty()) out.resize(std::min(out.size(), kMostUnasked));
+  return out;
 }
 
 std::vector<Chart> Comparison::charts() const {
@@ -173,6 +181,8 @@ std::vector<std::string> Comparison::notes() const {
     for (const std::string& note : run.reader->notes()) out.push_back(printable(note));
     if (run.reader->curves().empty()) out.push_back(run.name + ": no numbers yet");
   }
+  if (options_.metrics == Options().metrics && options_.html.empty() && chosen().size() == kMostUnasked)
+    out.push_back(str(kMostUnasked, " of ", names().size(), " curves are shown; --list names all, --metrics chooses"));
   return out;
 }
 

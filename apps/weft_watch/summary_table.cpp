@@ -35,11 +35,12 @@ SummaryTable::Number number_of(const support::Curve* curve) {
 SummaryTable::SummaryTable(const std::vector<Run>& runs, const std::vector<Chart>& charts) {
   std::vector<std::map<std::string, std::string>> configs;
   std::vector<std::string> keys;
+  std::set<std::string> known;
   for (const Run& run : runs) {
     configs.emplace_back();
     for (const auto& [key, value] : support::read_run_config(run.reader->folder())) {
       configs.back()[key] = value;
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+      if (known.insert(key).second) keys.push_back(key);
     }
   }
   for (const std::string& key : keys) {

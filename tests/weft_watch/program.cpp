@@ -121,6 +121,19 @@ TEST(WeftWatch, BadLinesAreNotedOnce) {
   EXPECT_THAT(other.output, HasSubstr("val_loss"));
 }
 
+// Each name was looked for among all others, and each got a chart.
+TEST(WeftWatch, AHundredThousandNamesAreNoReasonToWait) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "a");
+  std::string line = "{\"step\":1";
+  for (int i = 0; i < 100'000; ++i) line += ",\"n" + std::to_string(i) + "\":" + std::to_string(i);
+  write_text(folder / "a/metrics.jsonl", line + "}\n");
+  const Outcome drawn = watch(folder / "a", "timeout 60");
+  EXPECT_EQ(drawn.exit_code, 0);
+  EXPECT_THAT(drawn.output, HasSubstr("note: 30 of 100000 curves are shown; --list names all, --metrics chooses\n"));
+  EXPECT_EQ(watch((folder / "a") + " --list", "timeout 60").exit_code, 0);
+}
+
 TEST(WeftWatch, NamesThatWouldMoveTheCursorAreShownAsText) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "a");
