@@ -13,6 +13,13 @@ namespace {
 // Of ImageNet's training images, white being 1: what every published backbone was trained with.
 const std::vector<float> kMean{0.485f, 0.456f, 0.406f}, kStd{0.229f, 0.224f, 0.225f};
 
+/// What changes when somebody writes the file.
+std::string state_of(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return str(file.string(), ' ', std::filesystem::file_size(file, ignored), ' ',
+             std::filesystem::last_write_time(file, ignored).time_since_epoch().count());
+}
+
 /// See Images::identity().
 std::string identity_of(const data::Dataset& set) {
   uint32_t sum = 0;
@@ -23,10 +30,7 @@ std::string identity_of(const data::Dataset& set) {
     return str(set.describe(), " with checksum ", sum);
   }
   for (int64_t i = 0; i < set.size(); ++i) {
-    const std::filesystem::path file = set.origin(i);
-    std::error_code ignored;
-    const std::string text = str(file.string(), ' ', std::filesystem::file_size(file, ignored), ' ',
-                                 std::filesystem::last_write_time(file, ignored).time_since_epoch().count(), '\n');
+    const std::string text = state_of(set.origin(i)) + '\n';
     add(text.data(), static_cast<int64_t>(text.size()));
   }
   return str(set.describe(), " with checksum of files ", sum);
@@ -85,7 +89,14 @@ std::string Images::describe() const {
              side_);
 }
 
-std::string Images::identity() const { return identity_of(*train_set_) + "; " + identity_of(*val_set_); }
+std::string Images::identity() const {
+  std::string text = identity_of(*train_set_) + "; " + identity_of(*val_set_);
+  // All images in one file (packed:FILE, hdf5:FILE): where one came from is no name of a file then.
+  const std::string place = options_.data.substr(std::min(options_.data.find(':'), options_.data.size() - 1) + 1);
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(place, ignored)) text += "; in " + state_of(place);
+  return text;
+}
 
 std::string Images::preprocessing() const {
   return str("edge ", edge_, ", centre ", side_, ", ", options_.interpolation, ", ",

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/image_writer.h"
+#include "data/packed_images.h"
+#include "io/file_reader.h"
 #include "io/safetensors.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
@@ -74,6 +77,29 @@ TEST(KeptFeatures, AreComputedAnewWhenTheyWouldBeOthers) {
   anew("--seed 7 --resize 40", "the preprocessing");
   anew("--seed 7 --resize 40 --interpolation bicubic --precision bf16", "the preprocessing, the precision");
   anew("--seed 7 --data random:40x32x32x3", "the images, the preprocessing, the precision");
+}
+
+TEST(KeptFeatures, AreComputedAnewForOtherImagesInAFileOfTheSameName) {
+  const Program program;
+  const std::string file = program.folder / "images.packed";
+  const auto images = [&](const char* image) {
+    const auto writer = data::packed_writer(file, {"ants", "bees"});
+    for (const char* part : {"train", "val"}) {
+      writer->begin_part(part, 8);
+      for (int i = 0; i < 8; ++i) writer->add(read_file(WEFT_GOLDEN_FOLDER + std::string(image)), i % 2);
+    }
+    writer->commit();
+  };
+  const auto says = [&](const std::string& text) {
+    const Outcome run = program.run(program.keep() + "-b 4 --data packed:" + file);
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.output, HasSubstr("features " + program.file() + ": " + text));
+  };
+  images("/images/baseline.jpg");
+  says("computed");
+  says("read, 8 + 8 images");
+  images("/images/grey.jpg");
+  says("recomputed, because these changed since they were stored: the images\n");
 }
 
 TEST(KeptFeatures, AFileOfSomebodyElseIsLeftAlone) {
