@@ -2,11 +2,14 @@
 #include "io/checkpoint_index.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <unordered_map>
 
+#include "core/text.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
 #include "io/json.h"
@@ -23,14 +26,27 @@ constexpr const char* kIndexFormat = "weft sharded checkpoint";  // of one shard
 constexpr int kVersion = 1;
 constexpr uint64_t kLargestIndex = uint64_t{1} << 30;
 
-/// Numbers as text: every double comes back bit by bit, infinities too.
+/// Numbers as text, 0x1.8p+1: every double comes back bit by bit, infinities too, in every locale.
 std::string exact(double value) {
   char text[64];
-  std::snprintf(text, sizeof text, "%a", value);
-  return text;
+  const char* const end = std::to_chars(text, text + sizeof text, std::abs(value), std::chars_format::hex).ptr;
+  return str(std::signbit(value) ? "-" : "", std::isfinite(value) ? "0x" : "", std::string_view(text, end));
 }
 
-double to_number(const OrderedJson& json) { return std::strtod(json.get_ref<const std::string&>().c_str(), nullptr); }
+double to_number(const OrderedJson& json) {
+  const auto& text = json.get_ref<const std::string&>();
+  std::string_view rest = text;
+  const bool negative = rest.starts_with('-');
+  if (negative) rest.remove_prefix(1);
+  const bool finite = rest.starts_with("0x");
+  if (finite) rest.remove_prefix(2);
+  double value = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value,
+                                            finite ? std::chars_format::hex : std::chars_format::general);
+  WEFT_CHECK(error == std::errc() && end == rest.data() + rest.size() && finite == std::isfinite(value),
+             "expected a number such as 0x1.8p+1, got '", printable(text), "'");
+  return negative ? -value : value;
+}
 
 /// JSON holds UTF-8 only; any other text becomes a list of its bytes.
 OrderedJson text_json(const std::string& text) {

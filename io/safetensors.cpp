@@ -208,6 +208,11 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
   for (const NamedTensor* entry : order) {
     WEFT_CHECK(names.insert(entry->name).second, "safetensors: expected each name once, got '", printable(entry->name),
                "' twice");
+    try {
+      static_cast<void>(Json(entry->name).dump());
+    } catch (const Json::exception&) {  // two such names could become one, and no reader would know them
+      fail("safetensors: expected names in UTF-8, got '", printable(entry->name), "'");
+    }
     const Shape sizes = entry->tensor.sizes();
     const uint64_t end = offset + entry->tensor.nbytes();
     add(entry->name, stored_name(entry->tensor.dtype()), {sizes.begin(), sizes.end()}, offset, end);

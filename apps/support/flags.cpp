@@ -50,11 +50,23 @@ std::string dashes(std::string_view key) {
   return out;
 }
 
+/// TOML holds UTF-8 alone: another text, such as the name of an old file, is a list of bytes.
+bool is_utf8(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x80) c = '.';
+  return printable(text, text.size()) == text;  // which changes a few characters of UTF-8, too
+}
+
 std::string toml_text(const std::string& text) {
+  if (!is_utf8(text)) {
+    std::string bytes;
+    for (const char c : text) bytes += fmt::format("{}{}", bytes.empty() ? "" : ", ", static_cast<unsigned char>(c));
+    return "{bytes = [" + bytes + "]}";
+  }
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       out += fmt::format("\\u{:04X}", static_cast<int>(c));
     else
       out += c;
@@ -75,6 +87,20 @@ std::string join(const std::vector<double>& values, const char* separator) {
   return out;
 }
 
+/// The text that toml_text() wrote as bytes.
+std::string text_of_bytes(const toml::table& table) {
+  const toml::array* const bytes = table["bytes"].as_array();
+  std::string out;
+  bool good = bytes != nullptr && table.size() == 1;
+  for (size_t i = 0; good && i < bytes->size(); ++i) {
+    const auto* byte = bytes->get(i)->as_integer();
+    good = byte != nullptr && byte->get() > 0 && byte->get() < 256;
+    if (good) out += static_cast<char>(byte->get());
+  }
+  if (!good) usage("expected a text, number, true, false or list, got a table");
+  return out;
+}
+
 /// What a value of a configuration file would be on the command line.
 std::string as_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
@@ -89,6 +115,7 @@ std::string as_text(const toml::node& node) {
     }
     return out;
   }
+  if (const auto* table = node.as_table()) return text_of_bytes(*table);
   usage("expected a text, number, true, false or list");
 }
 

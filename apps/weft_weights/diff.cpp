@@ -43,7 +43,7 @@ Distance distance(const Tensor& first, const Tensor& second, const Options& opti
     const double gap = x[i] == y[i] ? 0.0 : std::abs(x[i] - y[i]);  // equal infinities have no distance
     // Not <=: a NaN on one side differs. Integers beyond 2^53 may differ although their doubles are equal.
     if (!(gap <= options.atol + options.rtol * std::abs(y[i])) || (exact && whole[i] != others[i])) ++result.differing;
-    if (!(gap <= result.largest)) result.largest = gap;
+    if (gap > result.largest || std::isnan(gap)) result.largest = gap;  // a NaN stays
     result.squares += gap * gap;
     result.norm += y[i] * y[i];
   }
@@ -90,7 +90,7 @@ int compare(const Options& options) {
 
 int diff(const Options& options) {
   try {
-    return compare(options);
+    return printed(compare(options));
   } catch (const std::exception& error) {
     std::cout.flush();
     std::cerr << "weft-weights: error: " << error.what() << '\n';

@@ -2,7 +2,9 @@
 #include "apps/weft_weights/options.h"
 
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <iostream>
 #include <set>
 
@@ -71,6 +73,12 @@ void split(const std::vector<std::string>& arguments, std::vector<std::string>& 
 }
 
 }  // namespace
+
+int printed(int code) {
+  std::cout.flush();
+  WEFT_CHECK(std::cout, "standard output: expected to write all of it, got '", std::strerror(errno), "'");
+  return code;
+}
 
 uint64_t parse_bytes(const std::string& flag, const std::string& text) {
   constexpr std::pair<const char*, double> units[] = {

@@ -33,6 +33,9 @@ uint64_t parse_bytes(const std::string& flag, const std::string& text);
 /// The first file, renamed by the options.
 std::unique_ptr<WeightsFile> open_first(const Options& options);
 
+/// The exit code, once all that was printed is written. Errors: a full disk, which would cut a table short.
+int printed(int code);
+
 int show(const Options& options);
 int convert(const Options& options);
 int diff(const Options& options);

@@ -45,7 +45,7 @@ int show(const Options& options) {
   const auto file = open_first(options);
   if (options.json) {
     print_json(options.files[0], *file);
-    return train::kExitOk;
+    return printed(train::kExitOk);
   }
   const Totals totals(*file);
   std::cout << printable(options.files[0]) << ": " << file->format() << ", " << file->tensors().size() << " tensors, "
@@ -68,7 +68,7 @@ int show(const Options& options) {
   for (const WeightInfo& info : file->tensors())
     std::cout << padded(printable(info.name), widest) << "  " << padded(dtype_text(info), dtypes) << "  " << info.sizes
               << '\n';
-  return train::kExitOk;
+  return printed(train::kExitOk);
 }
 
 }  // namespace weft::weft_weights

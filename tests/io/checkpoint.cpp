@@ -73,6 +73,20 @@ TEST_F(CheckpointFile, NumbersAndTextsComeBackWhateverTheyAre) {
   EXPECT_TRUE(std::isnan(load_checkpoint(path).number("none")));
 }
 
+TEST_F(CheckpointFile, ANumberWithADecimalCommaIsNoOther) {
+  CheckpointIndex index;
+  index.numbers["loss"] = 1.5;
+  const std::string text = index_text(index);
+  EXPECT_THAT(text, testing::HasSubstr("\"loss\":\"0x1.8p+0\""));
+  EXPECT_EQ(parse_index(text, "here", "index").numbers.at("loss"), 1.5);
+  for (const std::string other : {"0x1,8p+0", "1.5", "0x1.8p+0 ", "0x", "-", "0xinf", ""}) {
+    std::string wrong = text;
+    wrong.replace(wrong.find("0x1.8p+0"), 8, other);
+    EXPECT_EQ(error_of([&] { parse_index(wrong, "here", "index"); }),
+              "here: index is damaged: expected a number such as 0x1.8p+1, got '" + other + "'");
+  }
+}
+
 // Others read the file as it is: names, shapes and order of elements are those of the state dict.
 TEST_F(CheckpointFile, IsPlainSafetensors) {
   const Checkpoint saved = random_checkpoint(random);

@@ -339,6 +339,10 @@ TEST(Safetensors, WhatCannotBeWritten) {
   twice.tensors = {{"w", Tensor::zeros({1})}, {"w", Tensor::zeros({1})}};
   EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", twice); }),
             "safetensors: expected each name once, got 'w' twice");
+  StateDict latin;  // both would be read as U+FFFD
+  latin.tensors = {{"\xe4", Tensor::zeros({1})}, {"\xf6", Tensor::zeros({1})}};
+  EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", latin); }),
+            "safetensors: expected names in UTF-8, got '\\xe4'");
   EXPECT_EQ(folder.files(), 0u);
 }
 

@@ -220,6 +220,10 @@ TEST(Flags, ConfigErrorsNameTheLine) {
   EXPECT_EQ(error("[train]\nepochs = 3\n"), path + " line 1: unknown key 'train'.");
   EXPECT_EQ(error("mean = [[1], 2, 3]\n"), path + " line 1: expected a flat list");
   EXPECT_EQ(error("lr = 1979-05-27\n"), path + " line 1: expected a text, number, true, false or list");
+  for (const char* table :
+       {"{}", "{a = 1}", "{bytes = 3}", "{bytes = [0]}", "{bytes = [256]}", "{bytes = [65], a = 1}"})
+    EXPECT_EQ(error(std::string("out-dir = ") + table),
+              path + " line 1: expected a text, number, true, false or list, got a table");
   EXPECT_THAT(error("lr = 1\nlr =\n"), testing::StartsWith(path + " line 2: not TOML: "));
   EXPECT_EQ(error("[= 5]\n"), path + ": not TOML: a table header or key is malformed");
   EXPECT_EQ(Program().error({"--config", path + "x"}), "--config: expected a file, got none at " + path + "x");
@@ -236,6 +240,13 @@ TEST(Flags, TomlReadsBackToTheSameValues) {
   EXPECT_EQ(q.out, p.out);
   EXPECT_EQ(q.mean, p.mean);
   EXPECT_EQ(q.flags.toml(), p.flags.toml());
+  for (const std::string out : {"umlaut \u00e4", "no UTF-8 \xe4", "\xff", "\x7f delete", "zero\u200bwidth"}) {
+    Program one, other;
+    one.flags.parse({"--out-dir", out});
+    write_file(folder / "config.toml", one.flags.toml());
+    other.flags.parse({"--config", (folder / "config.toml").string()});
+    EXPECT_EQ(other.out, out);
+  }
   Program defaults;  // an empty list is not set
   write_file(folder / "config.toml", defaults.flags.toml());
   Program r;

@@ -158,7 +158,19 @@ TEST_F(Program, Diff) {
   EXPECT_THAT(run("diff " + a + " " + b).output, HasSubstr("1 equal, 1 different"));
   other.tensors[1].tensor = Tensor::from(std::vector<float>{2, 1});
   saved("b.safetensors", other);
-  EXPECT_THAT(run("diff " + a + " " + b).output, HasSubstr("0 equal, 2 different"));
+  const std::string wrong = run("diff " + a + " " + b).output;
+  EXPECT_THAT(wrong, HasSubstr("0 equal, 2 different"));
+  EXPECT_THAT(wrong, HasSubstr("max abs nan")) << "whatever follows it";
+}
+
+TEST_F(Program, AFullDiskCutsNoTableShort) {
+  const std::string a = saved("a.safetensors", state());
+  for (const auto& [line, code] : {std::pair("show --json " + a, 1), {"show " + a, 1}, {"diff " + a + " " + a, 2}}) {
+    const tests::Outcome full = tests::shell("(" WEFT_WEIGHTS " " + line + " >/dev/full)");
+    EXPECT_EQ(full.exit_code, code) << line;
+    EXPECT_EQ(full.output,
+              "weft-weights: error: standard output: expected to write all of it, got 'No space left on device'\n");
+  }
 }
 
 TEST_F(Program, ConvertSaysWhatItWouldWrite) {
