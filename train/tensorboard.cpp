@@ -53,9 +53,13 @@ Message value_of(const HyperParameter& value) {
 
 TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) {
   static std::atomic<int> files{0};  // several in one process must not share a name
-  path_ = folder / fmt::format("events.out.tfevents.{:010d}.{}.{}.{}", static_cast<int64_t>(wall_time()), host_name(),
-                               ::getpid(), files++);
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {  // a name may be there: the clock was set back, a container repeats its processes
+    path_ = folder / fmt::format("events.out.tfevents.{:010d}.{}.{}.{}", static_cast<int64_t>(wall_time()), host_name(),
+                                 ::getpid(), files++);
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (fd_ >= 0 || errno != EEXIST) break;
+  }
   WEFT_CHECK(fd_ >= 0, "tensorboard: expected to create ", path_.string(), ", got '", std::strerror(errno), "'");
   append(Message().fixed64(1, wall_time()).bytes(3, "brain.Event:2").text());
   // SessionLog {status 1 = START 1}: points of this folder from this step on are from before. TensorBoard heeds every

@@ -30,6 +30,9 @@ void check_augmentation(const Options& o) {
   if (!chosen.starts_with("imagenet") && (!o.crop_scale.empty() || !o.crop_ratio.empty()))
     throw train::UsageError(
         str("--crop-", o.crop_scale.empty() ? "ratio" : "scale", ": expected --augment imagenet, got ", chosen));
+  for (const double share : o.milestones)
+    if (!(share >= 0 && share <= 1))
+      throw train::UsageError(str("--milestones: expected shares of the run, 0 to 1, got ", share));
   if (o.color_jitter.empty()) return;
   for (const double reach : o.color_jitter)
     if (reach < 0) throw train::UsageError(str("--color-jitter: expected numbers of at least 0, got ", reach));

@@ -102,11 +102,12 @@ void Record::show_samples() {
   const int64_t count = std::min<int64_t>(32, experiment_.train_set->size());
   for (int64_t i = 0; i < count; ++i) {
     const data::Image stored = experiment_.train_set->get(i);
+    if (std::max(stored.width, stored.height) > 512) continue;
     train::Canvas sample(static_cast<int>(stored.width), static_cast<int>(stored.height));
     for (int64_t p = 0; p < stored.width * stored.height; ++p)
       for (int64_t c = 0; c < 3; ++c)
         sample.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
-    if (sample.width <= 512) samples.push_back(std::move(sample));
+    samples.push_back(std::move(sample));
   }
   if (!samples.empty()) board_.image("samples", train::grid(samples, 8), 0);
 }

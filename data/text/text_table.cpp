@@ -65,6 +65,11 @@ TextTable read_text_table(const std::filesystem::path& path) {
     std::vector<std::string> columns = columns_of(line);
     WEFT_CHECK(static_cast<int>(columns.size()) > last, "text table: ", path.string(), ':', number, ": expected ",
                last + 1, " columns, got ", columns.size());
+    // One more would move the label of a text with a tab.
+    WEFT_CHECK(columns.size() <= header.size(), "text table: ", path.string(), ':', number, ": expected ",
+               header.size(), " columns as in the first line, got ", columns.size(), ". Is there a tab in a text?");
+    WEFT_CHECK(label < 0 || !columns[static_cast<size_t>(label)].empty(), "text table: ", path.string(), ':', number,
+               ": expected a label, got none");
     table.rows.push_back({std::move(columns[static_cast<size_t>(first)]),
                           second < 0 ? std::string() : std::move(columns[static_cast<size_t>(second)])});
     if (label >= 0) labels.push_back(std::move(columns[static_cast<size_t>(label)]));

@@ -204,6 +204,12 @@ TEST(TextTable, SaysWhatIsWrong) {
   write(folder, "short.tsv", "sentence\tlabel\nfine\t1\nshort\n");
   EXPECT_THAT(error_text([&] { read_text_table(folder / "short.tsv"); }),
               HasSubstr("short.tsv:3: expected 2 columns, got 1"));
+  write(folder, "tab.tsv", "sentence\tlabel\nfine\t1\nbut\tnot\t0\n");
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "tab.tsv"); }),
+              HasSubstr("tab.tsv:3: expected 2 columns as in the first line, got 3. Is there a tab in a text?"));
+  write(folder, "label.tsv", "sentence\tlabel\nfine\t1\nopen\t\n");
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "label.tsv"); }),
+              HasSubstr("label.tsv:3: expected a label, got none"));
 }
 
 TEST(TextTable, ReadsSst2) {

@@ -164,6 +164,19 @@ TEST(TensorBoard, AResumeForgetsLaterPoints) {
   EXPECT_EQ(number<int64_t>(field(field(events[1], 7), 1)), 1);
 }
 
+TEST(TensorBoard, AClockThatWasSetBackTakesNoFileAway) {
+  const TemporaryFolder folder;
+  const std::string name = TensorBoard(folder.path()).path().filename().string();
+  const size_t second = name.find('.', 20),
+               number = name.rfind('.');  // events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER
+  const int64_t now = std::stoll(name.substr(20, second - 20)), next = std::stoll(name.substr(number + 1)) + 1;
+  for (int64_t later = 0; later < 30; ++later)
+    test::write_file(
+        folder.path() / str("events.out.tfevents.", now + later, name.substr(second, number - second), '.', next),
+        "of an earlier run");
+  EXPECT_EQ(records(TensorBoard(folder.path()).path()).size(), 2u);
+}
+
 TEST(TensorBoard, Errors) {
   EXPECT_THAT(test::error_of([] { TensorBoard board("/nowhere/at/all"); }),
               testing::MatchesRegex(

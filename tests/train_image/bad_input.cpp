@@ -49,6 +49,11 @@ TEST(BadInput, MissingWeights) { expect_refusal(kSmall + "--weights /nowhere.saf
 TEST(BadInput, MissingConfig) { expect_refusal("--config /nowhere.toml", 2, "/nowhere.toml"); }
 TEST(BadInput, WrongNumberOfMeans) { expect_refusal(kSmall + "--mean 0.5,0.5", 2, "--mean"); }
 
+TEST(BadInput, EpochsInThePlaceOfShares) {
+  expect_refusal(kSmall + "--schedule step --milestones 30,60", 2,
+                 "--milestones: expected shares of the run, 0 to 1, got 30");
+}
+
 TEST(BadInput, Augmentation) {
   expect_refusal(kSmall + "--augment cifr", 2, "--augment: unknown name 'cifr'. Did you mean 'cifar'?");
   expect_refusal(kSmall + "--augment autoaugment:cifar11", 2, "Did you mean 'cifar10'?");
