@@ -91,14 +91,16 @@ std::string job_secret(const EnvironmentVariables& variables, const std::string&
 namespace {
 
 // The digit is the version of the whole protocol.
-constexpr std::string_view kGreeting = "weft store 3\n";
+constexpr std::string_view kAnyGreeting = "weft store ", kGreeting = "weft store 3\n";
 constexpr size_t kOpening = kGreeting.size() + kHashBytes;
 
 }  // namespace
 
 std::string ServerHandshake::answer(std::string_view body) {
   if (transcript_.empty()) {
-    WEFT_CHECK(body.size() >= kOpening && body.starts_with(kGreeting), "speaks another protocol");
+    WEFT_CHECK(body.size() >= kOpening && body.starts_with(kGreeting),
+               body.starts_with(kAnyGreeting) ? "is of another version of Weft: start all ranks from one installation"
+                                              : "speaks another protocol");
     wish_ = body.substr(kOpening);
     const std::string opening = std::string(kGreeting) + random_bytes(kHashBytes);
     transcript_ = std::string(body) + opening;

@@ -172,11 +172,13 @@ int receive_some(int fd, std::string& bytes) {
   }
 }
 
-void allow_connections(size_t count) {
+void allow_connections(size_t count, size_t least) {
   constexpr size_t kOthers = 256;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + kOthers) return;
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, count + kOthers);
+  WEFT_CHECK(limit.rlim_cur >= least, "store: expected that this process may have ", least,
+             " files open, got a limit of ", limit.rlim_cur, ". Raise it (ulimit -n), or start fewer ranks");
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

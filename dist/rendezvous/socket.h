@@ -76,7 +76,8 @@ int send_all(int fd, std::string_view bytes, TimePoint deadline);
 int receive_some(int fd, std::string& bytes);
 
 /// Raises this process's limit on open files, as far as it may, so that there are so many beside the program's own.
-void allow_connections(size_t count);
+/// Errors: it may not even have `least` in all.
+void allow_connections(size_t count, size_t least = 0);
 
 /// This host's name.
 std::string host_name();

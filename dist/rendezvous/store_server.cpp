@@ -279,7 +279,9 @@ class StoreServer::Loop {
 StoreServer::StoreServer(const Address& address, StoreServerOptions options) {
   require_keyed_hash();
   WEFT_CHECK(!options.secret.empty(), "store: expected a secret, got none");
-  allow_connections(2 * static_cast<size_t>(options.size) + options.max_unproven);
+  constexpr size_t kOwn = 8;  // standard files, listeners and the like
+  const size_t connections = 2 * static_cast<size_t>(options.size);
+  allow_connections(connections + options.max_unproven, connections + kOwn);
   loop_ = std::make_unique<Loop>(address, std::move(options));
 }
 

@@ -166,6 +166,15 @@ TEST(Init, ContradictionsEndAtOnce) {
   EXPECT_EQ(timeout.output(), "error: WEFT_START_TIMEOUT: expected seconds, 1 to 604800, got 'soon'\n");
 }
 
+TEST(Init, TooFewFilesAreSaidAtOnce) {
+  WEFT_NEEDS_CRYPTO();
+  Child rank({"sh", "-c", "ulimit -n 24; exec " INIT_PROGRAM " sum"}, by_hand(0, 12, free_port()));
+  EXPECT_EQ(rank.exit_code(), 1);
+  EXPECT_EQ(rank.output(),
+            "error: store: expected that this process may have 32 files open, got a limit of 24. Raise it (ulimit -n), "
+            "or start fewer ranks\n");
+}
+
 TEST(Init, NowhereToMeetSaysWhatToSet) {
   WEFT_NEEDS_CRYPTO();
   Child rank({INIT_PROGRAM, "sum"}, {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0",

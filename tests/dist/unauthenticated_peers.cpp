@@ -44,7 +44,8 @@ TEST(UnauthenticatedPeers, OtherProtocolIsRefusedInOneLine) {
   send_all(second.fd(), frame("weft store 9\n" + std::string(32, 'n')), Clock::now() + 1s);
   EXPECT_TRUE(is_closed(second));
   EXPECT_TRUE(comes_true([&] { return meeting.said().size() == 2; }));
-  EXPECT_THAT(meeting.said().back(), HasSubstr("which speaks another protocol"));
+  EXPECT_THAT(meeting.said().back(),
+              HasSubstr("which is of another version of Weft: start all ranks from one installation"));
   store.set("a", "b");
   EXPECT_EQ(store.get("a", 1s), "b");
 }
