@@ -31,7 +31,7 @@ BatchNormOptions BatchNorm2d::arguments(const Fused& fused) const {
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
-  if (is_training() && running_mean.defined()) on_each_run([this] { ++num_batches_tracked; });
+  if (is_training() && running_mean.defined() && !recomputing()) on_each_run([this] { ++num_batches_tracked; });
   if (is_training() && training_norm)
     return training_norm(x, weight, bias, running_mean, running_var, arguments(fused));
   return batch_norm(x, weight, bias, running_mean, running_var, arguments(fused));

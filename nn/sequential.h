@@ -21,12 +21,13 @@ std::shared_ptr<Sequential> sequential(std::shared_ptr<Modules>... modules) {
   return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{std::move(modules)...});
 }
 
-/// [N, …] to [N, the rest]. Images [N, H, W, C] are flattened in the order C, H, W, so that the Linear after them
-/// takes PyTorch's weights as they are; after a pool to 1x1 nothing moves.
+/// [N, …] to [N, the rest]. Images [N, H, W, C] and volumes [N, D, H, W, C] are flattened in the order C, H, W, so that
+/// the Linear after them takes PyTorch's weights as they are; after a pool to 1x1 nothing moves. [N, T, C] keeps its
+/// order, that of tokens: after a Conv1d PyTorch's is C, T.
 struct Flatten : Module {
   Tensor forward(const Tensor& x) const override {
-    if (x.dim() != 4 || x.size(1) * x.size(2) == 1) return x.flatten(1);
-    return x.permute({0, 3, 1, 2}).flatten(1);
+    if (x.dim() < 4 || x.numel() == x.size(0) * x.size(-1)) return x.flatten(1);
+    return to_file_order(x).flatten(1);
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/torch_optimizer.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -116,6 +117,7 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
   const Convolutions convolutions(model);
   StateDict mine = optimizer.state_dict();
   for (NamedTensor& entry : mine.tensors) entry.tensor = zeros_like(entry.tensor);  // not the optimizer's own memory
+  int64_t counted = -1;
   int group = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     const TorchObject& theirs = (*param_groups)[g];
@@ -131,7 +133,8 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
         const auto* tensor = std::get_if<Tensor>(&step->is);
         const double count = tensor != nullptr ? tensor->item() : step->number(what);
         WEFT_CHECK(count >= 0 && count < 1e15, what, ": expected a step count of at least 0, got ", count);
-        steps = static_cast<int64_t>(count);
+        // A parameter that was frozen, or that no gradient reached, has fewer.
+        counted = std::max(counted, static_cast<int64_t>(count));
       }
       for (NamedTensor& moment : mine.tensors) {
         if (!moment.name.starts_with(name + ".")) continue;
@@ -151,7 +154,7 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
     ++group;
   }
   for (NamedScalar& number : mine.scalars)
-    if (number.name == "step") number.value = static_cast<double>(steps);
+    if (number.name == "step") number.value = static_cast<double>(counted >= 0 ? counted : steps);
   optimizer.load_state_dict(mine);
 }
 

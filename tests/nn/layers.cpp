@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "core/autograd.h"
 #include "core/ops/random.h"
+#include "core/ops/reduce.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
 #include "nn/conv.h"
@@ -147,6 +149,12 @@ TEST(BatchNorm2d, CountsBatchesInTrainingOnly) {
   EXPECT_EQ(norm.state_dict().tensor("num_batches_tracked").item(), 2);
 }
 
+TEST(BatchNorm2d, ACheckpointsSecondRunIsNoBatch) {
+  BatchNorm2d norm(3);
+  sum(checkpoint([&](const std::vector<Tensor>& in) { return norm(in[0]); }, {normal({4, 3})})).backward();
+  EXPECT_EQ(norm.num_batches_tracked, 1);
+}
+
 TEST(BatchNorm2d, EvaluationUsesTheRunningStatistics) {
   BatchNorm2d norm(2);
   norm.eval();
@@ -199,7 +207,9 @@ TEST(Dropout, WorksInTrainingOnly) {
 // The Linear behind a Flatten must take PyTorch's weights: the order is C, H, W although memory is H, W, C.
 TEST(Flatten, OrderIsPyTorchs) {
   const Tensor x = Tensor::arange(1 * 2 * 3 * 2).reshape({1, 2, 3, 2});  // element = ((h * 3) + w) * 2 + c
-  EXPECT_EQ(Flatten()(x).to_vector<float>(), (std::vector<float>{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11}));
+  const std::vector<float> channels_first{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11};
+  EXPECT_EQ(Flatten()(x).to_vector<float>(), channels_first);
+  EXPECT_EQ(Flatten()(x.reshape({1, 3, 1, 2, 2})).to_vector<float>(), channels_first) << "of a volume";
 }
 
 TEST(Layers, ErrorsOfTheConstructors) {

@@ -134,6 +134,20 @@ TEST(TorchOptimizer, LayoutIsPyTorchs) {
   EXPECT_EQ(std::get<List>(groups[1].at("params", "a").is).at(0).integer("a"), 1);
 }
 
+TEST(TorchOptimizer, TheCountIsThatOfTheParameterWithMostSteps) {
+  Net net;
+  optim::Adam adam(net.groups(), kAdam);
+  const TorchOptimizer torch{net, adam, net.groups(), torch_options(kAdam)};
+  const auto group = [](int64_t number) { return TorchObject{Dict{{"lr", {0.5}}, {"params", {List{{number}}}}}}; };
+  const auto counts = [](double steps) { return TorchObject{Dict{{"step", {Tensor::full({}, steps)}}}}; };
+  const TorchObject groups{List{group(0), group(1)}};
+  torch.load({Dict{{"param_groups", groups}, {"state", {Dict{{int64_t{0}, counts(7)}, {int64_t{1}, counts(0)}}}}}}, 9,
+             "ckpt.tar");
+  EXPECT_EQ(adam.steps(), 7) << "the bias may have been frozen";
+  torch.load({Dict{{"param_groups", groups}, {"state", {Dict{}}}}}, 9, "ckpt.tar");
+  EXPECT_EQ(adam.steps(), 9);
+}
+
 TEST(TorchOptimizer, WhatDoesNotFitIsRefused) {
   Net net;
   optim::Adam adam(net.groups(), kAdam);
