@@ -29,33 +29,22 @@ REDUCTIONS = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": to
 MOST_ELEMENTS = 3000
 
 
-class Program:
-    """Draws a program and runs it with PyTorch, in f64. `lines` are what run_programs reads."""
+class Drawn:
+    """What is drawn and runs with PyTorch, in f64. `lines` are what the C++ program reads, `expected` what it has to print."""
 
     def __init__(self, seed, dtype):
-        self.random, self.tensors, self.leaves, self.lines = random.Random(seed), {}, [], [f"program {seed}"]
-        self.round = (lambda x: x.float().double()) if dtype == "f32" else (lambda x: x)
+        self.random, self.tensors, self.leaves, self.lines, self.expected = random.Random(seed), {}, [], [f"program {seed}"], {}
+        self.dtype = dtype
+        self.type = torch.float64
         torch.manual_seed(seed)
-        for _ in range(self.random.randint(1, 3)):
-            self.leaf()
-        makers = [getattr(self, name) for name in dir(self) if name.startswith("draw_")]
-        for _ in range(self.random.randint(3, 25)):
-            number = self.pick()
-            self.random.choice(makers)(number, self.tensors[number])
-        results = [n for n, x in self.tensors.items() if x.requires_grad and n not in self.leaves]
-        self.differentiated = bool(results)
-        if results:
-            gradient = self.leaf(self.tensors[results[-1]].shape, "constant")
-            self.tensors[results[-1]].backward(self.tensors[gradient])
-            self.lines.append(f"backward {results[-1]} 1 {gradient}")
-
-    # Tensors.
 
     def keep(self, x):
         self.tensors[len(self.tensors) + 1] = x
         return len(self.tensors)
 
     def given(self, kind, x):
+        if x.is_floating_point():
+            x = (x.float() if self.dtype == "f32" else x).to(self.type).requires_grad_(kind == "leaf")
         number = self.keep(x)
         counted = [x.dim(), *x.shape, x.numel(), *x.detach().flatten().tolist()]
         self.lines.append(f"{kind} {number} " + " ".join(map(repr, counted)))
@@ -64,8 +53,7 @@ class Program:
     def leaf(self, shape=None, kind="leaf"):
         if shape is None:
             shape = [self.random.choice([1, 1, 2, 3, 4, 5]) for _ in range(self.random.randint(0, 4))]
-        x = self.round(torch.randn(list(shape), dtype=torch.float64))
-        number = self.given(kind, x.requires_grad_(kind == "leaf"))
+        number = self.given(kind, torch.randn(list(shape), dtype=torch.float64))
         if kind == "leaf":
             self.leaves.append(number)
         return number
@@ -75,8 +63,69 @@ class Program:
 
     def op(self, name, result, tensors, numbers=()):
         number = self.keep(result)
-        words = [name, number, len(tensors), *tensors, len(numbers), *(int(n) for n in numbers)]
+        words = [name, number, len(tensors), *tensors, len(numbers), *(x if isinstance(x, float) else int(x) for x in numbers)]
         self.lines.append(" ".join(map(str, words)))
+        self.expected[f"value {number}"] = result
+        return number
+
+    def backward(self, number, gradient):
+        self.tensors[number].backward(self.tensors[gradient])
+        self.lines.append(f"backward 0 2 {number} {gradient}")
+        self.expected |= {f"gradient {leaf}": self.tensors[leaf].grad for leaf in self.leaves}
+        self.leaves.clear()
+
+    def allowed(self, _label, expected):
+        """The largest error of an element."""
+        scale = max(1.0, expected.abs().max().item() if expected.numel() else 0)
+        return scale * (1e-9 if self.dtype == "f64" else 3e-4)
+
+    def wrong(self, label, got):
+        """What is wrong with a result, None where there is none of it; or None."""
+        if label not in self.expected:
+            return f"{label}: not expected"
+        expected = self.expected[label]
+        if got is None:
+            return f"{label}: none" if expected is not None and expected.abs().sum() > 0 else None
+        expected = (torch.zeros_like(got) if expected is None else expected).detach().double()
+        if got.shape != expected.shape:
+            return f"{label}: sizes {list(got.shape)}, expected {list(expected.shape)}"
+        allowed, error = self.allowed(label, expected), (got - expected).abs()
+        if not bool((error <= allowed).all()):
+            return f"{label}: differs by {error.max().item():.3g}, allowed are {allowed:.3g}"
+        return None
+
+    def difference(self, printed):
+        """What is wrong with the lines that the C++ program printed, or None."""
+        seen = set()
+        for line in printed:
+            what, name, *words = line.split()
+            if what == "error":
+                return line
+            label, got = f"{what} {name}", None
+            if words != ["none"]:
+                rank = int(words[0])
+                got = torch.tensor([float(w) for w in words[1 + rank:]], dtype=torch.float64).reshape([int(w) for w in words[1:1 + rank]])
+            if said := self.wrong(label, got):
+                return said
+            seen.add(label)
+        missing = self.expected.keys() - seen
+        return f"{len(missing)} results are missing: {min(missing)}" if missing else None
+
+
+class Program(Drawn):
+    """A program of views, ops and gradients."""
+
+    def __init__(self, seed, dtype):
+        super().__init__(seed, dtype)
+        for _ in range(self.random.randint(1, 3)):
+            self.leaf()
+        makers = [getattr(self, name) for name in dir(self) if name.startswith("draw_")]
+        for _ in range(self.random.randint(3, 25)):
+            number = self.pick()
+            self.random.choice(makers)(number, self.tensors[number])
+        results = [n for n, x in self.tensors.items() if x.requires_grad and n not in self.leaves]
+        if results:
+            self.backward(results[-1], self.leaf(self.tensors[results[-1]].shape, "constant"))
 
     def pick(self, fits=lambda x: True):
         found = [n for n, x in self.tensors.items() if x.is_floating_point() and x.numel() <= MOST_ELEMENTS and x.dim() <= 5 and fits(x)]
@@ -318,44 +367,18 @@ class Program:
             part.copy_(self.tensors[source].detach()).add_(self.tensors[source].detach(), alpha=0.5).mul_(2)
             self.op("written", y, [n, source], [named, start, length])
 
-    # What Weft made of it.
 
-    def difference(self, printed, tolerance):
-        """What is wrong with the lines that run_programs printed, or None."""
-        for line in printed:
-            what, number, *words = line.split()
-            if what == "error":
-                return line
-            x = self.tensors[int(number)]
-            expected = x if what == "value" else x.grad
-            if words == ["none"]:
-                if expected is not None and expected.abs().sum() > 0:
-                    return f"leaf {number} has no gradient"
-                continue
-            expected = (torch.zeros_like(x) if expected is None else expected).detach()
-            rank = int(words[0])
-            got = torch.tensor([float(w) for w in words[1 + rank:]], dtype=torch.float64)
-            if [int(w) for w in words[1:1 + rank]] != list(expected.shape):
-                return f"{what} {number}: sizes {words[1:1 + rank]}, expected {list(expected.shape)}"
-            scale = max(1.0, expected.abs().max().item() if expected.numel() else 0)
-            error = (got - expected.flatten()).abs()
-            if not bool((error <= tolerance * scale).all()):
-                return f"{what} {number}: differs by {error.max().item():.3g} of {scale:.3g}"
-        missing = len(self.lines) - 1 - sum(line.split()[0] in ("leaf", "constant", "integers") for line in self.lines)
-        missing += (len(self.leaves) - 1) * self.differentiated
-        return None if len(printed) == missing else f"{len(printed)} results, expected {missing}"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(draw, doc, programs, what):
+    """Draws programs by draw(seed, dtype), runs the command and compares; the number of those that differ decides."""
+    parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="f32", choices=["f32", "f64"])
-    parser.add_argument("--programs", type=int, default=400)
+    parser.add_argument("--programs", type=int, default=programs)
     parser.add_argument("--seed", type=int, default=1, help="of the first program")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    programs = {seed: Program(seed, options.dtype) for seed in range(options.seed, options.seed + options.programs)}
+    programs = {seed: draw(seed, options.dtype) for seed in range(options.seed, options.seed + options.programs)}
     done = subprocess.run([*options.command, options.device, options.dtype], capture_output=True, text=True, check=False,
                           input="".join("\n".join(p.lines) + "\n" for p in programs.values()))
     if done.returncode != 0:
@@ -369,14 +392,13 @@ def main():
             printed[seed].append(line)
     wrong = 0
     for seed, program in programs.items():
-        said = program.difference(printed.get(seed, []), 1e-9 if options.dtype == "f64" else 3e-4)
-        if said:
+        if said := program.difference(printed.get(seed, [])):
             wrong += 1
-            print(f"program {seed}: {said}", *(line[:110] for line in program.lines[1:]), sep="\n  ")
-    ops = sum(len(p.lines) for p in programs.values())
-    print(f"{len(programs)} programs of {ops} lines on {options.device} in {options.dtype}, PyTorch {torch.__version__}: {wrong} differ")
+            print(f"program {seed}: {said}", *(line[:400 if line.startswith("model") else 110] for line in program.lines[1:]), sep="\n  ")
+    lines = sum(len(p.lines) for p in programs.values())
+    print(f"{len(programs)} {what} of {lines} lines on {options.device} in {options.dtype}, PyTorch {torch.__version__}: {wrong} differ")
     return wrong != 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Program, __doc__, 400, "programs"))

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <iomanip>
-#include <iostream>
-#include <map>
-#include <sstream>
-
 #include "core/autograd.h"
-#include "core/choose_device.h"
 #include "core/ops/attention.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
@@ -24,29 +18,15 @@
 #include "core/ops/softmax.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
+#include "tests/support/random_programs.h"
 
 // Usage: run_programs DEVICE f32|f64 < PROGRAMS
-// Runs the programs that random_programs.py draws and prints every result and gradient. A line is an op, the number of
-// its result, then how many tensors and which, how many numbers and which, each with a count before them. `leaf`,
-// `constant` and `integers` have sizes and values instead; `backward` has a tensor and its gradient; `program` begins
-// the next one.
+// Runs the programs of ops that random_programs.py draws and prints every result and gradient.
 
 namespace {
 
 using namespace weft;
-using Tensors = std::vector<Tensor>;
-
-struct Numbers : std::vector<double> {
-  int64_t at(size_t i) const { return static_cast<int64_t>(vector::at(i)); }
-  /// The numbers from `first` on, at most `count`.
-  std::vector<int64_t> from(size_t first, size_t count = 99) const {
-    std::vector<int64_t> all;
-    for (size_t i = first; i < size() && i < first + count; ++i) all.push_back(at(i));
-    return all;
-  }
-};
-
-Shape shape_of(const std::vector<int64_t>& sizes) { return Shape(std::span(sizes)); }
+using tests::Numbers, tests::shape_of, tests::Tensors;
 
 /// Parts of an index, three numbers each: 0 i -: a position; 1 first last (every second place: 2); 3: a new dimension;
 /// 4: an ellipsis; 5: the next tensor; 6: all of a dimension.
@@ -101,16 +81,12 @@ Tensor written(const Tensor& x, const Tensor& source, const Numbers& n) {
   return y;
 }
 
-using Function = Tensor (*)(const Tensors&, const Numbers&);
-#define OP(name, ...)                                                                                \
-  {                                                                                                  \
-    name, [](const Tensors& t, const Numbers& n) -> Tensor { return (void)t, (void)n, __VA_ARGS__; } \
-  }
+#define OP WEFT_PROGRAM_OP
 
 /// A reduction: whether its dimensions stay, then which dimensions.
 #define REDUCTION(name, function) OP(name, function(t[0], n.from(1), n.at(0) != 0))
 
-const std::map<std::string, Function> kOps = {
+const std::map<std::string, tests::Op> kOps = {
     OP("add", t[0] + t[1]),
     OP("sub", t[0] - t[1]),
     OP("mul", t[0] * t[1]),
@@ -184,88 +160,10 @@ const std::map<std::string, Function> kOps = {
     OP("outer", einsum("a,b->ba", t)),
 };
 
-template <class T>
-std::vector<T> counted(std::istream& in) {
-  size_t count = 0;
-  in >> count;
-  std::vector<T> all(count);
-  for (T& one : all) in >> one;
-  return all;
-}
-
-void print(const char* what, int number, const Tensor& x) {
-  std::cout << what << ' ' << number;
-  if (!x) {
-    std::cout << " none\n";
-    return;
-  }
-  std::cout << ' ' << x.dim();
-  for (int d = 0; d < x.dim(); ++d) std::cout << ' ' << x.size(d);
-  for (const double value : x.to_vector<double>()) std::cout << ' ' << value;
-  std::cout << '\n';
-}
-
-struct Program {
-  Device device;
-  DType dtype;
-  std::map<int, Tensor> tensors = {};
-  std::vector<int> leaves = {};
-
-  void run(const std::string& line) {
-    std::istringstream in(line);
-    std::string op;
-    int number = 0;
-    in >> op >> number;
-    Tensor& result = tensors[number];
-    if (op == "backward") {
-      Tensors gradient;
-      for (const int t : counted<int>(in)) gradient.push_back(tensors.at(t));
-      result.backward(gradient.at(0));
-      for (const int leaf : leaves) print("gradient", leaf, tensors.at(leaf).grad());
-    } else if (op == "integers") {
-      const Shape sizes = shape_of(counted<int64_t>(in));
-      result = Tensor::from(counted<int64_t>(in), sizes, device);
-    } else if (op == "leaf" || op == "constant") {
-      const Shape sizes = shape_of(counted<int64_t>(in));
-      result = Tensor::from(counted<double>(in), sizes).to(dtype).to(device);
-      if (op == "leaf") {
-        result.requires_grad_();
-        leaves.push_back(number);
-      }
-    } else {
-      Tensors of;
-      for (const int t : counted<int>(in)) of.push_back(tensors.at(t));
-      Numbers numbers;
-      for (const double n : counted<double>(in)) numbers.push_back(n);
-      result = kOps.at(op)(of, numbers);
-      print("value", number, result);
-    }
-  }
+struct Program : tests::RandomProgram {
+  Program(Device device, DType dtype) : RandomProgram(device, dtype, kOps) {}
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: run_programs DEVICE f32|f64 < PROGRAMS\n";
-    return 2;
-  }
-  const Program fresh{choose_device(argv[1]), std::string(argv[2]) == "f32" ? DType::f32 : DType::f64};
-  Program program = fresh;
-  std::cout << std::setprecision(17);
-  bool failed = false;  // the rest of a program that failed is left out
-  for (std::string line; std::getline(std::cin, line);) {
-    if (line.starts_with("program")) {
-      std::cout << line << '\n';
-      program = fresh;
-      failed = false;
-    } else if (!failed) {
-      try {
-        program.run(line);
-      } catch (const std::exception& error) {
-        std::cout << "error " << line.substr(0, 60) << ": " << error.what() << '\n';
-        failed = true;
-      }
-    }
-  }
-}
+int main(int argc, char** argv) { return tests::run_random_programs<Program>(argc, argv); }
