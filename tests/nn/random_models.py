@@ -30,7 +30,7 @@ MOST_ELEMENTS = 300  # of one example
 RUNS = 2  # that measure
 COARSE = 2.0**24
 UNITS = {"f64": 2.0**-53, "f32": 2.0**-24}
-ALLOWED = 200  # times the measured error
+ALLOWED = 500  # times the measured error
 
 
 def node(name, *numbers, parts=()):
@@ -247,19 +247,15 @@ class Layers:
     def layer_batch_norm(self, kind, c, _shape):
         return self.batch_norm(kind, c)
 
-    def has_norm(self, elements):
-        """A norm of one element is 0, but for rounding, of which f32 has much where eps is small."""
-        return elements > 1 or self.dtype == "f64"
-
     def layer_layer_norm(self, kind, c, _shape):
-        if not self.has_norm(c):
+        if c == 1:  # 0 but for rounding
             return None
         eps, (cls, name) = self.eps(), self.random.choice([(nn.LayerNorm, "layer_norm"), (nn.RMSNorm, "rms_norm")])
         return adapted(cls, kind, True)(c, eps), node(name, c, eps)
 
     def layer_group_norm(self, kind, c, shape):
         groups, eps = self.random.choice([g for g in range(1, c + 1) if c % g == 0]), self.eps()
-        if self.has_norm(math.prod(shape) // groups):
+        if math.prod(shape) > groups:
             return adapted(nn.GroupNorm, kind, False)(groups, c, eps), node("group_norm", groups, c, eps)
 
     def layer_instance_norm(self, kind, c, shape):
@@ -287,7 +283,8 @@ class Layers:
             corners = mode != "nearest" and self.chance(0.5)
             by_size = self.chance(0.5)
             to = self.some(1, 8, 2) if by_size else [self.random.choice([0.6, 1.0, 1.5, 1.7, 2.0, 3.0]) for _ in range(2)]
-            module = nn.Upsample(**{"size" if by_size else "scale_factor": tuple(to)}, mode=mode, align_corners=None if mode == "nearest" else corners)
+            size = {"size" if by_size else "scale_factor": tuple(to)}
+            module = nn.Upsample(**size, mode=mode, align_corners=None if mode == "nearest" else corners)
             return module, node("upsample", ["nearest", "bilinear", "bicubic"].index(mode), corners, by_size, *to)
 
     def layer_activation(self, _kind, _c, _shape):
@@ -469,7 +466,8 @@ class Rules:
             return (lambda p: optim.RMSprop(p, lr, alpha, eps, decay, momentum, centered, maximize=maximize),
                     (kind, lr, alpha, eps, decay, momentum, centered, maximize))
         if kind == "adafactor":
-            power, eps1, eps2, d = (self.random.choice(x) for x in ([-0.8, -0.5], [-1.0, 1e-3] if self.dtype == "f64" else [1e-3], [1e-3, 0.1], [1.0, 1.5]))
+            eps1 = self.random.choice([-1.0, 1e-3]) if self.dtype == "f64" else 1e-3
+            power, eps2, d = (self.random.choice(x) for x in ([-0.8, -0.5], [1e-3, 0.1], [1.0, 1.5]))
             first_eps = eps1 if eps1 > 0 else 2 * UNITS[self.dtype]
             return (lambda p: optim.Adafactor(p, lr, power, (first_eps, eps2), d, decay, maximize=maximize),
                     (kind, lr, power, eps1, eps2, d, decay, maximize))
@@ -486,7 +484,8 @@ class Rules:
         """PyTorch's of an optimizer, and the node; `steps`: the most that it makes; `depth`: 0 in a chain, 1 in a sequence."""
         r, gamma, size = self.random, self.random.choice([0.3, 0.9]), self.random.randint(1, 4)
         kinds = ["step", "multi_step", "exponential", "polynomial", "linear"]  # which a chain may have
-        kind = r.choice([*kinds, *[[], ["lambda", "cosine", "restarts"], ["lambda", "cosine", "restarts", "one_cycle", "sequential", "chained", "plateau"]][depth]])
+        more = ["lambda", "cosine", "restarts", "one_cycle", "sequential", "chained", "plateau"]
+        kind = r.choice(kinds + more[:[0, 3, 7][depth]])
         if kind == "step":
             return lambda o: lr_scheduler.StepLR(o, size, gamma), node(kind, size, gamma)
         if kind == "multi_step":
@@ -538,8 +537,7 @@ class Training(Drawn, Layers, Rules):
         self.seed, self.files, self.bounds, self.scales, self.words = seed, [], {}, {}, 0
         self.evaluates = self.chance(0.15)  # never in training mode: dropout drops nothing
         self.steps = self.random.randint(3, 6)
-        self.in_kind, self.in_shape, model, text, self.kind, self.shape = self.model_of_parameters()
-        self.net = model
+        self.in_kind, self.in_shape, self.net, text, self.kind, _ = self.model_of_parameters()
         self.line(f"model 0 {text}")
         self.start()
         self.choose_rules()
@@ -784,7 +782,7 @@ class Training(Drawn, Layers, Rules):
     # What Weft made of it.
 
     def allowed(self, label, _expected):
-        return ALLOWED * (self.bounds.get(label, 0) + UNITS[self.dtype] * self.scales[self.sort_of(label)])
+        return ALLOWED * (self.bounds.get(label, 0) + UNITS[self.dtype] * max(0.01, self.scales[self.sort_of(label)]))
 
     @staticmethod
     def sort_of(label):
@@ -817,15 +815,16 @@ class Training(Drawn, Layers, Rules):
                     return f"in the file: {said}"
             if self.name not in ("sgd", "adam", "adamw"):
                 continue
-            rule = self.make_optimizer([{"params": [nn.Parameter(torch.zeros_like(p)) for p in group["params"]]} for group in self.rule.param_groups])
+            groups = [[nn.Parameter(torch.zeros_like(p)) for p in group["params"]] for group in self.rule.param_groups]
+            rule = self.make_optimizer([{"params": group} for group in groups])
             rule.load_state_dict(ours["optimizer"])
             for name, x in self.named_moments(rule):
                 if said := self.wrong(f"moment {number}.{name}", x.double()):
                     return f"in the file: {said}"
             for a, b in zip(theirs["optimizer"]["param_groups"], rule.state_dict()["param_groups"]):
                 for key, value in ((key, a[key]) for key in rule.defaults):
-                    same = math.isclose(value, b[key], rel_tol=1e-9) if isinstance(value, float) else value == b[key] or not (value or b[key])
-                    if not same and key != "decoupled_weight_decay":
+                    same = math.isclose(value, b[key], rel_tol=1e-9) if isinstance(value, float) else (value or None) == (b[key] or None)
+                    if not same:
                         return f"in the file: a group's {key} is {b[key]}, expected {value}"
         return None
 
