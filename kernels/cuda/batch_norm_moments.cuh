@@ -47,6 +47,70 @@ __device__ __forceinline__ Moments<A> join_strided(int64_t first, const int64_t 
   return all;
 }
 
+/// Moments of a thread's channels over the rows that it adds: N at a time, as sums of their distances from the first
+/// one and of the squares. The difference of the two cancels three bits at most of eight rows, since the first is one
+/// of them. Chan's formula joins them with what the thread has, as lanes join with each other, and then warps.
+template <int V, class A>
+struct ThreadMoments {
+  A n = 0, mean[V] = {}, m2[V] = {};
+
+  template <int N, class T>
+  __device__ __forceinline__ void add(const Vec<T, V> (&units)[N]) {
+    A other_mean[V], other_m2[V];
+    WEFT_UNROLL
+    for (int i = 0; i < V; ++i) {
+      const A first = from<A>(units[0][i]), share = A(1) / A(N);
+      A sum = 0, squares = 0;
+      WEFT_UNROLL
+      for (int r = 1; r < N; ++r) {
+        const A distance = from<A>(units[r][i]) - first;
+        sum += distance;
+        squares += distance * distance;
+      }
+      other_mean[i] = first + sum * share;
+      // At least an Nth of the squares is left; infinity stays.
+      other_m2[i] = squares < A(INFINITY) ? squares - sum * share * sum : squares;
+    }
+    join_with(A(N), other_mean, other_m2);
+  }
+
+  /// By all threads of a block, of which every columns-th has the same channels: thread t < columns * V gets the
+  /// moments of the t-th channel. `of_warps` is read until the next barrier.
+  __device__ __forceinline__ Moments<A> of_block(Moments<A> (&of_warps)[kWarps][kTile], const int columns) {
+    A other_mean[V], other_m2[V];
+    for (int distance = columns; distance < kWarp; distance *= 2) {  // lanes of the same channels
+      WEFT_UNROLL
+      for (int i = 0; i < V; ++i) {
+        other_mean[i] = __shfl_xor_sync(kAllLanes, mean[i], distance);
+        other_m2[i] = __shfl_xor_sync(kAllLanes, m2[i], distance);
+      }
+      join_with(__shfl_xor_sync(kAllLanes, n, distance), other_mean, other_m2);
+    }
+    const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = thread % kWarp;
+    if (lane < columns) {
+      WEFT_UNROLL
+      for (int i = 0; i < V; ++i) of_warps[warp][lane * V + i] = {n, mean[i], m2[i]};
+    }
+    __syncthreads();
+    if (thread >= columns * V) return {};
+    return join_all<A>(kWarps, [&](int k) { return of_warps[k][thread]; });
+  }
+
+ private:
+  /// join() of all channels with one division.
+  __device__ __forceinline__ void join_with(const A other_n, const A* other_mean, const A* other_m2) {
+    if (!(other_n > A(0))) return;
+    const A total = n + other_n, share = other_n / total;
+    WEFT_UNROLL
+    for (int i = 0; i < V; ++i) {
+      const A delta = other_mean[i] - mean[i];
+      mean[i] += delta * share;
+      m2[i] += other_m2[i] + delta * delta * n * share;
+    }
+    n = total;
+  }
+};
+
 /// Parts of a batch as batch_norm.h has them, [count, 2C + 1]: those of ranks, or of the chunks of one x.
 template <class A>
 struct Parts {
