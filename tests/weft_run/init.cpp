@@ -78,7 +78,8 @@ bool has_living_children(pid_t process) {
 }
 
 // mpirun ends all when one is killed. It does not see that one is stopped: MPI_Init would wait for it without end. Its ranks must
-// end; mpirun 4.1 itself may stay on a crowded machine when none is left, and then does not say which one was killed.
+// end. On a crowded machine mpirun 4.1 itself may stay when none is left, or blame one that it has ended before Weft could say which
+// one was killed: only who is stopped must be named.
 TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
   WEFT_NEEDS_GLOO();
   if (tests::shell("mpirun --version").exit_code != 0) GTEST_SKIP() << "NOT TESTED: there is no mpirun";
@@ -104,9 +105,8 @@ TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
     if (std::regex_search(said, stopped, std::regex("silent rank 2 \\(process ([0-9]+) "))) ::kill(std::stoi(stopped[1]), SIGKILL);
     while (has_living_children(job->process()) && dist::Clock::now() < last) ::usleep(10'000);
     EXPECT_FALSE(has_living_children(job->process())) << job->output();
-    const int code = job->exit_code(2);
-    EXPECT_NE(code, 0) << job->output();
-    if (signal == SIGSTOP || code > 0) {
+    EXPECT_NE(job->exit_code(2), 0) << job->output();
+    if (signal == SIGSTOP) {
       EXPECT_THAT(job->output(), HasSubstr("rank 2"));
     }
     EXPECT_EQ(count(job->output(), "sum 6\n"), 0) << job->output();
