@@ -22,6 +22,7 @@ from optimizers import LAMB, LARS, Lion
 from torch import nn, optim
 from torch.optim import lr_scheduler
 from torch.optim.swa_utils import get_ema_multi_avg_fn
+from transformers import LayerScale, Mlp, SwiGlu
 
 warnings.filterwarnings("ignore")
 FOLDER = tempfile.mkdtemp(prefix="random_models.")
@@ -100,34 +101,6 @@ class PatchEmbed(nn.Module):
 
     def forward(self, x):
         return self.proj(x).flatten(2).transpose(1, 2)
-
-
-class Mlp(nn.Module):
-    def __init__(self, width, hidden):
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
-
-    def forward(self, x):
-        return self.fc2(F.gelu(self.fc1(x)))
-
-
-class SwiGlu(nn.Module):
-    def __init__(self, width, hidden):
-        super().__init__()
-        self.w12, self.w3 = nn.Linear(width, 2 * hidden), nn.Linear(hidden, width)
-
-    def forward(self, x):
-        a, b = self.w12(x).chunk(2, -1)
-        return self.w3(F.silu(a) * b)
-
-
-class LayerScale(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.gamma = nn.Parameter(torch.ones(size))
-
-    def forward(self, x):
-        return x * self.gamma
 
 
 class Attention(nn.Module):
