@@ -168,7 +168,8 @@ struct PixelOperand {
   }
   __device__ const T* at(const Line& line, const Column& column) const {
     const int h = column.h + (kAlongDepth ? 0 : line.h), w = column.w + (kAlongDepth ? 0 : line.w);
-    return line.data + ((h * width + w) * pitch + column.c);
+    // Of a place that has() denies: kOutside times a width may wrap, and nothing reads there.
+    return line.data + static_cast<int>((static_cast<unsigned>(h) * width + w) * pitch + column.c);
   }
 };
 
