@@ -106,9 +106,9 @@ endfunction()
 # choose a level of their own).
 function(weft_loops)
   cmake_parse_arguments(PARSE_ARGV 0 loops "" "" "OPTIONS")
-  set(options ${loops_OPTIONS})
-  if(NOT WEFT_SANITIZE)
-    list(PREPEND options -O3)
+  set(options -O3 ${loops_OPTIONS})
+  if(WEFT_SANITIZE)
+    set(options -O2 ${loops_OPTIONS})  # -O1 fuses no multiply-adds: products would not have the bits of oneDNN's
   endif()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND WEFT_MARCH)
     list(APPEND options -march=${WEFT_MARCH})
