@@ -140,12 +140,14 @@ void BlockRaces::proxy_fence(int thread) {
   clock_.release(thread, fenced_);
 }
 
-/// Whether some thread that knew of a write has run fence.proxy.async since.
-bool BlockRaces::is_fenced(uint64_t written) const {
-  const uint32_t from = stamp::block(written);
-  const int rank = views_.rank_of(from), who = stamp::who(written);
-  if (rank < 0 || from != clock_.block() || proxy::is_proxy(who) || stamp::under_way(written)) return true;
-  return !fenced_.empty() && stamp::tick(written) < fenced_.at(rank, stamp::thread(who));
+/// Whether some thread that knew of an access, in this block or in that of the access, has run fence.proxy.async since.
+bool BlockRaces::is_fenced(uint64_t accessed) {
+  const int rank = views_.rank_of(stamp::block(accessed)), who = stamp::who(accessed);
+  if (rank < 0 || proxy::is_proxy(who) || stamp::under_way(accessed)) return true;
+  const auto by = [&](const View& fenced) {
+    return !fenced.empty() && stamp::tick(accessed) < fenced.at(rank, stamp::thread(who));
+  };
+  return by(fenced_) || (rank != views_.rank && by(peer(static_cast<uint32_t>(rank)).fenced_));
 }
 
 void BlockRaces::copy_issued(int thread, const Copy& copy) {
@@ -312,8 +314,10 @@ void BlockRaces::visit_runs(const Actor& by, uint64_t mark, std::span<const Run>
       clock_, clock_.glance<kShared>(static_cast<uint32_t>(warp)), now, mark, by.at, warp * 32, 1u << by.thread % 32};
   // Tiles are written by one and read by one: the answer for one cell holds for the next.
   uint64_t known_write = 0, known_read = 0, last_read = 0, last_other = 0;
+  const bool fences_count = kShared && by_proxy;
   const auto is_known = [&](uint64_t s) {
-    return s == known_read || visitor.glance(s, now) || ((s ^ mark) & (stamp::kBlockMask | stamp::kWhoMask)) == 0;
+    return s == known_read || ((visitor.glance(s, now) || ((s ^ mark) & (stamp::kBlockMask | stamp::kWhoMask)) == 0) &&
+                               !(fences_count && write && !is_fenced(s)));
   };
   for (const Run& run : runs)
     for_each_page(run.memory, run.bytes, [&](ShadowPage& page, size_t first, size_t cells, uintptr_t at) {
@@ -344,10 +348,16 @@ void BlockRaces::visit_runs(const Actor& by, uint64_t mark, std::span<const Run>
           continue;
         }
         const uintptr_t address = at + (k << page.cell_shift);
+        const Conflict before[] = {
+            {written, cell.write_at(), 0}, {read, cell.read_at(0), 0}, {other, cell.read_at(1), 0}};
+        // The proxy must be fenced from what threads wrote, and from what they read before it writes.
+        const auto unfenced = std::find_if(before, before + (write ? 3 : 1), [&](const Conflict& access) {
+          return fences_count && !is_fenced(access.stamp);
+        });
         if (!(write ? visitor.write(cell, address) : visitor.read(cell, address))) {
           report(by, visitor.conflict, kShared, address, run.bytes);
-        } else if (kShared && by_proxy && !write && !is_fenced(written)) {
-          report_unfenced(by, written, cell.write_at(), address);
+        } else if (unfenced != before + (write ? 3 : 1)) {
+          report_unfenced(by, write, *unfenced, address);
         } else {
           if (sources && written != known_write) sources->push_back({written, cell.write_at(), address, run.bytes});
           known_write = written;

@@ -103,8 +103,8 @@ class BlockRaces {
   virtual BlockRaces& peer(uint32_t rank) = 0;
   /// The access races with what `conflict` says.
   virtual void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) = 0;
-  /// The async proxy reads what nobody has fenced: `writer`'s stamp and line.
-  virtual void report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) = 0;
+  /// The async proxy reads, or `overwrites`, what a thread has accessed and nobody has fenced.
+  virtual void report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) = 0;
 
   /// What a front end calls what it has in another form than the other one.
   struct Words {
@@ -138,7 +138,7 @@ class BlockRaces {
  private:
   void stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site);
   void restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to);
-  bool is_fenced(uint64_t written) const;
+  bool is_fenced(uint64_t accessed);
   void copy_done(const Copy& copy, uint64_t mark, int thread);
   /// The stamp of what a thread's asynchronous copy touches until it is done.
   uint64_t under_way(int thread) const {

@@ -107,7 +107,7 @@ class BlockChecks final : private BlockRaces {
   // checker_report.cpp
   BlockRaces& peer(uint32_t rank) override;
   void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) override;
-  void report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) override;
+  void report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) override;
   void report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space);
   bool is_new(Site a, Site b);
   std::string who_text(uint64_t stamp) const;

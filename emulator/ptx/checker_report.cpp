@@ -83,16 +83,17 @@ void BlockChecks::report(const Actor& by, const Conflict& conflict, bool shared,
                  cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there)));
 }
 
-void BlockChecks::report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) {
-  if (!is_new(by.at, written_at)) return;
+void BlockChecks::report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) {
+  if (!is_new(by.at, access.at)) return;
   const Warp& w = block_.warps[static_cast<size_t>(by.thread) / kLanes];
   const int lane = by.thread % kLanes;
-  const std::string here = where(by.at), there = where(written_at);
+  const std::string here = where(by.at), there = where(access.at);
+  const char* const did = stamp::wrote(access.stamp) ? "wrote" : "read";
   report_finding(
       "race",
       cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": the async proxy (", by.what, " at ", here,
-          ") reads what ", who_text(writer), " wrote at ", there, ": ", place_text(address, true),
-          ". Missing: fence.proxy.async in the thread that wrote, before the barrier."),
+          overwrites ? ") overwrites what " : ") reads what ", who_text(access.stamp), ' ', did, " at ", there, ": ",
+          place_text(address, true), ". Missing: fence.proxy.async in the thread that ", did, ", before the barrier."),
       cat(block_.grid->kernel->name, '\n', here, '\n', there, "\nfence"));
 }
 

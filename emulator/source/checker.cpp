@@ -252,13 +252,14 @@ void Checker::report(const Actor& by, const Conflict& conflict, bool shared, uin
   });
 }
 
-void Checker::report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) {
+void Checker::report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) {
   worker_.report();
   found_unwritten_ = false;
   worker_.fail_for(by.thread, [&] {
-    return cat("the async proxy (", by.what, ") reads at ", site_text(by.at), " what ", who_text(writer), " wrote at ",
-               site_text(written_at), ": ", describe(address),
-               ". Missing: fence_proxy_async() in the thread that wrote, before the barrier.");
+    const char* const did = stamp::wrote(access.stamp) ? "wrote" : "read";
+    return cat("the async proxy (", by.what, overwrites ? ") overwrites at " : ") reads at ", site_text(by.at),
+               " what ", who_text(access.stamp), ' ', did, " at ", site_text(access.at), ": ", describe(address),
+               ". Missing: fence_proxy_async() in the thread that ", did, ", before the barrier.");
   });
 }
 

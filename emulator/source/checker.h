@@ -69,7 +69,7 @@ class Checker final : public BlockRaces {
 
   BlockRaces& peer(uint32_t rank) override;
   void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) override;
-  void report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) override;
+  void report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) override;
   void never_written(const Actor& by, uintptr_t address, size_t bytes);
   [[noreturn]] void out_of_bounds(Access access, uintptr_t address, size_t bytes, Site at, uint16_t variable = 0);
   std::string who_text(uint64_t stamp) const;

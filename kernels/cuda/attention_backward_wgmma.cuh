@@ -249,6 +249,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
       ptx::wgmma_fence();
       issue_weighted<T, Queries>(dk, left_ds, q);
       ptx::wgmma_commit();
+      ptx::fence_proxy_async();  // TMA will overwrite lse and delta, which threads have read
       ptx::wgmma_wait<0>();
       barriers.streamed.release(at.stage, lane);
     }

@@ -372,7 +372,10 @@ __device__ __forceinline__ void consume(const Source& source,
                                                                   Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();
       if constexpr (kSumsRows) {
-        if (position.n == 0) row_sums.add(stage + band * kChunkBytes);
+        if (position.n == 0) {
+          row_sums.add(stage + band * kChunkBytes);
+          ptx::fence_proxy_async();  // TMA will overwrite what threads have read
+        }
       }
       if (previous >= 0) {
         ptx::wgmma_wait<1>();

@@ -8,8 +8,8 @@
 // for sm_90a alone, may include this. On the emulator the same functions come from kernels/cuda/simt/ptx_hopper.cuh.
 //
 // Three proxies write shared memory: threads (generic), TMA and wgmma (async). What threads stored becomes visible to
-// TMA and wgmma by fence_proxy_async() in the storing thread and a barrier after it; what TMA loaded becomes visible
-// to threads that wait on its mbarrier.
+// TMA and wgmma by fence_proxy_async() in the storing thread and a barrier after it; the same must come between what
+// threads read or stored and TMA's load over it. What TMA loaded becomes visible to threads that wait on its mbarrier.
 
 #ifdef WEFT_SIMT
 #include "kernels/cuda/simt/ptx_hopper.cuh"
@@ -71,7 +71,7 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity) {
   }
 }
 
-/// Before TMA or wgmma reads what this thread stored to shared memory; a barrier must follow.
+/// Before TMA or wgmma reads what this thread stored, or TMA loads over what it read or stored; a barrier must follow.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /// Brings the map into the cache that TMA reads it from.

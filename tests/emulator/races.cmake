@@ -60,6 +60,8 @@ race(copy_told_to_nobody "(read of 4 bytes ${hopper_at}[^\n]* against the cp.asy
 race(load_without_wait "(read of 4 bytes ${hopper_at}[^\n]* against the asynchronous copy to shared memory ${hopper_at}|cp.async.bulk of [0-9]+ bytes ${hopper_at}[^\n]* against the read ${hopper_at}).*missing: (the wait on the mbarrier|__syncthreads or an mbarrier)")
 race(load_waited_for_by_one "(read of 4 bytes ${hopper_at}[^\n]* against the asynchronous copy to shared memory ${hopper_at}|cp.async.bulk of [0-9]+ bytes ${hopper_at}[^\n]* against the read ${hopper_at}).*missing: (the wait on the mbarrier|__syncthreads or an mbarrier)")
 race(load_overwrites_what_is_read "cp.async.bulk of 512 bytes ${hopper_at}[^\n]* against the read ${hopper_at}.*missing: __syncthreads or an mbarrier")
+race(load_without_proxy_fence "the async proxy .cp.async.bulk ${hopper_at}[^\n]* overwrites what block .* read ${hopper_at}.*Missing: fence.proxy.async in the thread that read")
+race(load_over_a_write_without_proxy_fence "the async proxy .cp.async.bulk ${hopper_at}[^\n]* overwrites what block .* wrote ${hopper_at}.*Missing: fence.proxy.async in the thread that wrote")
 race(store_without_proxy_fence "the async proxy .cp.async.bulk ${hopper_at}[^\n]* reads what block .* wrote ${hopper_at}.*Missing: fence.proxy.async")
 race(store_source_overwritten "write of 4 bytes ${hopper_at}[^\n]* against the asynchronous store ${hopper_at}.*missing: cp.async.bulk.wait_group.read")
 race(store_waits_for_too_few "write of 4 bytes ${hopper_at}[^\n]* against the asynchronous store ${hopper_at}.*byte (512|640|768|896) of")

@@ -16,6 +16,8 @@ enum class Race {
   load_without_wait,
   load_waited_for_by_one,
   load_overwrites_what_is_read,
+  load_without_proxy_fence,
+  load_over_a_write_without_proxy_fence,
   store_without_proxy_fence,
   store_source_overwritten,
   store_waits_for_too_few,
@@ -43,6 +45,8 @@ constexpr Named kNames[] = {
     {"load_without_wait", Race::load_without_wait},
     {"load_waited_for_by_one", Race::load_waited_for_by_one},
     {"load_overwrites_what_is_read", Race::load_overwrites_what_is_read},
+    {"load_without_proxy_fence", Race::load_without_proxy_fence},
+    {"load_over_a_write_without_proxy_fence", Race::load_over_a_write_without_proxy_fence},
     {"store_without_proxy_fence", Race::store_without_proxy_fence},
     {"store_source_overwritten", Race::store_source_overwritten},
     {"store_waits_for_too_few", Race::store_waits_for_too_few},
@@ -180,8 +184,27 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       tile[t] = t;
       __syncthreads();
       data[256 + t] = tile[kThreads - 1 - t];
+      proxy_fence();
       if (right) __syncthreads();
       if (t == 0) load(tile, data, kBytes, barrier);
+      wait(barrier, 0);
+      return;
+    case Race::load_without_proxy_fence:
+      if (t == 0) load(tile, data, kBytes, barrier);
+      wait(barrier, 0);
+      data[256 + t] = tile[kThreads - 1 - t];
+      if (right) proxy_fence();
+      __syncthreads();
+      if (t == 0) load(tile, data + kThreads, kBytes, other);
+      wait(other, 0);
+      return;
+    case Race::load_over_a_write_without_proxy_fence:
+      tile[t] = t;
+      __syncthreads();
+      if (t == 0) {
+        if (right) proxy_fence();  // of all threads' writes, which it knows
+        load(tile, data, kBytes, barrier);
+      }
       wait(barrier, 0);
       return;
     case Race::store_without_proxy_fence:

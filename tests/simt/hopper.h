@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/tensor_map.cuh"
 #include "kernels/dtype.h"
+#include "kernels/fp8.h"
 #include "kernels/half.h"
 #include "kernels/queue.h"
 
@@ -26,14 +27,15 @@ struct WgmmaOperand {
   int bytes;
   Swizzle swizzle;
   uint32_t leading, stride;
-  std::array<uint32_t, 4> steps;  ///< bytes from the image's begin to where depth 16 i (f32: 8 i) begins
+  std::array<uint32_t, 4> steps;  ///< bytes from the image's begin to where 32 i bytes of depth begin
 };
-/// d[64xN] = a[64xK] b[KxN], by one warpgroup; K is 64, of f32 (as tf32) 32.
+/// d[64xN] = a[64xK] b[KxN], by one warpgroup; K is 64, of f32 (as tf32) 32, of 8 bits 128.
 struct WgmmaProblem {
   float* d;  ///< [64,n], row-major
   int n;
   bool along_rows_a, along_rows_b;
-  DType dtype;     ///< bf16, f16 or f32; f32 neither along the rows nor from registers
+  DType dtype;     ///< bf16, f16, f32 or u8; f32 and u8 neither along the rows nor from registers
+  Fp8 format;      ///< of a's u8; b is e4m3
   bool registers;  ///< a comes from registers: `a_values` is [64,64], row-major
   const uint16_t* a_values;
   bool accumulate;  ///< onto d instead of 0

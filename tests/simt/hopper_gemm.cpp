@@ -89,6 +89,8 @@ constexpr Plant kPlants[] = {
     {HopperBug::wrong_swizzle, "wrong_swizzle", "wrong numbers"},
     {HopperBug::missing_proxy_fence, "missing_proxy_fence", "", "Missing: fence_proxy_async() in the thread that wrote",
      "write of c", "store of c"},
+    {HopperBug::missing_proxy_fence_after_reads, "missing_proxy_fence_after_reads", "",
+     "Missing: fence_proxy_async() in the thread that read", "read of a", "load of a"},
     {HopperBug::result_before_wait, "result_before_wait", "wrong numbers"},
     {HopperBug::tile_overwritten_early, "tile_overwritten_early", "wrong numbers",
      "(missing: wgmma_wait, and a barrier after it)", "", "wgmma"},

@@ -12,6 +12,7 @@ enum class HopperBug {
   wrong_phase,
   wrong_swizzle,
   missing_proxy_fence,
+  missing_proxy_fence_after_reads,
   result_before_wait,
   tile_overwritten_early,
   too_few_bytes,

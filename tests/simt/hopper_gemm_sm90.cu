@@ -72,6 +72,10 @@ __global__ void __launch_bounds__(384, 1)
       if (bug == HopperBug::tile_overwritten_early && t < kCluster) ptx::mbarrier_arrive_cluster(&empty[s], t);
       if (bug != HopperBug::result_before_wait || i + 1 < depth_tiles) ptx::wgmma_wait<0>();
       if (bug == HopperBug::tile_overwritten_early) continue;
+      if (t == rank) {  // who arrives at this block's barrier
+        static_cast<void>(*reinterpret_cast<const volatile uint32_t*>(tiles_a + (s + 1) * kBytesA - 4));  // read of a
+        if (bug != HopperBug::missing_proxy_fence_after_reads) ptx::fence_proxy_async();
+      }
       if (bug == HopperBug::too_few_arrivals && group == 2) continue;
       if (t < kCluster) ptx::mbarrier_arrive_cluster(&empty[s], t);  // arrival at empty
     }

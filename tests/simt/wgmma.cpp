@@ -17,6 +17,7 @@ namespace {
 namespace device = kernels::WEFT_DEVICE;
 using device::Swizzle;
 using device::WgmmaOperand;
+using kernels::Fp8;
 
 /// Bytes of depth that all four steps of a problem multiply.
 constexpr int kDepthBytes = 128;
@@ -26,8 +27,10 @@ std::mt19937& generator() {
   return numbers;
 }
 
-/// A small whole number as `dtype` holds it. f32 is tf32 with something in the lower 13 bits, which wgmma must cut off.
-uint32_t bits_of(int value, DType dtype) {
+/// A small whole number as `dtype` (u8: `format`) holds it. f32 is tf32 with something in the lower 13 bits, which
+/// wgmma must cut off.
+uint32_t bits_of(int value, DType dtype, Fp8 format) {
+  if (dtype == DType::u8) return kernels::to_fp8(format, static_cast<float>(value));
   if (dtype == DType::bf16) return bf16(static_cast<float>(value)).bits;
   if (dtype == DType::f16) return f16(static_cast<float>(value)).bits;
   return std::bit_cast<uint32_t>(static_cast<float>(value)) | (generator()() & 0x1fffu);
@@ -35,12 +38,12 @@ uint32_t bits_of(int value, DType dtype) {
 
 /// A matrix [rows, depth] of small whole numbers, and its image in shared memory.
 struct Operand {
-  Operand(int rows_, Swizzle swizzle, bool along_rows, DType dtype)
+  Operand(int rows_, Swizzle swizzle, bool along_rows, DType dtype, Fp8 format)
       : rows(rows_), size(static_cast<int>(size_of(dtype))), depth(kDepthBytes / size) {
     std::uniform_int_distribution<int> uniform(-8, 8);
     for (int i = 0; i < rows * depth; ++i) {
       values.push_back(uniform(generator()));
-      bits.push_back(bits_of(values.back(), dtype));
+      bits.push_back(bits_of(values.back(), dtype, format));
     }
     lay_out(swizzle, along_rows);
   }
@@ -91,16 +94,17 @@ struct Operand {
   WgmmaOperand described{};
 };
 
+/// format: of a's 8 bits; b has e4m3.
 void expect_exact(int n, Swizzle swizzle_a, Swizzle swizzle_b, bool rows_a, bool rows_b, bool registers, DType dtype,
-                  bool accumulate) {
-  const Operand a(64, swizzle_a, rows_a, dtype), b(n, swizzle_b, rows_b, dtype);
+                  bool accumulate, Fp8 format = Fp8::e4m3) {
+  const Operand a(64, swizzle_a, rows_a, dtype, format), b(n, swizzle_b, rows_b, dtype, Fp8::e4m3);
   const Array<uint8_t> a_image(a.image), b_image(b.image);
   const Array<uint16_t> a_values(std::vector<uint16_t>(a.bits.begin(), a.bits.end()));
   std::vector<float> before(static_cast<size_t>(64 * n));
   for (size_t i = 0; i < before.size(); ++i) before[i] = static_cast<float>(i % 100);
   for_each_schedule([&] {
     const Array<float> d(before);
-    device::WgmmaProblem problem{d.data(),        n,          rows_a,      rows_b,     dtype, registers,
+    device::WgmmaProblem problem{d.data(),        n,          rows_a,      rows_b,     dtype, format, registers,
                                  a_values.data(), accumulate, a.described, b.described};
     problem.a.image = a_image.data();
     problem.b.image = b_image.data();
@@ -159,6 +163,17 @@ TEST_F(Wgmma, Tf32CutsTheLowerBitsOff) {
       expect_exact(n, swizzle, swizzle, false, false, false, DType::f32, n == 128);
     }
   expect_exact(64, Swizzle::bytes128, Swizzle::bytes32, false, false, false, DType::f32, true);
+}
+
+// Whole numbers below 2^13, which a tensor core's shorter sums of 8 bits hold exactly, too.
+TEST_F(Wgmma, EightBits) {
+  for (const Fp8 format : {Fp8::e4m3, Fp8::e5m2})
+    for (const Swizzle swizzle : kSwizzles)
+      for (const int n : {64, 128, 256}) {
+        SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format) << ", swizzle "
+                                        << static_cast<int>(swizzle) << ", n " << n);
+        expect_exact(n, swizzle, swizzle, false, false, false, DType::u8, n == 128, format);
+      }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/ptx_wgmma.cuh"
+#include "kernels/cuda/ptx_wgmma_fp8.cuh"
 #include "tests/simt/hopper.h"
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -77,10 +77,20 @@ void run(const Queue& queue, const WgmmaProblem& p) {
   run<T, N, depth, depth, false>(queue, p);
 }
 
+template <Fp8 format>
+void run_8_bits(const Queue& queue, const WgmmaProblem& p) {
+  constexpr Along depth = Along::depth;
+  if (p.n == 64) return run<Fp8Product<format>, 64, depth, depth, false>(queue, p);
+  if (p.n == 128) return run<Fp8Product<format>, 128, depth, depth, false>(queue, p);
+  run<Fp8Product<format>, 256, depth, depth, false>(queue, p);
+}
+
 }  // namespace
 
 void wgmma_problem(const Queue& queue, const WgmmaProblem& p) {
   constexpr Along depth = Along::depth;
+  if (p.dtype == DType::u8)
+    return p.format == Fp8::e4m3 ? run_8_bits<Fp8::e4m3>(queue, p) : run_8_bits<Fp8::e5m2>(queue, p);
   if (p.dtype == DType::f32 && p.n == 64) return run<float, 64, depth, depth, false>(queue, p);
   if (p.dtype == DType::f32 && p.n == 128) return run<float, 128, depth, depth, false>(queue, p);
   if (p.dtype == DType::f32) return run<float, 256, depth, depth, false>(queue, p);
