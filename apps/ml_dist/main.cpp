@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "apps/ml_dist/trainer.h"
+#include "dist/group/same_lines.h"
 #include "train/exit.h"
+#include "train/resume.h"
 
 namespace weft::ml_dist {
 namespace {
@@ -16,7 +18,12 @@ int run(const std::string& program, int argc, char** argv) {
   const Mode mode = options.mode == "mpi"                       ? Mode::mpi
                     : options.mode == "ddp" || ranks.size() > 1 ? Mode::ddp
                                                                 : Mode::base;
-  return train::exit_code(Trainer(options, mode, ranks, Sets(options)).run());
+  train::require_same_settings(ranks, options.toml, "data-dir output-dir log-dir device");
+  const Sets sets(options);
+  dist::check_same_lines(*ranks.group(),
+                         str(sets.train->size(), " images for training\n", sets.test->size(), " images for the test\n"),
+                         "data: the set is", "All ranks must read the same images");
+  return train::exit_code(Trainer(options, mode, ranks, sets).run());
 }
 
 }  // namespace

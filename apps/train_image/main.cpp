@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   train::require_same_settings(ranks, options.toml, "data weights out export profile device workers");
+  options.export_file = ranks.first_says(options.export_file, "--export");  // all ranks gather for the one that writes
   Experiment experiment(options, ranks);
   describe(experiment);
   StateDict weights;  // for --export

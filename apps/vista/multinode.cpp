@@ -7,7 +7,7 @@
 #include "dist/group/world.h"
 #include "io/torch/torch_object.h"
 #include "train/exit.h"
-#include "train/run_folder.h"
+#include "train/resume.h"
 
 namespace weft::vista {
 namespace {
@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   Options options;
   if (!parse_options("multinode", argc, argv, options)) return train::kExitOk;
   const dist::World ranks = dist::init({.backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, options.toml, "log-dir device");
   const auto pairs = make_pairs(options, ranks);
   const auto model = make_model(options, ranks.device());
   if (options.dry_run) {

@@ -191,6 +191,18 @@ TEST(Evaluation, ALogisticRegressionInThePlaceOfThePhases) {
   expect_error(program.run("--eval knn"), 2, "--eval: ");
 }
 
+#if WEFT_HAVE_RANKS
+TEST(LinearProbe, RanksWithOtherImagesAreNamed) {
+  const TemporaryFolder folder;
+  const Outcome run = shell("OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 sh -c '" LINEAR_PROBE
+                            " --data random:$((44 + RANK))x32x32x3 --model vit_tiny4 --workers 1 --out " +
+                            (folder / "run") + "'");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("data: the set is not the same on all ranks: at entry 1 rank 0 has '44 images for "
+                                    "training', rank 1 has '45 images for training'"));
+}
+#endif
+
 TEST(Evaluation, StopsWhenASignalAsks) {
   Program program;
   program.before = "timeout -s TERM 3";

@@ -290,6 +290,18 @@ TEST_F(Ranks, ASignalToOneRankStopsAllBehindTheSameStep) {
   }
 }
 
+// Of a sharded model all ranks gather what one writes.
+TEST_F(Ranks, TheFirstOneAloneMayBeToldToExport) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "weights.safetensors";
+  expect_codes(train_image_on_ranks(2,
+                                    kRun + "--batch-size 10 --epochs 1 --parallel fsdp --out " + (folder / "run") +
+                                        " $([ $RANK = 0 ] && echo --export " + file + ")",
+                                    folder),
+               0);
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 TEST_F(Ranks, Usr1SavesOrStops) {
   const TemporaryFolder folder;
   const auto ranks = with_signal(1, SIGUSR1, "--usr1 stop", folder);
