@@ -9,8 +9,8 @@
 #include "core/text.h"
 #include "dist/group/same_lines.h"
 #include "io/checkpoint_index.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::finetune {
 namespace {
@@ -148,5 +148,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::finetune
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("finetune", [&] { return weft::finetune::run(argc, argv); });
+  return weft::train::training_main("finetune", [&] { return weft::finetune::run(argc, argv); });
 }

@@ -10,8 +10,8 @@
 #include "dist/group/same_lines.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::gpt {
 namespace {
@@ -100,5 +100,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::gpt
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("train_gpt", [&] { return weft::gpt::run(argc, argv); });
+  return weft::train::training_main("train_gpt", [&] { return weft::gpt::run(argc, argv); });
 }

@@ -7,8 +7,8 @@
 #include "apps/jsc/trainer.h"
 #include "apps/support/flags.h"
 #include "core/choose_device.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::jsc {
 
@@ -54,7 +54,7 @@ int dry_run(const Options& options, bool alone) {
 }  // namespace
 
 int run(const std::string& program, const std::string& purpose, bool alone, int argc, char** argv) {
-  return train::guarded_main(program, [&] {
+  return train::training_main(program, [&] {
     const Stopwatch watch;
     Options options;
     if (!parse_options(program, purpose, argc, argv, options)) return train::kExitOk;

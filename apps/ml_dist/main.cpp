@@ -4,8 +4,8 @@
 
 #include "apps/ml_dist/trainer.h"
 #include "dist/group/same_lines.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::ml_dist {
 namespace {
@@ -31,5 +31,5 @@ int run(const std::string& program, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mnist";
-  return weft::train::guarded_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
+  return weft::train::training_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
 }

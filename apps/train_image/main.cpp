@@ -6,8 +6,8 @@
 #include "apps/train_image/trainer.h"
 #include "core/choose_device.h"
 #include "io/safetensors.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::train_image {
 namespace {
@@ -85,5 +85,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::train_image
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("train_image", [&] { return weft::train_image::run(argc, argv); });
+  return weft::train::training_main("train_image", [&] { return weft::train_image::run(argc, argv); });
 }

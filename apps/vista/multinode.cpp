@@ -6,8 +6,8 @@
 #include "apps/vista/regression.h"
 #include "dist/group/world.h"
 #include "io/torch/torch_object.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::vista {
 namespace {
@@ -71,5 +71,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::vista
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("multinode", [&] { return weft::vista::run(argc, argv); });
+  return weft::train::training_main("multinode", [&] { return weft::vista::run(argc, argv); });
 }

@@ -10,6 +10,7 @@
 #include "io/safetensors.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
+#include "train/exit.h"
 
 namespace weft::tests {
 namespace {
@@ -205,10 +206,15 @@ TEST(LinearProbe, RanksWithOtherImagesAreNamed) {
 
 TEST(Evaluation, StopsWhenASignalAsks) {
   Program program;
-  program.before = "timeout -s TERM 3";
-  const Outcome run = program.run("--eval logreg --logreg-values 1000 --logreg-iterations 100000");
-  EXPECT_NE(run.exit_code, 0);
-  EXPECT_THAT(run.output, HasSubstr("linear_probe: error: stopped by a signal after C "));
+  const std::string long_run = "--eval logreg --logreg-values 1000 --logreg-iterations 100000";
+  program.before = "timeout --preserve-status -s INT 3";
+  const Outcome stopped = program.run(long_run);
+  EXPECT_NE(stopped.exit_code, 0);
+  EXPECT_THAT(stopped.output, HasSubstr("linear_probe: error: stopped by a signal after C "));
+  program.before = "timeout --preserve-status -s TERM 3";
+  const Outcome ended = program.run(long_run);
+  EXPECT_EQ(ended.exit_code, train::kExitRequeue);
+  EXPECT_THAT(ended.output, HasSubstr("SIGTERM outside of the training loop"));
 }
 
 }  // namespace
