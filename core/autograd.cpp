@@ -113,7 +113,7 @@ const Tensor& Tensor::requires_grad_(bool wanted) const {
 Tensor Tensor::grad() const {
   if (!known().autograd) return {};
   AutogradMeta& meta = *impl_->autograd;
-  meta.claim();
+  if (!meta.is_claimed) meta.claim();  // else nothing is written: threads that share a model may all read its gradients
   if (meta.grad_is_zero) {
     meta.grad_is_zero = false;
     meta.grad.zero_();

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/visitor.h"
 
+#include <mutex>
+
 #include "core/autograd_meta.h"
 #include "nn/module.h"
 
 namespace weft::nn {
+namespace {
+
+/// The first walk writes what later ones find; threads that share a model may all be the first.
+void mark(const Tensor& tensor) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!tensor.is_floating() || !tensor.is_leaf()) return;
+  AutogradMeta& meta = meta_of(tensor.impl());
+  if (!meta.is_chosen) tensor.requires_grad_();
+  if (!meta.is_claimed) meta.claim();
+}
+
+}  // namespace
 
 void Visitor::operator()(const std::string& name, Tensor& tensor, Layout layout) {
   if (!tensor.defined()) return;
-  if (tensor.is_floating() && tensor.is_leaf()) {
-    AutogradMeta& meta = meta_of(tensor.impl());
-    if (!meta.is_chosen) tensor.requires_grad_();
-    if (!meta.is_claimed) meta.claim();
-  }
+  mark(tensor);
   parameter(path(name), tensor, layout);
 }
 

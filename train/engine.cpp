@@ -12,10 +12,10 @@
 #include "core/trace.h"
 #include "kernels/kernel_trace.h"
 #include "train/averages.h"
-#include "train/exit.h"
 #include "train/not_finite.h"
 #include "train/resume.h"
 #include "train/stopwatch.h"
+#include "train/training_main.h"
 
 namespace weft::train {
 namespace {
@@ -68,6 +68,7 @@ void Engine::note(const std::string& line) {
 }
 
 RunEnd Engine::run() {
+  training_begins();
   bool stopped = !is_finished() && must_stop();
   while (!stopped && !is_finished()) {
     stopped = !train_epoch();
@@ -83,6 +84,7 @@ RunEnd Engine::run() {
   const RunEnd end = stopped ? interruption_.stop.end() : RunEnd::finished;
   task_.ended(end);
   parts_.world.wait_for_all("end of the run");
+  training_pauses();  // not after an error, whose exit code stays
   return end;
 }
 

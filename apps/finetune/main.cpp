@@ -7,8 +7,10 @@
 #include "core/choose_device.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "train/exit.h"
+#include "dist/group/same_lines.h"
+#include "io/checkpoint_index.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::finetune {
 namespace {
@@ -108,6 +110,12 @@ int run(int argc, char** argv) {
              ": train.tsv and dev.tsv have other classes or columns");
   WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
              train.classes.size());
+  std::string files;
+  for (const char* name : {"train.tsv", "dev.tsv"}) {
+    const auto [crc, bytes] = checksum_of(fs::path(options.data) / name);
+    files += str(name, " of ", bytes, " bytes with the checksum ", crc, '\n');
+  }
+  dist::check_same_lines(*ranks.group(), files, "data: the texts are", "All ranks must read the same ones");
   if (options.weights == "auto") options.weights = standard_weights(options.model);
   const auto folder = options.dry_run ? nullptr : open_folder(options, wanted, ranks);
   choose_start(wanted, options, ranks);  // an attempt that was still ending may have written one more
@@ -140,5 +148,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::finetune
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("finetune", [&] { return weft::finetune::run(argc, argv); });
+  return weft::train::training_main("finetune", [&] { return weft::finetune::run(argc, argv); });
 }

@@ -7,9 +7,11 @@
 #include "apps/gpt/trainer.h"
 #include "core/choose_device.h"
 #include "core/random.h"
+#include "dist/group/same_lines.h"
+#include "io/crc32c.h"
 #include "io/file_reader.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::gpt {
 namespace {
@@ -55,6 +57,9 @@ int run(int argc, char** argv) {
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   train::require_same_settings(ranks, options.toml, "data weights tokenizer out device");
   const std::string text = read_text(options.data, "--data");
+  dist::check_same_lines(*ranks.group(),
+                         str(text.size(), " bytes with the checksum ", crc32c(text.data(), text.size())),
+                         "data: the text is", "All ranks must read the same one");
   const data::BytePair tokenizer = make_tokenizer(options, text);
   const std::vector<int64_t> ids = tokenizer.encode(text);
   const auto kept = static_cast<int64_t>(static_cast<double>(ids.size()) * (1 - options.val_share));
@@ -95,5 +100,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::gpt
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("train_gpt", [&] { return weft::gpt::run(argc, argv); });
+  return weft::train::training_main("train_gpt", [&] { return weft::gpt::run(argc, argv); });
 }

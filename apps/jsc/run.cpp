@@ -7,7 +7,8 @@
 #include "apps/jsc/trainer.h"
 #include "apps/support/flags.h"
 #include "core/choose_device.h"
-#include "train/exit.h"
+#include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::jsc {
 
@@ -26,7 +27,9 @@ bool parse_options(const std::string& program, const std::string& purpose, int a
   flags.add("dry-run", o.dry_run, "look at the data, build the model, say what would run, and stop");
   flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");
   if (program == "ddp") flags.example("srun -n 4 ddp");
-  return flags.parse(argc, argv);
+  if (!flags.parse(argc, argv)) return false;
+  o.toml = flags.toml();
+  return true;
 }
 
 namespace {
@@ -51,13 +54,14 @@ int dry_run(const Options& options, bool alone) {
 }  // namespace
 
 int run(const std::string& program, const std::string& purpose, bool alone, int argc, char** argv) {
-  return train::guarded_main(program, [&] {
+  return train::training_main(program, [&] {
     const Stopwatch watch;
     Options options;
     if (!parse_options(program, purpose, argc, argv, options)) return train::kExitOk;
     if (!alone) choose_port();
     if (options.dry_run) return dry_run(options, alone);
     const dist::World ranks = dist::init({.alone = alone, .device = options.device});
+    train::require_same_settings(ranks, options.toml, "data device workers");
     const Images images(options, ranks);
     Trainer trainer(options, ranks, images);
     if (ranks.is_first()) {

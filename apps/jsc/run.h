@@ -15,6 +15,7 @@ struct Options {
   std::string device = "auto";
   int64_t workers = 2;
   bool dry_run = false;
+  std::string toml;  ///< Flags::toml()
 };
 
 /// Reads the command line. False: --help was printed. Errors: UsageError, see support::Flags.

@@ -15,8 +15,8 @@
 #include "dist/fsdp/wrap_policy.h"
 #include "io/safetensors.h"
 #include "optim/layer_decay.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -140,6 +140,7 @@ class Run {
 
   /// What the backbone says of each image, computed or from a file.
   FeatureSets features() {
+    train::training_pauses();  // until the phase begins
     const auto compute = [this] { return compute_features_of_both(); };
     if (!options_.has_feature_file()) return compute();
     const std::string fingerprint =
@@ -266,5 +267,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "linear_probe";
-  return weft::train::guarded_main(program, [&] { return weft::linear_probe::run(argc, argv); });
+  return weft::train::training_main(program, [&] { return weft::linear_probe::run(argc, argv); });
 }

@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "apps/ml_dist/trainer.h"
-#include "train/exit.h"
+#include "dist/group/same_lines.h"
+#include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::ml_dist {
 namespace {
@@ -16,7 +18,12 @@ int run(const std::string& program, int argc, char** argv) {
   const Mode mode = options.mode == "mpi"                       ? Mode::mpi
                     : options.mode == "ddp" || ranks.size() > 1 ? Mode::ddp
                                                                 : Mode::base;
-  return train::exit_code(Trainer(options, mode, ranks, Sets(options)).run());
+  train::require_same_settings(ranks, options.toml, "data-dir output-dir log-dir device");
+  const Sets sets(options);
+  dist::check_same_lines(*ranks.group(),
+                         str(sets.train->size(), " images for training\n", sets.test->size(), " images for the test\n"),
+                         "data: the set is", "All ranks must read the same images");
+  return train::exit_code(Trainer(options, mode, ranks, sets).run());
 }
 
 }  // namespace
@@ -24,5 +31,5 @@ int run(const std::string& program, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mnist";
-  return weft::train::guarded_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
+  return weft::train::training_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
 }

@@ -43,6 +43,7 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
     throw train::UsageError("--no-cuda: expected no other --device, got --device " + o.device);
   if (o.no_cuda) o.device = "cpu";
   if (o.mode == "horovod") o.mode = "mpi";
+  o.toml = flags.toml();
   return true;
 }
 

@@ -30,6 +30,7 @@ struct Options {
   std::string mode = "auto";
   std::string device = "auto";
   std::string backend = "auto";
+  std::string toml;  ///< Flags::toml()
 };
 
 /// The mode that a program's name asks for: `base` of mnist_base and base_training, `ddp`, `mpi` of mnist_horovod;

@@ -19,9 +19,9 @@
 #include "io/checkpoint.h"
 #include "nn/summary.h"
 #include "optim/optimizers.h"
-#include "train/exit.h"
 #include "train/resume.h"
 #include "train/stopwatch.h"
+#include "train/training_main.h"
 
 namespace weft::nersc {
 namespace {
@@ -294,7 +294,7 @@ std::string Trainer::describe() const {
 }
 
 int train(int argc, char** argv, bool several) {
-  return train::guarded_main(several ? "train_multi_gpu" : "train_single_gpu", [&] {
+  return train::training_main(several ? "train_multi_gpu" : "train_single_gpu", [&] {
     Options options;
     if (!parse_options(argc, argv, several, options)) return train::kExitOk;
     const Config config = read_config(options);

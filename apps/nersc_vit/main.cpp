@@ -3,7 +3,7 @@
 
 #include "apps/nersc_vit/trainer.h"
 #include "core/choose_device.h"
-#include "train/exit.h"
+#include "train/training_main.h"
 
 namespace weft::nersc_vit {
 namespace {
@@ -36,5 +36,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::nersc_vit
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("train_vit", [&] { return weft::nersc_vit::run(argc, argv); });
+  return weft::train::training_main("train_vit", [&] { return weft::nersc_vit::run(argc, argv); });
 }

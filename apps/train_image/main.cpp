@@ -6,8 +6,8 @@
 #include "apps/train_image/trainer.h"
 #include "core/choose_device.h"
 #include "io/safetensors.h"
-#include "train/exit.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::train_image {
 namespace {
@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   train::require_same_settings(ranks, options.toml, "data weights out export profile device workers");
+  options.export_file = ranks.first_says(options.export_file, "--export");  // all ranks gather for the one that writes
   Experiment experiment(options, ranks);
   describe(experiment);
   StateDict weights;  // for --export
@@ -84,5 +85,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::train_image
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("train_image", [&] { return weft::train_image::run(argc, argv); });
+  return weft::train::training_main("train_image", [&] { return weft::train_image::run(argc, argv); });
 }

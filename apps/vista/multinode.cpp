@@ -6,8 +6,8 @@
 #include "apps/vista/regression.h"
 #include "dist/group/world.h"
 #include "io/torch/torch_object.h"
-#include "train/exit.h"
-#include "train/run_folder.h"
+#include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::vista {
 namespace {
@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   Options options;
   if (!parse_options("multinode", argc, argv, options)) return train::kExitOk;
   const dist::World ranks = dist::init({.backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, options.toml, "log-dir device");
   const auto pairs = make_pairs(options, ranks);
   const auto model = make_model(options, ranks.device());
   if (options.dry_run) {
@@ -70,5 +71,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::vista
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("multinode", [&] { return weft::vista::run(argc, argv); });
+  return weft::train::training_main("multinode", [&] { return weft::vista::run(argc, argv); });
 }

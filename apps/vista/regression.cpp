@@ -42,7 +42,9 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   } else {
     flags.example("single_gpu 50 10 --batch_size 64");
   }
-  return flags.parse(argc, argv);
+  if (!flags.parse(argc, argv)) return false;
+  o.toml = flags.toml();
+  return true;
 }
 
 namespace {

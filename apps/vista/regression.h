@@ -24,6 +24,7 @@ struct Options {
   std::string backend = "auto";  ///< of multinode
   std::string log_dir;           ///< '': no metrics are kept
   bool dry_run = false;
+  std::string toml;  ///< Flags::toml()
 };
 
 /// Reads the command line and --config. `multinode`: flags that only several ranks need. False: --help was printed.

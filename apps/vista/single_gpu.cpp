@@ -5,8 +5,8 @@
 
 #include "apps/vista/regression.h"
 #include "io/weights/weights_file.h"
-#include "train/exit.h"
 #include "train/run_folder.h"
+#include "train/training_main.h"
 
 namespace weft::vista {
 namespace {
@@ -47,5 +47,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::vista
 
 int main(int argc, char** argv) {
-  return weft::train::guarded_main("single_gpu", [&] { return weft::vista::run(argc, argv); });
+  return weft::train::training_main("single_gpu", [&] { return weft::vista::run(argc, argv); });
 }

@@ -4,11 +4,14 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "apps/weft_run/nodes.h"
@@ -41,6 +44,39 @@ sigset_t block_signals() {
   return set;
 }
 
+bool asks_to_end(int number) { return number == SIGTERM || number == SIGINT || number == SIGHUP; }
+
+/// Of a signal that comes while there are no ranks: to one that ends a job early the answer is to submit it again.
+int code_without_ranks(int number) { return number == SIGTERM ? train::kExitRequeue : 128 + number; }
+
+/// While it lives, a signal that asks to end ends this process: launchers may wait for each other for minutes, and they
+/// have no ranks yet.
+class EndBySignal {
+ public:
+  explicit EndBySignal(const sigset_t& signals) : signals_(signals), thread_([this] { watch(); }) {}
+  ~EndBySignal() {
+    done_ = true;
+    thread_.join();
+  }
+  EndBySignal(const EndBySignal&) = delete;
+  EndBySignal& operator=(const EndBySignal&) = delete;
+
+ private:
+  void watch() const {
+    const timespec wait{0, 50'000'000};
+    while (!done_) {
+      const int number = ::sigtimedwait(&signals_, nullptr, &wait);
+      if (!asks_to_end(number)) continue;
+      say(str("ended by signal ", number, " (", ::strsignal(number), ") before the launchers had met"));
+      std::_Exit(code_without_ranks(number));
+    }
+  }
+
+  const sigset_t signals_;
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
 /// The number of GPUs, if the number of ranks depends on it.
 int count_gpus(const std::string& ranks_per_node) {
   const bool matters = ranks_per_node == "gpu" || ranks_per_node == "auto";
@@ -70,7 +106,7 @@ class Launcher {
   /// Returns 0, or the exit code of the rank that failed first, on any node (128 + the number of the signal that ended
   /// it).
   int run() {
-    Nodes nodes(options_, local_ranks_, meeting_secret_);
+    Nodes nodes = meet();
     for (int round = 0;; ++round) {
       const std::optional<RoundFailure> failure = run_round(nodes, round);
       if (!failure) {
@@ -89,6 +125,12 @@ class Launcher {
   }
 
  private:
+  Nodes meet() const {
+    std::optional<EndBySignal> ends;
+    if (options_.nodes > 1) ends.emplace(signals_);
+    return Nodes(options_, local_ranks_, meeting_secret_);
+  }
+
   void make_secrets() {
     // One node needs no cookie: its ranks get a random secret.
     meeting_secret_ =
@@ -127,7 +169,13 @@ class Launcher {
 
   /// Nothing if all ranks of all nodes ended with 0.
   std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
-    Workers workers(options_.command, workers_of(nodes, round), keeper_);
+    const std::vector<Worker> ranks = workers_of(nodes, round);
+    if (const int number = pending_end(); number != 0)
+      nodes.fail(round,
+                 {code_without_ranks(number), false,
+                  str("ended by signal ", number, " (", ::strsignal(number), ") before the ranks were started")});
+    if (std::optional<RoundFailure> failure = nodes.failure(round)) return failure;
+    Workers workers(options_.command, ranks, keeper_);
     bool failed = false, some_ended = false;
     std::optional<int> stopped;
     dist::TimePoint stopped_since;
@@ -178,12 +226,20 @@ class Launcher {
     return std::chrono::seconds(seconds > 0 && seconds <= 7L * 24 * 3600 ? seconds : 600);
   }
 
+  /// A signal that asks to end and came while there were no ranks, or while they were being stopped; 0: none.
+  int pending_end() const {
+    const timespec now{};
+    for (int number = 0; (number = ::sigtimedwait(&signals_, nullptr, &now)) > 0;)
+      if (asks_to_end(number)) return number;
+    return 0;
+  }
+
   /// Waits a little for a signal and forwards it.
   void take_signal(Workers& workers) {
     const timespec wait{0, 100'000'000};
     const int number = ::sigtimedwait(&signals_, nullptr, &wait);
     if (number <= 0 || number == SIGCHLD) return;
-    const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
+    const bool ends = asks_to_end(number);
     if (ends && number == SIGINT && stop_signal_ == SIGINT) {
       say("second Ctrl-C: ending all ranks");
       return workers.stop(0);

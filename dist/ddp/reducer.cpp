@@ -76,6 +76,7 @@ std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, Proc
 
 void Reducer::abandon_pass() {
   running_ = false;
+  for (const WorkPtr& work : works_) work->wait();  // what it has begun writes where the next backward will
   works_.clear();
 }
 

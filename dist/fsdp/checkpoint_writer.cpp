@@ -83,6 +83,7 @@ struct CheckpointWriter::Job {
   fs::path folder, temporary;
   int rank = 0, size = 0;
   Milliseconds timeout{};
+  const std::atomic<bool>* gives_up = nullptr;  // the writer's
   CheckpointIndex index;  // rank 0: all of it but the files; others: the id
   StateDict tensors;      // in the arena
   std::vector<CheckpointIndex::Piece> pieces;
@@ -123,6 +124,7 @@ RankNote CheckpointWriter::Job::await_note(int of, Clock::time_point deadline) c
   const fs::path path = note_path(temporary, of);
   std::error_code ignored;
   while (!fs::exists(path, ignored)) {
+    WEFT_CHECK(!*gives_up, "sharded checkpoint ", folder.string(), ": rank ", of, "'s file was not waited for");
     WEFT_CHECK(Clock::now() < deadline, "sharded checkpoint ", folder.string(), ": rank ", of,
                "'s file did not appear within ", std::chrono::duration<double>(timeout).count(),
                " s. Do all ranks see the same file system?");
@@ -148,6 +150,7 @@ CheckpointWriter::CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout)
     : group_(std::move(group)), timeout_(timeout) {}
 
 CheckpointWriter::~CheckpointWriter() {
+  gives_up_ = std::uncaught_exceptions() > 0;
   if (thread_.joinable()) thread_.join();
 }
 
@@ -159,6 +162,7 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
   job->rank = group_->rank();
   job->size = group_->size();
   job->timeout = timeout_;
+  job->gives_up = &gives_up_;
   job->folder = folder.has_filename() ? folder : folder.parent_path();
   std::error_code error;
   std::string problem;

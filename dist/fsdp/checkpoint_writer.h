@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -24,7 +25,8 @@ class CheckpointWriter {
  public:
   /// `timeout`: how long rank 0 waits for the other ranks' files.
   explicit CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout = Milliseconds{600'000});
-  /// Waits for the thread; an error that wait() has not thrown is lost.
+  /// Waits for the thread; an error that wait() has not thrown is lost. While an exception unwinds the stack, rank 0 no
+  /// longer waits for the files of the others, which may never come.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -42,6 +44,7 @@ class CheckpointWriter {
   ProcessGroupPtr group_;
   Milliseconds timeout_;
   kernels::PinnedMemory arena_;  ///< of the last snapshot
+  std::atomic<bool> gives_up_{false};
   std::thread thread_;
   std::string error_;
   std::filesystem::path temporary_;  // of the last save

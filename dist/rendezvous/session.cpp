@@ -17,14 +17,20 @@
 namespace weft::dist {
 namespace {
 
+std::atomic<JobState> state_of_job{JobState::none};
+static_assert(decltype(state_of_job)::is_always_lock_free, "signal handlers ask");
+
 Milliseconds left_until(TimePoint deadline) {
   return std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()));
 }
 
 }  // namespace
 
+JobState job_state() { return state_of_job; }
+
 Session::Session(const LaunchEnvironment& environment, const EnvironmentVariables& variables, Milliseconds timeout)
     : rank_(environment.rank), exceptions_(std::uncaught_exceptions()) {
+  state_of_job = JobState::meeting;
   const TimePoint deadline = Clock::now() + timeout;
   const auto folder = variables.find("WEFT_RENDEZVOUS");
   const bool in_folder = folder != variables.end() && !folder->second.empty();
@@ -48,11 +54,14 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
                                                                      .size = environment.size,
                                                                      .joining = left_until(deadline)});
   membership_->on_failure([this](const Failure& failure) {
+    state_of_job = JobState::failed;
     if (met_over_mpi_) abandon_mpi();
     const std::lock_guard lock(mutex_);
     failure_ = failure.reason;
   });
   membership_->wait_for_all(left_until(deadline));
+  JobState expected = JobState::meeting;
+  state_of_job.compare_exchange_strong(expected, JobState::complete);  // unless one has failed meanwhile
 }
 
 void Session::serve(const Address& address, const LaunchEnvironment& environment) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,15 @@
 #include "dist/rendezvous/tcp_store.h"
 
 namespace weft::dist {
+
+/// Where this process's job stands. Signal handlers may ask.
+enum class JobState : uint8_t {
+  none,      ///< it has joined none: it is alone
+  meeting,   ///< not all ranks have joined yet
+  complete,  ///< all are there, or have ended well
+  failed,    ///< one has died or given up
+};
+JobState job_state();
 
 /// A rank's connections to its job, from when all ranks have joined until this rank leaves. Rank 0's session also owns
 /// the server.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
+#include <utility>
+
 #include "core/autograd.h"
 #include "core/graph.h"
 #include "core/ops/binary.h"
@@ -191,6 +195,35 @@ TEST(DdpErrors, APassThatFailedLeavesNothingBehind) {
     ddp.module().zero_grad();
     sum(ddp(input())).backward();
     EXPECT_EQ(ddp.parameters()[1].tensor.grad().to_vector<double>(), std::vector<double>(4, 2));
+  });
+}
+
+// What the pass had begun must not come to the gradients of the next one, however late another rank is.
+TEST(DdpErrors, APassThatFailedReducesNothingLater) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    struct Two : nn::Module {
+      nn::Linear first{6, 6}, second{6, 4};
+      Tensor forward(const Tensor& x) const override { return second(first(x)); }
+      void fields(nn::Visitor& v) override {
+        v("first", first);
+        v("second", second);
+      }
+    };
+    DDP ddp(build([] { return std::make_shared<Two>(); }, 1, DeviceKind::cpu), group,
+            {.bucket_mb = 1e-5, .first_bucket_mb = 1e-5});
+    sum(ddp(input())).backward();  // from here on buckets travel early
+    bool fails = true;
+    ddp.module().parameters()[0].tensor.register_hook([&](const Tensor& dy) {
+      if (std::exchange(fails, false)) fail("a hook's own trouble");
+      return dy;
+    });
+    ddp.module().zero_grad();
+    const Tensor loss = sum(ddp(input()));
+    if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_THAT(error_text([&] { loss.backward(); }), HasSubstr("a hook's own trouble"));
+    ddp.module().zero_grad();
+    (sum(ddp(input())) * 5).backward();
+    EXPECT_EQ(ddp.parameters()[3].tensor.grad().to_vector<double>(), std::vector<double>(4, 5 * 2)) << group->rank();
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "core/autograd.h"
@@ -362,6 +363,24 @@ TEST_F(ShardedCheckpointTest, WhatCannotBeWrittenIsAnErrorOnEveryRank) {
   EXPECT_THAT(late[0], HasSubstr("rank 1 failed: safetensors: expected each name once, got 'model/"));
   EXPECT_FALSE(fs::exists(temporary_.path() / "twice"));
   EXPECT_TRUE(fs::is_empty(temporary_.path())) << "nothing half-written stays";
+}
+
+// Of a rank that has died no file comes.
+TEST_F(ShardedCheckpointTest, WhoEndsWithAnErrorDoesNotWaitForTheFilesOfOthers) {
+  const auto models = towers(2);
+  const auto begin = std::chrono::steady_clock::now();
+  run_ranks(2, [&](const ProcessGroupPtr& group) {
+    FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
+    if (group->rank() == 1) return void(group->all_gather_text("+", "checkpoint"));  // save() begins so
+    EXPECT_EQ(error_text([&] {
+                CheckpointWriter writer(group, Milliseconds(20'000));
+                writer.save(folder(), {{"model", sharded_state(fsdp)}});
+                fail("rank 1 has died");
+              }),
+              "rank 1 has died");
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_FALSE(fs::exists(folder()));
 }
 
 }  // namespace

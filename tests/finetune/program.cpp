@@ -96,6 +96,24 @@ TEST(Finetune, OnTwoRanks) {
 }
 #endif
 
+#if WEFT_HAVE_RANKS
+TEST(Finetune, RanksWithOtherTextsAreNamed) {
+  const WithoutGpus on_the_cpu;
+  const TemporaryFolder folder;
+  for (const char* own : {"data0", "data1"}) write_sentences(folder / own);
+  const std::string changed = folder / "data1/dev.tsv";
+  std::string text = read_text(changed);
+  text.replace(text.find("story"), 5, "novel");
+  std::ofstream(changed) << text;
+  const Outcome run =
+      shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 sh -c '" FINETUNE " --data " +
+            (folder / "data") + "$RANK" + kTiny + " --out " + (folder / "run") + "'");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output,
+              HasSubstr("data: the texts are not the same on all ranks: at entry 2 rank 0 has 'dev.tsv of "));
+}
+#endif
+
 TEST(Finetune, SaysWhichWeightsDoNotFit) {
   const TemporaryFolder folder;
   write_sentences(folder / "data");

@@ -208,6 +208,17 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
 #endif
 #if WEFT_HAVE_UTF8PROC
 
+TEST_F(GptProgram, RanksWithOtherTextsAreNamed) {
+  std::string text = file("text");
+  std::swap(text.front(), text.back());
+  std::ofstream(folder_ / "text0") << file("text");
+  std::ofstream(folder_ / "text1") << text;
+  const Outcome run = shell(kQuiet + WEFT_RUN " --nproc_per_node 2 sh -c '" TRAIN_GPT " --max-steps 1 --data " +
+                            (folder_ / "text") + "$RANK" + kTiny + " --out " + (folder_ / "run") + "'");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("data: the text is not the same on all ranks: at entry 1 rank 0 has '2000 bytes"));
+}
+
 TEST_F(GptProgram, TakesBytePairs) {
   const std::string pairs = std::string(WEFT_GOLDEN) + "/byte_pair";
   const Outcome run = train("--batch-size 2 --max-steps 2 --tokenizer " + pairs, "run");

@@ -148,6 +148,27 @@ TEST(Ddp, TwoTasksTrainOneModel) {
     EXPECT_THAT(entry.name, Not(HasSubstr("module.")));
 }
 
+TEST(Ddp, TasksWithOtherFlagsOrImagesAreNamed) {
+  WEFT_NEED(RANKS);
+  WEFT_NEED(JPEG);
+  WEFT_NEED(ZIP);
+  const TemporaryFolder folder;
+  make_insects(folder / "a");
+  make_insects(folder / "b");
+  fs::remove(folder / "b/train/bees/e.jpg");
+  const auto refusal = [&](const std::string& flags) {
+    const Outcome run = in(folder, "SRUN_TASKS=2 srun sh -c 'ddp --epochs 1 --device cpu " + flags + "'");
+    EXPECT_EQ(run.exit_code, 1);
+    return run.output;
+  };
+  EXPECT_THAT(refusal("--data a --seed $SLURM_PROCID"),
+              HasSubstr("settings: the flags are not the same on all ranks: at entry "));
+  EXPECT_THAT(
+      refusal("--data $([ $SLURM_PROCID = 0 ] && echo a || echo b)"),
+      HasSubstr("data: the set is not the same on all ranks: at entry 1 rank 0 has '5 images for training', rank "
+                "1 has '4 images for training'"));
+}
+
 /// One clear line, and this exit code.
 TEST(OneGpu, SaysWhatItCannotUse) {
   const TemporaryFolder folder;

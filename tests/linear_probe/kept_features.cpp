@@ -10,6 +10,7 @@
 #include "io/safetensors.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
+#include "train/exit.h"
 
 namespace weft::tests {
 namespace {
@@ -191,12 +192,29 @@ TEST(Evaluation, ALogisticRegressionInThePlaceOfThePhases) {
   expect_error(program.run("--eval knn"), 2, "--eval: ");
 }
 
+#if WEFT_HAVE_RANKS
+TEST(LinearProbe, RanksWithOtherImagesAreNamed) {
+  const TemporaryFolder folder;
+  const Outcome run = shell("OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 sh -c '" LINEAR_PROBE
+                            " --data random:$((44 + RANK))x32x32x3 --model vit_tiny4 --workers 1 --out " +
+                            (folder / "run") + "'");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("data: the set is not the same on all ranks: at entry 1 rank 0 has '44 images for "
+                                    "training', rank 1 has '45 images for training'"));
+}
+#endif
+
 TEST(Evaluation, StopsWhenASignalAsks) {
   Program program;
-  program.before = "timeout -s TERM 3";
-  const Outcome run = program.run("--eval logreg --logreg-values 1000 --logreg-iterations 100000");
-  EXPECT_NE(run.exit_code, 0);
-  EXPECT_THAT(run.output, HasSubstr("linear_probe: error: stopped by a signal after C "));
+  const std::string long_run = "--eval logreg --logreg-values 1000 --logreg-iterations 100000";
+  program.before = "timeout --preserve-status -s INT 3";
+  const Outcome stopped = program.run(long_run);
+  EXPECT_NE(stopped.exit_code, 0);
+  EXPECT_THAT(stopped.output, HasSubstr("linear_probe: error: stopped by a signal after C "));
+  program.before = "timeout --preserve-status -s TERM 3";
+  const Outcome ended = program.run(long_run);
+  EXPECT_EQ(ended.exit_code, train::kExitRequeue);
+  EXPECT_THAT(ended.output, HasSubstr("SIGTERM outside of the training loop"));
 }
 
 }  // namespace

@@ -233,6 +233,21 @@ TEST_F(Mnist, DdpOnTwoRanks) {
 #endif
 }
 
+TEST_F(Mnist, RanksWithOtherFlagsOrImagesAreNamed) {
+  const WithoutGpus on_the_cpu;
+  const auto refusal = [&](const std::string& flags) {
+    EXPECT_EQ(run("weft-run --nproc_per_node 2 sh -c '" BIN "/mnist_ddp --epochs 1 " + flags + "'").exit_code, 1);
+    return said();
+  };
+  EXPECT_THAT(refusal("--data-dir " + data_ + " --lr 1.$RANK"),
+              HasSubstr("settings: the flags are not the same on all ranks: at entry "));
+  const std::string other = write_mnist(folder_ / "other");
+  write_part(other + "/MNIST/raw", "train", made_up(600, 1));
+  EXPECT_THAT(refusal("--data-dir $([ $RANK = 0 ] && echo " + data_ + " || echo " + other + ")"),
+              HasSubstr("data: the set is not the same on all ranks: at entry 1 rank 0 has '640 images for training', "
+                        "rank 1 has '600 images for training'. All ranks must read the same images"));
+}
+
 TEST_F(Mnist, TakesHostAndPortInMasterAddr) {
   const WithoutGpus on_the_cpu;
   const std::string rank =

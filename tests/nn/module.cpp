@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/module.h"
 
+#include <thread>
+
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/random.h"
@@ -189,6 +191,21 @@ TEST(Module, ZeroGradCountsAsZero) {
   layer.zero_grad();
   sum(layer(x)).backward();
   EXPECT_EQ(layer.weight.grad().to_vector<float>(), once);
+}
+
+// ThreadSanitizer sees whether they write what others read.
+TEST(Module, ThreadsThatShareItMayWalkItAndReadItsGradients) {
+  Net net;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int walk = 0; walk < 20; ++walk)
+        for (const NamedTensor& parameter : net.parameters()) {
+          EXPECT_TRUE(parameter.tensor.requires_grad()) << parameter.name;
+          EXPECT_FALSE(parameter.tensor.grad().defined()) << parameter.name;
+        }
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Module, ApplyGoesFromTheLeavesUp) {

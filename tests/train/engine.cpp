@@ -13,6 +13,7 @@
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "tests/train/temporary_folder.h"
+#include "train/training_main.h"
 
 namespace weft::train {
 namespace {
@@ -165,6 +166,19 @@ TEST(Engine, ASignalInAnEpochsLastStepLeavesTheEpochWhole) {
   EXPECT_EQ(line.engine.run(), RunEnd::requeue);
   EXPECT_EQ(line.engine.position().epoch, 1);
   EXPECT_THAT(line.calls, ElementsAre("validate", "done", "save", "saved", "save", "stopped by SIGTERM"));
+}
+
+// What follows, such as an export, may take long; the next attempt does it.
+TEST(EngineDeathTest, ASignalAfterTheLastEpochEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(training_main("train",
+                                       [] {
+                                         Line line({.engine = {.quiet = true}});
+                                         const RunEnd end = line.engine.run();
+                                         std::raise(SIGTERM);
+                                         return exit_code(end);
+                                       })),
+              testing::ExitedWithCode(kExitRequeue), "SIGTERM outside of the training loop");
 }
 
 TEST(Engine, EndsAtItsLastStepWithinAnEpoch) {

@@ -2,10 +2,13 @@
 #include "train/signals.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "tests/train/temporary_folder.h"
+#include "train/training_main.h"
 
 namespace weft::train {
 namespace {
@@ -54,6 +57,58 @@ TEST(Signals, NoRunEndsWithTheReaderOfItsLines) {
     EXPECT_FALSE(signals.stop_requested());
   }
   EXPECT_EQ(std::signal(SIGPIPE, SIG_DFL), SIG_DFL);
+}
+
+TEST(Signals, LeaveErrnoToWhomTheyInterrupt) {
+  const int own = ::dup(STDERR_FILENO);
+  Signals signals;
+  ::close(STDERR_FILENO);  // so that the line of a first Ctrl-C cannot be written
+  errno = ENOENT;
+  std::raise(SIGINT);
+  const int seen = errno;
+  ::dup2(own, STDERR_FILENO);
+  ::close(own);
+  EXPECT_TRUE(signals.stop_requested());
+  EXPECT_EQ(seen, ENOENT);
+}
+
+/// What a program that trains ends with.
+[[noreturn]] void end_as(const std::function<int()>& body) { std::_Exit(training_main("train", body)); }
+
+constexpr const char* kAtOnce = "SIGTERM outside of the training loop: nothing is lost";
+
+TEST(TrainingMainDeathTest, SigtermAheadOfTheLoopEndsAtOnceWith75) {
+  EXPECT_EXIT(end_as([] { return std::raise(SIGTERM), 0; }), testing::ExitedWithCode(kExitRequeue), kAtOnce);
+}
+
+TEST(TrainingMainDeathTest, SigtermAfterTheLoopEndsAtOnceWith75) {
+  EXPECT_EXIT(end_as([] {
+                const Signals signals;
+                training_begins();
+                training_pauses();
+                return std::raise(SIGTERM), 0;
+              }),
+              testing::ExitedWithCode(kExitRequeue), kAtOnce);
+}
+
+TEST(TrainingMainDeathTest, TheLoopKeepsIt) {
+  EXPECT_EXIT(end_as([] {
+                const Signals signals;
+                std::raise(SIGTERM);
+                training_pauses();
+                std::raise(SIGTERM);  // schedulers repeat it; the first one has been obeyed
+                return signals.stop_requested() ? 7 : 8;
+              }),
+              testing::ExitedWithCode(7), "");
+}
+
+TEST(TrainingMainDeathTest, Sigusr1AheadOfTheLoopIsKeptForIt) {
+  EXPECT_EXIT(end_as([] {
+                std::raise(SIGUSR1);
+                Signals signals;
+                return signals.take_save_request() ? 7 : 8;
+              }),
+              testing::ExitedWithCode(7), "");
 }
 
 TEST(SignalsDeathTest, SecondCtrlCExitsAtOnce) {

@@ -15,6 +15,7 @@
 #include "io/checkpoint.h"
 #include "tests/support/compare.h"
 #include "train/exit.h"
+#include "train/run_folder.h"
 
 namespace weft::tests {
 namespace {
@@ -288,6 +289,44 @@ TEST_F(Ranks, ASignalToOneRankStopsAllBehindTheSameStep) {
     const Checkpoint saved = load_checkpoint(folder / "run/checkpoint_last.safetensors");
     EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGTERM after step " + std::to_string(saved.integer("step"))));
   }
+}
+
+// Of a sharded model all ranks gather what one writes.
+TEST_F(Ranks, TheFirstOneAloneMayBeToldToExport) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "weights.safetensors";
+  expect_codes(train_image_on_ranks(2,
+                                    kRun + "--batch-size 10 --epochs 1 --parallel fsdp --out " + (folder / "run") +
+                                        " $([ $RANK = 0 ] && echo --export " + file + ")",
+                                    folder),
+               0);
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
+/// Two ranks that wait for a folder which another run has. `commands`: with the ranks' processes as $p0 and $p1.
+std::vector<Outcome> ahead_of_the_first_step(const std::string& commands, const TemporaryFolder& folder) {
+  std::filesystem::create_directories(folder / "run");
+  const auto holder = train::RunLock::hold(folder / "run");
+  std::vector<Outcome> outcomes;
+  std::thread runner(
+      [&] { outcomes = train_image_on_ranks(2, kRun + "--batch-size 4 --out " + (folder / "run"), folder); });
+  shell("for i in $(seq 400); do grep -q '^run ' " + file_of(folder, "log", 0) +
+        " && break; sleep 0.05; done; p0=$(cat " + file_of(folder, "pid", 0) + ") p1=$(cat " +
+        file_of(folder, "pid", 1) + "); " + commands);
+  runner.join();
+  return outcomes;
+}
+
+TEST_F(Ranks, SigtermAheadOfTheFirstStepIsNoFailure) {
+  const TemporaryFolder folder;
+  expect_codes(ahead_of_the_first_step("kill -TERM $p0; sleep 0.1; kill -TERM $p1", folder), train::kExitRequeue);
+}
+
+// A launcher that ends a job which has failed sends it, too.
+TEST_F(Ranks, SigtermAfterAFailureIsNoReasonToSubmitAgain) {
+  const TemporaryFolder folder;
+  const auto ranks = ahead_of_the_first_step("kill -KILL $p1; sleep 0.5; kill -TERM $p0", folder);
+  EXPECT_EQ(ranks[0].exit_code, 128 + SIGTERM) << ranks[0].output;
 }
 
 TEST_F(Ranks, Usr1SavesOrStops) {

@@ -10,6 +10,7 @@
 #include "io/checkpoint.h"
 #include "tests/train_image/program.h"
 #include "train/exit.h"
+#include "train/run_folder.h"
 #if WEFT_HAVE_HDF5
 #include "tests/support/hdf5_checkpoint.h"
 #endif
@@ -210,6 +211,21 @@ TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
   EXPECT_THAT(run.output, HasSubstr("--resume auto"));
   EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint_last.safetensors"));
   EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"finished\": false"));
+}
+
+// What a program does ahead of its first step may take long: here it waits for a folder that is locked.
+TEST(Resume, SigtermAheadOfTheFirstStepIsNoFailure) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  std::filesystem::create_directories(out);
+  const auto holder = train::RunLock::hold(out);
+  ASSERT_TRUE(holder);
+  const std::string program =
+      std::string(TRAIN_IMAGE) + ' ' + kRun + "--out " + out + " > " + (folder / "log") + " 2>&1";
+  const Outcome run = shell(program + " & run=$!; for i in $(seq 200); do grep -q '^run ' " + (folder / "log") +
+                            " && break; sleep 0.05; done; kill -TERM $run; wait $run");
+  EXPECT_EQ(run.exit_code, train::kExitRequeue) << read_text(folder / "log");
+  EXPECT_THAT(read_text(folder / "log"), HasSubstr("SIGTERM outside of the training loop"));
 }
 
 }  // namespace

@@ -107,6 +107,16 @@ void expect_both_ranks(const TemporaryFolder& folder, const Outcome& run, int fi
   EXPECT_EQ(read_snapshot(folder).epochs_run, 40);
 }
 
+TEST(Multinode, RanksWithOtherFlagsAreNamed) {
+  const WithoutGpus on_the_cpu;
+  const TemporaryFolder folder;
+  const Outcome run = run_in(folder, "weft-run --nproc_per_node 2 sh -c '" BIN "/multinode 5 1 --seed $RANK'");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(said(folder), HasSubstr("settings: the flags are not the same on all ranks: at entry "));
+  EXPECT_THAT(said(folder), HasSubstr(" rank 0 has 'seed = 0', rank 1 has 'seed = 1'. Start all ranks with the same"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "snapshot.pt"));
+}
+
 /// Two ranks take together the batches of one with 64 pairs.
 void expect_weights_of_one_rank(const TemporaryFolder& folder) {
   const TemporaryFolder alone;

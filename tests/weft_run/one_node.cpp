@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "tests/weft_run/launch.h"
+#include "train/exit.h"
 
 namespace weft::weft_run {
 namespace {
@@ -160,6 +161,19 @@ TEST(OneNode, SignalsAreForwarded) {
   EXPECT_THAT(run.output(), HasSubstr("rank 0 stops"));
   EXPECT_THAT(run.output(), HasSubstr("rank 1 stops"));
   EXPECT_EQ(count(run.output(), "ready"), 2);
+}
+
+// As long as the ranks of a failed round are being stopped, nobody forwards it.
+TEST(OneNode, ASignalWhileRanksAreStoppedEndsTheJob) {
+  WEFT_NEEDS_CRYPTO();
+  Child run(line({"--nproc_per_node=2", "--max_restarts=3", "--grace=2"},
+                 "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; [ $RANK = 0 ] && exit 5; trap 'echo told' TERM; "
+                 "while true; do sleep 0.05; done"));
+  ASSERT_TRUE(run.prints("told"));
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.exit_code(), train::kExitRequeue);
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: ended by signal 15 (Terminated) before the ranks were started\n"));
+  EXPECT_THAT(run.output(), Not(HasSubstr("begin 0.1")));
 }
 
 // A rank that ends early after a forwarded SIGTERM does not cut short another one's checkpoint.

@@ -3,6 +3,7 @@
 #include "dist/rendezvous/socket.h"
 #include "tests/support/shell.h"
 #include "tests/weft_run/launch.h"
+#include "train/exit.h"
 
 namespace weft::weft_run {
 namespace {
@@ -61,6 +62,26 @@ TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
     EXPECT_EQ(launcher->exit_code(), 0);
     EXPECT_THAT(launcher->output(), HasSubstr("weft-run: rank 1 is stopped, and others have ended 2 s ago or more\n"));
     EXPECT_THAT(launcher->output(), HasSubstr("round 1\n"));
+  }
+}
+
+TEST(SeveralNodes, ASignalEndsALauncherThatWaitsForTheOthers) {
+  WEFT_NEEDS_CRYPTO();
+  const test::TemporaryFolder folder;
+  for (const auto& [signal, code] : {std::pair(SIGTERM, train::kExitRequeue), std::pair(SIGINT, 128 + SIGINT)}) {
+    const dist::Address endpoint = dist::parse_address("endpoint", free_endpoint());
+    Child node(
+        line({"--nnodes=2", "--node_rank=0", "--start_timeout=20", "--rdzv_endpoint", str(endpoint)}, "echo begin"),
+        home(folder));
+    dist::Descriptor connection;  // once it listens it waits
+    for (int tries = 0; tries < 400 && !connection; ++tries) {
+      dist::connect_to(dist::resolve(endpoint).front(), dist::Clock::now() + std::chrono::seconds(1), connection);
+      if (!connection) ::usleep(25'000);
+    }
+    node.signal(signal);
+    EXPECT_EQ(node.exit_code(), code) << node.output();
+    EXPECT_THAT(node.output(), HasSubstr(") before the launchers had met\n"));
+    EXPECT_THAT(node.output(), Not(HasSubstr("begin\n")));
   }
 }
 
