@@ -304,8 +304,8 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
     WEFT_CHECK(y.defined() && y.requires_grad(), "backward: ", y, " depends on no tensor that needs a gradient");
     WEFT_CHECK(gradients[i].defined() || y.numel() == 1, "backward: ", y,
                " has more than one element: pass a gradient, or sum it first");
-    WEFT_CHECK(!gradients[i].defined() || gradients[i].sizes() == y.sizes(), "backward: expected a gradient of ", y,
-               ", got ", gradients[i]);
+    WEFT_CHECK(!gradients[i].defined() || (gradients[i].sizes() == y.sizes() && gradients[i].device() == y.device()),
+               "backward: expected a gradient of ", y, ", got ", gradients[i]);
     starts.push_back(gradients[i].defined() ? gradients[i].detach().to(y.dtype())
                                             : Tensor::ones(y.sizes(), y.dtype(), y.device()));
   }

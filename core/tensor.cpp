@@ -5,6 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/capture.h"
+#include "core/ops/broadcast.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
 #include "kernels/fill.h"
@@ -165,8 +166,10 @@ const Tensor& Tensor::fill_(double value) const {
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
   check_in_place("copy_", *this);
+  check_own_elements("copy_", *this);
+  check_needs_no_gradient("copy_", source);
   const NoGrad no_grad;
-  const Tensor local = source.to(device());
+  const Tensor local = apart_from(*this, source.to(device()));
   kernels::copy(queue(), *this, local.expand(sizes()));
   storage()->bump_version();
   return *this;

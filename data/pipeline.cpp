@@ -50,10 +50,10 @@ Pipeline imagenet(int64_t size, Split split, const PipelineOptions& options) {
   return pipeline;
 }
 
-Pipeline resizing(int64_t edge, Split split, Filter filter) {
+/// Stretched to edge x edge.
+Pipeline resizing(int64_t edge, Filter filter) {
   Pipeline pipeline{"resize", edge, edge, {}, {}};
   pipeline.prepare = [edge, filter](const Image& image, Draw&) { return resize(image, edge, edge, filter); };
-  if (split == Split::train) pipeline.place = random_flip;
   return pipeline;
 }
 
@@ -66,12 +66,12 @@ Pipeline make_geometry(const std::string& text, Split split, const PipelineOptio
   for (const std::string& policy : policy_names()) names.push_back(policy);
   WEFT_CHECK(known, "augment: unknown name '", kind, "'.", suggestion(kind, names));
   if (kind == "imagenet") return imagenet(parse_size(text, size, 224), split, options);
-  if (kind == "resize") return resizing(parse_size(text, size, 0), split, options.crop.filter);
-  WEFT_CHECK(colon == std::string::npos, "augment: expected ", kind, " without a size, got '", text, "'");
   Pipeline pipeline;
+  if (colon != std::string::npos || kind == "resize")
+    pipeline = resizing(parse_size(text, size, 0), options.crop.filter);
   pipeline.name = kind;
   if (split == Split::val) return pipeline;
-  if (kind == "flip") pipeline.place = random_flip;
+  if (kind == "flip" || kind == "resize") pipeline.place = random_flip;
   if (kind == "cifar") pipeline.place = random_shift_and_flip(4);
   if (kind == "shapes") pipeline.place = random_shift_and_flip(2);
   return pipeline;

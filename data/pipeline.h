@@ -40,7 +40,8 @@ struct PipelineOptions {
 ///   shapes               the same with 2 pixels
 ///   imagenet[:SIZE]      random resized crop to SIZE (224), mirrored half of the time; validation: shortest edge to
 ///                        SIZE * 8 / 7 (256), centre crop
-///   resize:SIZE          stretched to SIZE x SIZE, mirrored half of the time; validation: stretched
+///   NAME:SIZE            none, flip, cifar and shapes of an image that is first stretched to SIZE x SIZE
+///   resize:SIZE          another name of flip:SIZE
 /// and the policies of policy.h: cifar+randaugment:2,9. A policy works on the resized image before windows and
 /// mirroring are chosen, which fall into the normalisation; the policies are the same under mirroring. Errors: an
 /// unknown name (the text suggests the nearest), a SIZE that is no positive number, those of make_policy.

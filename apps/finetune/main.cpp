@@ -75,7 +75,8 @@ void choose_start(const std::string& wanted, Options& options, const dist::World
   if (!options.resume.empty()) options.weights = options.resume;
 }
 
-std::unique_ptr<train::RunFolder> open_folder(const Options& o, const std::string& resume, const dist::World& ranks) {
+/// Makes room in the run's folder, which is open already, unless the run goes on there.
+void make_room(const Options& o, const std::string& resume, const dist::World& ranks) {
   std::optional<train::NewRun> fresh;
   if (resume != "last" && !train::goes_on_in(o.out, resume)) {
     const fs::path weights = fs::weakly_canonical(o.weights), out = fs::weakly_canonical(o.out) / "";
@@ -84,7 +85,7 @@ std::unique_ptr<train::RunFolder> open_folder(const Options& o, const std::strin
     fresh = train::NewRun{.overwrite = o.overwrite,
                           .flags = "--resume-from-checkpoint last continues it, --out names another folder"};
   }
-  return train::open_run_folder(o.out, ranks, fresh);
+  train::open_run_folder(o.out, ranks, fresh);
 }
 
 int run(int argc, char** argv) {
@@ -117,7 +118,7 @@ int run(int argc, char** argv) {
   }
   dist::check_same_lines(*ranks.group(), files, "data: the texts are", "All ranks must read the same ones");
   if (options.weights == "auto") options.weights = standard_weights(options.model);
-  const auto folder = options.dry_run ? nullptr : open_folder(options, wanted, ranks);
+  const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks);
   choose_start(wanted, options, ranks);  // an attempt that was still ending may have written one more
   const nn::BertOptions sizes = model_sizes(options, static_cast<int64_t>(train.classes.size()));
   const auto tokens = make_tokens(options, sizes.kind, train);
@@ -125,6 +126,7 @@ int run(int argc, char** argv) {
               dev_texts = encode(dev, *tokens, options.max_length);
   const auto model = make_model(options, sizes, *tokens);
   model->to(ranks.device());
+  if (!options.dry_run) make_room(options, wanted, ranks);  // not before the weights could be read
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
     if (one_of_many)

@@ -10,14 +10,15 @@ namespace {
 
 constexpr const char* kResult = "result.";  // numbers of a checkpoint that belong to finished phases
 
-std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
+/// Makes room in the run's folder, which is open already, unless the run goes on there.
+void make_room(const Options& o, const dist::World& ranks) {
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(o.out, o.resume))
     fresh =
         train::NewRun{.overwrite = o.overwrite,
                       .flags = "--resume auto continues it, --out names another folder",
                       .own_names = {"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"}};
-  return train::open_run_folder(o.out, ranks, fresh);
+  train::open_run_folder(o.out, ranks, fresh);
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ void Record::validated(int64_t epoch, double accuracy) {
 Session::Session(const Options& options, const dist::World& ranks)
     : options_(options),
       ranks_(ranks),
-      folder_(options.dry_run ? nullptr : open_folder(options, ranks)),
+      folder_(options.dry_run ? nullptr : train::open_run_folder(options.out, ranks)),
       path_(train::checkpoint_to_resume(options.resume, options.out, ranks)),
       interruption_(ranks, {.max_steps = options.max_steps, .usr1_stops = options.usr1 == "stop"}) {
   if (!path_.empty()) {
@@ -58,6 +59,7 @@ Session::Session(const Options& options, const dist::World& ranks)
     for (const auto& [name, value] : saved_->numbers)
       if (name.starts_with(kResult)) results_[name.substr(std::string(kResult).size())] = value;
   }
+  if (!options.dry_run) make_room(options, ranks);
   if (!folder_) return;
   record_ = saved_ ? std::make_unique<Record>(options, *folder_, saved_->integer("step"),
                                               saved_->integer("first_epoch") + saved_->integer("epoch"))

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "train/progress.h"
 
@@ -45,8 +46,9 @@ std::string number_text(double value) {
 Axis::Axis(double low, double high, Scale scale, int ticks) : low_(low), high_(high), scale_(scale) {
   if (!(high_ > low_)) {  // only one value: centre it
     const double room = low_ == 0 ? 1 : std::abs(low_) * 0.1;
+    using Limits = std::numeric_limits<double>;
     if (scale_ == Scale::log)
-      low_ /= 2, high_ *= 2;
+      low_ = std::max(low_ / 2, Limits::denorm_min()), high_ = std::min(high_, Limits::max() / 2) * 2;
     else
       low_ -= room, high_ += room;
   }
@@ -57,7 +59,7 @@ Axis::Axis(double low, double high, Scale scale, int ticks) : low_(low), high_(h
 }
 
 double Axis::share(double value) const {
-  if (scale_ == Scale::log) return std::log(value / low_) / std::log(high_ / low_);
+  if (scale_ == Scale::log) return (std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_));
   return (value - low_) / (high_ - low_);
 }
 
@@ -77,7 +79,7 @@ void Axis::linear_ticks(int count) {
 }
 
 void Axis::log_ticks(int count) {
-  const double decades = std::log10(high_ / low_);
+  const double decades = std::log10(high_) - std::log10(low_);  // the quotient may be infinite
   const int first = static_cast<int>(std::floor(std::log10(low_)));
   const int stride = std::max(1, static_cast<int>(std::ceil(decades / std::max(count, 1))));
   const std::vector<double> factors = decades < 1.5 ? std::vector<double>{1, 2, 3, 5, 7} : std::vector<double>{1};

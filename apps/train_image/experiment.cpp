@@ -170,9 +170,9 @@ void Experiment::make_loaders() {
   options.augment = data::resolve_pipeline(options.augment, options.data);
   const size_t plus = std::min(options.augment.find('+'), options.augment.size());
   std::string geometry = options.augment.substr(0, plus);
-  const bool crops = geometry == "imagenet", sized = geometry.find(':') != std::string::npos;
-  if (!sized && (crops || fixed == nullptr || options.image_size > 0))
-    geometry = str(crops ? "imagenet:" : "resize:", options.image_size > 0 ? options.image_size : 224);
+  const bool sized = geometry.find(':') != std::string::npos;
+  if (!sized && (geometry == "imagenet" || fixed == nullptr || options.image_size > 0))
+    geometry += str(':', options.image_size > 0 ? options.image_size : 224);
   const std::string pipeline = geometry + options.augment.substr(plus);
   data::PipelineOptions changes = pipeline_options(options);
   const data::Pipeline val_pipeline = data::make_pipeline(pipeline, data::Split::val, changes);

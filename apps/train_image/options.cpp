@@ -40,6 +40,16 @@ void check_augmentation(const Options& o) {
     throw train::UsageError(str("--color-jitter: expected a hue of at most 0.5, got ", o.color_jitter[3]));
 }
 
+/// Errors: flags that would count for nothing beside the others.
+void check_together(const Options& o) {
+  if (o.eval_only && o.weights.empty() && !o.resume.empty())
+    throw train::UsageError("--eval-only: evaluates --weights FILE, which may be a checkpoint, got --resume " +
+                            o.resume);
+  if (o.schedule == "onecycle" && o.warmup > 0)
+    throw train::UsageError(str("--warmup: expected another --schedule, onecycle rises by itself, got ", o.warmup));
+  if (o.averages.warmup && o.averages.decay == 0) throw train::UsageError("--ema-warmup: needs --ema");
+}
+
 }  // namespace
 
 bool parse_options(int argc, char** argv, Options& o) {
@@ -153,6 +163,7 @@ bool parse_options(int argc, char** argv, Options& o) {
       "weft-run --nproc_per_node 4 train_image --data folder:DIR --model resnet50 --precision bf16 --resume auto");
   if (!flags.parse(argc, argv)) return false;
   check_augmentation(o);
+  check_together(o);
   o.toml = flags.toml();
   return true;
 }

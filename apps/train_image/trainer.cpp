@@ -28,19 +28,12 @@ train::EngineOptions engine_options(const Options& o, DType precision) {
           .profile_steps = o.profile_steps};
 }
 
-std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
-  std::optional<train::NewRun> fresh;
-  if (!train::goes_on_in(o.out, o.resume))
-    fresh = train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto continues it, --out names another folder"};
-  return train::open_run_folder(o.out, ranks, fresh);
-}
-
 }  // namespace
 
 Trainer::Trainer(Experiment& e)
     : LoaderTask(e.train_loader),
       experiment_(e),
-      folder_(open_folder(e.options, e.ranks)),
+      folder_(train::open_run_folder(e.options.out, e.ranks)),
       optimizer_(e.make_optimizer()),
       averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
       schedule_(e.make_schedule()),
@@ -55,13 +48,21 @@ Trainer::Trainer(Experiment& e)
 void Trainer::resume() {
   Experiment& e = experiment_;
   const std::string path = train::checkpoint_to_resume(e.options.resume, e.options.out, e.ranks);
+  if (!path.empty()) {
+    const Checkpoint saved = load_checkpoint(path);
+    const std::string& model = saved.text("model");
+    WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
+               e.options.model, "'");
+    check_settings(path, saved);
+    engine_.take(path, saved);
+  }
+  std::optional<train::NewRun> fresh;
+  if (!train::goes_on_in(e.options.out, e.options.resume))
+    fresh = train::NewRun{.overwrite = e.options.overwrite,
+                          .flags = "--resume auto continues it, --out names another folder"};
+  // Not before: --overwrite removes nothing for a run that cannot begin.
+  folder_ = train::open_run_folder(e.options.out, e.ranks, fresh);
   if (path.empty()) return;
-  const Checkpoint saved = load_checkpoint(path);
-  const std::string& model = saved.text("model");
-  WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
-             e.options.model, "'");
-  check_settings(path, saved);
-  engine_.take(path, saved);
   train::Position& at = engine_.position();
   engine_.progress().note(str("resumed from ", path, " at epoch ", at.epoch + 1, ", step ", at.step));
   const bool has_best = train::has_best_of(folder_.get(), at.best_epoch, e.ranks);

@@ -56,7 +56,7 @@ bool EarlyStop::loses(size_t point) {
       better += other.has_value() && *other < *own;
     }
     if (better >= std::max<int64_t>(1, came / sweep_.halving->eta)) return true;
-    next *= sweep_.halving->eta;
+    if (__builtin_mul_overflow(next, sweep_.halving->eta, &next)) next = std::numeric_limits<int64_t>::max();
   }
   return false;
 }

@@ -32,8 +32,8 @@ std::string last_line(const std::filesystem::path& log) {
   return printable(last, 200);
 }
 
-void read_metric(const std::string& metric, const std::filesystem::path& folder, bool smaller_wins,
-                 Ranking::Entry& entry) {
+void read_metric(const Sweep& sweep, const std::filesystem::path& folder, Ranking::Entry& entry) {
+  const std::string& metric = sweep.metric;
   std::vector<std::string> names;
   for (const std::filesystem::path& path : support::find_runs(folder)) {
     support::RunReader run(path);
@@ -41,11 +41,13 @@ void read_metric(const std::string& metric, const std::filesystem::path& folder,
     const auto name = support::find_curve_name(metric, run.names());
     const support::Curve* curve = name ? run.find(*name) : nullptr;
     for (const std::string& other : run.names()) names.push_back(other);
-    if (curve == nullptr || curve->last() == nullptr) continue;
-    entry.last = curve->last()->value;
-    entry.best = curve->best(smaller_wins)->value;
-    entry.best_step = curve->best(smaller_wins)->step;
+    if (curve == nullptr || curve->points.empty()) continue;
+    entry.last = curve->points.back().value;
+    if (const auto* const best = curve->best(sweep.smaller_wins))
+      entry.best = best->value, entry.best_step = best->step;
     entry.curve = curve->points;
+    if (!Ranking::value(sweep, entry))
+      entry.why = printable(str("its ", entry.best ? "last '" : "'", metric, "' is no number"));
     return;
   }
   entry.why = names.empty() ? "it wrote no metrics" : printable("no '" + metric + "' among " + joined(names, 8));
@@ -63,7 +65,7 @@ Ranking::Ranking(const Sweep& sweep) {
     entry.result = load_result(folder);
     if (entry.result.state == State::failed)
       entry.why = str("exit code ", entry.result.exit_code, ": ", last_line(folder / "log.txt"));
-    if (entry.result.over() && !sweep.metric.empty()) read_metric(sweep.metric, folder, sweep.smaller_wins, entry);
+    if (entry.result.over() && !sweep.metric.empty()) read_metric(sweep, folder, entry);
     entries.push_back(std::move(entry));
   }
   std::stable_sort(entries.begin(), entries.end(), [&](const Entry& one, const Entry& other) {
@@ -98,7 +100,7 @@ std::string Ranking::text(const Sweep& sweep) const {
                       "best", "at step", "time");
   size_t rank = 0;
   for (const Entry& entry : entries) {
-    const bool ranked = entry.last.has_value();
+    const bool ranked = value(sweep, entry).has_value();
     const std::string name = name_of(sweep.points[entry.point]), time = train::clock_text(entry.result.seconds);
     if (ranked)
       out +=

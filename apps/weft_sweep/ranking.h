@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ struct Ranking {
   struct Entry {
     size_t point = 0;
     PointResult result;
-    std::optional<double> last, best;  ///< of the metric
+    std::optional<double> last, best;  ///< of the metric; `last` of a run that diverged is NaN
     double best_step = 0;
     std::vector<support::CurvePoint> curve;  ///< all values of the metric
     std::string why;                         ///< why it has no value; for a failed run the last line of its log
@@ -23,9 +24,10 @@ struct Ranking {
 
   explicit Ranking(const Sweep& sweep);
 
-  /// What ranks the point.
+  /// What ranks the point; nothing where that is no number.
   static std::optional<double> value(const Sweep& sweep, const Entry& entry) {
-    return sweep.by_best ? entry.best : entry.last;
+    const std::optional<double>& number = sweep.by_best ? entry.best : entry.last;
+    return number && std::isfinite(*number) ? number : std::nullopt;
   }
   static const char* state(const Entry& entry);  ///< `done`, `stopped early`, …
 

@@ -99,7 +99,7 @@ std::string table(const Sweep& sweep, const Ranking& ranking, const std::vector<
   for (size_t i = 0; i < ranking.entries.size(); ++i) {
     const Ranking::Entry& entry = ranking.entries[i];
     const Point& point = sweep.points[entry.point];
-    const std::string rank = entry.last ? str(i + 1) : "\u2013";
+    const std::string rank = Ranking::value(sweep, entry) ? str(i + 1) : "\u2013";
     out += fmt::format("<tr><td><span class=run{}>\u25CF</span> {}<td>{}", i, rank, Ranking::state(entry));
     for (const std::string& name : parameters) {
       const auto found = std::find_if(point.begin(), point.end(), [&](const auto& pair) { return pair.first == name; });
@@ -131,7 +131,7 @@ std::string results_page(const Sweep& sweep, const Ranking& ranking) {
       example.result.state = state;
       words += str(words.empty() ? "" : ", ", count, ' ', Ranking::state(example));
     }
-  const std::string best = ranking.entries.empty() || !ranking.entries[0].last
+  const std::string best = ranking.entries.empty() || !Ranking::value(sweep, ranking.entries[0])
                                ? ""
                                : ". Best: " + runs[0] + ", " + sweep.metric + ' ' +
                                      support::number_text(*Ranking::value(sweep, ranking.entries[0]));

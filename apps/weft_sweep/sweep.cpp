@@ -19,15 +19,17 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 /// The flags of Weft's programs for their output folder and for the metrics that rank runs: `{run}` is the run's
-/// folder, `{sweep}` the name of the sweep's folder.
+/// folder, `{sweep}` the name of the sweep's folder. Programs that refuse a folder with another run in it go on with
+/// that run: a point that was stopped or has failed is run again in its folder.
 const std::map<std::string, std::vector<std::string>>& folder_flags() {
-  static const std::vector<std::string> out{"--out={run}"}, nersc{"--root_dir={run}", "--sweep_id={sweep}"},
+  static const std::vector<std::string> out{"--out={run}", "--resume=auto"},
+      finetune{"--out={run}", "--resume-from-checkpoint=auto"}, nersc{"--root_dir={run}", "--sweep_id={sweep}"},
       mnist{"--output-dir={run}", "--log-dir={run}"};
   static const std::map<std::string, std::vector<std::string>> flags{
-      {"train_image", out},        {"linear_probe", out},       {"ouai_demo", out},       {"finetune", out},
-      {"train_single_gpu", nersc}, {"train_multi_gpu", nersc},  {"mnist", mnist},         {"mnist_base", mnist},
-      {"mnist_ddp", mnist},        {"mnist_horovod", mnist},    {"base_training", mnist}, {"ddp_training", mnist},
-      {"ddp_example", mnist},      {"horovod_training", mnist},
+      {"train_image", out},    {"linear_probe", out},       {"ouai_demo", out},          {"finetune", finetune},
+      {"train_gpt", out},      {"train_single_gpu", nersc}, {"train_multi_gpu", nersc},  {"mnist", mnist},
+      {"mnist_base", mnist},   {"mnist_ddp", mnist},        {"mnist_horovod", mnist},    {"base_training", mnist},
+      {"ddp_training", mnist}, {"ddp_example", mnist},      {"horovod_training", mnist},
   };
   return flags;
 }
@@ -62,6 +64,10 @@ void add_folder_flags(std::vector<std::string>& command, const std::string& run,
     const auto known = folder_flags().find(fs::path(word).filename().string());
     if (known == folder_flags().end()) continue;
     std::vector<std::string> flags = known->second;
+    const bool says = std::any_of(command.begin(), command.end(), [](const std::string& own) {
+      return own.starts_with("--resume") || own.starts_with("--overwrite");
+    });
+    if (says) std::erase_if(flags, [](const std::string& flag) { return flag.starts_with("--resume"); });
     fill(flags, {{"run", run}, {"sweep", sweep}});
     command.insert(command.end(), flags.begin(), flags.end());
     return;
@@ -174,6 +180,9 @@ Sweep Sweep::load(const fs::path& folder) {
     if (json.contains("early_stop")) {
       const Json& stop = json["early_stop"];
       sweep.halving = Halving{integer<int64_t>(stop, "min_iter"), integer<int64_t>(stop, "eta")};
+      WEFT_CHECK(sweep.halving->min_iter >= 1 && sweep.halving->eta >= 2, path.string(),
+                 ": early_stop: expected min_iter of at least 1 and eta of at least 2, got ", sweep.halving->min_iter,
+                 " and ", sweep.halving->eta);
     }
   } catch (const Json::exception&) {
     fail(path.string(), ": expected a file of weft-sweep, got something else. Delete it to start over");

@@ -7,6 +7,15 @@ namespace weft {
 /// A view of `x` with `sizes`, stretched dimensions by stride 0; needs sizes that x broadcasts to.
 kernels::View broadcast_view(const Tensor& x, const Shape& sizes);
 
+/// What an op may read while it writes x in place: `source`, or a copy where that is another view of memory of x.
+Tensor apart_from(const Tensor& x, const Tensor& source);
+
+/// Errors: elements of x, which is written in place, share memory, as those of an expanded tensor do.
+void check_own_elements(const char* op, const Tensor& x);
+
+/// Errors: a change in place by `source` would lose its gradient, since no such change is recorded.
+void check_needs_no_gradient(const char* op, const Tensor& source);
+
 /// Two operands of an elementwise op, brought to one dtype (differentiably), and the sizes of the result.
 struct Operands {
   Tensor a, b;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/copy.h"
 
+#include <cmath>
+
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/ops/broadcast.h"
@@ -95,9 +97,13 @@ void check(const char* op, const Tensor& x) {
 const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
   const OpScope scope("add_");
   check("add_", *this);
+  check_own_elements("add_", *this);
   WEFT_CHECK(other.defined() && other.device() == device(), "add_: expected a tensor on ", device(), ", got ", other);
+  WEFT_CHECK(is_floating() || (!other.is_floating() && alpha == std::floor(alpha)), "add_: expected whole numbers for ",
+             *this, ", got ", alpha, " times ", other);
+  check_needs_no_gradient("add_", other);
   const NoGrad no_grad;
-  const Tensor b = other.to(dtype());
+  const Tensor b = apart_from(*this, other.to(dtype()));
   WEFT_CHECK(broadcast_shapes("add_", sizes(), b.sizes()) == sizes(), "add_: ", other, " does not fit into ", *this);
   kernels::binary_forward(queue(), kernels::Binary::add, *this, *this, broadcast_view(b, sizes()), alpha);
   storage()->bump_version();
@@ -107,6 +113,9 @@ const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
 const Tensor& Tensor::mul_(double factor) const {
   const OpScope scope("mul_");
   check("mul_", *this);
+  check_own_elements("mul_", *this);
+  WEFT_CHECK(is_floating() || factor == std::floor(factor), "mul_: expected a whole number for ", *this, ", got ",
+             factor);
   kernels::unary_forward(queue(), kernels::Unary::affine, *this, *this, {factor, 0});
   storage()->bump_version();
   return *this;

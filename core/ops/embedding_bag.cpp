@@ -36,7 +36,10 @@ Tensor bags_of(const Tensor& offsets, int64_t n) {
       !begins.empty() && begins.front() == 0 && begins.back() <= n && std::is_sorted(begins.begin(), begins.end()),
       "embedding_bag: expected offsets that ascend from 0 to at most ", n, ", got ", offsets);
   std::vector<int64_t> bags(static_cast<size_t>(n));
-  for (size_t b = 0; b < begins.size(); ++b) std::fill(bags.begin() + begins[b], bags.end(), static_cast<int64_t>(b));
+  for (size_t b = 0; b < begins.size(); ++b) {
+    const int64_t end = b + 1 < begins.size() ? begins[b + 1] : n;
+    std::fill(bags.begin() + begins[b], bags.begin() + end, static_cast<int64_t>(b));
+  }
   return Tensor::from(bags, offsets.device());
 }
 

@@ -138,7 +138,7 @@ Tensor one_hot(const Tensor& labels, int64_t classes, DType dtype) {
   if (labels.device().kind == DeviceKind::cpu)
     for (const int64_t label : labels.to_vector<int64_t>())
       WEFT_CHECK(label >= 0 && label < classes, "one_hot: expected labels from 0 to ", classes - 1, ", got ", label);
-  return eq(labels.unsqueeze(-1), Tensor::arange(classes, labels.dtype(), labels.device())).to(dtype);
+  return eq(labels.unsqueeze(-1), Tensor::arange(classes, DType::i64, labels.device())).to(dtype);
 }
 
 }  // namespace weft

@@ -83,8 +83,10 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceWith
                  logits.sizes() == target.sizes(),
              "bce_with_logits: expected floating logits and targets of one size, got ", logits, " and ", target);
   const Tensor x = autocast_full(logits), t = target.to(x.dtype());
-  // log(1 + e^x) - t x; and (p - 1) t log(1 + e^-x) for a positive weight p.
-  Tensor loss = sub(softplus(x), mul(t, x));
+  // log(1 + e^x) - t x, which is log(1 + e^-x) + (1 - t) x: the one in which a small loss is no difference of large
+  // numbers; and (p - 1) t log(1 + e^-x) for a positive weight p.
+  const Tensor positive = gt(x, 0.0);
+  Tensor loss = add(softplus(where(positive, neg(x), x)), mul(sub(positive.to(x.dtype()), t), x));
   if (options.positive_weight)
     loss = add(loss, mul(mul(sub(options.positive_weight.to(x.dtype()), 1.0), t), softplus(neg(x))));
   return reduced(loss, options.reduction);

@@ -81,7 +81,9 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement) {
     sizes.push_back(sizes[sizes.rank() - 1]);
     sizes[sizes.rank() - 2] = count;
   }
-  const Tensor noise = neg(log(neg(log(uniform(sizes, 0, 1, DType::f32, weights.device())))));
+  // Not -inf, where the draw is 0: a class of weight 0 would be as likely then.
+  const Tensor draws = clamp(uniform(sizes, 0, 1, DType::f32, weights.device()), 0x1p-25, 1);
+  const Tensor noise = neg(log(neg(log(draws))));
   const Tensor logits = log(weights.to(DType::f32));
   if (replacement) return argmax(add(noise, logits.unsqueeze(-2)), -1);
   // The second largest is the largest among the other classes, and so on (Vieira 2014).

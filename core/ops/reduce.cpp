@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/reduce.h"
 
+#include <algorithm>
+
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
@@ -76,7 +78,8 @@ Tensor wide_var(const char* op, const Tensor& x, const VarOptions& options) {
   const int64_t count = reduced(op, x, options.dims).count;
   const auto centred = [&](const Tensor& t) { return sub(t, mean(t, options.dims, /*keep_dims=*/true)); };
   const Tensor squares = square(centred(centred(size_of(x.dtype()) == 2 ? x.to(DType::f32) : x)));
-  return affine(sum(squares, options.dims, options.keep_dims), 1 / static_cast<double>(count - options.correction), 0);
+  const auto divisor = static_cast<double>(std::max<int64_t>(count - options.correction, 0));
+  return affine(sum(squares, options.dims, options.keep_dims), 1 / divisor, 0);
 }
 
 Tensor scan(const Tensor& x, int dim, bool reverse) {

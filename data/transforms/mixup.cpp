@@ -36,7 +36,8 @@ void check(const char* op, const Tensor& images, const Tensor& labels, double al
 
 double symmetric_beta(double alpha, Draw& draw) {
   const double a = gamma(alpha, draw), b = gamma(alpha, draw);
-  return a + b > 0 ? a / (a + b) : 0.5;
+  // Of a small alpha both are often less than the smallest double; then one of them is as good as all of the sum.
+  return a + b > 0 ? a / (a + b) : draw.coin() ? 1 : 0;
 }
 
 MixedBatch mixup(const Tensor& images, const Tensor& labels, int64_t classes, double alpha, Draw& draw) {

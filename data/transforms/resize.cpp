@@ -225,6 +225,7 @@ Window random_window(int64_t height, int64_t width, const RandomResizedCropOptio
   int64_t h = height, w = width;
   if (ratio < o.least_ratio) h = static_cast<int64_t>(std::nearbyint(static_cast<double>(width) / o.least_ratio));
   if (ratio > o.most_ratio) w = static_cast<int64_t>(std::nearbyint(static_cast<double>(height) * o.most_ratio));
+  h = std::max<int64_t>(h, 1), w = std::max<int64_t>(w, 1);
   return {(height - h) / 2, (width - w) / 2, h, w};
 }
 

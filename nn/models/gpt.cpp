@@ -27,6 +27,8 @@ constexpr LinearOptions kGptLinear{.init = Init::transformer};
 /// One of the tokens by their logits [vocabulary].
 int64_t draw(const std::vector<float>& logits, const GenerateOptions& options) {
   const auto count = static_cast<int64_t>(logits.size());
+  WEFT_CHECK(std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }),
+             "generate: the logits are not finite");
   if (options.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
   std::vector<int64_t> order(logits.size());
   for (int64_t id = 0; id < count; ++id) order[static_cast<size_t>(id)] = id;

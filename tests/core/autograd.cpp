@@ -201,6 +201,11 @@ TEST(Autograd, Errors) {
         leaf({1, 2}).backward(Tensor::ones({3}));
       },
       ThrowsMessage<Error>(HasSubstr("expected a gradient of f64[2] on cpu, got f32[3] on cpu")));
+  EXPECT_THAT(
+      [] {
+        Tensor::ones({2}, DType::f32, {DeviceKind::simt, 0}).requires_grad_().backward(Tensor::ones({2}));
+      },
+      ThrowsMessage<Error>(HasSubstr(", got f32[2] on cpu")));
   EXPECT_THAT([] { Tensor::zeros({1}, DType::i64).requires_grad_(); },
               ThrowsMessage<Error>(HasSubstr("only floating tensors have gradients, got i64[1]")));
   EXPECT_THAT([] { square(leaf({1})).requires_grad_(false); },

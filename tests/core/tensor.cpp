@@ -149,6 +149,47 @@ TEST(Tensor, InPlace) {
   Tensor::ones({2}).requires_grad_().mul_(2);
 }
 
+TEST(Tensor, InPlaceFromItsOwnMemory) {
+  const auto counted = [] { return Tensor::arange(9, DType::f32).reshape({3, 3}); };
+  const Tensor turned = counted(), with_turned = counted(), with_row = counted(), twice = counted();
+  turned.copy_(turned.transpose(0, 1));
+  EXPECT_THAT(turned.to_vector<float>(), ElementsAre(0, 3, 6, 1, 4, 7, 2, 5, 8));
+  with_turned.add_(with_turned.transpose(0, 1));
+  EXPECT_THAT(with_turned.to_vector<float>(), ElementsAre(0, 4, 8, 4, 8, 12, 8, 12, 16));
+  with_row.add_(with_row.slice(0, 0, 1));
+  EXPECT_THAT(with_row.to_vector<float>(), ElementsAre(0, 2, 4, 3, 5, 7, 6, 8, 10));
+  twice.add_(twice);
+  EXPECT_THAT(twice.to_vector<float>(), ElementsAre(0, 2, 4, 6, 8, 10, 12, 14, 16));
+}
+
+TEST(Tensor, InPlaceWhereElementsAreOneOrNumbersDoNotFit) {
+  const Tensor one = Tensor::zeros({1}).expand({3}), whole = Tensor::from<int64_t>({7});
+  const std::string text = ": the elements of f32[3] on cpu along dimension 0 are one in memory. Change its clone()";
+  EXPECT_THAT([&] { one.add_(Tensor::ones({3})); }, ThrowsMessage<Error>("add_" + text));
+  EXPECT_THAT([&] { one.mul_(2); }, ThrowsMessage<Error>("mul_" + text));
+  EXPECT_THAT([&] { one.copy_(Tensor::ones({3})); }, ThrowsMessage<Error>("copy_" + text));
+  EXPECT_THAT([&] { whole.add_(Tensor::full({1}, 0.5)); },
+              ThrowsMessage<Error>("add_: expected whole numbers for i64[1] on cpu, got 1 times f32[1] on cpu"));
+  EXPECT_THAT([&] { whole.add_(whole, 0.5); }, ThrowsMessage<Error>(HasSubstr("got 0.5 times i64[1]")));
+  EXPECT_THAT([&] { whole.mul_(0.5); },
+              ThrowsMessage<Error>("mul_: expected a whole number for i64[1] on cpu, got 0.5"));
+  EXPECT_THAT(whole.add_(whole, 2).mul_(2).to_vector<int64_t>(), ElementsAre(42));
+}
+
+TEST(Tensor, InPlaceLosesNoGradient) {
+  const Tensor x = Tensor::zeros({2}), w = Tensor::ones({2}).requires_grad_();
+  const std::string text =
+      ": f32[2] on cpu needs a gradient, and changes in place are not recorded. Use its detach(), or an op that "
+      "returns "
+      "a new tensor";
+  EXPECT_THAT([&] { x.copy_(w); }, ThrowsMessage<Error>("copy_" + text));
+  EXPECT_THAT([&] { x.add_(w); }, ThrowsMessage<Error>("add_" + text));
+  x.copy_(w.detach());
+  const NoGrad no_grad;
+  x.add_(w);
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(2, 2));
+}
+
 TEST(Tensor, SetDataPointsElsewhere) {
   const Tensor flat = Tensor::arange(6, DType::f32), x = Tensor::zeros({2, 2});
   x.set_data(flat.slice(0, 1, 4).reshape({2, 2}));

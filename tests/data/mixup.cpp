@@ -91,7 +91,7 @@ TEST(Mixup, RefusesWhatDoesNotFit) {
 
 TEST(SymmetricBeta, HasItsMeanAndVariance) {
   Draw draw(std::random_device{}(), 1);
-  for (const double alpha : {0.2, 1.0, 3.0}) {
+  for (const double alpha : {1e-3, 0.2, 1.0, 3.0}) {
     constexpr int kCount = 20000;
     double sum = 0, squares = 0;
     for (int i = 0; i < kCount; ++i) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "data/pipeline.h"
 #include "data/transforms/color.h"
@@ -211,6 +212,9 @@ TEST(RandomResizedCrop, FallsBackToTheLargestMiddleWindow) {
   EXPECT_EQ(upright.height, 13);
   EXPECT_EQ(upright.width, 10);
   EXPECT_EQ(upright.top, (1000 - 13) / 2);
+  const Window line = random_window(32, 32, {.least_ratio = 100, .most_ratio = 100}, draw);
+  EXPECT_EQ(line.height, 1);
+  EXPECT_EQ(line.width, 32);
   EXPECT_THAT(error_text([&] { random_window(5, 5, {.least_area = 0}, draw); }), HasSubstr("0 < least <= most"));
   const Image out = random_resized_crop(random_image(1, 1, 3), {.height = 4, .width = 6}, draw);
   EXPECT_EQ(out.height, 4);
@@ -328,7 +332,7 @@ TEST(Draw, BelowReachesAllButN) {
 }
 
 TEST(Pipeline, GivesOneSizeWhateverComes) {
-  for (const char* text : {"imagenet:32", "resize:32"})
+  for (const char* text : {"imagenet:32", "resize:32", "none:32", "flip:32", "cifar:32", "shapes:32"})
     for (const Split split : {Split::train, Split::val}) {
       const Pipeline pipeline = make_pipeline(text, split);
       for (const auto& [height, width] : {std::pair{50, 70}, std::pair{9, 200}, std::pair{33, 8}}) {
@@ -340,6 +344,18 @@ TEST(Pipeline, GivesOneSizeWhateverComes) {
       }
     }
   EXPECT_EQ(make_pipeline("imagenet", Split::val).height, 224);
+}
+
+TEST(Pipeline, AnImageThatIsStretchedIsPlacedAsOneThatIsNot) {
+  EXPECT_FALSE(make_pipeline("none:32", Split::train).place) << "no mirroring that nobody asked for";
+  for (const std::string name : {"flip", "cifar", "shapes"}) {
+    const Pipeline plain = make_pipeline(name, Split::train), stretched = make_pipeline(name + ":32", Split::train);
+    Draw a = random_draw(), b = a;
+    for (int i = 0; i < 20; ++i) {
+      const Place want = plain.place(a), got = stretched.place(b);
+      EXPECT_EQ(std::tuple(got.top, got.left, got.flip), std::tuple(want.top, want.left, want.flip)) << name;
+    }
+  }
 }
 
 TEST(Pipeline, ValidationDoesNotDependOnTheDraw) {
@@ -357,9 +373,8 @@ TEST(Pipeline, RefusesUnknownNamesAndSizes) {
   EXPECT_THAT(error_text([] { make_pipeline("radaugment", Split::train); }), HasSubstr("Did you mean 'randaugment'?"));
   EXPECT_THAT(error_text([] { make_pipeline("imgnet", Split::train); }),
               HasSubstr("unknown name 'imgnet'. Did you mean 'imagenet'?"));
-  for (const char* text : {"resize", "resize:", "resize:0", "resize:-3", "imagenet:2x", "imagenet:99999"})
+  for (const char* text : {"resize", "resize:", "resize:0", "resize:-3", "imagenet:2x", "imagenet:99999", "cifar:"})
     EXPECT_THAT(error_text([&] { make_pipeline(text, Split::train); }), HasSubstr("expected NAME:SIZE")) << text;
-  EXPECT_THAT(error_text([] { make_pipeline("cifar:3", Split::train); }), HasSubstr("expected cifar without a size"));
   EXPECT_EQ(default_pipeline("cifar100:/x"), "cifar");
   EXPECT_EQ(default_pipeline("shapes"), "shapes");
   EXPECT_EQ(default_pipeline("folder:/x"), "imagenet");

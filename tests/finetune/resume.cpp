@@ -269,6 +269,8 @@ TEST_F(FinetuneResume, AFinishedRunIsOverwrittenOnRequestOnly) {
   const Outcome own = finetune(base() + "--overwrite --weights " + (folder_ / "run/checkpoint-12"), folder_);
   EXPECT_EQ(own.exit_code, 2);
   EXPECT_THAT(own.output, HasSubstr("--overwrite: would remove the --weights " + (folder_ / "run/checkpoint-12")));
+  EXPECT_EQ(finetune(base() + "--overwrite --weights /nowhere", folder_).exit_code, 1);
+  EXPECT_TRUE(fs::exists(folder_ / "run/checkpoint-12")) << "a run that cannot begin replaces none";
   ASSERT_EQ(finetune(base() + "--epochs 1 --batch-size 16 --overwrite_output_dir", folder_).exit_code, 0);
   EXPECT_TRUE(fs::exists(folder_ / "run/checkpoint-6"));
   EXPECT_FALSE(fs::exists(folder_ / "run/checkpoint-12")) << "it was of the other run";

@@ -72,6 +72,14 @@ TEST(Gpt, SaysWhatIsWrong) {
   EXPECT_THAT(error_text([&] { generate(model, {}); }), HasSubstr("generate: expected a prompt of at least one token"));
   EXPECT_THAT(error_text([&] { generate(model, {1}, {.temperature = -1}); }),
               HasSubstr("generate: expected a temperature of at least 0, got -1"));
+  const Gpt diverged(kSmall);
+  {
+    const NoGrad no_grad;
+    diverged.ln_f.bias.fill_(NAN);
+  }
+  for (const double temperature : {0.0, 1.0})
+    EXPECT_THAT(error_text([&] { generate(diverged, {1}, {.temperature = temperature}); }),
+                HasSubstr("generate: the logits are not finite"));
   std::vector<KeysAndValues> past;
   model.extend(ids_of(1, 3), past);
   EXPECT_THAT(error_text([&] { model.extend(ids_of(1, 2), past); }),

@@ -3,6 +3,7 @@
 // against slopes of the same forward, so that a forward that is another function everywhere would pass them.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +12,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/einsum.h"
+#include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/losses.h"
@@ -158,6 +160,12 @@ TEST(Values, MoreLosses) {
   expect(bce_with_logits(x, t, {.positive_weight = given({2, 5}), .reduction = Reduction::none}),
          {1.25 * two, 5 * std::log(4.0 / 3)});
   expect(bce_with_logits(given({1e4, -1e4}), given({0, 1}), {.reduction = Reduction::sum}), {2e4});
+  const std::vector<float> sure{20, 10, -10, -20};
+  const Numbers small =
+      bce_with_logits(Tensor::from(sure), Tensor::from<float>({1, 1, 0, 0}), {.reduction = Reduction::none})
+          .to_vector<double>();
+  for (size_t i = 0; i < sure.size(); ++i)
+    EXPECT_NEAR(small[i] / std::log1p(std::exp(-std::abs(sure[i]))), 1, 1e-6) << sure[i];
   const Tensor a = given({1, 2, 5}), b = given({3, -1, 4.5});
   expect(l1_loss(a, b), {5.5 / 3});
   expect(smooth_l1_loss(a, b, 2, Reduction::none), {1, 2, 0.0625});
@@ -196,6 +204,7 @@ TEST(Values, MoreReductions) {
   expect(logsumexp(Tensor::zeros({2, 3}, DType::f64), {0}), {std::log(2), std::log(2), std::log(2)});
   expect(var(x), {(2.75 * 2.75 + 1.75 * 1.75 + 0.25 * 0.25 + 4.25 * 4.25) / 3});
   expect(var(x, {.dims = {1}, .correction = 0}), {0.25, 4});
+  EXPECT_EQ(var(x, {.correction = 5}).item(), INFINITY);
   expect(weft::std(x, {.dims = {1}, .correction = 0}), {0.5, 2});
   expect(var(given({1e8, 1e8 + 2}), {.correction = 0}), {1});
   // Where f32 rounds the mean to a whole number; and 236.3 as bf16 has it, which steps in bf16 miss by 3.
@@ -218,6 +227,7 @@ TEST(Values, Rearranged) {
   expect(tril(given({1, 2, 3, 4, 5, 6}, {2, 3})), {1, 0, 0, 4, 5, 0});
   expect(triu(given({1, 2, 3, 4, 5, 6}, {2, 3}), 1), {0, 2, 3, 0, 0, 6});
   expect(one_hot(labels({2, 0}), 3), {0, 0, 1, 1, 0, 0});
+  expect(sum(one_hot(labels({5}).to(DType::u8), 300)), {1});
   expect(masked_fill(x, gt(x, 3.0), -1), {0, 1, 2, 3, -1, -1});
   expect(where(gt(x, 3.0), x, 7.0), {7, 7, 7, 7, 4, 5});
   expect(scatter_add(given({1, 1, 1}), 0, labels({2, 0, 2}), given({5, 6, 7})), {7, 1, 13});
@@ -225,6 +235,15 @@ TEST(Values, Rearranged) {
   expect(scatter(x, 0, labels({1, 0, 1}).reshape({1, 3}), 9), {0, 9, 2, 9, 4, 9});
   expect(scatter(x, -1, labels({2, 1}).reshape({2, 1}), given({8, 9}, {2, 1})), {0, 1, 8, 3, 9, 5});
   expect(scatter(labels({1, 2}), 0, labels({1}), 7), {1, 7});
+}
+
+TEST(Values, ManyBags) {
+  constexpr int64_t kBags = 500'000;
+  const Tensor numbers = Tensor::arange(kBags);
+  const auto begin = std::chrono::steady_clock::now();
+  const Tensor y = embedding_bag(given({1, 2}, {2, 1}), Tensor::zeros({kBags}, DType::i64), numbers);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "time grows with their number alone";
+  expect(sum(y), {kBags});
 }
 
 TEST(Values, Einsum) {
@@ -270,6 +289,10 @@ TEST(Values, DrawnNumbers) {
   }
   EXPECT_NEAR(twos, 3000, 140);
   for (const int64_t c : classes.select(0, 1).to_vector<int64_t>()) ASSERT_EQ(c, 2);
+  // The draw of the second row's second class is 0.
+  manual_seed(1);
+  generator({}).offset = 10460476;
+  EXPECT_EQ(multinomial(given({0, 1}, {2}), 2).to_vector<int64_t>(), (std::vector<int64_t>{1, 1}));
   // Without replacement: each class once; of weights 1, 3, 2 the second comes first as often as with it.
   const Tensor rows = given({1, 3, 2}).expand({4000, 3}), orders = multinomial(rows, 3, false);
   EXPECT_EQ(sum(orders, {1}).to_vector<int64_t>(), std::vector<int64_t>(4000, 3));

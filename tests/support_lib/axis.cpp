@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 namespace weft::support {
 namespace {
@@ -48,6 +49,11 @@ TEST(Axis, LogHasDecadesOrWhatLiesBetween) {
   EXPECT_THAT(texts(Axis(1e-12, 1, Scale::log, 4)), ElementsAre("1e-12", "1e-09", "1e-06", "0.001", "1"));
   EXPECT_THAT(texts(Axis(0.11, 0.12, Scale::log, 4)), ElementsAre("0.11", "0.12"));
   EXPECT_DOUBLE_EQ(Axis(0.01, 100, Scale::log, 5).share(1), 0.5);
+  for (const auto& [low, high] : {std::pair{1.7e308, 1.7e308}, std::pair{5e-324, 5e-324}, std::pair{5e-324, 1.7e308}}) {
+    const Axis axis(low, high, Scale::log, 4);
+    EXPECT_LE(axis.ticks().size(), 6u) << low;
+    EXPECT_TRUE(axis.share(low) >= 0 && axis.share(high) <= 1) << axis.share(low) << " to " << axis.share(high);
+  }
 }
 
 TEST(Axis, ClockCountsInMinutesAndHours) {

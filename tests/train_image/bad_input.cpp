@@ -54,6 +54,12 @@ TEST(BadInput, EpochsInThePlaceOfShares) {
                  "--milestones: expected shares of the run, 0 to 1, got 30");
 }
 
+TEST(BadInput, FlagsThatWouldCountForNothing) {
+  expect_refusal(kSmall + "--eval-only --resume auto", 2, "--eval-only: evaluates --weights FILE");
+  expect_refusal(kSmall + "--schedule onecycle --warmup 1", 2, "--warmup: expected another --schedule");
+  expect_refusal(kSmall + "--ema-warmup", 2, "--ema-warmup: needs --ema");
+}
+
 TEST(BadInput, Augmentation) {
   expect_refusal(kSmall + "--augment cifr", 2, "--augment: unknown name 'cifr'. Did you mean 'cifar'?");
   expect_refusal(kSmall + "--augment autoaugment:cifar11", 2, "Did you mean 'cifar10'?");

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "io/checkpoint.h"
@@ -91,6 +93,23 @@ TEST(Resume, EveryAugmentationIsAFunctionOfEpochAndImage) {
     const Checkpoint pieces = checkpoint_after(folder / "pieces", {8, 30}, more + "--workers 3");
     expect_same_bits(whole.part("model"), pieces.part("model"));
   }
+}
+
+TEST(Augmentation, IsTheOneAskedForWhateverTheImageSize) {
+  const auto losses = [](const std::string& more) {
+    const TemporaryFolder folder;
+    const Outcome run =
+        train_image(kRun + "--image-size 20 --max-steps 2 --log-interval 1 " + more + " --out " + (folder / "run"));
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    std::vector<double> found;
+    std::istringstream lines(read_text(folder / "run/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);)
+      found.push_back(nlohmann::json::parse(line).at("loss").get<double>());
+    return found;
+  };
+  std::set<std::vector<double>> all;
+  for (const std::string augment : {"none", "flip", "shapes", "cifar"}) all.insert(losses("--augment " + augment));
+  EXPECT_EQ(all.size(), 4u);
 }
 
 TEST(Resume, AFinishedRunStaysAsItIs) {

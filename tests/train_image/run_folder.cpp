@@ -41,6 +41,20 @@ TEST(RunFolder, HoldsEverythingOfARun) {
   EXPECT_THAT(evaluation.output, HasSubstr("accuracy"));
 }
 
+TEST(RunFolder, KeepsItsRunWhereTheOneThatOverwritesItCannotBegin) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  const std::string line =
+      "--data random:96x16x16x3 --model resnet8 --batch-size 16 --device cpu --max-steps 1 "
+      "--overwrite --out " +
+      out + ' ';
+  ASSERT_EQ(train_image(line).exit_code, 0);
+  for (const std::string wrong : {"--graph on", "--profile-steps 8:5", "--resume /nowhere.safetensors"}) {
+    EXPECT_NE(train_image(line + wrong).exit_code, 0) << wrong;
+    EXPECT_EQ(load_checkpoint(out + "/checkpoint_last.safetensors").integer("step"), 1) << wrong;
+  }
+}
+
 TEST(RunFolder, ACheckpointEveryFewStepsIfAskedFor) {
   const TemporaryFolder folder;
   const std::string out = folder / "run";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 
 #include "tests/support/temporary_folder.h"
 
@@ -73,6 +74,12 @@ TEST_F(EarlyStops, TheLargestOrTheBestSoFarMayWin) {
   sweep_.by_best = true;
   EXPECT_FALSE(EarlyStop(sweep_).loses(low));
   EXPECT_TRUE(EarlyStop(sweep_).loses(high));
+}
+
+TEST_F(EarlyStops, TheNextDecisionMayLieBeyondAllNumbers) {
+  sweep_.halving = Sweep::Halving{2, std::numeric_limits<int64_t>::max()};
+  const size_t point = add({"1", "1"});
+  EXPECT_FALSE(EarlyStop(sweep_).loses(point));
 }
 
 TEST_F(EarlyStops, ARunWithoutTheMetricIsNotJudged) {

@@ -31,7 +31,8 @@ echo "start $x $y gpus ${CUDA_VISIBLE_DEVICES:-all}" >> "$out/../starts"
 [[ -f $out/../requeue_$x ]] && exit 75
 [[ -f $out/../sleep_$x ]] && { echo $$ > "$out/../pid"; sleep 60; }
 loss=$(( (x - 2) * (x - 2) + ${y:-0} ))
-printf '{"step":1,"val_loss":%d.5}\n{"step":2,"val_loss":%d}\n' 0 "$loss" > "$out/metrics.jsonl"
+[[ -f $out/../diverge_$x ]] && loss=null
+printf '{"step":1,"val_loss":%d.5}\n{"step":2,"val_loss":%s}\n' 0 "$loss" > "$out/metrics.jsonl"
 )";
 
 class WeftSweep : public testing::Test {
@@ -104,6 +105,18 @@ TEST_F(WeftSweep, TheLargestOrTheBestMayWin) {
   EXPECT_EQ(ranking()["runs"][0]["values"]["x"], "2");
   EXPECT_EQ(ranking()["runs"][0]["last"], 0);
   EXPECT_EQ(starts(), 4u);
+}
+
+TEST_F(WeftSweep, ARunThatDivergedIsBehindThoseThatDidNot) {
+  touch("diverge_2");
+  const Outcome run = usual();
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("   -  x=2    done (its last 'val_loss' is no number)\n"));
+  EXPECT_EQ(ranking()["runs"][0]["values"]["x"], "1");
+  EXPECT_EQ(ranking()["runs"][3]["values"]["x"], "2");
+  EXPECT_TRUE(ranking()["runs"][3]["last"].is_null());
+  EXPECT_EQ(sweep("--out " + out_ + " --rank --metric val_loss --by best").exit_code, 0);
+  EXPECT_EQ(ranking()["runs"][0]["best"], 0.5) << "what it reached counts, if asked for";
 }
 
 // Another user of the folder may have put them there.
@@ -355,7 +368,17 @@ TEST_F(WeftSweep, ValuesGoWhereTheCommandSays) {
                 "/lr=0.1 --sweep_id=sweep --lr=0.1\n");
   EXPECT_EQ(dry("--grid lr=0.1 -- ddp_training"),
             "ddp_training --output-dir=" + out_ + "/lr=0.1 --log-dir=" + out_ + "/lr=0.1 --lr=0.1\n");
-  EXPECT_EQ(dry("--grid lr=0.1 -- train_image"), "train_image --out=" + out_ + "/lr=0.1 --lr=0.1\n");
+  // A point that was stopped or has failed goes on in its folder.
+  for (const std::string flag :
+       {"train_image --resume=auto", "train_gpt --resume=auto", "finetune --resume-from-checkpoint=auto",
+        "train_image --overwrite", "train_image --resume x"}) {
+    const size_t space = flag.find(' ');
+    const std::string program = flag.substr(0, space), out = " --out=" + out_ + "/lr=0.1";
+    if (flag.ends_with("=auto"))
+      EXPECT_EQ(dry("--grid lr=0.1 -- " + program), program + out + flag.substr(space) + " --lr=0.1\n");
+    else
+      EXPECT_EQ(dry("--grid lr=0.1 -- " + flag), flag + out + " --lr=0.1\n");
+  }
   EXPECT_FALSE(fs::exists(out_));
 }
 
