@@ -142,11 +142,9 @@ void BlockRaces::proxy_fence(int thread) {
 
 /// Whether some thread that knew of an access, in this block or in that of the access, has run fence.proxy.async since.
 bool BlockRaces::is_fenced(uint64_t accessed) {
-  const int rank = views_.rank_of(stamp::block(accessed)), who = stamp::who(accessed);
-  if (rank < 0 || proxy::is_proxy(who) || stamp::under_way(accessed)) return true;
-  const auto by = [&](const View& fenced) {
-    return !fenced.empty() && stamp::tick(accessed) < fenced.at(rank, stamp::thread(who));
-  };
+  const int rank = views_.rank_of(stamp::block(accessed));
+  if (rank < 0 || proxy::is_proxy(stamp::who(accessed)) || stamp::under_way(accessed)) return true;
+  const auto by = [&](const View& fenced) { return !fenced.empty() && clock_.in_view(fenced, rank, accessed); };
   return by(fenced_) || (rank != views_.rank && by(peer(static_cast<uint32_t>(rank)).fenced_));
 }
 

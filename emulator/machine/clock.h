@@ -175,6 +175,8 @@ class BlockClock {
   void release_fenced(int thread, View& to);
   void acquire(int thread, const View& from) { view(thread).learn(from); }
   View& view(int thread) const { return views_->of_thread[static_cast<size_t>(thread)]; }
+  /// Whether an access in block `rank` of the cluster is known there: one by several lanes of a warp if any of them is.
+  bool in_view(const View& view, int rank, uint64_t s) const;
 
   void barrier();
   /// __syncwarp of the lanes of `mask`, which are all `members` of the warp or some of them.
@@ -196,7 +198,6 @@ class BlockClock {
   static constexpr size_t kWarps = 32;
   using Known = std::array<std::array<uint32_t, 32>, 32>;
 
-  bool in_view(const View& view, int rank, uint64_t s) const;
   bool in_warp(uint64_t s, int thread) const;
   bool knows(uint64_t s, int thread, uintptr_t address) const;
   void set_tick(uint32_t tick) {
