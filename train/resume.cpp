@@ -67,6 +67,18 @@ void require_same_settings(const dist::World& ranks, const std::string& settings
   dist::check_same_lines(*ranks.group(), lines, "settings: the flags are", "Start all ranks with the same flags");
 }
 
+void require_same_images(const dist::World& ranks, const data::Dataset* train, const data::Dataset* val,
+                         const data::Dataset* test) {
+  std::string lines, classes;
+  for (const auto& [set, purpose] : {std::pair{train, "training"}, {val, "validation"}, {test, "the test"}}) {
+    if (!set) continue;
+    lines += str(set->size(), " images for ", purpose, '\n');
+    classes.clear();  // the same in all of them
+    for (const std::string& name : set->classes()) classes += "class " + name + '\n';
+  }
+  dist::check_same_lines(*ranks.group(), lines + classes, "data: the set is", "All ranks must read the same images");
+}
+
 void require_same_checkpoint(const dist::World& ranks, const std::string& path, const Checkpoint& saved) {
   if (ranks.size() == 1) return;
   std::string lines;

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "data/dataset.h"
 #include "dist/group/world.h"
 #include "io/checkpoint.h"
 #include "train/run_folder.h"
@@ -42,6 +43,10 @@ std::string text_of(const ChangedSettings& changes);
 /// Errors unless all ranks were started with the same settings, but for those named in `own`, such as places of files,
 /// which may differ from machine to machine. All ranks call it.
 void require_same_settings(const dist::World& ranks, const std::string& settings, const std::string& own);
+/// Errors unless all ranks have opened sets of the same sizes and classes; those that are null are left out. All ranks
+/// call it.
+void require_same_images(const dist::World& ranks, const data::Dataset* train, const data::Dataset* val,
+                         const data::Dataset* test = nullptr);
 /// Errors unless all ranks have read the same from `path`: without a shared folder one may have found an older file.
 void require_same_checkpoint(const dist::World& ranks, const std::string& path, const Checkpoint& saved);
 

@@ -7,7 +7,7 @@
 #include "data/hdf5_images.h"
 #include "data/image_folder.h"
 #include "data/packed_images.h"
-#include "dist/group/same_lines.h"
+#include "train/resume.h"
 
 namespace weft::jsc {
 namespace {
@@ -55,10 +55,7 @@ Images::Images(const Options& options, const dist::World& ranks) : options_(opti
              train_->classes().size(), " and ", val_->classes().size(), ")");
   WEFT_CHECK(train_->channels() == 3, "data: expected images of 3 channels, got ", train_->channels());
   test_ = open_test(text, train_->classes());
-  std::string sets = str(train_->size(), " images for training\n", val_->size(), " images for validation\n",
-                         test_ ? test_->size() : 0, " images for the test\n");
-  for (const std::string& name : train_->classes()) sets += "class " + name + '\n';
-  dist::check_same_lines(*ranks.group(), sets, "data: the set is", "All ranks must read the same images");
+  train::require_same_images(ranks, train_.get(), val_.get(), test_.get());
 }
 
 data::Sampler Images::order(const Set& set, bool training) const {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "dist/group/same_lines.h"
 #include "io/crc32c.h"
 #include "train/exit.h"
+#include "train/resume.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -47,9 +47,7 @@ Images::Images(const Options& options, const dist::World& ranks, int64_t side)
       train_set_(data::open_dataset(options.data, data::Split::train)),
       val_set_(data::open_dataset(options.data, data::Split::val)) {
   WEFT_CHECK(train_set_->classes() == val_set_->classes(), "data: training and validation part have other classes");
-  std::string sets = str(train_set_->size(), " images for training\n", val_set_->size(), " images for validation\n");
-  for (const std::string& name : val_set_->classes()) sets += "class " + name + '\n';
-  dist::check_same_lines(*ranks.group(), sets, "data: the set is", "All ranks must read the same images");
+  train::require_same_images(ranks, train_set_.get(), val_set_.get());
   WEFT_CHECK(train_set_->channels() == 3, "--data ", options.data, ": expected images of 3 channels, got ",
              train_set_->channels());
   if (edge_ < side_)

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "apps/ml_dist/trainer.h"
-#include "dist/group/same_lines.h"
 #include "train/resume.h"
 #include "train/training_main.h"
 
@@ -20,9 +19,7 @@ int run(const std::string& program, int argc, char** argv) {
                                                                 : Mode::base;
   train::require_same_settings(ranks, options.toml, "data-dir output-dir log-dir device");
   const Sets sets(options);
-  dist::check_same_lines(*ranks.group(),
-                         str(sets.train->size(), " images for training\n", sets.test->size(), " images for the test\n"),
-                         "data: the set is", "All ranks must read the same images");
+  train::require_same_images(ranks, sets.train.get(), nullptr, sets.test.get());
   return train::exit_code(Trainer(options, mode, ranks, sets).run());
 }
 

@@ -11,7 +11,6 @@
 #include "apps/support/flags.h"
 #include "core/random.h"
 #include "data/dataset.h"
-#include "dist/group/same_lines.h"
 #include "io/weights/weights_file.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
@@ -157,10 +156,7 @@ void Experiment::open_sets() {
     WEFT_CHECK(train_set->classes() == val_set->classes(), "data: training and validation part have other classes (",
                train_set->classes().size(), " and ", val_set->classes().size(), ")");
   }
-  std::string sets = str(val_set->size(), " images for validation\n");
-  if (train_set) sets += str(train_set->size(), " images for training\n");
-  for (const std::string& name : val_set->classes()) sets += "class " + name + '\n';
-  dist::check_same_lines(*ranks.group(), sets, "data: the set is", "All ranks must read the same images");
+  train::require_same_images(ranks, train_set.get(), val_set.get());
   classes = static_cast<int>(val_set->classes().size());
   channels = val_set->channels();
 }

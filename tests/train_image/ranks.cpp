@@ -238,8 +238,8 @@ TEST_F(Ranks, OtherFlagsOrImagesOnOneOfThemAreNamed) {
       {"--momentum 0.$RANK",
        "rank 0 has 'momentum = 0.0', rank 1 has 'momentum = 0.1'. Start all ranks with the same flags"},
       {"--data random:10${RANK}x8x8x3",
-       "data: the set is not the same on all ranks: at entry 1 rank 0 has '100 images for validation', rank 1 has '101 "
-       "images for validation'. All ranks must read the same images"}};
+       "data: the set is not the same on all ranks: at entry 1 rank 0 has '100 images for training', rank 1 has '101 "
+       "images for training'. All ranks must read the same images"}};
   for (const auto& [flags, text] : ways) {
     const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 8 " + flags + " --out " + (folder / "run"), folder);
     expect_codes(ranks, 1);
