@@ -8,7 +8,7 @@ namespace weft::kernels {
 struct KernelCost {
   /// The bytes of its tensors, each read or written once: both for those that are updated in place, twice for those
   /// that no chip can hold until the sums over all of them are known (batch norm reads its input for the statistics and
-  /// again to normalise; twice is counted for sizes that a GPU holds, too).
+  /// again to normalise).
   int64_t bytes = 0;
   double flop = 0;             ///< of a product or convolution: what tensor cores do; 0 for the others
   double arithmetic = 0;       ///< of a kernel without a product, roughly: a count per element of the largest tensor

@@ -28,7 +28,7 @@ struct ClusterBarrier {
 /// them runs at a time: a block runs until all of its threads wait, and then hands over to the next one that can run.
 class Cluster {
  public:
-  static constexpr int kMost = 16, kMostPortable = 8;
+  static constexpr int kMost = 8;
 
   Cluster(int size, uint64_t number) : size_(size), number_(number) {}
 

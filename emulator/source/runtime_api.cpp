@@ -11,8 +11,6 @@
 
 #include "emulator/source/census.h"
 #include "emulator/source/check.h"
-#include "emulator/source/cluster.h"
-#include "emulator/source/large_cluster.h"
 #include "emulator/source/memory.h"
 #include "emulator/source/simt.h"
 #include "emulator/source/stream.h"
@@ -31,25 +29,20 @@ cudaError_t result(cudaError_t error) { return record_error(error); }
 /// The limit of a block: 227 KiB on Hopper, 163 KiB on an A100 (CUDA C++ Programming Guide, "Compute Capabilities").
 size_t most_dynamic_shared() { return device_capability() >= 90 ? kMaxDynamicShared : size_t{163} << 10; }
 
-/// What must be requested of a kernel, as on the device: dynamic shared memory above 48 KiB, clusters of more than 8
-/// blocks.
-struct KernelLimits {
-  size_t dynamic_shared = kDefaultDynamicShared;
-  unsigned cluster = Cluster::kMostPortable;
-};
-struct Requested {
+/// Dynamic shared memory above 48 KiB must be requested, as on the device.
+struct SharedLimits {
   std::mutex mutex;
-  std::unordered_map<const void*, KernelLimits> limits;
+  std::unordered_map<const void*, size_t> bytes;
 };
-Requested& requested() {
-  static Requested& all = *new Requested;
-  return all;
+SharedLimits& shared_limits() {
+  static SharedLimits& limits = *new SharedLimits;
+  return limits;
 }
-KernelLimits limits_of(const void* function) {
-  Requested& all = requested();
-  std::lock_guard lock(all.mutex);
-  const auto found = all.limits.find(function);
-  return found == all.limits.end() ? KernelLimits{} : found->second;
+size_t shared_limit(const void* function) {
+  SharedLimits& limits = shared_limits();
+  std::lock_guard lock(limits.mutex);
+  const auto found = limits.bytes.find(function);
+  return found == limits.bytes.end() ? kDefaultDynamicShared : found->second;
 }
 
 }  // namespace
@@ -311,17 +304,11 @@ cudaError_t cudaMemsetAsync(void* destination, int byte, size_t bytes, cudaStrea
   return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  const bool of_clusters = attribute == cudaFuncAttributeNonPortableClusterSizeAllowed;
-  if (!of_clusters && (value < 0 || static_cast<size_t>(value) > most_dynamic_shared()))
-    return result(cudaErrorInvalidValue);
-  Requested& all = requested();
-  std::lock_guard lock(all.mutex);
-  KernelLimits& limits = all.limits[function];
-  if (of_clusters)
-    limits.cluster = value != 0 ? Cluster::kMost : Cluster::kMostPortable;
-  else
-    limits.dynamic_shared = static_cast<size_t>(value);
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int value) {
+  if (value < 0 || static_cast<size_t>(value) > most_dynamic_shared()) return result(cudaErrorInvalidValue);
+  SharedLimits& limits = shared_limits();
+  std::lock_guard lock(limits.mutex);
+  limits.bytes[function] = static_cast<size_t>(value);
   return cudaSuccess;
 }
 
@@ -337,15 +324,15 @@ dim3 cluster_of(const cudaLaunchConfig_t& config) {
 
 cudaError_t launch_grid(const Launch& launch) {
   const dim3 g = launch.grid, b = launch.block, c = launch.cluster;
-  const KernelLimits limits = limits_of(launch.function);
-  if (c.x * c.y * c.z == 0 || c.x * c.y * c.z > limits.cluster || (c.x * c.y * c.z > 1 && device_capability() < 90))
+  // More than 8 blocks in a cluster are not portable.
+  if (c.x * c.y * c.z == 0 || c.x * c.y * c.z > 8 || (c.x * c.y * c.z > 1 && device_capability() < 90))
     return result(cudaErrorInvalidClusterSize);
   if (g.x % c.x || g.y % c.y || g.z % c.z) return result(cudaErrorInvalidClusterSize);
   const bool grid_fits = g.x > 0 && g.x <= 0x7fffffffu && g.y > 0 && g.y <= 65535 && g.z > 0 && g.z <= 65535;
   const bool block_fits = b.x > 0 && b.x <= 1024 && b.y > 0 && b.y <= 1024 && b.z > 0 && b.z <= 64 &&
                           b.x * b.y * b.z <= static_cast<unsigned>(kMaxThreads);
   if (!grid_fits || !block_fits) return result(cudaErrorInvalidConfiguration);
-  const size_t shared_most = std::min(limits.dynamic_shared, most_dynamic_shared());
+  const size_t shared_most = std::min(shared_limit(launch.function), most_dynamic_shared());
   if (launch.dynamic_shared > kDefaultDynamicShared && launch.dynamic_shared > shared_most)
     return result(cudaErrorInvalidValue);
   const auto stream = static_cast<cudaStream_t>(launch.stream);

@@ -16,11 +16,10 @@
 //          again after all chunks have taken theirs
 // So all blocks sweep over x together, and L2 holds what they read last; the pass that follows sweeps back.
 //
-// An op is two launches (batch_norm_on_chip.cuh: the forward of training in one, where the chip holds x). The first
-// leaves a few numbers for each channel and chunk, and every block of the second joins those of its own channels, which
-// it finds in L2: at most 48 KiB, where a launch between the two would cost more. Hence few and large blocks: one for
-// each multiprocessor of an A100 or H100. Chunks do not depend on the GPU and are joined in a fixed order: no atomics,
-// the same bits in every run.
+// An op is two launches. The first leaves a few numbers for each channel and chunk, and every block of the second joins
+// those of its own channels, which it finds in L2: at most 48 KiB, where a launch between the two would cost more.
+// Hence few and large blocks: one for each multiprocessor of an A100 or H100. Chunks do not depend on the GPU and are
+// joined in a fixed order: no atomics, the same bits in every run.
 
 namespace weft::kernels::WEFT_DEVICE::channelwise {
 
@@ -88,7 +87,7 @@ __device__ __forceinline__ void each_rows(const Position& position, Body&& body)
 
 /// Numbers of chunks that a thread loads at once: in f32 all that a first pass leaves; f64 has no registers for them.
 template <class A>
-inline constexpr int kBatch = static_cast<int>(kBlocks * kTile / kThreads * 4 / sizeof(A));
+inline constexpr int kBatch = static_cast<int>(kBlocks* kTile / kThreads * 4 / sizeof(A));
 
 /// How a block's threads share the chunks' numbers of a tile's channels: a thread has one channel and every lanes-th
 /// chunk.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/batch_norm.h"
 
-#include "kernels/cuda/batch_norm_on_chip.cuh"
+#include "kernels/cuda/batch_norm_moments.cuh"
 
-// Training where the chip holds x's rows: one launch, batch_norm_on_chip.cuh. Else, and with statistics that are given,
-// in batch_norm.cuh's geometry: 1. the chunks' statistics (batch_norm_statistics.cu), unless they are given. 2. each
-// block joins those of its channels, normalises, adds the residual and applies ReLU; the blocks of the first chunk also
-// keep the statistics and move the running ones. Backwards over x, whose last rows the first pass, or the convolution
-// that made x, has left in L2. Bytes per element of size e: 3e (x twice, y), 4e with a residual: two passes; statistics
-// given, and inference, 2e and 3e. Four rows in flight per thread and tensor; 8 flops. 85% of the bandwidth for 10 MB
-// and more.
+// Geometry: batch_norm.cuh. Training: 1. the chunks' statistics (batch_norm_statistics.cu), unless they are given.
+// 2. each block joins those of its channels, normalises, adds the residual and applies ReLU; the blocks of the first
+// chunk also keep the statistics and move the running ones. Backwards over x, whose last rows the first pass, or the
+// convolution that made x, has left in L2. Bytes per element of size e: 3e (x twice, y), 4e with a residual: two
+// passes; statistics given, and inference, 2e and 3e. Four rows in flight per thread and tensor; 8 flops. 85% of the
+// bandwidth for 10 MB and more.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -17,21 +16,35 @@ using namespace channelwise;
 
 namespace {
 
+/// Of training: where the batch's statistics come from, and where they go (total and the running ones: or nullptr).
+template <class A>
+struct Training {
+  Parts<A> parts;  // count 0: inference
+  A *save_mean, *save_invstd, *total, *running_mean, *running_var;
+  A momentum;
+};
+
 template <int V, class T>
-__global__ void __launch_bounds__(kThreads, 1) normalize_kernel(const Norm<T> norm, const Geometry2d g) {
+__global__ void __launch_bounds__(kThreads, 1)
+    normalize_kernel(T* y, const T* x, const T* residual, const Channels<Accumulate<T>> channels,
+                     const Training<Accumulate<T>> training, const Geometry2d g, const bool relu) {
   using A = Accumulate<T>;
   __shared__ A shared_mean[kTile], shared_invstd[kTile];
-  const Channels<A>& channels = norm.channels;
-  const bool joins = norm.training.parts.count > 0;
+  const bool joins = training.parts.count > 0;
   if (joins) {
     const int width = g.columns * V;
-    const Moments<A> batch = join_parts(norm.training.parts, g.C, width);
+    const Moments<A> batch = join_parts(training.parts, g.C, width);
     const int64_t c = static_cast<int64_t>(blockIdx.x) * width + threadIdx.x;
     if (static_cast<int>(threadIdx.x) < width && c < g.C) {
       const A var = batch.m2 / batch.n, invstd = A(1) / sqrt(var + channels.eps);
       shared_mean[threadIdx.x] = batch.mean;
       shared_invstd[threadIdx.x] = invstd;
-      if (blockIdx.y == 0) norm.training.keep(batch, invstd, c);
+      if (blockIdx.y == 0) {
+        training.save_mean[c] = batch.mean;
+        training.save_invstd[c] = invstd;
+        move_running(training.running_mean, training.running_var, batch, c, training.momentum);
+        if (c == 0 && training.total != nullptr) training.total[0] = batch.n;
+      }
     }
     __syncthreads();
   }
@@ -46,74 +59,54 @@ __global__ void __launch_bounds__(kThreads, 1) normalize_kernel(const Norm<T> no
     if (channels.weight != nullptr) scale[i] *= channels.weight[c];
     bias[i] = channels.bias != nullptr ? channels.bias[c] : A(0);
   }
-  with_flags(norm, [&]<bool kResidual, bool kRelu>() {
-    each_rows<4>(position, [&]<int N>(const int64_t at) {
-      Vec<T, V> unit[N];
+  each_rows<4>(position, [&]<int N>(const int64_t at) {
+    Vec<T, V> unit[N], extra[N];
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) {
+      unit[r] = Vec<T, V>::load(x + at + r * position.step);
+      if (residual != nullptr) extra[r] = Vec<T, V>::load(residual + at + r * position.step);
+    }
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) {
+      Vec<T, V> out;
       WEFT_UNROLL
-      for (int r = 0; r < N; ++r) unit[r] = Vec<T, V>::load(norm.x + at + r * position.step);
-      normalize_rows<kResidual, kRelu>(norm, unit, at, position.step, mean, scale, bias);
-    });
+      for (int i = 0; i < V; ++i) {
+        A value = normalized(from<A>(unit[r][i]), mean[i], scale[i], bias[i]);
+        if (residual != nullptr) value += from<A>(extra[r][i]);
+        if (relu && value < A(0)) value = A(0);
+        out[i] = to<T>(value);
+      }
+      out.store(y + at + r * position.step);
+    }
   });
 }
 
 template <class T>
-Norm<T> norm_of(const View& y, const View& x, const View& residual, const Channels<Accumulate<T>>& channels,
-                const Training<Accumulate<T>>& training, bool relu) {
-  return {y.as<T>(), static_cast<const T*>(x.data), static_cast<const T*>(residual.data), channels, training, relu};
+void normalize(const Queue& queue, const char* name, const View& y, const View& x, const View& residual,
+               const Channels<Accumulate<T>>& channels, const Training<Accumulate<T>>& training, bool relu) {
+  with_width<T>(x, 2, resident_blocks(queue), {&y, &x, &residual}, [&]<int V>(const Geometry2d& g) {
+    launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &normalize_kernel<V, T>, y.as<T>(),
+           static_cast<const T*>(x.data), static_cast<const T*>(residual.data), channels, training, g, relu);
+  });
 }
 
-/// By the statistics that the training's parts will be.
+/// By the statistics of `parts`.
 template <class T>
-Norm<T> training_norm(const View& y, const View& save_mean, const View& save_invstd, const View& total,
-                      const View& running_mean, const View& running_var, const View& x, const View& weight,
-                      const View& bias, const View& residual, const BatchNormArguments& arguments) {
+void training_norm(const Queue& queue, const char* name, const View& y, const View& save_mean, const View& save_invstd,
+                   const View& total, const View& running_mean, const View& running_var, const View& x,
+                   const View& weight, const View& bias, const View& residual, const Parts<Accumulate<T>>& parts,
+                   const BatchNormArguments& arguments) {
   using A = Accumulate<T>;
   const Channels<A> channels{
       nullptr, nullptr, nullptr, optional<A>(weight), optional<A>(bias), static_cast<A>(arguments.eps)};
-  const Training<A> training{{},
+  const Training<A> training{parts,
                              save_mean.as<A>(),
                              save_invstd.as<A>(),
                              optional<A>(total),
                              optional<A>(running_mean),
                              optional<A>(running_var),
                              static_cast<A>(arguments.momentum)};
-  return norm_of<T>(y, x, residual, channels, training, arguments.relu);
-}
-
-template <class T>
-void normalize(const Queue& queue, const char* name, const View& y, const View& x, const View& residual,
-               const Norm<T>& norm) {
-  with_width<T>(x, 2, resident_blocks(queue), {&y, &x, &residual}, [&]<int V>(const Geometry2d& g) {
-    launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &normalize_kernel<V, T>, norm, g);
-  });
-}
-
-/// Bytes that a block may ask for; 0: unknown.
-int shared_memory(const Queue& queue) {
-  int bytes = 0;
-  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, queue.device.index) == cudaSuccess)
-    return bytes;
-  cudaGetLastError();  // the next call starts clean
-  return 0;
-}
-
-/// Where a block's or cluster's shared memory holds x's rows: the whole forward, and true.
-template <class T>
-bool forward_on_chip(const Queue& queue, const Norm<T>& norm, int64_t M, int64_t C) {
-  if (sizeof(T) == 8 || !vectorizable({norm.y, norm.x, norm.residual}, {C * static_cast<int64_t>(sizeof(T))}))
-    return false;
-  if constexpr (sizeof(T) < 8) {
-    const int most = most_rows(shared_memory(queue));
-    const bool clusters = has_wgmma(queue);
-    const OnChip plan = plan_on_chip(M, C, kVecSize<T>, clusters ? most_blocks_of_cluster<T>(queue, most) : 1, most);
-    if (plan.columns == 0) return false;
-    if (clusters)
-      norm_on_clusters(queue, norm, plan);
-    else
-      launch(queue, kOnChip, grid_of(plan, kVecSize<T>), dim3(kThreads), plan.bytes(), on_chip<T, OneBlock>, norm,
-             plan);
-  }
-  return true;
+  normalize<T>(queue, name, y, x, residual, channels, training, arguments.relu);
 }
 
 }  // namespace
@@ -123,13 +116,10 @@ void batch_norm_forward(const Queue& queue, const View& y, const View& save_mean
                         const View& bias, const View& residual, BatchNormArguments arguments) {
   check("batch_norm_forward", x);
   if (x.numel() == 0) return;
+  const ChunkStatistics chunks(queue, "batch_norm_forward (statistics)", x);
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_forward", [&]<class T>() {
-    auto norm = training_norm<T>(y, save_mean, save_invstd, View::none(), running_mean, running_var, x, weight, bias,
-                                 residual, arguments);
-    if (forward_on_chip(queue, norm, x.sizes[0], x.sizes[1])) return;
-    const ChunkStatistics chunks(queue, "batch_norm_forward (statistics)", x);
-    norm.training.parts = chunks.parts<Accumulate<T>>();
-    normalize(queue, "batch_norm_forward (normalize)", y, x, residual, norm);
+    training_norm<T>(queue, "batch_norm_forward (normalize)", y, save_mean, save_invstd, View::none(), running_mean,
+                     running_var, x, weight, bias, residual, chunks.parts<Accumulate<T>>(), arguments);
   });
 }
 
@@ -143,10 +133,8 @@ void batch_norm_of_parts(const Queue& queue, const View& y, const View& save_mea
              "batch_norm_of_parts: expected contiguous parts [n, ", 2 * C + 1, "], got ", parts);
   if (C == 0) return;
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_of_parts", [&]<class T>() {
-    auto norm = training_norm<T>(y, save_mean, save_invstd, total, running_mean, running_var, x, weight, bias, residual,
-                                 arguments);
-    norm.training.parts = {parts.as<Accumulate<T>>(), n};
-    normalize(queue, "batch_norm_of_parts", y, x, residual, norm);
+    training_norm<T>(queue, "batch_norm_of_parts", y, save_mean, save_invstd, total, running_mean, running_var, x,
+                     weight, bias, residual, {parts.as<Accumulate<T>>(), n}, arguments);
   });
 }
 
@@ -159,7 +147,7 @@ void batch_norm_inference(const Queue& queue, const View& y, const View& x, cons
     using A = Accumulate<T>;
     const Channels<A> channels{running_mean.as<A>(), nullptr,           running_var.as<A>(),
                                optional<A>(weight),  optional<A>(bias), static_cast<A>(arguments.eps)};
-    normalize(queue, "batch_norm_inference", y, x, residual, norm_of<T>(y, x, residual, channels, {}, arguments.relu));
+    normalize<T>(queue, "batch_norm_inference", y, x, residual, channels, {}, arguments.relu);
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
-#include "tests/support/hopper.h"
 #include "tests/support/launches.h"
 #include "tests/support/random_values.h"
 
@@ -41,8 +40,7 @@ struct Reference {
   }
 };
 
-/// launches: of the forward on the emulated GPU, which counts them, and then of no interest is the backward; 0: any.
-void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5, int64_t launches = 0) {
+void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5) {
   SCOPED_TRACE(str(c.dtype, " [", c.M, ",", c.C, "] affine ", c.affine, " relu ", c.relu, " residual ", c.residual,
                    " on ", name(kind)));
   const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -60,15 +58,9 @@ void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5, int64_t
   const DeviceArray mean(kind, wide, {c.C}), invstd(kind, wide, {c.C});
   const DeviceArray running_mean(kind, wide, {c.C}, old_mean), running_var(kind, wide, {c.C}, old_var);
   const auto given = [](bool wanted, const DeviceArray& array) { return wanted ? array.view() : View::none(); };
-  const int64_t needed = launches_of([&] {
-    kernels::batch_norm_forward(queue, y, mean, invstd, given(c.running, running_mean), given(c.running, running_var),
-                                x_array, given(c.affine, weight_array), given(c.affine, bias_array),
-                                given(c.residual, residual_array), arguments);
-    y.host();  // streams may be lazy
-  });
-  if (kind == DeviceKind::simt && launches > 0) {
-    EXPECT_EQ(needed, launches);
-  }
+  kernels::batch_norm_forward(queue, y, mean, invstd, given(c.running, running_mean), given(c.running, running_var),
+                              x_array, given(c.affine, weight_array), given(c.affine, bias_array),
+                              given(c.residual, residual_array), arguments);
   const Tolerance sums = tolerance(wide, c.M, 8);
   EXPECT_TRUE(near(mean.host(), want.mean, sums.times(1 + std::abs(offset))));
   EXPECT_TRUE(near(invstd.host(), want.invstd, sums.times(1 + std::abs(offset))));
@@ -83,7 +75,6 @@ void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5, int64_t
     EXPECT_TRUE(near(running_mean.host(), new_mean, sums.times(1 + std::abs(offset))));
     EXPECT_TRUE(near(running_var.host(), new_var, sums.times(1 + std::abs(offset))));
   }
-  if (launches > 0) return;
 
   // Backward, from the forward's own rounded output.
   const auto out = y.host();
@@ -124,81 +115,6 @@ TEST(BatchNorm, EveryVariantEqualsReference) {
             check(kind, {pick(8, 300), pick(5, 70), dtype, affine, relu, residual, affine});
 }
 
-/// As above, with channels in whole units of 16 bytes: one launch holds x on the chip.
-TEST(BatchNorm, EveryVariantOnTheChip) {
-  on_both_generations([](DeviceKind kind) {
-    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-      for (const bool affine : {false, true})
-        for (const bool relu : {false, true})
-          for (const bool residual : {false, true})
-            check(kind, {pick(8, 300), 8 * pick(1, 12), dtype, affine, relu, residual, affine});
-  });
-}
-
-// One launch where the chip holds x's rows, else two; right and of the same bits in any order. A100: one block for a
-// group of channels, Hopper: a cluster. (Hopper's table is that of the sizes alone: 8 rows of 512 threads a block.)
-TEST(BatchNorm, OneLaunchWhereTheChipHoldsX) {
-  struct Case {
-    int64_t M, C;
-    DType dtype;
-    int a100, hopper;  // launches
-  };
-  const Case cases[] = {
-      {500, 80, DType::bf16, 1, 1},   // 128 bytes of each row in a block, and the last one has 32
-      {1900, 24, DType::bf16, 1, 1},  // 32
-      {4000, 8, DType::bf16, 1, 1},   // 16
-      {4003, 8, DType::f32, 1, 1},    // 16; Hopper: two blocks, 32
-      {4100, 4, DType::f32, 2, 1},    // two blocks, 16
-      {8001, 8, DType::f32, 2, 1},    // four blocks, 32
-      {16300, 8, DType::f32, 2, 1},   // eight
-      {32700, 8, DType::f32, 2, 1},   // 16
-      {33000, 4, DType::f32, 2, 1},   // 16, 16
-      {66000, 4, DType::f32, 2, 2},   // too few blocks
-      {1000, 67, DType::f32, 2, 2},   // no units of 16 bytes
-      {1000, 64, DType::f64, 2, 2},
-  };
-  on_both_generations([&](DeviceKind kind) {
-    const bool hopper = emulator::source::device_capability() >= 90;
-    for (const Case& c : cases)
-      check(kind, {c.M, c.C, c.dtype, true, true, false, true}, 0.5, hopper ? c.hopper : c.a100);
-  });
-}
-
-// A block holds more than 8 rows of each thread where that many blocks leave few multiprocessors idle, and as many as
-// the GPU's shared memory has room for.
-TEST(BatchNorm, ManyBlocksHoldMore) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs()) {
-    if (kind != DeviceKind::simt) continue;  // launches are counted on the emulated GPU
-    const auto launches = [&](int64_t M, int64_t C, int64_t expected) {
-      check(kind, {M, C, DType::f32, false, false, false, false}, 0.5, expected);
-    };
-    launches(4200, 380, 2);  // 95 blocks of 9 rows
-    launches(8300, 384, 1);  // 96 of 17
-    launches(9300, 384, 2);  // 19
-  }
-}
-
-TEST(BatchNorm, TheSameBitsInEverySchedule) {
-  if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "simt is not asked for";
-  for (const int capability : {80, 90}) {  // two launches; a cluster of four blocks
-    const emulator::source::CapabilityScope scope(capability);
-    const int64_t M = 8001, C = 8;
-    const DeviceArray x(DeviceKind::simt, DType::f32, {M, C}, uniform(M * C, DType::f32));
-    std::vector<double> first;
-    for (const uint64_t seed : {uint64_t{0}, random_schedule(), random_schedule() + 2}) {
-      emulator::source::set_schedule_seed(seed);
-      const DeviceArray y(DeviceKind::simt, DType::f32, {M, C}), mean(DeviceKind::simt, DType::f32, {C}),
-          invstd(DeviceKind::simt, DType::f32, {C});
-      const View none = View::none();
-      kernels::batch_norm_forward(queue_on(DeviceKind::simt), y, mean, invstd, none, none, x, none, none, none, {});
-      emulator::source::set_schedule_seed(0);
-      if (first.empty()) first = y.host();
-      EXPECT_EQ(y.host(), first) << "capability " << capability << ", schedule " << seed;
-    }
-  }
-}
-
 TEST(BatchNorm, ManyRowsOddChannels) {
   for (const DeviceKind kind : device_runs())
     for (const int64_t C : {5L, 8L, 64L, 67L, 257L})
@@ -206,8 +122,7 @@ TEST(BatchNorm, ManyRowsOddChannels) {
 }
 
 TEST(BatchNorm, AFarMeanDoesNotCancel) {
-  for (const DeviceKind kind : device_runs())
-    for (const int64_t C : {33, 32}) check(kind, {1000, C, DType::f32, true, false, false, true}, 100);
+  for (const DeviceKind kind : device_runs()) check(kind, {1000, 33, DType::f32, true, false, false, true}, 100);
 }
 
 /// A backward that finds the ReLU's mask from x (the forward's bias is given) has the bits of one that reads y.
@@ -332,10 +247,9 @@ TEST(BatchNorm, PartsJoinToTheWhole) {
 }
 
 TEST(BatchNorm, AnOpIsTwoLaunchesEachWay) {
-  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs()) {
     if (kind == DeviceKind::cpu || kind == DeviceKind::cuda) continue;  // launches are counted on the emulated GPU
-    const int64_t M = 5000, C = 64;  // several chunks, whose sums must be joined, and too much for the chip
+    const int64_t M = 2000, C = 64;                                     // several chunks, whose sums must be joined
     const kernels::Queue queue = queue_on(kind);
     const View none = View::none();
     const DeviceArray x(kind, DType::f32, {M, C}, uniform(M * C, DType::f32)), y(kind, DType::f32, {M, C});
