@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pool2d.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/convert.cuh"
+#include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/reduce.h"
 
-// Grid-stride, 256 threads a block, no barrier, no shared memory. A thread owns V neighbouring channels (16 bytes; V =
-// 1 where C or a pointer does not allow it) of one output position and walks its window; backward it owns one input
-// position and gathers from the windows that cover it, in order, so that no atomics are needed.
-// Neighbouring threads own neighbouring channels: every access is coalesced, overlapping windows meet in L1 and L2.
-// Bytes from memory per input element of size e: max 3x3 stride 2 forward e + (e + 4) / 4, backward the same.
-// 80% of the bandwidth.
+// Grid: images along y, the positions of one along x, 256 threads a block; no barrier, no shared memory. A thread owns
+// V neighbouring channels (16 bytes; V = 1 where C or a pointer does not allow it) of one output position and walks its
+// window; backward it owns one input position and gathers from the windows that cover it, in order, so that no atomics
+// are needed. Neighbouring threads own neighbouring channels: every access is coalesced, overlapping windows meet in L1
+// and L2. Bytes from memory per input element of size e: max 3x3 stride 2 forward e + (e + 4) / 4, backward the same.
+// 80% of the bandwidth. Within an image numbers have 32 bits, and divisions are multiplications: as divisions of 64
+// bits, they took a third of the backward's time on an H200.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -20,74 +24,87 @@ namespace {
 constexpr int kThreads = 256;
 
 struct Shape {
-  int64_t N, H, W, C, P, Q;
+  int64_t N;
+  int H, W, C, P, Q;
+
+  __device__ int64_t inputs() const { return int64_t{H} * W * C; }  ///< of an image
+  __device__ int64_t outputs() const { return int64_t{P} * Q * C; }
 };
 
 struct Window {
-  int64_t kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;
+  int kernel_h, kernel_w;
+  Divider stride_h, stride_w;
+  int padding_h, padding_w;
 };
 
 Shape shape_of(const char* name, const View& y, const View& x) {
   WEFT_CHECK(x.rank == 4 && y.rank == 4 && x.is_contiguous() && y.is_contiguous() && x.dtype == y.dtype &&
                  x.sizes[0] == y.sizes[0] && x.sizes[3] == y.sizes[3],
              name, ": expected contiguous [N, H, W, C] and [N, P, Q, C] of one dtype, got ", x, " and ", y);
-  return {x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[1], y.sizes[2]};
+  const auto edge = [](int64_t size) { return static_cast<int>(size); };
+  constexpr int64_t kLimit = int64_t{1} << 31;
+  WEFT_CHECK(x.numel() == 0 || (x.numel() / x.sizes[0] < kLimit && y.numel() / y.sizes[0] < kLimit), name,
+             ": expected images of fewer than 2^31 elements, got ", x, " and ", y);
+  return {x.sizes[0], edge(x.sizes[1]), edge(x.sizes[2]), edge(x.sizes[3]), edge(y.sizes[1]), edge(y.sizes[2])};
 }
 
 Window window_of(const Pool2dArguments& a) {
-  return {a.kernel.h, a.kernel.w, a.stride.h, a.stride.w, a.padding.h, a.padding.w};
+  return {static_cast<int>(a.kernel.h), static_cast<int>(a.kernel.w),  Divider(a.stride.h),
+          Divider(a.stride.w),          static_cast<int>(a.padding.h), static_cast<int>(a.padding.w)};
 }
 
-/// Position of a unit of V channels in a [N, rows, columns, C] tensor.
-struct Position {
-  int64_t n, row, column, channel;
+/// The units of V channels of an image [rows, columns, C], and how a launch walks over those of all images.
+struct Units {
+  int count;  ///< of an image
+  int64_t images;
+  Divider channels;  ///< units of a position
+  Divider columns;
+
+  struct Position {
+    int row, column, channel;
+  };
+  /// Calls body(n, unit, position) for this thread's units.
+  template <int V, class Body>
+  __device__ __forceinline__ void each(Body&& body) const {
+    for (int64_t n = blockIdx.y; n < images; n += gridDim.y)
+      for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count;
+           unit += int64_t{gridDim.x} * blockDim.x) {
+        int channel = static_cast<int>(unit);
+        int column = channels.split(channel);
+        const int row = columns.split(column);
+        body(n, static_cast<int>(unit), Position{row, column, channel * V});
+      }
+  }
 };
-
-template <int V>
-__device__ Position position_of(int64_t unit, int64_t rows, int64_t columns, int64_t C) {
-  const int64_t units = C / V;
-  Position position;
-  int64_t rest = unit / units;
-  position.channel = (unit - rest * units) * V;
-  position.column = rest % columns;
-  rest /= columns;
-  position.row = rest % rows;
-  position.n = rest / rows;
-  return position;
-}
-
-__device__ inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-__device__ inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /// The windows [first, end) of `count` that cover position `at`.
 struct Cover {
-  int64_t first, end;
+  int first, end;
 };
-__device__ inline Cover cover_of(int64_t at, int64_t kernel, int64_t stride, int64_t padding, int64_t count) {
-  const int64_t last = (at + padding) / stride, before = at + padding - kernel;
-  return {before < 0 ? 0 : before / stride + 1, smaller(last + 1, count)};
+__device__ inline Cover cover_of(int at, int kernel, const Divider& stride, int padding, int count) {
+  const int before = at + padding - kernel;
+  return {before < 0 ? 0 : stride.quotient(before) + 1, min(stride.quotient(at + padding) + 1, count)};
 }
 
 template <int V, class T>
-__global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape s, const Window w, int64_t units) {
+__global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape s, const Window w, const Units units) {
   using A = Accumulate<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Position at = position_of<V>(unit, s.P, s.Q, s.C);
-    const int64_t top = at.row * w.stride_h - w.padding_h, left = at.column * w.stride_w - w.padding_w;
-    const int64_t h_end = smaller(top + w.kernel_h, s.H), w_end = smaller(left + w.kernel_w, s.W);
+  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+    const T* const image = x + n * s.inputs() + at.channel;
+    const int top = at.row * w.stride_h.divisor() - w.padding_h, left = at.column * w.stride_w.divisor() - w.padding_w;
+    const int h_end = min(top + w.kernel_h, s.H), w_end = min(left + w.kernel_w, s.W);
     A most[V];
     Vec<int32_t, V> found;
     bool first = true;
     for (int i = 0; i < V; ++i) most[i] = -INFINITY, found[i] = -1;
-    for (int64_t h = larger(top, 0); h < h_end; ++h) {
-      for (int64_t q = larger(left, 0); q < w_end; ++q) {
-        const Vec<T, V> values = Vec<T, V>::load(x + ((at.n * s.H + h) * s.W + q) * s.C + at.channel);
+    for (int h = max(top, 0); h < h_end; ++h) {
+      for (int q = max(left, 0); q < w_end; ++q) {
+        const Vec<T, V> values = Vec<T, V>::load(image + (h * s.W + q) * s.C);
         for (int i = 0; i < V; ++i) {
           const A value = from<A>(values[i]);
           if (first || value > most[i] || (value != value && most[i] == most[i])) {
             most[i] = value;
-            found[i] = static_cast<int32_t>(h * s.W + q);
+            found[i] = h * s.W + q;
           }
         }
         first = false;
@@ -95,165 +112,166 @@ __global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape
     }
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(most[i]);
-    out.store(y + unit * V);
-    found.store(index + unit * V);
-  }
+    out.store(y + n * s.outputs() + unit * V);
+    found.store(index + n * s.outputs() + unit * V);
+  });
 }
 
 template <int V, class T>
 __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, const Shape s, const Window w,
-                                    int64_t units) {
+                                    const Units units) {
   using A = Accumulate<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Position at = position_of<V>(unit, s.H, s.W, s.C);
-    const int32_t here = static_cast<int32_t>(at.row * s.W + at.column);
+  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+    const T* const slopes = dy + n * s.outputs() + at.channel;
+    const int32_t* const indices = index + n * s.outputs() + at.channel;
+    const int here = at.row * s.W + at.column;
     const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
-    for (int64_t p = rows.first; p < rows.end; ++p) {
-      for (int64_t q = columns.first; q < columns.end; ++q) {
-        const int64_t from_y = ((at.n * s.P + p) * s.Q + q) * s.C + at.channel;
-        const Vec<int32_t, V> found = Vec<int32_t, V>::load(index + from_y);
-        const Vec<T, V> values = Vec<T, V>::load(dy + from_y);
+    for (int p = rows.first; p < rows.end; ++p) {
+      for (int q = columns.first; q < columns.end; ++q) {
+        const int from_y = (p * s.Q + q) * s.C;
+        const Vec<int32_t, V> found = Vec<int32_t, V>::load(indices + from_y);
+        const Vec<T, V> values = Vec<T, V>::load(slopes + from_y);
         for (int i = 0; i < V; ++i)
           if (found[i] == here) sum[i] += from<A>(values[i]);
       }
     }
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
-    out.store(dx + unit * V);
-  }
+    out.store(dx + n * s.inputs() + unit * V);
+  });
 }
 
 /// Elements that an average over window row or column `at` of extent `kernel` divides by, along one dimension.
-__device__ inline int64_t extent_of(int64_t at, int64_t kernel, int64_t stride, int64_t padding, int64_t size,
-                                    bool count_padding) {
-  const int64_t begin = at * stride - padding;
-  if (count_padding) return smaller(begin + kernel, size + padding) - begin;
-  return smaller(begin + kernel, size) - larger(begin, 0);
+__device__ inline int extent_of(int at, int kernel, const Divider& stride, int padding, int size, bool count_padding) {
+  const int begin = at * stride.divisor() - padding;
+  if (count_padding) return min(begin + kernel, size + padding) - begin;
+  return min(begin + kernel, size) - max(begin, 0);
 }
 
 template <int V, class T>
 __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window w, const bool count_padding,
-                                   int64_t units) {
+                                   const Units units) {
   using A = Accumulate<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Position at = position_of<V>(unit, s.P, s.Q, s.C);
-    const int64_t top = at.row * w.stride_h - w.padding_h, left = at.column * w.stride_w - w.padding_w;
-    const int64_t h_end = smaller(top + w.kernel_h, s.H), w_end = smaller(left + w.kernel_w, s.W);
+  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+    const T* const image = x + n * s.inputs() + at.channel;
+    const int top = at.row * w.stride_h.divisor() - w.padding_h, left = at.column * w.stride_w.divisor() - w.padding_w;
+    const int h_end = min(top + w.kernel_h, s.H), w_end = min(left + w.kernel_w, s.W);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
-    for (int64_t h = larger(top, 0); h < h_end; ++h) {
-      for (int64_t q = larger(left, 0); q < w_end; ++q) {
-        const Vec<T, V> values = Vec<T, V>::load(x + ((at.n * s.H + h) * s.W + q) * s.C + at.channel);
+    for (int h = max(top, 0); h < h_end; ++h) {
+      for (int q = max(left, 0); q < w_end; ++q) {
+        const Vec<T, V> values = Vec<T, V>::load(image + (h * s.W + q) * s.C);
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]);
       }
     }
-    const int64_t count = extent_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.H, count_padding) *
-                          extent_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.W, count_padding);
+    const int count = extent_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.H, count_padding) *
+                      extent_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.W, count_padding);
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i] / static_cast<A>(count));
-    out.store(y + unit * V);
-  }
+    out.store(y + n * s.outputs() + unit * V);
+  });
 }
 
 template <int V, class T>
 __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Window w, const bool count_padding,
-                                    int64_t units) {
+                                    const Units units) {
   using A = Accumulate<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Position at = position_of<V>(unit, s.H, s.W, s.C);
+  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+    const T* const slopes = dy + n * s.outputs() + at.channel;
     const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
-    for (int64_t p = rows.first; p < rows.end; ++p) {
-      const int64_t height = extent_of(p, w.kernel_h, w.stride_h, w.padding_h, s.H, count_padding);
-      for (int64_t q = columns.first; q < columns.end; ++q) {
-        const int64_t width = extent_of(q, w.kernel_w, w.stride_w, w.padding_w, s.W, count_padding);
+    for (int p = rows.first; p < rows.end; ++p) {
+      const int height = extent_of(p, w.kernel_h, w.stride_h, w.padding_h, s.H, count_padding);
+      for (int q = columns.first; q < columns.end; ++q) {
+        const int width = extent_of(q, w.kernel_w, w.stride_w, w.padding_w, s.W, count_padding);
         const A share = A(1) / static_cast<A>(height * width);
-        const Vec<T, V> values = Vec<T, V>::load(dy + ((at.n * s.P + p) * s.Q + q) * s.C + at.channel);
+        const Vec<T, V> values = Vec<T, V>::load(slopes + (p * s.Q + q) * s.C);
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]) * share;
       }
     }
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
-    out.store(dx + unit * V);
-  }
+    out.store(dx + n * s.inputs() + unit * V);
+  });
 }
 
 /// Rows (or columns) that adaptive output `p` of `count` averages.
 __device__ inline Cover adaptive_span(int64_t p, int64_t size, int64_t count) {
-  return {p * size / count, ((p + 1) * size + count - 1) / count};
+  return {static_cast<int>(p * size / count), static_cast<int>(((p + 1) * size + count - 1) / count)};
 }
 
 template <int V, class T>
-__global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, int64_t units) {
+__global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const Units units) {
   using A = Accumulate<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Position at = position_of<V>(unit, s.P, s.Q, s.C);
+  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+    const T* const image = x + n * s.inputs() + at.channel;
     const Cover rows = adaptive_span(at.row, s.H, s.P), columns = adaptive_span(at.column, s.W, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
-    for (int64_t h = rows.first; h < rows.end; ++h) {
+    for (int h = rows.first; h < rows.end; ++h) {
       A of_row[V];  // one long sum would round more
       for (int i = 0; i < V; ++i) of_row[i] = A(0);
 #pragma unroll 4
-      for (int64_t q = columns.first; q < columns.end; ++q) {
-        const Vec<T, V> values = Vec<T, V>::load(x + ((at.n * s.H + h) * s.W + q) * s.C + at.channel);
+      for (int q = columns.first; q < columns.end; ++q) {
+        const Vec<T, V> values = Vec<T, V>::load(image + (h * s.W + q) * s.C);
         for (int i = 0; i < V; ++i) of_row[i] += from<A>(values[i]);
       }
       for (int i = 0; i < V; ++i) sum[i] += of_row[i];
     }
-    const int64_t count = (rows.end - rows.first) * (columns.end - columns.first);
+    const int count = (rows.end - rows.first) * (columns.end - columns.first);
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i] / static_cast<A>(count));
-    out.store(y + unit * V);
-  }
+    out.store(y + n * s.outputs() + unit * V);
+  });
 }
 
 template <int V, class T>
-__global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, int64_t units) {
+__global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, const Units units) {
   using A = Accumulate<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Position at = position_of<V>(unit, s.H, s.W, s.C);
+  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+    const T* const slopes = dy + n * s.outputs() + at.channel;
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     // Spans start at floor(p size / count): the outputs that cover a row are neighbours around row count / size.
-    const int64_t p_end = smaller(((at.row + 1) * s.P + s.H - 1) / s.H, s.P);
-    const int64_t q_end = smaller(((at.column + 1) * s.Q + s.W - 1) / s.W, s.Q);
-    for (int64_t p = at.row * s.P / s.H; p < p_end; ++p) {
+    const Cover rows_p = adaptive_span(at.row, s.P, s.H), columns_q = adaptive_span(at.column, s.Q, s.W);
+    for (int p = rows_p.first; p < rows_p.end; ++p) {
       const Cover rows = adaptive_span(p, s.H, s.P);
-      for (int64_t q = at.column * s.Q / s.W; q < q_end; ++q) {
+      for (int q = columns_q.first; q < columns_q.end; ++q) {
         const Cover columns = adaptive_span(q, s.W, s.Q);
         const A share = A(1) / static_cast<A>((rows.end - rows.first) * (columns.end - columns.first));
-        const Vec<T, V> values = Vec<T, V>::load(dy + ((at.n * s.P + p) * s.Q + q) * s.C + at.channel);
+        const Vec<T, V> values = Vec<T, V>::load(slopes + (p * s.Q + q) * s.C);
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]) * share;
       }
     }
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
-    out.store(dx + unit * V);
-  }
+    out.store(dx + n * s.inputs() + unit * V);
+  });
 }
 
-/// Calls `body.operator()<V>(grid, units)` for n elements in units of V channels.
+/// Calls `body.operator()<V>(grid, units)` for images [N, rows, columns, C] in units of V channels.
 template <class T, class Body>
-void with_units(int64_t n, int64_t C, std::initializer_list<const View*> views, Body&& body) {
-  if (n == 0) return;
-  constexpr int V = 16 / sizeof(T);
-  bool wide = C % V == 0;
+void with_units(const Shape& s, int rows, int columns, std::initializer_list<const View*> views, Body&& body) {
+  const int64_t count = int64_t{rows} * columns * s.C;
+  if (s.N * count == 0) return;
+  bool wide = s.C % kVecSize<T> == 0;
   for (const View* view : views) wide = wide && reinterpret_cast<uintptr_t>(view->data) % 16 == 0;
+  const auto with = [&]<int V>() {
+    const auto units = static_cast<int>(count / V);
+    constexpr int64_t kMost = 65535;
+    const dim3 grid(static_cast<unsigned>((units + kThreads - 1) / kThreads),
+                    static_cast<unsigned>(std::min(s.N, kMost)));
+    body.template operator()<V>(grid, Units{units, s.N, Divider(s.C / V), Divider(columns)});
+  };
   if (wide)
-    body.template operator()<V>(dim3(blocks_for(n / V, kThreads)), n / V);
+    with.template operator()<kVecSize<T>>();
   else
-    body.template operator()<1>(dim3(blocks_for(n, kThreads)), n);
+    with.template operator()<1>();
 }
 
 }  // namespace
@@ -262,7 +280,7 @@ void max_pool2d_forward(const Queue& queue, const View& y, const View& index, co
                         Pool2dArguments arguments) {
   const Shape s = shape_of("max_pool2d_forward", y, x);
   with_dtype<float, bf16, f16, double>(x.dtype, "max_pool2d_forward", [&]<class T>() {
-    with_units<T>(y.numel(), s.C, {&y, &index, &x}, [&]<int V>(dim3 grid, int64_t units) {
+    with_units<T>(s, s.P, s.Q, {&y, &index, &x}, [&]<int V>(dim3 grid, const Units& units) {
       launch(queue, "max_pool2d_forward", grid, dim3(kThreads), 0, &max_forward_kernel<V, T>, y.as<T>(),
              index.as<int32_t>(), static_cast<const T*>(x.data), s, window_of(arguments), units);
     });
@@ -273,7 +291,7 @@ void max_pool2d_backward(const Queue& queue, const View& dx, const View& dy, con
                          Pool2dArguments arguments) {
   const Shape s = shape_of("max_pool2d_backward", dy, dx);
   with_dtype<float, bf16, f16, double>(dx.dtype, "max_pool2d_backward", [&]<class T>() {
-    with_units<T>(dx.numel(), s.C, {&dx, &dy, &index}, [&]<int V>(dim3 grid, int64_t units) {
+    with_units<T>(s, s.H, s.W, {&dx, &dy, &index}, [&]<int V>(dim3 grid, const Units& units) {
       launch(queue, "max_pool2d_backward", grid, dim3(kThreads), 0, &max_backward_kernel<V, T>, dx.as<T>(),
              static_cast<const T*>(dy.data), static_cast<const int32_t*>(index.as<int32_t>()), s, window_of(arguments),
              units);
@@ -284,7 +302,7 @@ void max_pool2d_backward(const Queue& queue, const View& dx, const View& dy, con
 void avg_pool2d_forward(const Queue& queue, const View& y, const View& x, Pool2dArguments arguments) {
   const Shape s = shape_of("avg_pool2d_forward", y, x);
   with_dtype<float, bf16, f16, double>(x.dtype, "avg_pool2d_forward", [&]<class T>() {
-    with_units<T>(y.numel(), s.C, {&y, &x}, [&]<int V>(dim3 grid, int64_t units) {
+    with_units<T>(s, s.P, s.Q, {&y, &x}, [&]<int V>(dim3 grid, const Units& units) {
       launch(queue, "avg_pool2d_forward", grid, dim3(kThreads), 0, &avg_forward_kernel<V, T>, y.as<T>(),
              static_cast<const T*>(x.data), s, window_of(arguments), arguments.count_include_pad, units);
     });
@@ -294,7 +312,7 @@ void avg_pool2d_forward(const Queue& queue, const View& y, const View& x, Pool2d
 void avg_pool2d_backward(const Queue& queue, const View& dx, const View& dy, Pool2dArguments arguments) {
   const Shape s = shape_of("avg_pool2d_backward", dy, dx);
   with_dtype<float, bf16, f16, double>(dx.dtype, "avg_pool2d_backward", [&]<class T>() {
-    with_units<T>(dx.numel(), s.C, {&dx, &dy}, [&]<int V>(dim3 grid, int64_t units) {
+    with_units<T>(s, s.H, s.W, {&dx, &dy}, [&]<int V>(dim3 grid, const Units& units) {
       launch(queue, "avg_pool2d_backward", grid, dim3(kThreads), 0, &avg_backward_kernel<V, T>, dx.as<T>(),
              static_cast<const T*>(dy.data), s, window_of(arguments), arguments.count_include_pad, units);
     });
@@ -305,7 +323,7 @@ void adaptive_avg_pool2d_forward(const Queue& queue, const View& y, const View& 
   const Shape s = shape_of("adaptive_avg_pool2d_forward", y, x);
   if (s.P == 1 && s.Q == 1 && s.H * s.W > 32) return reduce(queue, Reduce::mean, y, x);  // splits long sums
   with_dtype<float, bf16, f16, double>(x.dtype, "adaptive_avg_pool2d_forward", [&]<class T>() {
-    with_units<T>(y.numel(), s.C, {&y, &x}, [&]<int V>(dim3 grid, int64_t units) {
+    with_units<T>(s, s.P, s.Q, {&y, &x}, [&]<int V>(dim3 grid, const Units& units) {
       launch(queue, "adaptive_avg_pool2d_forward", grid, dim3(kThreads), 0, &adaptive_forward_kernel<V, T>, y.as<T>(),
              static_cast<const T*>(x.data), s, units);
     });
@@ -315,7 +333,7 @@ void adaptive_avg_pool2d_forward(const Queue& queue, const View& y, const View& 
 void adaptive_avg_pool2d_backward(const Queue& queue, const View& dx, const View& dy) {
   const Shape s = shape_of("adaptive_avg_pool2d_backward", dy, dx);
   with_dtype<float, bf16, f16, double>(dx.dtype, "adaptive_avg_pool2d_backward", [&]<class T>() {
-    with_units<T>(dx.numel(), s.C, {&dx, &dy}, [&]<int V>(dim3 grid, int64_t units) {
+    with_units<T>(s, s.H, s.W, {&dx, &dy}, [&]<int V>(dim3 grid, const Units& units) {
       launch(queue, "adaptive_avg_pool2d_backward", grid, dim3(kThreads), 0, &adaptive_backward_kernel<V, T>,
              dx.as<T>(), static_cast<const T*>(dy.data), s, units);
     });
