@@ -42,8 +42,9 @@ BasicBlock::BasicBlock(int64_t in, int64_t planes, int64_t stride)
       downsample(projection(in, planes, stride)) {}
 
 Tensor BasicBlock::forward(const Tensor& x) const {
-  const Tensor shortcut = downsample ? (*downsample)(x) : x;
   const Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
+  // Not before conv1: so its gradient for x, which has a stride, comes first, and conv1's adds to it, which is cheap.
+  const Tensor shortcut = downsample ? (*downsample)(x) : x;
   return conv_bn(conv2, bn2, y, {.relu = true, .residual = shortcut});
 }
 
@@ -65,9 +66,9 @@ Bottleneck::Bottleneck(int64_t in, int64_t planes, int64_t stride)
       downsample(projection(in, planes * kExpansion, stride)) {}
 
 Tensor Bottleneck::forward(const Tensor& x) const {
-  const Tensor shortcut = downsample ? (*downsample)(x) : x;
   Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
   y = conv_bn(conv2, bn2, y, {.relu = true});
+  const Tensor shortcut = downsample ? (*downsample)(x) : x;  // see BasicBlock
   return conv_bn(conv3, bn3, y, {.relu = true, .residual = shortcut});
 }
 
