@@ -42,7 +42,7 @@ struct FilterPositions {
 /// Forward, and the input's gradient: the sums over taps and channels at positions of the filter.
 template <class T, bool kBackward>
 struct WindowSource {
-  static constexpr bool kScattered = false, kChannels = !kBackward, kTall = true;
+  static constexpr bool kScattered = false, kChannels = !kBackward, kTall = true, kBrings = kBackward;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
   TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of filters x 1 tap x 128 bytes

@@ -39,8 +39,11 @@
 //   rank 1: columns 64..127   b1 + b0 ---------> (b1 + b0) + (b3 + b2) --> y
 //   ranks 2 and 3: the same of their parts, which they hand to ranks 0 and 1
 //
-// A source with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows, which lie along the lines:
-// in the first tile of its row a consumer warp adds up the 16 rows that it owns, while wgmma multiplies them.
+// What the epilogue reads besides (a residual, or what a derivative was taken of) the producer brings behind a tile's
+// last step, as one or two stages more: it is there when the sums are, and costs no registers and no shared memory.
+//
+// A source with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: in the first tile of its
+// row of tiles, a product with ones.
 //
 // tf32: a line of 128 bytes is 32 elements and a wgmma takes 8 of them, 32 bytes as ever; so a chunk is 64 rows of 32
 // k, and nothing else changes. wgmma reads f32 along the depth only (its transposing is for two bytes): what lies along
@@ -85,6 +88,11 @@ struct WgmmaTile {
   static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
   static constexpr int kSharedBytes =
       kStages * kStageBytes + kStagingBytes + 2 * kStages * static_cast<int>(sizeof(ptx::Barrier));
+  /// Chunks of y in a tile, and the stages that as many take which the epilogue reads. Joined blocks store other
+  /// columns.
+  static constexpr int kChunksY = kM / kChunkRows * (kN / 64), kChunksInStage = kChunksA + kChunksB;
+  static constexpr int kStagesY = kJoins ? 0 : (kChunksY + kChunksInStage - 1) / kChunksInStage;
+  static_assert(kStagesY <= 2);
   /// Three warpgroups begin with 168 registers for each thread; the producer hands most of its share to the consumers.
   static constexpr bool kMovesRegisters = kConsumers == 2;
 };
@@ -159,8 +167,8 @@ class WgmmaGrid {
 /// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
 /// says. kChannels: the epilogue may have a norm and moments. Only sources with kTall have tiles of 256 rows, only
 /// those with kWide 64 x 192, with kBroad 64 x 256, only those with kAlternates tiles in turns; those with kPlain have
-/// these and joined ones alone. kAlone: clusters do not share b. A source with beside(epilogue, thread) has work for
-/// the producer's idle warps, 96 threads of each block.
+/// these and joined ones alone. kAlone: clusters do not share b. kBrings: the epilogue may read what the producer
+/// brings. A source with beside(epilogue, thread) has work for the producer's idle warps, 96 threads of each block.
 ///
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
@@ -174,9 +182,16 @@ struct WgmmaGemm {
   WgmmaGrid grid;
 };
 
+/// Whether tiles of this kind can have stages for the epilogue: with norms and moments besides, registers would spill.
 template <class Tile, class Source>
-__device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& grid, unsigned char* stages,
-                                        ptx::Barrier* full, ptx::Barrier* empty) {
+inline constexpr bool kBringsStages = requires {
+  requires Source::kBrings;
+}
+&&!Source::kChannels && Tile::kStagesY > 0;
+
+template <class Tile, class Source, class Epilogue>
+__device__ __forceinline__ void produce(const Source& source, const Epilogue& epilogue, const WgmmaGrid& grid,
+                                        unsigned char* stages, ptx::Barrier* full, ptx::Barrier* empty) {
   const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
   const int first = grid.clusters(blockIdx.x), stride = grid.clusters(gridDim.x);
   RingPosition<Tile::kStages> at;
@@ -207,45 +222,47 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
         if (kWholeB && grid.cluster > 1) load_b(kHalf, kHalf, 0);  // a cluster's boxes are half of b
       }
     }
+    if constexpr (kBringsStages<Tile, Source>) {
+      if (!epilogue.brings) continue;
+      for (int first_chunk = 0; first_chunk < Tile::kChunksY; first_chunk += Tile::kChunksInStage, at.advance()) {
+        const int count = min(Tile::kChunksInStage, Tile::kChunksY - first_chunk);
+        ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
+        ptx::Barrier* const barrier = &full[at.stage];
+        ptx::mbarrier_arrive_expect_tx(barrier, count * kChunkBytes);
+        for (int i = 0; i < count; ++i) {
+          constexpr int kAcross = Tile::kN / 64;
+          const int chunk = first_chunk + i;
+          ptx::tma_load(stages + at.stage * Tile::kStageBytes + i * kChunkBytes, epilogue.brought_map, barrier,
+                        position.n * Tile::kN + chunk % kAcross * 64,
+                        position.m * Tile::kM + chunk / kAcross * kChunkRows, position.z);
+        }
+      }
+    }
   }
 }
 
-/// Sums of a warp's 16 rows of a, lines being steps of k: lane l adds the 4 neighbours l mod 4 of every eighth line of
-/// a chunk. The 16 lanes that read 8 bytes together do so in even lines, or odd ones, and hit all banks.
-template <class T>
-class RowSums {
- public:
-  __device__ RowSums(int warp, int lane) {
-    const int line = lane % 16 / 4 * 2 + lane / 16, run = warp * 2 + lane % 4 / 2;
-    offset_ = line * 128 + (run ^ line) * 16 + lane % 2 * 8;
-  }
-
-  __device__ void clear() {
-    WEFT_UNROLL
-    for (float& sum : sums_) sum = 0;
-  }
-  __device__ __forceinline__ void add(const unsigned char* chunk) {
-    WEFT_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      const auto four = Vec<T, 4>::load(reinterpret_cast<const T*>(chunk + offset_ + i * 1024));
-      WEFT_UNROLL
-      for (int e = 0; e < 4; ++e) sums_[e] += from<float>(four[e]);
-    }
-  }
-  /// Stores them as columns first_m … of row z of a matrix [slices, m].
-  __device__ __forceinline__ void store(const Epilogue<T>& to, int first_m, int m, int z, int lane) {
-    WEFT_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      WEFT_UNROLL
-      for (int distance = 4; distance < 32; distance *= 2) sums_[e] += __shfl_xor_sync(0xffffffffu, sums_[e], distance);
-    }
-    if (lane < 4) to.template store<false>(int64_t{z} * m + first_m + lane * 4, 0, m - first_m - lane * 4, sums_);
-  }
-
- private:
-  int offset_;
-  float sums_[4];
+/// The sums of a's rows are a product with a matrix of ones, of 8 columns that are all alike. Its 8 lines of 16 bytes
+/// stand for any depth: the descriptor leads back to them.
+constexpr int kOnesBytes = 128;
+template <class Source>
+inline constexpr bool kSumsRows = requires(Source source) {
+  source.row_sums;
 };
+template <class Tile, class Source>
+inline constexpr int kSharedBytes = Tile::kSharedBytes + (kSumsRows<Source> ? kOnesBytes : 0);
+
+/// Stores a warp's sums of 16 rows, in the layout of wgmma, as columns first_m … of row z of a matrix [slices, m].
+template <class T>
+__device__ __forceinline__ void store_row_sums(const Epilogue<T>& to, int first_m, int m, int z, int lane,
+                                               const float (&sums)[4]) {
+  if (lane % 4 != 0) return;
+  WEFT_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int row = first_m + lane / 4 + 8 * half;
+    const float sum[1] = {sums[2 * half]};
+    to.template store<false>(int64_t{z} * m + row, 0, m - row, sum);
+  }
+}
 
 /// Adds up what the blocks of a cluster, 2 or 4, have of a warp's 16 x 128 sums: `own` is half `rank mod 2` of the
 /// columns, whole in ranks 0 and 1. `first` and `second`: 4 KiB each of this warp, of which the second may be a stage.
@@ -304,15 +321,16 @@ __device__ __forceinline__ void consume(const Source& source,
     }
   };
   EpilogueWarp store(staging + (consumer * 4 + warp) * 2 * kStagingBoxBytes, lane, warp, consumer);
-  constexpr bool kSumsRows = requires { source.row_sums; };
-  static_assert(!kSumsRows || Tile::kBands == 1);
-  [[maybe_unused]] RowSums<T> row_sums(warp, lane);
+  static_assert(!kSumsRows<Source> || Tile::kBands == 1);
+  [[maybe_unused]] float row_sums[4];
+  [[maybe_unused]] const uint64_t ones =
+      ptx::wgmma_descriptor(stages + Tile::kSharedBytes, Swizzle::none, 0, 0);  // behind all else
   RingPosition<Tile::kStages> at;
   const int band = Tile::kAlternates ? 0 : consumer * Tile::kBands;  // of the tile, the consumer's first
   const auto leave_to_other = [&](int index) {
     if (index >= grid.count()) return;
     const auto range = source.range(grid.slice(index));
-    at.advance(range.end - range.begin);
+    at.advance(range.end - range.begin + (kBringsStages<Tile, Source> && epilogue.brings ? Tile::kStagesY : 0));
   };
   // The main loops of the two take turns: a wait for a stage's next load but one would end at once. Numbers that the
   // compiler sees: see EpilogueWarp.
@@ -338,7 +356,6 @@ __device__ __forceinline__ void consume(const Source& source,
   for (; index < grid.count(); index += stride) {
     const auto position = grid.position(index, rank);
     const auto range = grid.range<Tile>(source, position.z);
-    if constexpr (kSumsRows) row_sums.clear();
     const int first_m = position.m * Tile::kM + band * 64 + warp * 16, first_n = position.n * Tile::kN;
     float sums[Tile::kBands][Tile::kN / 2];
     if constexpr (Source::kScattered) {
@@ -353,50 +370,80 @@ __device__ __forceinline__ void consume(const Source& source,
       epilogue.template prefetch<Tile::kN>(lane, first_m + i * 64, first_n, position.z);
     int previous = -1;
     if constexpr (Tile::kAlternates) wait_for_turn();
-    for (int step = range.begin; step < range.end; ++step, at.advance()) {
-      ptx::mbarrier_wait(&full[at.stage], at.parity);
-      const unsigned char* const stage = stages + __shfl_sync(0xffffffffu, at.stage, 0) * Tile::kStageBytes;
-      const uint64_t a = ptx::wgmma_descriptor(stage + band * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
-      const uint64_t b =
-          ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
-      // 16 k (tf32: 8) further, and a chunk, in the descriptor's units of 16 bytes.
-      constexpr int kFurtherA = (Source::kAlongA == ptx::Along::depth ? 32 : 2048) / 16;
-      constexpr int kFurtherB = (Source::kAlongB == ptx::Along::depth ? 32 : 2048) / 16;
-      constexpr int kBandBelow = kChunkBytes / 16;
-      ptx::wgmma_fence();
-      WEFT_UNROLL
-      for (int k = 0; k < 4; ++k) WEFT_UNROLL
-      for (int i = 0; i < Tile::kBands; ++i)
-        ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums[i], a + k * kFurtherA + i * kBandBelow,
-                                                                  b + k * kFurtherB,
-                                                                  Source::kScattered || step > range.begin || k > 0);
-      ptx::wgmma_commit();
-      if constexpr (kSumsRows) {
-        if (position.n == 0) {
-          row_sums.add(stage + band * kChunkBytes);
-          ptx::fence_proxy_async();  // TMA will overwrite what threads have read
+    const auto multiply = [&]<bool kWithOnes>() {
+      for (int step = range.begin; step < range.end; ++step, at.advance()) {
+        ptx::mbarrier_wait(&full[at.stage], at.parity);
+        const unsigned char* const stage = stages + __shfl_sync(0xffffffffu, at.stage, 0) * Tile::kStageBytes;
+        const uint64_t a = ptx::wgmma_descriptor(stage + band * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
+        const uint64_t b =
+            ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
+        // 16 k (tf32: 8) further, and a chunk, in the descriptor's units of 16 bytes.
+        constexpr int kFurtherA = (Source::kAlongA == ptx::Along::depth ? 32 : 2048) / 16;
+        constexpr int kFurtherB = (Source::kAlongB == ptx::Along::depth ? 32 : 2048) / 16;
+        constexpr int kBandBelow = kChunkBytes / 16;
+        ptx::wgmma_fence();
+        WEFT_UNROLL
+        for (int k = 0; k < 4; ++k) WEFT_UNROLL
+        for (int i = 0; i < Tile::kBands; ++i)
+          ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums[i], a + k * kFurtherA + i * kBandBelow,
+                                                                    b + k * kFurtherB,
+                                                                    Source::kScattered || step > range.begin || k > 0);
+        if constexpr (kWithOnes) {
+          WEFT_UNROLL
+          for (int k = 0; k < 4; ++k)
+            ptx::wgmma<T, 8, Source::kAlongA>(row_sums, a + k * kFurtherA, ones, step > range.begin || k > 0);
         }
+        ptx::wgmma_commit();
+        if (previous >= 0) {
+          ptx::wgmma_wait<1>();
+          release(previous);
+        }
+        previous = at.stage;
       }
-      if (previous >= 0) {
-        ptx::wgmma_wait<1>();
-        release(previous);
+    };
+    if constexpr (kSumsRows<Source>) {  // two loops, each with its end: wgmma's registers cannot meet a branch
+      if (__shfl_sync(0xffffffffu, position.n, 0) == 0) {
+        multiply.template operator()<true>();
+        ptx::wgmma_wait<0>();
+      } else {
+        multiply.template operator()<false>();
+        ptx::wgmma_wait<0>();
       }
-      previous = at.stage;
+    } else {
+      multiply.template operator()<false>();
     }
     if constexpr (Tile::kAlternates) give_turn(index + stride);
     const int own_n = first_n + (Tile::kJoins ? ptx::cluster_rank() % 2 * 64 : 0);
     const auto columns = epilogue.columns(lane, own_n);
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
-    if constexpr (kSumsRows) {
-      if (position.n == 0) row_sums.store(source.row_sums, first_m, source.m, position.z, lane);
+    if constexpr (kSumsRows<Source>) {
+      if (position.n == 0) store_row_sums(source.row_sums, first_m, source.m, position.z, lane, row_sums);
     }
     constexpr bool kDerives = requires { Source::kDerives; }
-    &&!kSumsRows;  // registers are scarce there
+    &&!kSumsRows<Source>;  // registers are scarce there
     if constexpr (Tile::kJoins) {
       float own[1][32];
       join_sums(sums[0], own[0], store.boxes(), stages + (store.boxes() - staging), grid.blocks(), lane);
       if (ptx::cluster_rank() < 2) epilogue.template store<kDerives>(store, first_m, own_n, position.z, columns, own);
+    } else if constexpr (kBringsStages<Tile, Source>) {
+      if (epilogue.brings) {
+        int first_stage = at.stage, last_stage = at.stage;
+        RingPosition<Tile::kStages> brought = at;
+        WEFT_UNROLL
+        for (int i = 0; i < Tile::kStagesY; ++i, brought.advance()) {
+          last_stage = brought.stage;
+          ptx::mbarrier_wait(&full[brought.stage], brought.parity);
+        }
+        const BroughtChunks chunks{stages + first_stage * Tile::kStageBytes, stages + last_stage * Tile::kStageBytes,
+                                   Tile::kChunksInStage, band * (Tile::kN / 64)};
+        epilogue.template meet<kDerives, Tile::kAlternates>(store, first_n, columns, sums, chunks, [&] {
+          ptx::fence_proxy_async();  // TMA will overwrite what threads have read
+          WEFT_UNROLL
+          for (int i = 0; i < Tile::kStagesY; ++i, at.advance()) release(at.stage);
+        });
+      }
+      epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums, epilogue.brings);
     } else {
       epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
     }
@@ -423,6 +470,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     ptx::mbarrier_init_fence();
     gemm.source.prefetch();
   }
+  if constexpr (kSumsRows<Source>) {
+    static_assert(Tile::kThreads * sizeof(T) >= kOnesBytes);
+    if (threadIdx.x * sizeof(T) < kOnesBytes)
+      reinterpret_cast<T*>(shared + Tile::kSharedBytes)[threadIdx.x] = to<T>(1.0f);
+    ptx::fence_proxy_async();
+  }
   if (Tile::kJoins || gemm.grid.cluster > 1)
     ptx::cluster_sync();
   else
@@ -432,7 +485,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   if (warpgroup == 0) {
     if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
     if (warp == 0) {
-      if (ptx::elect_one()) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);
+      if (ptx::elect_one()) produce<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, full, empty);
     } else if constexpr (requires { gemm.source.beside(gemm.epilogue, 0); }) {
       gemm.source.beside(gemm.epilogue, static_cast<int>(threadIdx.x) - 32);
     }

@@ -14,11 +14,14 @@
 // waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet after each box,
 // and each reads a quarter of the columns of all four, 64 rows of what y will hold, before TMA's second turn on from
 // there.
-// Of a plain result (alpha, bias, norm, ReLU last, nothing else) each chunk has code of its own, so that sums stay in
-// their registers; the code of the others, 30 times as long, exists once, and sums move up to it.
-// Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane; a lane finds
-// its four lines of a band once, and chunks without a residual have code of their own, too. Where y forbids both (lines
-// not a multiple of 16 bytes), lanes store their pairs themselves.
+// What the sums meet (`saved`, or else the residual) comes as they go: by TMA, 64 rows x 128 bytes at a time, through
+// the stages of the main loop (gemm_wgmma.cuh), and by ldmatrix to the lanes that hold their sums. Only what TMA cannot
+// read do lanes read themselves, in pairs, 8 rows at a time. Of a plain result (alpha, bias, norm, such a residual,
+// ReLU last, nothing else) each chunk has code of its own, so that sums stay in their registers; the code of the
+// others, 30 times as long, exists once, and sums move up to it. Rows that do not lie side by side (the phases of a
+// strided convolution) leave the box 16 bytes a lane; a lane finds its four lines of a band once, and chunks without a
+// residual have code of their own, too. Where y forbids both (lines not a multiple of 16 bytes), lanes store their
+// pairs themselves.
 
 // Registers have no address, so on a GPU all of this is inlined into the kernel. On the emulator it is compiled once
 // for all.
@@ -84,6 +87,11 @@ class EpilogueWarp {
     turn_ ^= 1;  // the box is written again two turns later, after the next turn's __syncwarp
   }
   __device__ int line(int i) const { return i * 4 + lane_ / 8; }
+  /// TMA has read both.
+  __device__ __forceinline__ void wait_for_boxes() const {
+    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
+    __syncwarp();
+  }
   /// Before the block ends: TMA has read all boxes.
   __device__ void finish() const {
     if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
@@ -111,16 +119,31 @@ struct ScatteredRows {
 
 struct NoScatteredRows {};
 
+/// What the sums meet, as TMA has brought it: chunks of 64 rows x 128 bytes, those of a band of rows one after another.
+struct BroughtChunks {
+  const unsigned char *first, *second;  ///< the stage they begin in, the one they go on in
+  int in_first;                         ///< chunks that the first one holds
+  int begin;                            ///< the consumer's first chunk
+
+  __device__ __forceinline__ const unsigned char* chunk(int i) const {
+    const int at = begin + i;
+    return at < in_first ? first + at * kBroughtBytes : second + (at - in_first) * kBroughtBytes;
+  }
+  static constexpr int kBroughtBytes = 64 * 128;
+};
+
 /// As Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
 template <class T, bool kScattered = false, bool kChannels = false>
 struct WgmmaEpilogue {
   TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only where `by_tma`
+  TensorMap brought_map;     ///< of `saved`, or else the residual; boxes of 64 rows x 128 bytes, where `brings`
   Epilogue<T> to;
   int64_t pitch_z, pitch_inner, pitch_row;  ///< elements
   Divider inner;                            ///< 1 where by_tma
   int m, n;
   bool by_tma;
-  bool pairs;  ///< every row begins at an even element, of memory aligned to two elements
+  bool brings;  ///< the producer brings `saved`, or else the residual, and nothing else is read; y is of type T
+  bool pairs;   ///< every row begins at an even element, of memory aligned to two elements
   /// kScattered: where rows lie, each at a multiple of 16 bytes; pitch_z and pitch_inner do not count.
   std::conditional_t<kScattered, ScatteredRows, NoScatteredRows> scatter;
 
@@ -152,23 +175,77 @@ struct WgmmaEpilogue {
       WEFT_UNROLL_BY(1)
       for (int64_t at = lane % 2 * 128; at < bytes; at += 256) ptx::prefetch_l2(line + at);
     };
+    if (brings) return;
     ask(to.saved);
     ask(to.residual);
     ask(to.accumulate ? to.y : nullptr);
   }
 
+  /// Where the producer `brings` it: sums become what y holds. Arguments as those of store(). leave() hands the stages
+  /// back; kEarly: after half of the chunks, the others being kept in the warp's boxes until then, since the other
+  /// consumer's loads wait for these stages.
+  template <bool kDerives, bool kEarly, int kBands, int kHalf, class Leave>
+  __device__ __forceinline__ void meet(EpilogueWarp& warp, int first_n, Columns at, float (&sums)[kBands][kHalf],
+                                       const BroughtChunks& brought, Leave&& leave) const {
+    constexpr int kAcross = kHalf / 32, kChunks = kBands * kAcross;
+    const auto next = [&](int i) { return columns(warp.lane(), first_n + (i + 1) % kAcross * 64); };
+    const auto lines = [&](int i) { return brought.chunk(i) + warp.index() * kStagingBoxBytes; };
+    constexpr int kFromStages = kEarly ? kChunks - 2 : kChunks;
+    if constexpr (kEarly) {
+      warp.wait_for_boxes();
+      WEFT_UNROLL
+      for (int i = 0; i < 2 * kStagingBoxBytes; i += 32 * 16) {
+        const int at_lane = i % kStagingBoxBytes + warp.lane() * 16;
+        ptx::st16(warp.boxes() + i / kStagingBoxBytes * kStagingBoxBytes + at_lane,
+                  ptx::ld16(lines(kFromStages + i / kStagingBoxBytes) + at_lane));
+      }
+      __syncwarp();
+    }
+    const auto of_chunk = [&](int i) {
+      return kEarly && i >= kFromStages ? warp.boxes() + (i - kFromStages) * kStagingBoxBytes : lines(i);
+    };
+    const auto after = [&](int i) {
+      if (i == kFromStages - 1) leave();
+    };
+    if (kDerives && to.saved != nullptr) {
+      WEFT_UNROLL_BY(1)  // as in store()
+      for (int i = 0; i < kChunks; ++i) {
+        float values[32];
+        WEFT_UNROLL_BY(32)
+        for (int j = 0; j < 32; ++j) values[j] = sums[0][j];
+        move_up(sums);
+        apply(warp.lane(), at, values);
+        at = next(i);
+        with_slope<T>([&](auto&& slope) { combine_brought(warp, of_chunk(i), values, slope); });
+        after(i);
+        WEFT_UNROLL_BY(32)
+        for (int j = 0; j < 32; ++j) sums[kBands - 1][kHalf - 32 + j] = values[j];
+      }
+      return;
+    }
+    WEFT_UNROLL_BY(kChunks)
+    for (int i = 0; i < kChunks; ++i) {
+      auto& values = part<32>(sums[i / kAcross], i % kAcross * 32);
+      apply(warp.lane(), at, values);
+      at = next(i);
+      combine_brought(warp, of_chunk(i), values, Plus{});
+      after(i);
+    }
+  }
+
   /// Stores a warp's 16 rows from first_m and from every 64 rows below, a band each, 2 kHalf columns from first_n, of
-  /// slice z. `at`: columns(lane, first_n). kDerives: `saved` may be given.
+  /// slice z. `at`: columns(lane, first_n). kDerives: `saved` may be given. met: meet() has made the sums what y holds.
   template <bool kDerives, int kBands, int kHalf>
   __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z, Columns at,
-                                        float (&sums)[kBands][kHalf]) const {
+                                        float (&sums)[kBands][kHalf], bool met = false) const {
     constexpr int kAcross = kHalf / 32, kChunks = kBands * kAcross;
     const bool counts = kChannels && to.moments != nullptr;  // rows beyond y meet the others
     if (first_m >= m && !counts) return;
     if constexpr (kScattered) {
       if (to.residual == nullptr) return scatter_sums(warp, first_m, first_n, z, sums);
     } else {
-      if (is_plain()) {
+      if (met || is_plain()) {
+        [[maybe_unused]] ColumnMoments<T> kept{};
         WEFT_UNROLL_BY(kChunks)
         for (int i = 0; i < kChunks; ++i) {
           const int row = first_m + i / kAcross * 64, column = first_n + i % kAcross * 64;
@@ -181,10 +258,25 @@ struct WgmmaEpilogue {
           float values[32];
           WEFT_UNROLL_BY(32)
           for (int j = 0; j < 32; ++j) values[j] = sums[i / kAcross][i % kAcross * 32 + j];
-          apply(warp.lane(), at, values);
-          at = columns(warp.lane(), first_n + (i + 1) % kAcross * 64);
+          if (!met) {
+            apply(warp.lane(), at, values);
+            at = columns(warp.lane(), first_n + (i + 1) % kAcross * 64);
+          }
           if constexpr (kChannels) to.clip(values);
-          send<T>(warp, y_map, row, column, z, values, moments_of<T>(warp, row));
+          if constexpr (kKeepsMoments) {
+            send<T>(warp, y_map, row, column, z, values, Nothing{});
+            if (counts) {
+              const auto found = find_moments<T>(warp, row);
+              if (warp.lane() / 8 == i) kept = found;
+            }
+          } else {
+            send<T>(warp, y_map, row, column, z, values, moments_of<T>(warp, row));
+          }
+        }
+        if constexpr (kKeepsMoments) {
+          static_assert(kChunks <= 4);
+          if (const int i = warp.lane() / 8; counts && i < kChunks)
+            store_moments<T>(warp, first_m + i / kAcross * 64, first_n + i % kAcross * 64, kept);
         }
         return;
       }
@@ -267,11 +359,16 @@ struct WgmmaEpilogue {
                                                  float (&values)[32]) const {
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
-      activate_backward(warp, static_cast<const Y*>(to.saved), first_m, first_n, z, values);
+      with_slope<Y>([&](auto&& slope) {
+        combine_read(warp, static_cast<const Y*>(to.saved), first_m, first_n, z, values, slope);
+      });
     else
       activate_for<Y>(to.activation, values);
-    if (to.residual != nullptr) add(warp, static_cast<const Y*>(to.residual), first_m, first_n, z, values);
-    if (to.accumulate) add(warp, static_cast<const Y*>(to.y), first_m, first_n, z, values);
+    const auto add = [&](const void* tensor) {
+      combine_read(warp, static_cast<const Y*>(tensor), first_m, first_n, z, values, Plus{});
+    };
+    if (to.residual != nullptr) add(to.residual);
+    if (to.accumulate) add(to.y);
     if constexpr (kChannels) to.clip(values);
     write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values, moments_of<Y>(warp, first_m));
   }
@@ -281,9 +378,16 @@ struct WgmmaEpilogue {
   __device__ __forceinline__ auto moments_of(const EpilogueWarp& warp, int first_m) const {
     return [&warp, first_m, this](int column) {
       if constexpr (kChannels && std::is_same_v<Y, T>)
-        if (to.moments != nullptr) find_moments<Y>(warp, first_m, column);
+        if (to.moments != nullptr) {
+          const auto found = find_moments<Y>(warp, first_m);
+          if (warp.lane() < 8) store_moments<Y>(warp, first_m, column, found);
+        }
     };
   }
+  /// Of a box of 64 columns all lanes find moments, eight by eight the same: so a plain result keeps those of up to
+  /// four boxes and stores them after the last one. A store to memory before each box would be waited for by the fence
+  /// that TMA needs (MEMBAR).
+  static constexpr bool kKeepsMoments = kChannels && sizeof(T) == 2;
 
   static constexpr int kMomentRows = 64;  ///< of four warps
 
@@ -307,19 +411,25 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Of the boxes just sent, whose first column is first_n. A lane takes 4 bytes, two neighbouring columns (f32: one)
-  /// of this warp's 8 lanes' worth, and the rows of one of the four boxes. Boxes begin at different lines, so that a
-  /// warp's 32 reads meet 32 banks.
+  /// Of a lane's columns of a box.
+  template <class Y>
+  struct ColumnMoments {
+    static constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
+    float mean[kColumns], m2[kColumns];
+  };
+
+  /// Of the boxes just sent. A lane takes 4 bytes, two neighbouring columns (f32: one) of this warp's 8 lanes' worth,
+  /// and the rows of one of the four boxes. Boxes begin at different lines, so that a warp's 32 reads meet 32 banks.
   ///
   /// Each value is read once: its distance d from the column's first one is summed, and d^2. m2 = sum d^2 - (sum d)^2 /
   /// rows loses at most a factor of rows + 1 in precision, since the square of the first value's own distance from the
   /// mean is a part of m2.
   template <class Y>
-  __device__ WEFT_INLINE_ON_GPU void find_moments(const EpilogueWarp& warp, int first_m, int first_n) const {
-    constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
+  __device__ WEFT_INLINE_ON_GPU ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
+    constexpr int kColumns = ColumnMoments<Y>::kColumns;
     warp.meet();
     const int quarter = warp.lane() / 8, part = warp.lane() % 8, run = 2 * warp.index() + part / 4;
-    const int chunk = first_m / kMomentRows, rows = min(m - chunk * kMomentRows, kMomentRows);
+    const int rows = rows_of_chunk(first_m);
     const unsigned char* const boxes = warp.sent(0);
     const auto load = [&](int offset) { return Vec<Y, kColumns>::load(reinterpret_cast<const Y*>(boxes + offset)); };
     const auto first = load(run * 16 + part % 4 * 4);
@@ -336,7 +446,7 @@ struct WgmmaEpilogue {
       }
     };
     if (rows == kMomentRows) {
-      WEFT_UNROLL_BY(4)
+      WEFT_UNROLL
       for (int i = 0; i < 16; ++i) add(i);
     } else {
       WEFT_UNROLL_BY(1)
@@ -347,20 +457,33 @@ struct WgmmaEpilogue {
       value += __shfl_xor_sync(0xffffffffu, value, 8);
       return value + __shfl_xor_sync(0xffffffffu, value, 16);
     };
+    const float share = rows == kMomentRows ? 1.0f / kMomentRows : 1.0f / static_cast<float>(rows);
+    ColumnMoments<Y> moments;
     WEFT_UNROLL
     for (int c = 0; c < kColumns; ++c) {
-      distances[c] = of_quarters(distances[c]);
-      squares[c] = of_quarters(squares[c]);
+      const float sum = of_quarters(distances[c]), from_first = sum * share;
+      const float m2 = of_quarters(squares[c]) - sum * from_first;
+      moments.mean[c] = from<float>(first[c]) + from_first;
+      moments.m2[c] = m2 < 0 ? 0 : m2;  // NaN passes
     }
-    const int column = first_n + (8 * warp.index() + part) * kColumns;
-    if (quarter != 0 || rows <= 0 || column >= n) return;
-    float* const at = to.moments + static_cast<int64_t>(2 * chunk) * to.channels + column;
-    const float share = 1.0f / static_cast<float>(rows);
+    return moments;
+  }
+  __device__ __forceinline__ int rows_of_chunk(int first_m) const {
+    return min(m - first_m / kMomentRows * kMomentRows, kMomentRows);
+  }
+
+  /// Stores a lane's moments of the box whose first column is first_n.
+  template <class Y>
+  __device__ __forceinline__ void store_moments(const EpilogueWarp& warp, int first_m, int first_n,
+                                                const ColumnMoments<Y>& moments) const {
+    constexpr int kColumns = ColumnMoments<Y>::kColumns;
+    const int column = first_n + (8 * warp.index() + warp.lane() % 8) * kColumns;
+    if (rows_of_chunk(first_m) <= 0 || column >= n) return;
+    float* const at = to.moments + static_cast<int64_t>(2 * (first_m / kMomentRows)) * to.channels + column;
     WEFT_UNROLL
     for (int c = 0; c < kColumns; ++c) {
-      const float from_first = distances[c] * share, m2 = squares[c] - distances[c] * from_first;
-      at[c] = from<float>(first[c]) + from_first;
-      at[to.channels + c] = m2 < 0 ? 0 : m2;  // NaN passes
+      at[c] = moments.mean[c];
+      at[to.channels + c] = moments.m2[c];
     }
   }
 
@@ -393,53 +516,80 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// A lane's elements of a tensor that lies as y: calls take(each), and each(visit) calls visit(index of the value,
-  /// element), each as soon as it is read: 32 more registers would spill.
-  template <class Y, class Take>
-  __device__ __forceinline__ void read(EpilogueWarp& warp, const Y* tensor, int first_m, int first_n, int z,
-                                       Take&& take) const {
+  /// f(values, elements) of a lane's elements of a warp's 16 lines of a chunk that TMA brought, eight together.
+  template <class F>
+  __device__ __forceinline__ void combine_brought(const EpilogueWarp& warp, const unsigned char* lines,
+                                                  float (&values)[32], F&& f) const {
+    const int line = warp.lane() % 16;  // as in fill()
+    WEFT_UNROLL
+    for (int j = 0; j < 8; j += 2) {
+      uint32_t squares[4];
+      ptx::ldmatrix_x4(squares, lines + line * 128 + ((j + warp.lane() / 16) ^ (line & 7)) * 16);
+      float elements[8];
+      WEFT_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        Vec<T, 2> pair;
+        memcpy(pair.data, &squares[i], sizeof(uint32_t));
+        elements[2 * i] = from<float>(pair[0]);
+        elements[2 * i + 1] = from<float>(pair[1]);
+      }
+      f(part<8>(values, 4 * j), elements);
+    }
+  }
+
+  /// The same of a tensor that lies as y, by twos or one by one, each as soon as it is read: 32 more registers would
+  /// spill.
+  template <class Y, class F>
+  __device__ __forceinline__ void combine_read(const EpilogueWarp& warp, const Y* tensor, int first_m, int first_n,
+                                               int z, float (&values)[32], F&& f) const {
     const int lane = warp.lane();
-    take([&](auto&& visit) {
-      each_pair(tensor, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](const Y* pair, int left, int i) {
-        if (pairs) {
-          const auto both = Vec<Y, 2>::load(pair);
-          visit(i, from<float>(both[0]));
-          visit(i + 1, from<float>(both[1]));
-        } else {
-          visit(i, from<float>(pair[0]));
-          if (left > 1) visit(i + 1, from<float>(pair[1]));
-        }
-      });
+    each_pair(tensor, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](const Y* pair, int left, int i) {
+      if (pairs) {
+        const auto both = Vec<Y, 2>::load(pair);
+        const float elements[2] = {from<float>(both[0]), from<float>(both[1])};
+        f(part<2>(values, i), elements);
+      } else {
+        const float first[1] = {from<float>(pair[0])};
+        f(part<1>(values, i), first);
+        if (left < 2) return;
+        const float second[1] = {from<float>(pair[1])};
+        f(part<1>(values, i + 1), second);
+      }
     });
   }
-
-  /// values *= f'(saved).
-  template <class Y>
-  __device__ WEFT_INLINE_ON_GPU void activate_backward(EpilogueWarp& warp, const Y* saved, int first_m, int first_n,
-                                                       int z, float (&values)[32]) const {
-    read(warp, saved, first_m, first_n, z, [&](auto&& each) {
-      const auto multiply = [&]<Unary f>() {
-        each([&](int i, float at) {
-          if constexpr (sizeof(Y) == 2 && f == Unary::gelu)
-            values[i] *= short_gelu_slope(at);
-          else
-            values[i] = unary_gradient<f>(values[i], at, 0.0f, 0.0f);
-        });
-      };
-      if (to.activation == Activation::relu)
-        multiply.template operator()<Unary::relu>();
-      else if (to.activation == Activation::gelu)
-        multiply.template operator()<Unary::gelu>();
-      else if (to.activation == Activation::gelu_tanh)
-        multiply.template operator()<Unary::gelu_tanh>();
-    });
+  template <int N, int kAll>
+  static __device__ __forceinline__ auto part(float (&values)[kAll], int from) -> float (&)[N] {
+    return reinterpret_cast<float(&)[N]>(values[from]);
   }
 
-  template <class Y>
-  __device__ WEFT_INLINE_ON_GPU void add(EpilogueWarp& warp, const Y* tensor, int first_m, int first_n, int z,
-                                         float (&values)[32]) const {
-    read(warp, tensor, first_m, first_n, z,
-         [&](auto&& each) { each([&](int i, float element) { values[i] += element; }); });
+  struct Plus {
+    template <int N>
+    __device__ __forceinline__ void operator()(float (&values)[N], const float (&elements)[N]) const {
+      WEFT_UNROLL
+      for (int i = 0; i < N; ++i) values[i] += elements[i];
+    }
+  };
+  /// values *= f'(elements).
+  template <class Y, Unary f>
+  struct Slope {
+    template <int N>
+    __device__ __forceinline__ void operator()(float (&values)[N], const float (&elements)[N]) const {
+      if constexpr (sizeof(Y) == 2 && f == Unary::gelu) {
+        multiply_by_short_gelu_slope(values, elements);
+      } else {
+        WEFT_UNROLL
+        for (int i = 0; i < N; ++i) values[i] = unary_gradient<f>(values[i], elements[i], 0.0f, 0.0f);
+      }
+    }
+  };
+  template <class Y, class Body>
+  __device__ __forceinline__ void with_slope(Body&& body) const {
+    if (to.activation == Activation::relu)
+      body(Slope<Y, Unary::relu>{});
+    else if (to.activation == Activation::gelu)
+      body(Slope<Y, Unary::gelu>{});
+    else if (to.activation == Activation::gelu_tanh)
+      body(Slope<Y, Unary::gelu_tanh>{});
   }
 
   struct Nothing {

@@ -27,11 +27,12 @@ void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& ge
   const int64_t clusters = WgmmaGrid::clusters(tiles_m, tiles_n, tiles) * slices;
   WEFT_CHECK(clusters < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", clusters);
   gemm.grid = WgmmaGrid(tiles_m, tiles_n, slices, tiles, cluster / tiles);
+  if constexpr (!kBringsStages<Tile, Source>) gemm.epilogue.brings = false;
   const int64_t resident = Tile::kJoins ? clusters : std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
   const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
   note_kernel_variant("sm90");
-  launch_cluster(queue, name, grid, dim3(Tile::kThreads), Tile::kSharedBytes, dim3(static_cast<unsigned>(cluster)),
-                 &gemm_wgmma_kernel<Tile, T, Source>, gemm);
+  launch_cluster(queue, name, grid, dim3(Tile::kThreads), kSharedBytes<Tile, Source>,
+                 dim3(static_cast<unsigned>(cluster)), &gemm_wgmma_kernel<Tile, T, Source>, gemm);
 }
 
 template <class T, class Source>
@@ -86,17 +87,22 @@ WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilog
   epilogue.by_tma = fits(to.y, 16) && fits(to.pre, 16);
   epilogue.pairs =
       fits(to.y, 2 * size) && fits(to.pre, 2 * size) && fits(to.residual, 2 * size) && fits(to.saved, 2 * size);
-  const auto map = [&](const void* data) {
+  const auto map = [&](const void* data, int rows = 16) {
     return tiled_map(name, {data,
                             to.wide_y ? DType::f32 : dtype_of<T>,
                             3,
                             {n, m, slices},
                             {n * size, slices == 1 ? m * n * size : pitch_z * size},
-                            {static_cast<int>(128 / size), 16, 1},
+                            {static_cast<int>(128 / size), rows, 1},
                             Swizzle::bytes128});
   };
   if (epilogue.by_tma) epilogue.y_map = map(to.y);
   if (epilogue.by_tma && to.pre != nullptr) epilogue.pre_map = map(to.pre);
+  const void* const brought = to.saved != nullptr ? to.saved : to.residual;
+  const bool alone = to.pre == nullptr && !to.accumulate &&
+                     (to.saved != nullptr ? to.residual == nullptr : to.activation == Activation::none);
+  epilogue.brings = brought != nullptr && alone && size == 2 && epilogue.by_tma && fits(brought, 16);
+  if (epilogue.brings) epilogue.brought_map = map(brought, kChunkRows);
   return epilogue;
 }
 

@@ -12,6 +12,7 @@ struct MatmulSource {
   static constexpr bool kScattered = false;
   static constexpr bool kChannels = along_a == ptx::Along::depth && along_b == ptx::Along::depth;  // a 1x1 convolution
   static constexpr bool kDerives = true;  // linear_backward_input
+  static constexpr bool kBrings = sizeof(T) == 2 && along_a == ptx::Along::depth;
   /// Weight gradients of 1x1 convolutions may have few filters or channels.
   static constexpr bool kTall = along_a == ptx::Along::rows && along_b == ptx::Along::rows, kBroad = kTall;
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
@@ -64,7 +65,7 @@ struct PlainSource : MatmulSource<T, along_a, along_b> {
   static constexpr bool kChannels = false, kPlain = true;
 };
 
-/// The same with the sums of a's rows: see RowSums and RowSumsProblem.
+/// The same with the sums of a's rows: see RowSumsProblem.
 template <class T>
 struct RowSumsSource : MatmulSource<T, ptx::Along::rows, ptx::Along::rows> {
   static constexpr bool kTall = false, kBroad = false;
@@ -101,7 +102,6 @@ inline TensorMap operand_map(const View& view, int along_dim, int box_lines) {
 
 template <class T, ptx::Along along_a, ptx::Along along_b, class Source>
 void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPlan& plan) {
-  constexpr bool kSumsRows = requires(Source s) { s.row_sums; };
   const View &y = call.y, &a = call.a, &b = call.b;
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
   const int64_t steps = (k + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
@@ -114,7 +114,7 @@ void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPl
   gemm.source.steps = static_cast<int>(steps);
   gemm.source.share = plan.share;
   const Epilogue<T> epilogue = matmul_epilogue<T>(call);
-  if constexpr (kSumsRows) {
+  if constexpr (kSumsRows<Source>) {
     gemm.source.row_sums = row_sums_epilogue<T>(call);
     gemm.source.m = static_cast<int>(m);
   }
@@ -124,10 +124,10 @@ void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPl
     launch_wgmma(queue, "matmul_sm90", plan, gemm, m, n, batch);
     return;
   }
-  const int64_t rows = kSumsRows ? m : 0;
+  const int64_t rows = kSumsRows<Source> ? m : 0;
   const Workspace partial(queue, plan.splits * (m * n + rows) * sizeof(float), "matmul");
   SplitVector<T> beside;
-  if constexpr (kSumsRows) {
+  if constexpr (kSumsRows<Source>) {
     float* const sums = partial.as<float>() + plan.splits * m * n;
     gemm.source.row_sums = {sums, nullptr, 1, true, false, false, false};
     beside = {row_sums_epilogue<T>(call), sums, static_cast<int>(m)};

@@ -55,12 +55,14 @@ __device__ __forceinline__ void wgmma_wait() {
 #define WEFT_NAMES_80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define WEFT_NAMES_96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define WEFT_NAMES_112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define WEFT_WGMMA_NAMES_8 "%0, %1, %2, %3"
 #define WEFT_WGMMA_NAMES_32 WEFT_NAMES_0
 #define WEFT_WGMMA_NAMES_64 WEFT_NAMES_0 ", " WEFT_NAMES_16
 #define WEFT_WGMMA_NAMES_96 WEFT_NAMES_0 ", " WEFT_NAMES_16 ", " WEFT_NAMES_32
 #define WEFT_WGMMA_NAMES_128 WEFT_NAMES_0 ", " WEFT_NAMES_16 ", " WEFT_NAMES_32 ", " WEFT_NAMES_48
 #define WEFT_WGMMA_NAMES_192 WEFT_NAMES_0 ", " WEFT_NAMES_16 ", " WEFT_NAMES_32 ", " WEFT_NAMES_48 ", " WEFT_NAMES_64 ", " WEFT_NAMES_80
 #define WEFT_WGMMA_NAMES_256 WEFT_NAMES_0 ", " WEFT_NAMES_16 ", " WEFT_NAMES_32 ", " WEFT_NAMES_48 ", " WEFT_NAMES_64 ", " WEFT_NAMES_80 ", " WEFT_NAMES_96 ", " WEFT_NAMES_112
+#define WEFT_WGMMA_SUMS_8(d) "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
 #define WEFT_WGMMA_SUMS_32(d) WEFT_SUMS_16(d, 0)
 #define WEFT_WGMMA_SUMS_64(d) WEFT_SUMS_32(d, 0)
 #define WEFT_WGMMA_SUMS_96(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_16(d, 32)
@@ -83,7 +85,7 @@ __device__ __forceinline__ void wgmma_wait() {
                : WEFT_WGMMA_SUMS_##N(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(along_b)) : "memory")
 // clang-format on
 
-/// d[64xN] (+)= a[64x16] b[16xN], T = bf16 or f16, N one of 32, 64, 96, 128, 192, 256. Without `accumulate` d is
+/// d[64xN] (+)= a[64x16] b[16xN], T = bf16 or f16, N one of 8, 32, 64, 96, 128, 192, 256. Without `accumulate` d is
 /// overwritten. Thread t of the warpgroup, warp w = t / 32, group = t % 32 / 4, pair = t % 4, holds for each j < N / 8:
 ///   d[4 j .. +1]: (16 w + group, 8 j + 2 pair .. +1)   d[4 j + 2 .. +3]: (16 w + group + 8, 8 j + 2 pair .. +1)
 /// T = float: d[64xN] (+)= a[64x8] b[8xN] in tf32, N one of 64, 128, 256, both along the depth. The lower 13 bits of an
@@ -92,7 +94,7 @@ template <class T, int N, Along along_a = Along::depth, Along along_b = Along::d
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, bool accumulate = true) {
   constexpr bool kBf16 = std::is_same_v<T, bf16>, kTf32 = std::is_same_v<T, float>;
   static_assert(kBf16 || kTf32 || std::is_same_v<T, f16>);
-  static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
+  static_assert(N == 8 || N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
   static_assert(!kTf32 || ((N == 64 || N == 128 || N == 256) && along_a == Along::depth && along_b == Along::depth));
   if constexpr (N == 64 && kTf32)
     WEFT_WGMMA_TF32(64, "32", "33", "34");
@@ -100,6 +102,10 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b,
     WEFT_WGMMA_TF32(128, "64", "65", "66");
   else if constexpr (N == 256 && kTf32)
     WEFT_WGMMA_TF32(256, "128", "129", "130");
+  else if constexpr (N == 8 && kBf16)
+    WEFT_WGMMA(8, "bf16", "4", "5", "6", "7", "8");
+  else if constexpr (N == 8)
+    WEFT_WGMMA(8, "f16", "4", "5", "6", "7", "8");
   else if constexpr (N == 32 && kBf16)
     WEFT_WGMMA(32, "bf16", "16", "17", "18", "19", "20");
   else if constexpr (N == 32)
@@ -161,6 +167,8 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const uint32_t (&a)[4],
 #undef WEFT_WGMMA
 #undef WEFT_WGMMA_TF32
 #undef WEFT_WGMMA_REGISTERS
+#undef WEFT_WGMMA_NAMES_8
+#undef WEFT_WGMMA_SUMS_8
 #undef WEFT_WGMMA_NAMES_32
 #undef WEFT_WGMMA_SUMS_32
 #undef WEFT_WGMMA_NAMES_64

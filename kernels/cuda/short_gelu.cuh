@@ -13,37 +13,62 @@
 //
 // For x < 0 its relative error is the tail's, e. For x > 0 it is e Phi(-x) / Phi(x), at most e. a ends at 40, where the
 // tail is 0 in f32: so infinity stays infinity, and -infinity becomes 0, the limit.
+//
+// Each step is done for kTogether values before the next one: a value alone waits for its own result at every step, and
+// an epilogue has one warp on each scheduler to fill that time.
 
 namespace weft::kernels::WEFT_DEVICE {
 
 /// Phi(-a), a >= 0.
-__device__ __forceinline__ float short_normal_tail(float a) {
-  float power = -1.58822165e-06f;
+template <int N>
+__device__ __forceinline__ void short_normal_tails(float (&tails)[N], const float (&a)[N]) {
   constexpr float kRest[] = {5.61534971e-05f, -0.000883216853f, 0.00830322662f, -0.0535013395f,
                              -0.458964301f,   -1.15103569f,     -1.00001399f};
   WEFT_UNROLL
-  for (const float next : kRest) power = fmaf(power, a, next);
-  return ptx::exp2_approx(power);
+  for (float& tail : tails) tail = -1.58822165e-06f;
+  WEFT_UNROLL
+  for (const float next : kRest) WEFT_UNROLL
+  for (int i = 0; i < N; ++i) tails[i] = fmaf(tails[i], a[i], next);
+  WEFT_UNROLL
+  for (float& tail : tails) tail = ptx::exp2_approx(tail);
 }
 
-__device__ __forceinline__ float short_gelu(float x) {
-  const float a = fminf(fabsf(x), 40.0f);
-  return fmaf(-a, short_normal_tail(a), ptx::max_or_nan(x, 0.0f));
+/// values = gelu(values).
+template <int N>
+__device__ __forceinline__ void short_gelu(float (&values)[N]) {
+  float a[N], tails[N];
+  WEFT_UNROLL
+  for (int i = 0; i < N; ++i) a[i] = fminf(fabsf(values[i]), 40.0f);
+  short_normal_tails(tails, a);
+  WEFT_UNROLL
+  for (int i = 0; i < N; ++i) values[i] = fmaf(-a[i], tails[i], ptx::max_or_nan(values[i], 0.0f));
 }
 
-__device__ __forceinline__ float short_gelu_slope(float x) {
-  const float density = ptx::exp2_approx(fmaf(-0.72134752f * x, x, -1.3257481f));  // exp(-x^2 / 2) / sqrt(2 pi)
-  const float tail = short_normal_tail(fabsf(x));
-  return fmaf(x, density, x > 0.0f ? 1.0f - tail : tail);
+/// values *= gelu'(x).
+template <int N>
+__device__ __forceinline__ void multiply_by_short_gelu_slope(float (&values)[N], const float (&x)[N]) {
+  float a[N], densities[N], tails[N];
+  WEFT_UNROLL
+  for (int i = 0; i < N; ++i) a[i] = fabsf(x[i]), densities[i] = -0.72134752f * x[i];
+  WEFT_UNROLL
+  for (int i = 0; i < N; ++i) densities[i] = fmaf(densities[i], x[i], -1.3257481f);
+  WEFT_UNROLL
+  for (float& density : densities) density = ptx::exp2_approx(density);  // exp(-x^2 / 2) / sqrt(2 pi)
+  short_normal_tails(tails, a);
+  WEFT_UNROLL
+  for (int i = 0; i < N; ++i) values[i] *= fmaf(x[i], densities[i], x[i] > 0.0f ? 1.0f - tails[i] : tails[i]);
 }
+
+constexpr int kTogether = 8;
 
 /// activate() for values that will be rounded to Y.
 template <class Y, int kCount>
 __device__ __forceinline__ void activate_for(Activation activation, float (&values)[kCount]) {
   if constexpr (sizeof(Y) == 2) {
     if (activation == Activation::gelu) {
+      static_assert(kCount % kTogether == 0);
       WEFT_UNROLL
-      for (float& value : values) value = short_gelu(value);
+      for (int i = 0; i < kCount; i += kTogether) short_gelu(reinterpret_cast<float(&)[kTogether]>(values[i]));
       return;
     }
   }

@@ -130,14 +130,14 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       }
     }
   }
-  // One tile of 128 x 128 for each cluster, each share at least 4 steps deep, where all clusters run at a time: those
-  // of four blocks on 128 multiprocessors, since the chip's parts have 16 or 18. Not measured: a block ends half a
-  // tile, and an exchange is taken to move its 32 KiB at 14 bytes a cycle.
+  // One tile of 128 x 128 for each cluster, each share at least 4 steps deep, where all clusters run at a time: of 32
+  // clusters of four an H200 ran only a part (products took 1.5 to 1.7 times as long), 16 at once. A block ends half a
+  // tile; an exchange costs what makes 1024^3 no faster than tiles of 64 x 64, as it was there.
   for (const int blocks : {2, 4}) {
     const int64_t tiles = (m + 127) / 128 * ((n + 127) / 128) * batch, share = (steps + blocks - 1) / blocks;
-    if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 128) || share < 4 || !leaves_none_empty(blocks))
+    if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 96) || share < 4 || !leaves_none_empty(blocks))
       continue;
-    const int64_t cycles = share * 680 + 2700 / 2 + 2300 * (blocks / 2) + 1450;
+    const int64_t cycles = share * 680 + 2700 / 2 + (blocks == 2 ? 5500 : 7800) + 1450;
     if (cycles >= least) continue;
     least = cycles;
     best.tile = joined;

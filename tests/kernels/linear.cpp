@@ -186,6 +186,9 @@ TEST(LinearBackward, InputOnEveryTileOfWgmma) {
         c.f = Activation::relu;
         check(kind, c, {.tile = tile, .cluster = cluster});
       }
+    for (const Activation f : kDerived)  // several tiles of a block, of which the last reaches beyond dx
+      for (const auto& [tile, cluster] : {std::pair{large, 2}, {alternating, 1}, {alternating, 2}})
+        check(kind, Input{.M = 400, .I = 328, .O = 200, .f = f}, {.tile = tile, .cluster = cluster});
   });
 }
 

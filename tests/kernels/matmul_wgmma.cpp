@@ -63,6 +63,30 @@ TEST(MatmulWgmma, TilesInTurns) {
   });
 }
 
+/// Residuals come through the stages of the main loop: in one stage or two behind a tile's last step, for several tiles
+/// of a block, for tiles that reach beyond y, and for y's own memory.
+TEST(MatmulWgmma, BringsResiduals) {
+  on_wgmma([](DeviceKind kind) {
+    for (const auto& [tile, cluster] :
+         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {alternating, 1}, {alternating, 2}})
+      for (const int64_t k : {64, 64 * 9 + 8})
+        for (const Activation activation : {Activation::none, Activation::relu})
+          check_wgmma(kind,
+                      {.B = k == 64 ? 2 : 1,
+                       .M = 400,
+                       .N = 328,
+                       .K = k,
+                       .in = activation == Activation::none ? DType::bf16 : DType::f16,
+                       .out = activation == Activation::none ? DType::bf16 : DType::f16,
+                       .transpose_b = cluster == 2,
+                       .bias = true,
+                       .activation = activation,
+                       .pre = activation == Activation::relu,
+                       .residual = true},
+                      {.tile = tile, .cluster = cluster});
+  });
+}
+
 /// The blocks of a cluster share a tile's depth: shares of one length and of several, more steps than stages, columns
 /// of one half of the tile alone, and each way in which sums are stored.
 TEST(MatmulWgmma, BlocksShareATile) {
@@ -207,10 +231,12 @@ TEST(MatmulWgmma, PlansFollowTheSizes) {
   EXPECT_EQ(plan(8192, 8192, 8192).tile, large);
   EXPECT_EQ(plan(8192, 8192, 8192).cluster, 2);
   EXPECT_EQ(plan(8192, 8192, 8192).splits, 1);
-  EXPECT_EQ(plan(1024, 1024, 1024).tile, joined);  // 64 tiles of 128 x 128
-  EXPECT_EQ(plan(1024, 1024, 1024).cluster, 2);
-  EXPECT_EQ(plan(256, 1000, 2048).cluster, 4);  // 16 tiles: ResNet-50's classifier; its input's gradient has 32
-  EXPECT_EQ(plan(256, 2048, 1000).cluster, 4);
+  EXPECT_EQ(plan(2048, 512, 12544).tile, joined);  // 64 tiles of 128 x 128
+  EXPECT_EQ(plan(2048, 512, 12544).cluster, 2);
+  EXPECT_EQ(plan(256, 1000, 2048).cluster, 4);  // 16 tiles: ResNet-50's classifier
+  EXPECT_NE(plan(256, 2048, 1000).cluster, 4);  // 32: its input's gradient
+  EXPECT_NE(plan(512, 1024, 50176).cluster, 4);
+  EXPECT_EQ(plan(1024, 1024, 1024).tile, small);
   EXPECT_EQ(plan(1024, 1024, 256).tile, small);
   EXPECT_EQ(kernels::wgmma_plan(1024, 1024, 16, 1, {.split = true}).tile, small);
   // Weight gradients of 1x1 convolutions, 64 to 256 channels and back.

@@ -95,6 +95,8 @@ void wgmma_problem(const Queue& queue, const WgmmaProblem& p) {
   if (p.dtype == DType::f32 && p.n == 128) return run<float, 128, depth, depth, false>(queue, p);
   if (p.dtype == DType::f32) return run<float, 256, depth, depth, false>(queue, p);
   if (p.dtype == DType::f16) return run<f16, 64>(queue, p);
+  if (p.n == 8 && p.along_rows_a) return run<bf16, 8, Along::rows, Along::depth, false>(queue, p);
+  if (p.n == 8) return run<bf16, 8, Along::depth, Along::depth, false>(queue, p);
   if (p.n == 32) return run<bf16, 32>(queue, p);
   if (p.n == 64) return run<bf16, 64>(queue, p);
   if (p.n == 96) return run<bf16, 96>(queue, p);

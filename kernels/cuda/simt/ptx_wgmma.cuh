@@ -25,7 +25,7 @@ template <class T, int N, Along along_a = Along::depth, Along along_b = Along::d
 void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, bool accumulate = true, WEFT_SIMT_HERE) {
   constexpr bool kTf32 = std::is_same_v<T, float>;
   static_assert(kTf32 || std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
-  static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
+  static_assert(N == 8 || N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
   static_assert(!kTf32 || ((N == 64 || N == 128 || N == 256) && along_a == Along::depth && along_b == Along::depth));
   emulator::source::wgmma(
       {N, kWgmmaType<T>, along_a == Along::rows, along_b == Along::rows, accumulate, a, b, nullptr, d}, where);
