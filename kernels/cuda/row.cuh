@@ -82,9 +82,8 @@ __device__ __forceinline__ void for_units(int64_t C, F&& f) {
 template <int kGroup, int V, int kUnits, class T>
 class Row {
  public:
-  /// `there`: whether anything may be read.
-  __device__ Row(const T* data, int64_t C, bool there = true) : data_(data) {
-    if (kUnits > 0 && there)
+  __device__ Row(const T* data, int64_t C) : data_(data) {
+    if constexpr (kUnits > 0)
       for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) { units_[k] = Vec<T, V>::load(data + c); });
   }
   __device__ __forceinline__ Vec<T, V> at(int k, int64_t c) const {

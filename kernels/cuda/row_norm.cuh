@@ -119,34 +119,18 @@ struct RowNormBackward {
   const A* invstd;
 };
 
-/// What the backward reads of a row.
-template <bool kCentred, int kGroup, int V, int kUnits, class T>
-struct RowToDerive {
-  using A = Accumulate<T>;
-  Row<kGroup, V, kUnits, T> dy, x;
-  A mean, invstd;
-
-  /// there: whether n has this row.
-  __device__ __forceinline__ RowToDerive(const RowNormBackward<T>& n, int64_t row, int64_t C, bool there)
-      : dy(n.dy + row * C, C, there),
-        x(n.x + row * C, C, there),
-        mean(kCentred && there ? n.mean[row] : A(0)),
-        invstd(there ? n.invstd[row] : A(0)) {}
-};
-
 /// dx = invstd (g - mean(g) - xhat mean(g xhat)) + dx_in, g = dy weight; without mean(g) where not centred. Adds this
 /// row's parts to dweight and dbias (kUnits * V of a lane) if kSums.
 template <bool kCentred, bool kSums, int kGroup, int V, int kUnits, class T>
-__device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n,
-                                             const RowToDerive<kCentred, kGroup, V, kUnits, T>& of, int64_t row,
-                                             int64_t C, Accumulate<T>* dweight, Accumulate<T>* dbias) {
+__device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_t row, int64_t C,
+                                             Accumulate<T>* dweight, Accumulate<T>* dbias) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
-  const Row<kGroup, V, kUnits, T> dx_in(n.dx_in + row * C, C, n.dx_in != nullptr);
-  const A mean = of.mean, invstd = of.invstd;
+  const Row<kGroup, V, kUnits, T> dy_row(n.dy + row * C, C), x_row(n.x + row * C, C);
+  const A mean = kCentred ? n.mean[row] : A(0), invstd = n.invstd[row];
   A sum = 0, sum_xhat = 0;
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
-    const Vec<T, V> dy = of.dy.at(k, c), x = of.x.at(k, c);
+    const Vec<T, V> dy = dy_row.at(k, c), x = x_row.at(k, c);
     Vec<A, V> weight;
     if (n.weight != nullptr) weight = Vec<A, V>::load(n.weight + c);
     for (int i = 0; i < V; ++i) {
@@ -163,10 +147,10 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n,
   sum = kCentred ? G::sum(sum) / static_cast<A>(C) : A(0);
   sum_xhat = G::sum(sum_xhat) / static_cast<A>(C);
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
-    const Vec<T, V> dy = of.dy.at(k, c), x = of.x.at(k, c);
+    const Vec<T, V> dy = dy_row.at(k, c), x = x_row.at(k, c);
     Vec<T, V> addend, out;
     Vec<A, V> weight;
-    if (n.dx_in != nullptr) addend = dx_in.at(k, c);
+    if (n.dx_in != nullptr) addend = Vec<T, V>::load(n.dx_in + row * C + c);
     if (n.weight != nullptr) weight = Vec<A, V>::load(n.weight + c);
     for (int i = 0; i < V; ++i) {
       const A d = from<A>(dy[i]), g = n.weight != nullptr ? d * weight[i] : d;
@@ -179,7 +163,7 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n,
 
 /// Rows in registers: dx and the block's parts of the sums, of which layer norm has twice as many.
 template <bool kCentred, int kGroup, int V, int kUnits, class T>
-__global__ void __launch_bounds__(128, 2)
+__global__ void __launch_bounds__(128, kCentred ? 2 : 3)
     row_norm_backward_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C, int64_t per_block) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
@@ -190,13 +174,8 @@ __global__ void __launch_bounds__(128, 2)
   for (int i = 0; i < kOwn; ++i) dweight[i] = dbias[i] = A(0);
   const int64_t begin = blockIdx.x * per_block, end = begin + per_block < rows ? begin + per_block : rows;
   const int group = static_cast<int>(threadIdx.x) / kGroup;
-  // The next row is under way while this one's sums are found.
-  RowToDerive<kCentred, kGroup, V, kUnits, T> next(n, begin + group, C, begin + group < end);
-  for (int64_t row = begin + group; row < end; row += G::kRows) {
-    const auto now = next;
-    next = {n, row + G::kRows, C, row + G::kRows < end};
-    row_gradient<kCentred, true>(n, now, row, C, dweight, dbias);
-  }
+  for (int64_t row = begin + group; row < end; row += G::kRows)
+    row_gradient<kCentred, true, kGroup, V, kUnits>(n, row, C, dweight, dbias);
   if (n.partial_dweight == nullptr) return;  // of all threads alike
   for (int turn = 0; turn < G::kRows; ++turn) {
     __syncthreads();
@@ -222,8 +201,7 @@ template <bool kCentred, int kGroup, int V, class T>
 __global__ void row_norm_dx_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C) {
   const int64_t row = RowGroup<kGroup>::row();
   if (row >= rows) return;  // whole warps: a group that needs barriers is the block
-  const RowToDerive<kCentred, kGroup, V, 0, T> of(n, row, C, true);
-  row_gradient<kCentred, false>(n, of, row, C, nullptr, nullptr);
+  row_gradient<kCentred, false, kGroup, V, 0>(n, row, C, nullptr, nullptr);
 }
 
 inline constexpr int kSumColumns = 32, kSumRows = 8;
@@ -315,8 +293,8 @@ void row_norm_backward(const Queue& queue, const char* name, RowNormBackward<T> 
   with_row_shape<T>(C, {n.dx, n.dy, n.x, n.dx_in, n.weight}, [&]<int kGroup, int V, int kUnits>() {
     using G = RowGroup<kGroup>;
     int64_t per = 0, parts = 0;
-    if constexpr (kUnits > 0)  // two blocks for each multiprocessor of an H200
-      share_out(std::clamp<int64_t>(rows / (G::kRows * 4), 1, 264), per, parts);
+    if constexpr (kUnits > 0)  // three blocks for each multiprocessor of an H200
+      share_out(std::clamp<int64_t>(rows / (G::kRows * 4), 1, 396), per, parts);
     else
       share_out(std::clamp<int64_t>(512 / tiles, 1, std::max<int64_t>(rows / (kSumRows * 8), 1)), per, parts);
     const Workspace partial(queue, static_cast<size_t>(sums ? 2 * parts * C : 1) * sizeof(A), name);
