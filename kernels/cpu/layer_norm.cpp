@@ -21,7 +21,7 @@ void with_types(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
 }
 
-constexpr int64_t kBlock = 256;     ///< elements of a row that one sum in S takes: 64 in each of four lanes
+constexpr int64_t kBlock = 64;      ///< elements of a row that one sum in S takes, in vectors or not
 constexpr int64_t kBlockRows = 64;  ///< rows whose parts of dweight and dbias do
 
 /// x + residual of a row, in x's dtype.
