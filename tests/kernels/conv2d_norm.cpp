@@ -53,13 +53,14 @@ void check(DeviceKind kind, const Conv2dCase& c, DType dtype, const Given& given
   c.for_each_product([&](int64_t i, int64_t j, int64_t k) { want[k] += x[i] * w[j]; });
   for (size_t i = 0; i < want.size(); ++i) {
     const size_t o = i % static_cast<size_t>(c.O);
-    const double sum = want[i] + (given.bias ? bias[o] : 0);
+    const double product = want[i], first = given.bias ? bias[o] : 0, last = given.norm_bias ? norm_bias[o] : 0;
     const double scale = (given.weight ? weight[o] : 1) / std::sqrt(var[o] + eps);
-    const double shift = (given.norm_bias ? norm_bias[o] : 0) - mean[o] * scale,
-                 added = given.residual ? residual[i] : 0;
-    const double value = sum * scale + shift + added;
+    const double centre = mean[o] * scale, added = given.residual ? residual[i] : 0;
+    const double value = (product + first) * scale + last - centre + added;
     want[i] = given.relu && value < 0 ? 0 : value;
-    sizes[i] = std::abs(sum * scale) + std::abs(shift) + std::abs(added);
+    // Of what is added, so that terms that happen to cancel allow no fewer roundings than others.
+    sizes[i] =
+        (std::abs(product) + std::abs(first)) * std::abs(scale) + std::abs(last) + std::abs(centre) + std::abs(added);
   }
   EXPECT_TRUE(near(y.host(), want, tolerance(dtype, c.R * c.S * c.group_in()), sizes));
 }
