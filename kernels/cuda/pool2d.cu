@@ -63,17 +63,14 @@ struct Units {
   struct Position {
     int row, column, channel;
   };
-  /// Calls body(n, unit, position) for this thread's units.
-  template <int V, class Body>
-  __device__ __forceinline__ void each(Body&& body) const {
-    for (int64_t n = blockIdx.y; n < images; n += gridDim.y)
-      for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count;
-           unit += int64_t{gridDim.x} * blockDim.x) {
-        int channel = static_cast<int>(unit);
-        int column = channels.split(channel);
-        const int row = columns.split(column);
-        body(n, static_cast<int>(unit), Position{row, column, channel * V});
-      }
+  /// This thread's unit; none from `count` on.
+  __device__ __forceinline__ int64_t own() const { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+  template <int V>
+  __device__ __forceinline__ Position position(int unit) const {
+    int channel = unit;
+    int column = channels.split(channel);
+    const int row = columns.split(column);
+    return {row, column, channel * V};
   }
 };
 
@@ -89,7 +86,10 @@ __device__ inline Cover cover_of(int at, int kernel, const Divider& stride, int 
 template <int V, class T>
 __global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape s, const Window w, const Units units) {
   using A = Accumulate<T>;
-  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const image = x + n * s.inputs() + at.channel;
     const int top = at.row * w.stride_h.divisor() - w.padding_h, left = at.column * w.stride_w.divisor() - w.padding_w;
     const int h_end = min(top + w.kernel_h, s.H), w_end = min(left + w.kernel_w, s.W);
@@ -114,14 +114,17 @@ __global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape
     for (int i = 0; i < V; ++i) out[i] = to<T>(most[i]);
     out.store(y + n * s.outputs() + unit * V);
     found.store(index + n * s.outputs() + unit * V);
-  });
+  }
 }
 
 template <int V, class T>
 __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, const Shape s, const Window w,
                                     const Units units) {
   using A = Accumulate<T>;
-  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
     const int32_t* const indices = index + n * s.outputs() + at.channel;
     const int here = at.row * s.W + at.column;
@@ -141,7 +144,7 @@ __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, co
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
     out.store(dx + n * s.inputs() + unit * V);
-  });
+  }
 }
 
 /// Elements that an average over window row or column `at` of extent `kernel` divides by, along one dimension.
@@ -155,7 +158,10 @@ template <int V, class T>
 __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window w, const bool count_padding,
                                    const Units units) {
   using A = Accumulate<T>;
-  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const image = x + n * s.inputs() + at.channel;
     const int top = at.row * w.stride_h.divisor() - w.padding_h, left = at.column * w.stride_w.divisor() - w.padding_w;
     const int h_end = min(top + w.kernel_h, s.H), w_end = min(left + w.kernel_w, s.W);
@@ -172,14 +178,17 @@ __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i] / static_cast<A>(count));
     out.store(y + n * s.outputs() + unit * V);
-  });
+  }
 }
 
 template <int V, class T>
 __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Window w, const bool count_padding,
                                     const Units units) {
   using A = Accumulate<T>;
-  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
     const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
@@ -197,7 +206,7 @@ __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Win
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
     out.store(dx + n * s.inputs() + unit * V);
-  });
+  }
 }
 
 /// Rows (or columns) that adaptive output `p` of `count` averages.
@@ -208,7 +217,10 @@ __device__ inline Cover adaptive_span(int64_t p, int64_t size, int64_t count) {
 template <int V, class T>
 __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const Units units) {
   using A = Accumulate<T>;
-  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const image = x + n * s.inputs() + at.channel;
     const Cover rows = adaptive_span(at.row, s.H, s.P), columns = adaptive_span(at.column, s.W, s.Q);
     A sum[V];
@@ -227,13 +239,16 @@ __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const U
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i] / static_cast<A>(count));
     out.store(y + n * s.outputs() + unit * V);
-  });
+  }
 }
 
 template <int V, class T>
 __global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, const Units units) {
   using A = Accumulate<T>;
-  units.each<V>([&](int64_t n, int unit, const Units::Position& at) {
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
@@ -251,7 +266,7 @@ __global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, cons
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
     out.store(dx + n * s.inputs() + unit * V);
-  });
+  }
 }
 
 /// Calls `body.operator()<V>(grid, units)` for images [N, rows, columns, C] in units of V channels.
