@@ -73,7 +73,7 @@ FixedDataset::FixedDataset(Contents contents) : contents_(std::move(contents)) {
   const auto known = static_cast<int64_t>(c.classes.size());
   for (int64_t i = 0; i < count; ++i)
     WEFT_CHECK(c.labels[i] >= 0 && c.labels[i] < known, c.title, ": expected labels 0 to ", known - 1, ", got ",
-               c.labels[i], " in ", origin(i));
+               c.labels[i], " in ", printable(origin(i)));
 }
 
 Image FixedDataset::get(int64_t index) const {

@@ -47,7 +47,8 @@ class Dataset {
   virtual Image get(int64_t index) const = 0;
   /// The whole set in memory, when all images have one size; else nullptr.
   virtual const Storage* storage() const { return nullptr; }
-  /// Where an image comes from, for error texts: `data_batch_1.bin record 17`.
+  /// Where an image comes from, `data_batch_1.bin record 17`; in an image folder, its path. Error texts show it
+  /// `printable`.
   virtual std::string origin(int64_t index) const = 0;
   /// `cifar10 train: 50000 images 32x32x3, 10 classes`.
   virtual std::string describe() const = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/ops/image.h"
+#include "core/text.h"
 #include "core/trace.h"
 #include "data/dataset.h"
 #include "kernels/error.h"
@@ -117,7 +118,8 @@ void ImageLoader::Assembly::write(int64_t index, Draw& draw, const Row& row) con
   }
   const Size got{view.height, view.width, view.channels};
   WEFT_CHECK(got == stored_, "loader: expected images of one size, ", stored_.height, "x", stored_.width, "x",
-             stored_.channels, ", got ", got.height, "x", got.width, "x", got.channels, " from ", set_->origin(index),
+             stored_.channels, ", got ", got.height, "x", got.width, "x", got.channels, " from ",
+             printable(set_->origin(index)),
              ". Choose an augmentation that gives one size, such as imagenet or resize:SIZE.");
   const Place place = pipeline_.place ? pipeline_.place(draw) : Place{};
   const TraceScope scope("crop, flip, lay down");

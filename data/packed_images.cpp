@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/text.h"
 #include "data/image_writer.h"
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
@@ -191,7 +192,8 @@ class PackedImages : public EncodedDataset {
 
   PackedImages(std::unique_ptr<FileReader> file, std::string part, std::vector<std::string> classes, Images images,
                DecodeOptions decoding)
-      : EncodedDataset(str("packed ", file->path(), " ", part), std::move(classes), labels_of(images), decoding),
+      : EncodedDataset(printable(str("packed ", file->path(), " ", part)), std::move(classes), labels_of(images),
+                       decoding),
         file_(std::move(file)),
         part_(std::move(part)),
         images_(std::move(images)) {}
@@ -205,7 +207,7 @@ class PackedImages : public EncodedDataset {
   }
 
   void check(int64_t index, std::span<const uint8_t> bytes) const override {
-    WEFT_CHECK(crc32c(bytes.data(), bytes.size()) == images_[index].crc, "packed: ", origin(index),
+    WEFT_CHECK(crc32c(bytes.data(), bytes.size()) == images_[index].crc, "packed: ", printable(origin(index)),
                " is damaged: its checksum does not fit");
   }
 

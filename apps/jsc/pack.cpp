@@ -7,6 +7,7 @@
 #include "apps/jsc/course.h"
 #include "apps/jsc/encoded_part.h"
 #include "apps/support/flags.h"
+#include "core/text.h"
 #include "data/image_writer.h"
 #include "io/crc32c.h"
 #include "train/exit.h"
@@ -88,7 +89,8 @@ void verify(const PackOptions& o, const fs::path& file, const std::vector<Packed
                " images in part ", packed.part, ", read back ", set->size());
     for_each_image(*set, "verify " + packed.part, progress, [&](std::span<const uint8_t> bytes, int64_t label) {
       WEFT_CHECK(crc_of(bytes) == packed.crcs[i] && label == packed.labels[i],
-                 "pack: ", set->origin(static_cast<int64_t>(i)), " reads back with other bytes than were written");
+                 "pack: ", printable(set->origin(static_cast<int64_t>(i))),
+                 " reads back with other bytes than were written");
       ++i;
     });
   }

@@ -123,6 +123,20 @@ TEST(Packed, NoticesADamagedImage) {
   EXPECT_THAT(error_text([&] { set->get(0); }), HasSubstr("train image 0 is damaged: its checksum does not fit"));
 }
 
+TEST(Packed, AnErrorIsOneLineWhateverAPartIsCalled) {
+  const TemporaryFolder folder;
+  const auto writer = packed_writer(folder / "a.packed", {"x"});
+  writer->begin_part("a\nb", 1);
+  writer->add(Bytes{1}, 0);
+  writer->commit();
+  Bytes file = read_file(folder / "a.packed");
+  file[64] ^= 1;
+  write_file(folder / "a.packed", file);
+  const auto set = packed_images(folder / "a.packed", "a\nb");
+  EXPECT_THAT(error_text([&] { set->get(0); }), HasSubstr(R"(a\x0ab image 0 is damaged)"));
+  EXPECT_THAT(set->describe(), HasSubstr(R"(a\x0ab)"));
+}
+
 TEST(Packed, RefusesWhatIsNoWholePackedFile) {
   const TemporaryFolder folder;
   write_small(folder / "small.packed");
