@@ -156,8 +156,11 @@ std::string Session::wait_for(const std::string& key, Milliseconds timeout) {
     }
     // A rank that has ended may have stored the reason under this key just before.
     WEFT_CHECK(failure.empty() || store_->has(key), "init: ", failure);
-    WEFT_CHECK(Clock::now() < deadline, "init: no rank has set '", key, "' within ",
-               static_cast<double>(timeout.count()) / 1e3, " s");
+    if (Clock::now() >= deadline) {
+      const std::string silence = silence_in(membership_->states(), kQuietSeconds);
+      fail("init: no rank has set '", key, "' within ", static_cast<double>(timeout.count()) / 1e3, " s",
+           silence.empty() ? "" : "; ", silence);
+    }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, Milliseconds(100));
   }

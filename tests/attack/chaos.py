@@ -58,9 +58,8 @@ def backend(tools, name):
 
 
 class Faults:
-    def __init__(self, job, draw, backend):
-        self.job, self.draw, self.backend = job, draw, backend
-        self.times = collections.defaultdict(list)
+    def __init__(self, job, draw, backend, times):
+        self.job, self.draw, self.backend, self.times = job, draw, backend, times
         self.victims = {}  # of the last fault: process ids by rank
 
     def some(self, most):
@@ -112,8 +111,9 @@ class Faults:
             if not any(re.search(SAID[fault].format(rank=rank, pid=pid), text) for rank, pid in self.victims.items()):
                 raise Lost(f"{fault}: no rank named one of {self.victims}: {text[-3000:]}")
         restarts = self.job.restarted() - rounds
-        self.times[fault].append((given_up if restarts else None, time.monotonic() - begin))
-        print(f"{fault:14s} at epoch {epoch:3d}: {restarts} restarts, trains again after {self.times[fault][-1][1]:5.1f} s", flush=True)
+        seconds = time.monotonic() - begin
+        self.times.setdefault((self.backend.name, fault), []).append((given_up if restarts else None, seconds))
+        print(f"{fault:14s} at epoch {epoch:3d}: {restarts} restarts, trains again after {seconds:5.1f} s", flush=True)
 
 
 def table(times, lost):
@@ -128,7 +128,8 @@ def table(times, lost):
     print(f"lost: {lost}")
 
 
-def many_ranks(tools, folder, draw, seconds, backend):
+def many_ranks(tools, folder, draw, seconds, backend, times):
+    """Adds to `times`."""
     whole, chaotic = folder / f"whole_{backend.name}", folder / backend.name
     for made in (whole, chaotic):
         made.mkdir()
@@ -138,17 +139,21 @@ def many_ranks(tools, folder, draw, seconds, backend):
                    environment={"WEFT_START_TIMEOUT": str(START), "WEFT_TIMEOUT": str(backend.timeout)})
 
     job = start(chaotic, 100_000, restarts=10_000)
-    faults = Faults(job, draw, backend)
-    if not job.wait_until(lambda: job.epochs() >= 2, backend.recover):
-        raise Lost(f"{backend.ranks} ranks did not begin: {job.text()[-1000:]}")
+    faults = Faults(job, draw, backend, times)
     kinds = ["kill", "stop", "pause", "kill_at_start", "stop_rank_0"]
-    until = time.monotonic() + seconds
     number = 0
-    while time.monotonic() < until:
-        if number % len(kinds) == 0:
-            draw.shuffle(kinds)  # a short run sees some of them
-        faults.one(kinds[number % len(kinds)])
-        number += 1
+    try:
+        if not job.wait_until(lambda: job.epochs() >= 2, backend.recover):
+            raise Lost(f"{backend.ranks} ranks did not begin: {job.text()[-1000:]}")
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if number % len(kinds) == 0:
+                draw.shuffle(kinds)  # a short run sees some of them
+            faults.one(kinds[number % len(kinds)])
+            number += 1
+    except Lost:
+        job.kill()
+        raise
     last = job.epochs() + 3
     os.kill(job.process.pid, signal.SIGTERM)  # ends in a checkpoint, whose epochs are within the run below
     job.end(backend.recover)
@@ -162,7 +167,6 @@ def many_ranks(tools, folder, draw, seconds, backend):
         raise Lost(f"other weights after {last} epochs")
     print(f"{backend.name}: {backend.ranks} ranks, {number} faults, {job.restarted()} restarts, {last} epochs: the same weights",
           flush=True)
-    return faults.times
 
 
 class Line:
@@ -353,8 +357,10 @@ def run(tools, folder, seed, seconds, parts):
         made = None if part == "nodes" else backend(tools, part)
         print(f"{part}: seed {seed}, {f'{made.ranks} ranks, {seconds:.0f} s' if made else 'two nodes'}", flush=True)
         try:
-            found = many_ranks(tools, folder, draw, seconds, made) if made else two_nodes(tools, folder, draw, 8)
-            times.update({(part, fault): pairs for fault, pairs in found.items()})
+            if made:
+                many_ranks(tools, folder, draw, seconds, made, times)
+            else:
+                times.update({(part, fault): pairs for fault, pairs in two_nodes(tools, folder, draw, 8).items()})
         except Lost as reason:
             lost.append(str(reason))
             print(f"LOST: {part}: {reason}", flush=True)

@@ -143,6 +143,16 @@ TEST(Init, MissingRankIsNamedInTime) {
   EXPECT_THAT(zero.output() + one.output(), HasSubstr("missing rank 2"));
 }
 
+TEST(Init, ARankThatIsStoppedWhenAllHaveMetIsNamed) {
+  WEFT_NEEDS_CRYPTO();
+  const Ranks ranks = start(3, "stop", {"WEFT_START_TIMEOUT=5"});
+  for (const int other : {0, 2}) {
+    Child& rank = *ranks[static_cast<size_t>(other)];
+    EXPECT_EQ(rank.exit_code(), 1);
+    EXPECT_THAT(rank.output(), HasSubstr(str("silent rank 1 (process ", ranks[1]->process(), " on ")));
+  }
+}
+
 TEST(Init, ErrorOfOneRankIsThatOfAll) {
   WEFT_NEEDS_CRYPTO();
   const std::string port = free_port();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage: dist_rank sum | throw | die | loop [backend]
+// Usage: dist_rank sum | throw | die | loop | stop [backend]
 // What init() makes of its environment, and the sum of all ranks + 1. Then rank 1 ends with an error (throw), is killed
-// (die), or all go on until the group fails (loop).
+// (die), or all go on until the group fails (loop). stop: rank 1 stops when all have met, before it has said its place.
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 
 #include "core/tensor.h"
 #include "dist/group/world.h"
+#include "dist/rendezvous/session.h"
 #include "kernels/error.h"
 
 using namespace weft;
@@ -22,6 +23,11 @@ double sum_of_ranks(const dist::World& world) {
 }
 
 void run(const std::string& action, const std::string& backend) {
+  if (action == "stop" && std::getenv("RANK") == std::string("1")) {
+    const dist::EnvironmentVariables variables = dist::environment_variables();
+    const dist::Session session(dist::read_launch_environment(variables), variables, dist::Milliseconds(30'000));
+    ::raise(SIGSTOP);
+  }
   dist::World world = dist::init({.backend = backend, .device = "cpu"});
   std::cout << str("rank ", world.rank(), " of ", world.size(), ", local ", world.local_rank(), " of ",
                    world.local_size(), ", ", world.launcher(), ", ", world.group()->backend(), ", sum ",
