@@ -188,7 +188,9 @@ class StoreServer::Loop {
       return close(id, false);
     }
     if (status == 0 || status == EAGAIN) return;
-    if (unproven) return refuse(id, status == -1 ? "closed before it had proven anything" : error_words(status));
+    if (unproven)
+      return refuse(id, status == -1 ? "closed before it had proven anything"
+                                     : "was lost before it had proven anything: " + error_words(status));
     close(id, status == ETIMEDOUT || status == EHOSTUNREACH || status == ENETUNREACH);
   }
 

@@ -74,11 +74,19 @@ struct Units {
   }
 };
 
-/// The windows [first, end) of `count` that cover position `at`.
-struct Cover {
+/// Rows, columns or windows [first, end).
+struct Range {
   int first, end;
 };
-__device__ inline Cover cover_of(int at, int kernel, const Divider& stride, int padding, int count) {
+
+/// Rows (or columns) of `size` that are in window `at`.
+__device__ inline Range window_range(int at, int kernel, const Divider& stride, int padding, int size) {
+  const int begin = at * stride.divisor() - padding;
+  return {max(begin, 0), min(begin + kernel, size)};
+}
+
+/// The windows of `count` that cover position `at`.
+__device__ inline Range cover_of(int at, int kernel, const Divider& stride, int padding, int count) {
   const int before = at + padding - kernel;
   return {before < 0 ? 0 : stride.quotient(before) + 1, min(stride.quotient(at + padding) + 1, count)};
 }
@@ -91,14 +99,14 @@ __global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape
   const Units::Position at = units.position<V>(unit);
   for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const image = x + n * s.inputs() + at.channel;
-    const int top = at.row * w.stride_h.divisor() - w.padding_h, left = at.column * w.stride_w.divisor() - w.padding_w;
-    const int h_end = min(top + w.kernel_h, s.H), w_end = min(left + w.kernel_w, s.W);
+    const Range rows = window_range(at.row, w.kernel_h, w.stride_h, w.padding_h, s.H);
+    const Range columns = window_range(at.column, w.kernel_w, w.stride_w, w.padding_w, s.W);
     A most[V];
     Vec<int32_t, V> found;
     bool first = true;
     for (int i = 0; i < V; ++i) most[i] = -INFINITY, found[i] = -1;
-    for (int h = max(top, 0); h < h_end; ++h) {
-      for (int q = max(left, 0); q < w_end; ++q) {
+    for (int h = rows.first; h < rows.end; ++h) {
+      for (int q = columns.first; q < columns.end; ++q) {
         const Vec<T, V> values = Vec<T, V>::load(image + (h * s.W + q) * s.C);
         for (int i = 0; i < V; ++i) {
           const A value = from<A>(values[i]);
@@ -128,8 +136,8 @@ __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, co
     const T* const slopes = dy + n * s.outputs() + at.channel;
     const int32_t* const indices = index + n * s.outputs() + at.channel;
     const int here = at.row * s.W + at.column;
-    const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
-    const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
+    const Range rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
+    const Range columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int p = rows.first; p < rows.end; ++p) {
@@ -163,12 +171,12 @@ __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window
   const Units::Position at = units.position<V>(unit);
   for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const image = x + n * s.inputs() + at.channel;
-    const int top = at.row * w.stride_h.divisor() - w.padding_h, left = at.column * w.stride_w.divisor() - w.padding_w;
-    const int h_end = min(top + w.kernel_h, s.H), w_end = min(left + w.kernel_w, s.W);
+    const Range rows = window_range(at.row, w.kernel_h, w.stride_h, w.padding_h, s.H);
+    const Range columns = window_range(at.column, w.kernel_w, w.stride_w, w.padding_w, s.W);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
-    for (int h = max(top, 0); h < h_end; ++h) {
-      for (int q = max(left, 0); q < w_end; ++q) {
+    for (int h = rows.first; h < rows.end; ++h) {
+      for (int q = columns.first; q < columns.end; ++q) {
         const Vec<T, V> values = Vec<T, V>::load(image + (h * s.W + q) * s.C);
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]);
       }
@@ -190,8 +198,8 @@ __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Win
   const Units::Position at = units.position<V>(unit);
   for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
-    const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
-    const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
+    const Range rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
+    const Range columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int p = rows.first; p < rows.end; ++p) {
@@ -210,7 +218,7 @@ __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Win
 }
 
 /// Rows (or columns) that adaptive output `p` of `count` averages.
-__device__ inline Cover adaptive_span(int64_t p, int64_t size, int64_t count) {
+__device__ inline Range adaptive_range(int64_t p, int64_t size, int64_t count) {
   return {static_cast<int>(p * size / count), static_cast<int>(((p + 1) * size + count - 1) / count)};
 }
 
@@ -222,7 +230,7 @@ __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const U
   const Units::Position at = units.position<V>(unit);
   for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
     const T* const image = x + n * s.inputs() + at.channel;
-    const Cover rows = adaptive_span(at.row, s.H, s.P), columns = adaptive_span(at.column, s.W, s.Q);
+    const Range rows = adaptive_range(at.row, s.H, s.P), columns = adaptive_range(at.column, s.W, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int h = rows.first; h < rows.end; ++h) {
@@ -253,11 +261,11 @@ __global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, cons
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     // Spans start at floor(p size / count): the outputs that cover a row are neighbours around row count / size.
-    const Cover rows_p = adaptive_span(at.row, s.P, s.H), columns_q = adaptive_span(at.column, s.Q, s.W);
+    const Range rows_p = adaptive_range(at.row, s.P, s.H), columns_q = adaptive_range(at.column, s.Q, s.W);
     for (int p = rows_p.first; p < rows_p.end; ++p) {
-      const Cover rows = adaptive_span(p, s.H, s.P);
+      const Range rows = adaptive_range(p, s.H, s.P);
       for (int q = columns_q.first; q < columns_q.end; ++q) {
-        const Cover columns = adaptive_span(q, s.W, s.Q);
+        const Range columns = adaptive_range(q, s.W, s.Q);
         const A share = A(1) / static_cast<A>((rows.end - rows.first) * (columns.end - columns.first));
         const Vec<T, V> values = Vec<T, V>::load(slopes + (p * s.Q + q) * s.C);
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]) * share;

@@ -98,9 +98,10 @@ class Faults:
 
     def one(self, fault):
         """Does it and waits until weft-run has restarted the ranks, which a pause need not bring about, and until they train."""
-        begin, epoch, rounds = time.monotonic(), self.job.epochs(), self.job.restarted()
+        begin, rounds = time.monotonic(), self.job.restarted()
+        said = self.job.read
         getattr(self, fault)()
-        given_up, said = None, self.job.read
+        epoch, given_up = self.job.epochs(), None  # now: finding so many processes takes as long as an epoch
         for condition, seconds in ((lambda: fault == "pause" or self.job.restarted() > rounds, self.backend.give_up),
                                    (lambda: self.job.epochs() > epoch + 1, self.backend.recover)):
             if not self.job.wait_until(condition, seconds):
