@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv2d.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernels/allocator.h"
@@ -116,26 +118,35 @@ void backward_input(const Geometry& g, T* dx, const T* dy, const T* w) {
 template <class T>
 void backward_weight(const Geometry& g, T* dw, const T* dy, const T* x) {
   using A = Accumulate<T>;
-  // One filter belongs to one thread.
+  // One filter belongs to one thread. Sums of so many output positions at a time: a sum of all would round more.
+  constexpr int kPositions = 64;
   parallel_for(g.O, g.N * g.P * g.Q * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
-    std::vector<A> sums(static_cast<size_t>(g.R * g.S * g.group_in));
+    const auto count = static_cast<size_t>(g.R * g.S * g.group_in);
+    std::vector<A> sums(count), part(count);
     for (int64_t o = begin; o < end; ++o) {
       std::fill(sums.begin(), sums.end(), A(0));
+      int held = 0;
+      const auto fold = [&] {
+        for (size_t i = 0; i < count; ++i) sums[i] += std::exchange(part[i], A(0));
+        held = 0;
+      };
       for (int64_t n = 0; n < g.N; ++n) {
         for (int64_t p = 0; p < g.P; ++p) {
           for (int64_t q = 0; q < g.Q; ++q) {
             const A slope = static_cast<A>(dy[((n * g.P + p) * g.Q + q) * g.O + o]);
             g.for_each_tap(p, q, [&](int64_t r, int64_t s, int64_t h, int64_t v) {
               const T* x_run = x + ((n * g.H + h) * g.W + v) * g.C + o / g.group_out * g.group_in;
-              A* sum = sums.data() + (r * g.S + s) * g.group_in;
+              A* sum = part.data() + (r * g.S + s) * g.group_in;
 #pragma omp simd
               for (int64_t c = 0; c < g.group_in; ++c) sum[c] += slope * static_cast<A>(x_run[c]);
             });
+            if (++held == kPositions) fold();
           }
         }
       }
-      for (size_t i = 0; i < sums.size(); ++i)
-        dw[o * static_cast<int64_t>(sums.size()) + static_cast<int64_t>(i)] = static_cast<T>(sums[i]);
+      fold();
+      for (size_t i = 0; i < count; ++i)
+        dw[o * static_cast<int64_t>(count) + static_cast<int64_t>(i)] = static_cast<T>(sums[i]);
     }
   });
 }
