@@ -81,6 +81,9 @@ Worker::Worker()
 
 Worker::~Worker() {
   remove_signal_stack(signal_stack_);
+  // Carriers left their frames on them; the next memory at these addresses may be a device's.
+  forget_frames(stacks_.begin(), stacks_.made_bytes());
+  forget_frames(fault_stack_ - kFaultStackBytes, kFaultStackBytes);
   munmap(arena_, kArenaBytes + page_bytes());
   munmap(fault_stack_ - kFaultStackBytes, kFaultStackBytes);
 }
