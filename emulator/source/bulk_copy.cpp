@@ -163,6 +163,21 @@ void BulkCopies::deliver(Worker& worker, size_t i) {
     if ((load.blocks >> rank) & 1) arrive(worker.peer_of_load(rank, load.thread, load.where));
 }
 
+void BulkCopies::deliver_by_chance(Worker& worker, uint64_t random, bool last) {
+  const size_t count = loads_.size();
+  size_t i = random % count;
+  if (late_ == kNone && (random >> 32) % 16 == 0) late_ = i;
+  if (i == late_) {
+    if (count == 1 && !last) return;
+    if (count > 1) i = (i + 1) % count;
+  }
+  if (i == late_)
+    late_ = kNone;
+  else if (late_ != kNone && i < late_)
+    --late_;
+  deliver(worker, i);
+}
+
 void BulkCopies::commit(int thread) {
   int& groups = groups_[thread];
   for (BulkStore& store : stores_)

@@ -43,6 +43,7 @@ class BulkCopies {
  public:
   void reset() {
     loads_.clear();
+    late_ = kNone;
     stores_.clear();
     groups_.clear();
   }
@@ -53,10 +54,12 @@ class BulkCopies {
   void add(BulkStore&& store) { stores_.push_back(std::move(store)); }
   void commit(int thread);
   void wait(Worker& worker, int thread, int pending, bool only_reads);
-  /// Completes load `i` of loads_count().
+  /// Completes load `i`, the oldest being 0.
   void deliver(Worker& worker, size_t i);
+  /// Completes one of the loads by chance. Now and then one is late: it comes when all others have, and nobody can run
+  /// on without (`last`).
+  void deliver_by_chance(Worker& worker, uint64_t random, bool last);
   const BulkLoad& first_load() const { return loads_.front(); }
-  size_t loads_count() const { return loads_.size(); }
   /// Reads one store's source early, as the hardware may.
   void read_a_store(uint64_t random);
   /// The thread's first store whose source may not have been read, or nullptr.
@@ -68,7 +71,10 @@ class BulkCopies {
   void read(BulkStore& store);
   void write(Worker& worker, BulkStore& store);
 
+  static constexpr size_t kNone = SIZE_MAX;
+
   std::vector<BulkLoad> loads_;
+  size_t late_ = kNone;
   std::vector<BulkStore> stores_;
   std::unordered_map<int, int> groups_;  ///< committed so far, by thread
 };

@@ -62,8 +62,10 @@ bool Worker::has_loads() const { return hopper_used_ && hopper_->copies.any_load
 bool Worker::make_progress() {
   if (cluster_ && cluster_->yield_to_runnable(rank_)) return true;
   if (has_loads()) {
-    BulkCopies& copies = hopper_->copies;
-    copies.deliver(*this, seeded_ ? random() % copies.loads_count() : 0);
+    if (seeded_)
+      hopper_->copies.deliver_by_chance(*this, random(), true);
+    else
+      hopper_->copies.deliver(*this, 0);
     return true;
   }
   return cluster_ && cluster_->yield_to_copying(rank_);
@@ -74,7 +76,7 @@ void Worker::act_at_random() {
   if (!hopper_used_ || !hopper_->copies.any() || random() % 16) return;
   BulkCopies& copies = hopper_->copies;
   if (copies.any_loads())
-    copies.deliver(*this, random() % copies.loads_count());
+    copies.deliver_by_chance(*this, random(), false);
   else
     copies.read_a_store(random());
 }

@@ -412,7 +412,13 @@ __device__ __forceinline__ void consume(const Source& source,
     } else {
       multiply.template operator()<false>();
     }
-    if constexpr (Tile::kAlternates) give_turn(index + stride);
+    if constexpr (Tile::kAlternates) {
+      if constexpr (kBringsStages<Tile, Source>) {  // or the other's wait for this stage's next load would end at once
+        static_assert(Tile::kStagesY == 1);
+        if (epilogue.brings) ptx::mbarrier_wait(&full[at.stage], at.parity);
+      }
+      give_turn(index + stride);
+    }
     const int own_n = first_n + (Tile::kJoins ? ptx::cluster_rank() % 2 * 64 : 0);
     const auto columns = epilogue.columns(lane, own_n);
     ptx::wgmma_wait<0>();
