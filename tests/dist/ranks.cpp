@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "core/random.h"
 #include "tests/dist/memory_store.h"
+#include "tests/support/random_values.h"
 
 namespace weft::dist::testing {
 namespace {
@@ -57,7 +57,7 @@ void run_under_mpi(int size, const std::function<void(const ProcessGroupPtr&)>& 
 }  // namespace
 
 uint64_t shared_seed() {
-  const uint64_t mine = std::random_device{}();
+  const uint64_t mine = tests::generator()();
   return runs_under_mpi() ? std::stoull(all_processes().all_gather_text(std::to_string(mine)).front()) : mine;
 }
 

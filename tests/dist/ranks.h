@@ -17,7 +17,7 @@ std::vector<std::string> connected_backends();
 /// The names and, of those that have collectives of their own, `NAME_library`: what run_on() and errors_on() take, too.
 std::vector<std::string> with_libraries(std::vector<std::string> names);
 
-/// The same fresh number on all ranks; all processes must call.
+/// The same fresh number on all ranks (WEFT_TEST_SEED repeats it); all processes must call.
 uint64_t shared_seed();
 
 /// Runs the function as the ranks of one group, as run_ranks() does.
