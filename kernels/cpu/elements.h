@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 
 #include "kernels/cpu/nest.h"
@@ -39,6 +40,26 @@ void with_compute_type(DType dtype, Body&& body) {
   if (dtype == DType::f64) return body.template operator()<double>();
   if (is_floating(dtype)) return body.template operator()<float>();
   return body.template operator()<int64_t>();
+}
+
+/// value(0) + … + value(n - 1), each a number of type S. Sixteen sums lie side by side, also where the compiler uses no
+/// vectors, and take at most eight numbers each before they go on in Wide: long sums would all round in one direction
+/// where the numbers are equal.
+template <class S, class Wide, class Value>
+Wide sum_in_lanes(int64_t n, const Value& value) {
+  constexpr int64_t kLanes = 16, kTerms = 8;
+  Wide totals[kLanes] = {};
+  int64_t i = 0;
+  while (i + kLanes <= n) {
+    S lanes[kLanes] = {};
+    for (const int64_t end = std::min(i + kLanes * kTerms, n); i + kLanes <= end; i += kLanes)
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
+    for (int64_t l = 0; l < kLanes; ++l) totals[l] += static_cast<Wide>(lanes[l]);
+  }
+  Wide result = 0;
+  for (; i < n; ++i) result += static_cast<Wide>(value(i));
+  for (const Wide total : totals) result += total;
+  return result;
 }
 
 /// y = f(x0, x1, …) elementwise over views of equal sizes: `inner(Y* y, const std::array<const C*, N>& x, int64_t n)`

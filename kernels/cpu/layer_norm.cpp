@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/elements.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -116,33 +116,6 @@ void backward_rows(T* dx, S* gain_sum, S* offset_sum, const T* dy, const T* x, c
   }
 }
 
-/// Sixteen sums side by side, of few elements each also where the compiler uses no vectors: equal elements would all
-/// round in one direction.
-template <class T, class S>
-double sum_of_squares(const T* row, int64_t C) {
-  constexpr int64_t kLanes = 16;
-  double all = 0;
-  int64_t begin = 0;
-  for (; begin + kBlock <= C; begin += kBlock) {
-    S lanes[kLanes] = {};
-    for (int64_t i = 0; i < kBlock; i += kLanes)
-      for (int64_t l = 0; l < kLanes; ++l) {
-        const S value = static_cast<S>(row[begin + i + l]);
-        lanes[l] += value * value;
-      }
-    for (int64_t l = kLanes / 2; l > 0; l /= 2)
-      for (int64_t other = 0; other < l; ++other) lanes[other] += lanes[other + l];
-    all += static_cast<double>(lanes[0]);
-  }
-  S rest[kLanes] = {};
-  for (int64_t c = begin; c < C; ++c) {
-    const S value = static_cast<S>(row[c]);
-    rest[(c - begin) % kLanes] += value * value;
-  }
-  for (const S part : rest) all += static_cast<double>(part);
-  return all;
-}
-
 /// dx = invrms (g - xhat mean(g xhat)) + dx_in of one row, g = dy weight; its part of the sum for dweight.
 template <class T, class S>
 void backward_row(T* dx, S* gain_sum, const T* dy, const T* x, const T* dx_in, const S* gain, S scale, int64_t C) {
@@ -246,8 +219,11 @@ void rms_norm_forward(const Queue&, const View& y, const View& invrms, const Vie
     parallel_for(M, C, [&](int64_t begin, int64_t end) {
       for (int64_t m = begin; m < end; ++m) {
         const T* const row = added ? add_row<T, S>(sums + m * C, in + m * C, added + m * C, C) : in + m * C;
-        const double mean = sum_of_squares<T, S>(row, C) / static_cast<double>(C);
-        const S scale = S(1) / std::sqrt(static_cast<S>(mean) + static_cast<S>(eps));
+        const double squares = sum_in_lanes<S, double>(C, [row](int64_t c) {
+          const S value = static_cast<S>(row[c]);
+          return value * value;
+        });
+        const S scale = S(1) / std::sqrt(static_cast<S>(squares / static_cast<double>(C)) + static_cast<S>(eps));
         scales[m] = scale;
         T* out_row = out + m * C;
 #pragma GCC ivdep

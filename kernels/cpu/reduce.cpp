@@ -38,21 +38,9 @@ struct Fold {
       for (int64_t i = 0; i < n; ++i) result = join(result, x[i]);
       return static_cast<Wide>(result);
     }
-    // Sixteen sums side by side, vectorised, of at most eight numbers each before they go on in f64.
-    constexpr int64_t kLanes = 16, kTerms = 8;
-    Wide totals[kLanes] = {};
-    int64_t i = 0;
-    const bool squares = f == Reduce::sum_squares || f == Reduce::norm;
-    while (i + kLanes <= n) {
-      S lanes[kLanes] = {};
-      for (const int64_t end = std::min(i + kLanes * kTerms, n); i + kLanes <= end; i += kLanes)
-        for (int64_t l = 0; l < kLanes; ++l) lanes[l] += squares ? x[i + l] * x[i + l] : x[i + l];
-      for (int64_t l = 0; l < kLanes; ++l) totals[l] += static_cast<Wide>(lanes[l]);
-    }
-    Wide result = 0;
-    for (; i < n; ++i) result += static_cast<Wide>(squares ? x[i] * x[i] : x[i]);
-    for (const Wide total : totals) result += total;
-    return result;
+    if (f == Reduce::sum_squares || f == Reduce::norm)
+      return sum_in_lanes<S, Wide>(n, [x](int64_t i) { return x[i] * x[i]; });
+    return sum_in_lanes<S, Wide>(n, [x](int64_t i) { return x[i]; });
   }
   void add_row(S* sums, const S* x, int64_t n) const {
     if (f == Reduce::max || f == Reduce::min)
