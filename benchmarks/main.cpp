@@ -40,6 +40,7 @@ void add_gpu_suite(Cases& cases, const Target& target) {
 
 Cases make_cases(const bench::Setting& setting) {
   const bool gpu = setting.suite == "gpu", engines = setting.suite == "engines", plans = setting.suite == "plans";
+  const bool ops = setting.suite == "ops";
   const std::string device = !setting.device.empty() ? setting.device : gpu || engines || plans ? "cuda" : "cpu";
   const Target target{weft::choose_device(device), setting.tiny};
   Cases cases;
@@ -47,7 +48,11 @@ Cases make_cases(const bench::Setting& setting) {
     add_collective_cases(cases, target);
     return cases;
   }
-  (engines ? add_engine_cases : plans ? add_plan_cases : gpu ? add_gpu_suite : add_cpu_suite)(cases, target);
+  (engines ? add_engine_cases
+   : plans ? add_plan_cases
+   : ops   ? add_every_op
+   : gpu   ? add_gpu_suite
+           : add_cpu_suite)(cases, target);
   return cases;
 }
 
@@ -56,6 +61,6 @@ Cases make_cases(const bench::Setting& setting) {
 
 int main(int argc, char** argv) {
   return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.",
-                            {"cpu", "gpu", "engines", "plans", "dist", "roofline"}, weft::benchmarks::make_cases,
+                            {"cpu", "gpu", "ops", "engines", "plans", "dist", "roofline"}, weft::benchmarks::make_cases,
                             {{"roofline", weft::benchmarks::print_roofline}});
 }

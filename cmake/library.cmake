@@ -103,7 +103,7 @@ function(weft_optional library part found include)
 endfunction()
 
 # weft_loops(sources… OPTIONS flags…): files whose loops are written to vectorise, built for WEFT_MARCH and at -O3 (sanitizers
-# choose a level of their own).
+# choose a level of their own). Files with avx512 in their names are built for x86-64-v4: only such a processor calls them.
 function(weft_loops)
   cmake_parse_arguments(PARSE_ARGV 0 loops "" "" "OPTIONS")
   set(options -O3 ${loops_OPTIONS})
@@ -114,4 +114,8 @@ function(weft_loops)
     list(APPEND options -march=${WEFT_MARCH})
   endif()
   set_source_files_properties(${loops_UNPARSED_ARGUMENTS} PROPERTIES COMPILE_OPTIONS "${options}")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER loops_UNPARSED_ARGUMENTS INCLUDE REGEX avx512)
+    set_property(SOURCE ${loops_UNPARSED_ARGUMENTS} APPEND PROPERTY COMPILE_OPTIONS -march=x86-64-v4)
+  endif()
 endfunction()

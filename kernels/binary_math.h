@@ -12,7 +12,7 @@
 namespace weft::kernels {
 
 /// Base to the exponent in integers; a negative exponent truncates 1 / base^n to an integer.
-WEFT_HD int64_t power(int64_t base, int64_t exponent) {
+WEFT_HD int64_t raised(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
   uint64_t result = 1, factor = static_cast<uint64_t>(base);
   for (; exponent > 0; exponent >>= 1, factor *= factor)
@@ -33,7 +33,7 @@ WEFT_HD T quotient(T a, T b) {
 }
 
 template <class T>
-WEFT_HD T power(T a, T b) {
+WEFT_HD T raised(T a, T b) {
   return std::pow(a, b);
 }
 

@@ -30,7 +30,7 @@
   OP(log, floating, x, Math::log(x), dy / x)                                                                           \
   OP(sin, floating, x, std::sin(x), dy * std::cos(x))                                                                  \
   OP(cos, floating, x, std::cos(x), -dy * std::sin(x))                                                                 \
-  FUNCTION(pow, floating, x, std::pow(x, a), a == T(0) ? T(0) : dy * a * std::pow(x, a - T(1)))                        \
+  FUNCTION(pow, floating, x, power(x, a), a == T(0) ? T(0) : dy * a * power(x, a - T(1)))                              \
   FUNCTION(clamp, any, x, x < a ? a : (x > b ? b : x), x > a && x < b ? dy : T(0))                                     \
   OP(relu, floating, y, x < T(0) ? T(0) : x, y <= T(0) ? T(0) : dy)                                                    \
   FUNCTION(leaky_relu, floating, x, x > T(0) ? x : a * x, x > T(0) ? dy : a * dy)                                      \
@@ -38,8 +38,8 @@
   OP(tanh, floating, y, Math::tanh(x), dy * (T(1) - y * y))                                                            \
   FUNCTION(gelu, floating, x, gelu_value<Math>(x), dy * gelu_slope<Math>(x))                                           \
   FUNCTION(gelu_tanh, floating, x, gelu_tanh_value<Math>(x), dy * gelu_tanh_slope<Math>(x))                            \
-  OP(log1p, floating, x, std::log1p(x), dy / (T(1) + x))                                                               \
-  OP(expm1, floating, y, std::expm1(x), dy * (y + T(1)))                                                               \
+  OP(log1p, floating, x, Math::log1p(x), dy / (T(1) + x))                                                              \
+  OP(expm1, floating, y, Math::expm1(x), dy * (y + T(1)))                                                              \
   OP(erf, floating, x, Math::erf(x), dy * T(1.12837916709551257390) * Math::exp(-x * x))                               \
   OP(floor, floating, x, std::floor(x), T(0))                                                                          \
   OP(ceil, floating, x, std::ceil(x), T(0))                                                                            \
@@ -47,6 +47,6 @@
   OP(silu, floating, x, x / (T(1) + Math::exp(-x)), dy * silu_slope<Math>(x))                                          \
   OP(softplus, floating, x, softplus_value<Math>(x), dy / (T(1) + Math::exp(-x)))                                      \
   OP(mish, floating, x, x * Math::tanh(softplus_value<Math>(x)), dy * mish_slope<Math>(x))                             \
-  FUNCTION(elu, floating, x, x > T(0) ? x : a * std::expm1(x), x > T(0) ? dy : dy * a * Math::exp(x))                  \
+  FUNCTION(elu, floating, x, x > T(0) ? x : a * Math::expm1(x), x > T(0) ? dy : dy * a * Math::exp(x))                 \
 
 // clang-format on

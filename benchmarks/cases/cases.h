@@ -44,6 +44,9 @@ void add_gpu_transformer_training_cases(Cases& cases, const Target& target);
 void add_gpu_memory_cases(Cases& cases, const Target& target);
 void add_gpu_input_cases(Cases& cases, const Target& target);
 
+// The suite ops: one call of each common op.
+void add_every_op(Cases& cases, const Target& target);
+
 // The suite plans: products and convolutions in every way that gemm_wgmma.cuh can cut them.
 void add_plan_cases(Cases& cases, const Target& target);
 // The suite engines: products and convolutions by Weft's own kernels and by the vendor's.

@@ -89,7 +89,7 @@ def in_order(cases):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=["cpu", "gpu"], help="which cases (default: the device's)")
+    parser.add_argument("--suite", choices=["cpu", "gpu", "ops"], help="which cases (default: the device's)")
     parser.add_argument("--device", default="", help="cpu or cuda (default: the suite's)")
     parser.add_argument("--filter", default="", help="only cases whose names match this regular expression")
     parser.add_argument("--seconds", type=float, default=2, help="timed seconds of each case")
@@ -101,7 +101,7 @@ def arguments():
     args = parser.parse_args()
     if not args.suite:
         args.suite = "gpu" if args.device.startswith("cuda") else "cpu"
-    args.device = args.device or {"cpu": "cpu", "gpu": "cuda"}[args.suite]
+    args.device = args.device or "cuda" if args.suite == "gpu" else "cpu"
     if args.repetitions < 1 or min(args.seconds, args.seconds_total, args.cudnn_plans) < 0:
         parser.error("--repetitions: expected at least 1; --seconds, --seconds-total, --cudnn-plans: at least 0")
     try:

@@ -3,19 +3,26 @@
 
 #include <algorithm>
 
+#include "core/autograd.h"
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
+#include "core/trace.h"
 
 namespace weft {
 
 Tensor flip(const Tensor& x, const std::vector<int64_t>& dims) {
   WEFT_CHECK(x.defined(), "flip: expected a tensor, got none");
+  if (dims.empty()) return x;
+  const OpScope scope("flip");
   Tensor y = x;
-  for (const int64_t dim : dims) {
-    const int64_t n = x.size(dim);
-    y = index_select(y, dim, Tensor::arange(n, DType::i64, x.device(), static_cast<double>(n - 1), -1));
+  {
+    const NoGrad no_grad;  // the gradient is a flip, too: cheaper than that of any selection
+    for (const int64_t dim : dims) {
+      const int64_t n = x.size(dim);
+      y = index_select(y, dim, Tensor::arange(n, DType::i64, x.device(), static_cast<double>(n - 1), -1));
+    }
   }
-  return y;
+  return differentiable(y, "flip", {x}, [=](const Tensor& dy) { return Grads{flip(dy, dims)}; });
 }
 
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim) {

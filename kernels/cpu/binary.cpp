@@ -55,6 +55,16 @@ void compare(const Queue&, Compare f, const View& y, const View& a, const View& 
 
 namespace {
 
+/// Both sides are read and masked: the loop has no branch and vectorises. A step is 0 where one element stands for all.
+template <class Bits, int64_t kLeftStep, int64_t kRightStep>
+void choose(Bits* out, const bool* chosen, const Bits* left, const Bits* right, int64_t n) {
+  const auto* const ones = reinterpret_cast<const uint8_t*>(chosen);
+  for (int64_t i = 0; i < n; ++i) {
+    const Bits mask = static_cast<Bits>(-ones[i]);
+    out[i] = static_cast<Bits>((left[i * kLeftStep] & mask) | (right[i * kRightStep] & ~mask));
+  }
+}
+
 // Only the size of an element matters here: its bits are moved, not read.
 template <class Bits>
 void where_bits(const View& y, const View& condition, const View& a, const View& b) {
@@ -66,6 +76,11 @@ void where_bits(const View& y, const View& condition, const View& a, const View&
       const bool* chosen = static_cast<const bool*>(condition.data) + offset[1];
       const Bits* left = static_cast<const Bits*>(a.data) + offset[2];
       const Bits* right = static_cast<const Bits*>(b.data) + offset[3];
+      if (sy == 1 && sc == 1 && sa <= 1 && sb <= 1) {
+        const auto run =
+            sa ? (sb ? choose<Bits, 1, 1> : choose<Bits, 1, 0>) : (sb ? choose<Bits, 0, 1> : choose<Bits, 0, 0>);
+        return run(out, chosen, left, right, n);
+      }
       for (int64_t i = 0; i < n; ++i) out[i * sy] = chosen[i * sc] ? left[i * sa] : right[i * sb];
     });
   });

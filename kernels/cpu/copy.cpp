@@ -68,11 +68,24 @@ void copy_bits(const View& y, const View& x) {
   });
 }
 
-/// The type through which a conversion goes: wide enough for the source.
+/// Through C, which is wide enough for the source.
 template <class C>
 void copy_converted(const View& y, const View& x) {
-  map<C, C, 1>(y, {&x}, [](C* out, const std::array<const C*, 1>& in, int64_t n) {
-    if (out != in[0]) std::memcpy(out, in[0], static_cast<size_t>(n) * sizeof(C));
+  const Nest<2> nest({&y, &x});
+  const auto [sy, sx] = nest.inner_strides();
+  parallel_for(nest.total, 1, [&, sy = sy, sx = sx](int64_t begin, int64_t end) {
+    constexpr int64_t kBuffer = 512;
+    alignas(64) C buffer[kBuffer];
+    nest.walk(begin, end, [&](const auto& offset, int64_t length) {
+      for (int64_t at = 0; at < length; at += kBuffer) {
+        const int64_t n = std::min(kBuffer, length - at);
+        const Run to{element(y, offset[0] + at * sy), y.dtype, sy}, from{element(x, offset[1] + at * sx), x.dtype, sx};
+        if (to.dtype == dtype_of<C> && to.stride == 1)
+          load(static_cast<C*>(to.data), from, n);
+        else
+          store(to, elements(from, n, buffer), n);
+      }
+    });
   });
 }
 

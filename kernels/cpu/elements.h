@@ -30,6 +30,14 @@ void store(const Run& run, const double* in, int64_t n);
 void store(const Run& run, const int64_t* in, int64_t n);
 void store(const Run& run, const bool* in, int64_t n);
 
+/// The n elements of a run as C, through `buffer` unless they lie there already.
+template <class C>
+const C* elements(const Run& run, int64_t n, C* buffer) {
+  if (run.dtype == dtype_of<C> && run.stride == 1) return static_cast<const C*>(run.data);
+  load(buffer, run, n);
+  return buffer;
+}
+
 inline void* element(const View& view, int64_t offset) {
   return static_cast<char*>(view.data) + offset * static_cast<int64_t>(size_of(view.dtype));
 }
@@ -42,19 +50,20 @@ void with_compute_type(DType dtype, Body&& body) {
   return body.template operator()<int64_t>();
 }
 
-/// value(0) + … + value(n - 1), each a number of type S. Sixteen sums lie side by side, also where the compiler uses no
+/// value(0) + … + value(n - 1), each a number of type S. 32 sums lie side by side, also where the compiler uses no
 /// vectors, and take at most eight numbers each before they go on in Wide: long sums would all round in one direction
 /// where the numbers are equal.
 template <class S, class Wide, class Value>
 Wide sum_in_lanes(int64_t n, const Value& value) {
-  constexpr int64_t kLanes = 16, kTerms = 8;
-  Wide totals[kLanes] = {};
+  constexpr int64_t kLanes = 32, kTerms = 8, kTotals = 8;
+  Wide totals[kTotals] = {};
   int64_t i = 0;
   while (i + kLanes <= n) {
     S lanes[kLanes] = {};
     for (const int64_t end = std::min(i + kLanes * kTerms, n); i + kLanes <= end; i += kLanes)
       for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
-    for (int64_t l = 0; l < kLanes; ++l) totals[l] += static_cast<Wide>(lanes[l]);
+    for (int64_t l = 0; l < kTotals; ++l)
+      totals[l] += static_cast<Wide>((lanes[l] + lanes[l + 8]) + (lanes[l + 16] + lanes[l + 24]));
   }
   Wide result = 0;
   for (; i < n; ++i) result += static_cast<Wide>(value(i));
@@ -90,10 +99,8 @@ void map(const View& y, const std::array<const View*, N>& x, const Inner& inner)
         const int64_t n = std::min(kBuffer, run_length - at);
         std::array<const C*, N> inputs;
         for (size_t v = 0; v < N; ++v) {
-          const Run run{element(*x[v], offsets[v + 1] + at * strides[v + 1]), x[v]->dtype, strides[v + 1]};
-          const bool dense = run.dtype == dtype_of<C> && run.stride == 1;
-          inputs[v] = dense ? static_cast<const C*>(run.data) : buffers[v];
-          if (!dense) load(buffers[v], run, n);
+          void* const from = element(*x[v], offsets[v + 1] + at * strides[v + 1]);
+          inputs[v] = elements({from, x[v]->dtype, strides[v + 1]}, n, buffers[v]);
         }
         const Run run{element(y, offsets[0] + at * strides[0]), y.dtype, strides[0]};
         const bool dense = run.dtype == dtype_of<Y> && run.stride == 1;

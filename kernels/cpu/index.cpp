@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/with_bits.h"
 #include "kernels/wrong_index.h"
 
 namespace weft::kernels::cpu {
@@ -49,6 +50,18 @@ void index_select(const Queue&, const View& y, const View& x, const View& index,
              "index_select: expected y like x but for dimension ", dim, ", got ", y, ", ", x, ", index ", index);
   check_positions("index_select", index, from.length);
   const int64_t* positions = index.as<int64_t>();
+  if (to.inner == 1) {
+    with_bits(x.dtype, [&]<class Bits>() {
+      parallel_for(to.outer, to.length, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          const Bits* const in = static_cast<const Bits*>(x.data) + o * from.length;
+          Bits* const out = static_cast<Bits*>(y.data) + o * to.length;
+          for (int64_t i = 0; i < to.length; ++i) out[i] = in[positions[i]];
+        }
+      });
+    });
+    return;
+  }
   const size_t bytes = static_cast<size_t>(from.inner) * size_of(x.dtype);
   parallel_for(to.outer * to.length, to.inner, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -14,6 +14,15 @@ T* optional(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
+/// The weight of a norm's backward, ones where it has none: the loops have one form.
+template <class S>
+struct Gain {
+  std::vector<S> ones;
+  const S* values;
+  Gain(const View& weight, int64_t C)
+      : ones(weight ? 0 : static_cast<size_t>(C), S(1)), values(weight ? weight.as<S>() : ones.data()) {}
+};
+
 /// Calls body with T, the type of x, and S, the type of statistics and weights.
 template <class Body>
 void with_types(const char* op, const View& x, Body&& body) {
@@ -94,7 +103,7 @@ void backward_rows(T* dx, S* gain_sum, S* offset_sum, const T* dy, const T* x, c
     S sum = 0, product = 0;
 #pragma omp simd reduction(+ : sum, product)
     for (int64_t c = 0; c < C; ++c) {
-      const S d = static_cast<S>(dy_row[c]), weighted = gain ? d * gain[c] : d;
+      const S weighted = static_cast<S>(dy_row[c]) * gain[c];
       sum += weighted;
       product += weighted * ((static_cast<S>(row[c]) - center) * scale);
     }
@@ -103,13 +112,12 @@ void backward_rows(T* dx, S* gain_sum, S* offset_sum, const T* dy, const T* x, c
   }
 #pragma GCC ivdep
   for (int64_t c = 0; c < C; ++c) {
-    const S factor = gain ? gain[c] : S(1);
     S gain_part = 0, offset_part = 0;
     for (int r = 0; r < kRows; ++r) {
       const S xhat = (static_cast<S>(x[r * C + c]) - mean[r]) * invstd[r], d = static_cast<S>(dy[r * C + c]);
       gain_part += d * xhat;
       offset_part += d;
-      dx[r * C + c] = static_cast<T>(invstd[r] * (d * factor - mean_d[r] - xhat * mean_dx[r]));
+      dx[r * C + c] = static_cast<T>(invstd[r] * (d * gain[c] - mean_d[r] - xhat * mean_dx[r]));
     }
     gain_sum[c] += gain_part;
     offset_sum[c] += offset_part;
@@ -123,14 +131,14 @@ void backward_row(T* dx, S* gain_sum, const T* dy, const T* x, const T* dx_in, c
 #pragma omp simd reduction(+ : product)
   for (int64_t c = 0; c < C; ++c) {
     const S d = static_cast<S>(dy[c]), xhat = static_cast<S>(x[c]) * scale;
-    product += (gain ? d * gain[c] : d) * xhat;
+    product += d * gain[c] * xhat;
   }
   const S share = product / static_cast<S>(C);
 #pragma GCC ivdep
   for (int64_t c = 0; c < C; ++c) {
     const S d = static_cast<S>(dy[c]), xhat = static_cast<S>(x[c]) * scale;
     gain_sum[c] += d * xhat;
-    dx[c] = static_cast<T>(scale * ((gain ? d * gain[c] : d) - xhat * share));
+    dx[c] = static_cast<T>(scale * (d * gain[c] - xhat * share));
   }
   // Rounded before it is added to, as if another kernel added: the row is in the cache.
   for (int64_t c = 0; dx_in && c < C; ++c) dx[c] = static_cast<T>(static_cast<S>(dx[c]) + static_cast<S>(dx_in[c]));
@@ -171,11 +179,14 @@ void layer_norm_backward(const Queue&, const View& dx, const View& dweight, cons
     const int64_t M = x.sizes[0], C = x.sizes[1];
     const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(dx_in);
     T* out = dx.as<T>();
-    const S *means = mean.as<S>(), *invstds = invstd.as<S>(), *gain = optional<S>(weight);
+    const S *means = mean.as<S>(), *invstds = invstd.as<S>();
     S *dgain = optional<S>(dweight), *doffset = optional<S>(dbias);
+    const Gain<S> gains(weight, C);
+    const S* const gain = gains.values;
     // Chunks of rows have their own sums per column; both sums of a chunk lie side by side.
     const Chunks chunks(M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), 64);
-    std::vector<double> sums(static_cast<size_t>(chunks.count * 2 * C));
+    const bool keeps_sums = dgain || doffset;
+    std::vector<double> sums(keeps_sums ? static_cast<size_t>(chunks.count * 2 * C) : 0);
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
       std::vector<S> block_sums(static_cast<size_t>(2 * C));
       S *gain_sum = block_sums.data(), *offset_sum = gain_sum + C;
@@ -189,14 +200,14 @@ void layer_norm_backward(const Queue&, const View& dx, const View& dweight, cons
           for (; m < last; ++m)
             backward_rows<1>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
                              C);
-          for (int64_t c = 0; c < 2 * C; ++c) sums[i * 2 * C + c] += static_cast<double>(block_sums[c]);
+          for (int64_t c = 0; keeps_sums && c < 2 * C; ++c) sums[i * 2 * C + c] += static_cast<double>(block_sums[c]);
         }
         // Rounded before it is added to, as if another kernel added: the chunk is in the cache.
         for (int64_t at = chunks.begin(i) * C; added && at < chunks.end(i) * C; ++at)
           out[at] = static_cast<T>(static_cast<S>(out[at]) + static_cast<S>(added[at]));
       }
     });
-    for (int64_t c = 0; c < C; ++c) {
+    for (int64_t c = 0; keeps_sums && c < C; ++c) {
       double gain_total = 0, offset_total = 0;
       for (int64_t i = 0; i < chunks.count; ++i) {
         gain_total += sums[i * 2 * C + c];
@@ -242,10 +253,12 @@ void rms_norm_backward(const Queue&, const View& dx, const View& dweight, const 
     const int64_t M = x.sizes[0], C = x.sizes[1];
     const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(dx_in);
     T* const out = dx.as<T>();
-    const S *scales = invrms.as<S>(), *gain = optional<S>(weight);
+    const S* const scales = invrms.as<S>();
+    const Gain<S> gains(weight, C);
+    const S* const gain = gains.values;
     // Chunks of rows have their own sum per column.
     const Chunks chunks(M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), 64);
-    std::vector<double> sums(static_cast<size_t>(chunks.count * C));
+    std::vector<double> sums(dweight ? static_cast<size_t>(chunks.count * C) : 0);
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
       std::vector<S> block_sum(static_cast<size_t>(C));
       for (int64_t i = begin; i < end; ++i)
@@ -254,7 +267,7 @@ void rms_norm_backward(const Queue&, const View& dx, const View& dweight, const 
           for (const int64_t last = std::min(chunks.end(i), m + kBlockRows); m < last; ++m)
             backward_row(out + m * C, block_sum.data(), slope + m * C, in + m * C, added ? added + m * C : nullptr,
                          gain, scales[m], C);
-          for (int64_t c = 0; c < C; ++c) sums[i * C + c] += static_cast<double>(block_sum[c]);
+          for (int64_t c = 0; dweight && c < C; ++c) sums[i * C + c] += static_cast<double>(block_sum[c]);
         }
     });
     if (!dweight) return;

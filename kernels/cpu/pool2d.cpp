@@ -128,6 +128,16 @@ void take_larger(const T* __restrict pixel, int32_t position, Accumulate<T>* __r
   }
 }
 
+/// Adds the gradients of the windows whose largest value is at `position`. All are read: that is what vectorises.
+template <class T>
+void add_chosen(Accumulate<T>* __restrict sum, const T* __restrict gradient, const int32_t* __restrict at,
+                int32_t position, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto value = static_cast<Accumulate<T>>(gradient[c]);
+    sum[c] += at[c] == position ? value : Accumulate<T>(0);
+  }
+}
+
 }  // namespace
 
 void max_pool2d_forward(const Queue&, const View& y, const View& index, const View& x, Pool2dArguments a) {
@@ -173,8 +183,7 @@ void max_pool2d_backward(const Queue&, const View& dx, const View& dy, const Vie
           for (int64_t p = ps.begin; p < ps.end; ++p)
             for (int64_t q = qs.begin; q < qs.end; ++q) {
               const int64_t at = ((nh / g.H * g.P + p) * g.Q + q) * g.C;
-              for (int64_t c = 0; c < g.C; ++c)
-                sum[c] += where[at + c] == position ? static_cast<Accumulate<T>>(gradient[at + c]) : Accumulate<T>(0);
+              add_chosen(sum.data(), gradient + at, where + at, position, g.C);
             }
           for (int64_t c = 0; c < g.C; ++c) out[(nh * g.W + w) * g.C + c] = static_cast<T>(sum[c]);
         }

@@ -13,6 +13,30 @@
 namespace weft::kernels::cpu {
 namespace {
 
+// Of two numbers; NaN is larger and smaller than any. No branch: loops over them vectorise.
+template <class S>
+S larger(S a, S b) {
+  return (b > a) | (b != b) ? b : a;
+}
+template <class S>
+S smaller(S a, S b) {
+  return (b < a) | (b != b) ? b : a;
+}
+
+/// The largest or smallest of n numbers and of `start`, 32 of them side by side.
+template <class S, class Join>
+S extreme(const S* x, int64_t n, S start, const Join& join) {
+  constexpr int64_t kLanes = 32;
+  S lanes[kLanes];
+  std::fill_n(lanes, kLanes, start);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = join(lanes[l], x[i + l]);
+  for (; i < n; ++i) lanes[0] = join(lanes[0], x[i]);
+  for (const S lane : lanes) start = join(start, lane);
+  return start;
+}
+
 /// How one reduction folds values of type S.
 template <class S>
 struct Fold {
@@ -28,23 +52,22 @@ struct Fold {
   }
   template <class W>
   W join(W a, W b) const {  // of two partial results
-    if (f == Reduce::max) return b > a || b != b ? b : a;
-    if (f == Reduce::min) return b < a || b != b ? b : a;
+    if (f == Reduce::max) return larger(a, b);
+    if (f == Reduce::min) return smaller(a, b);
     return a + b;
   }
   Wide run(const S* x, int64_t n) const {
-    if (f == Reduce::max || f == Reduce::min) {
-      S result = start();
-      for (int64_t i = 0; i < n; ++i) result = join(result, x[i]);
-      return static_cast<Wide>(result);
-    }
+    if (f == Reduce::max) return static_cast<Wide>(extreme(x, n, start(), larger<S>));
+    if (f == Reduce::min) return static_cast<Wide>(extreme(x, n, start(), smaller<S>));
     if (f == Reduce::sum_squares || f == Reduce::norm)
       return sum_in_lanes<S, Wide>(n, [x](int64_t i) { return x[i] * x[i]; });
     return sum_in_lanes<S, Wide>(n, [x](int64_t i) { return x[i]; });
   }
   void add_row(S* sums, const S* x, int64_t n) const {
-    if (f == Reduce::max || f == Reduce::min)
-      for (int64_t i = 0; i < n; ++i) sums[i] = join(sums[i], x[i]);
+    if (f == Reduce::max)
+      for (int64_t i = 0; i < n; ++i) sums[i] = larger(sums[i], x[i]);
+    else if (f == Reduce::min)
+      for (int64_t i = 0; i < n; ++i) sums[i] = smaller(sums[i], x[i]);
     else if (f == Reduce::sum_squares || f == Reduce::norm)
       for (int64_t i = 0; i < n; ++i) sums[i] += x[i] * x[i];
     else
@@ -79,15 +102,6 @@ int64_t inner_stride(const View& view) {
 
 constexpr int64_t kBuffer = 512, kBlockRows = 32, kTile = 4096;
 
-/// The n elements of a run as S, through `buffer` unless they lie there already.
-template <class S>
-const S* elements(const View& x, int64_t offset, int64_t stride, int64_t n, S* buffer) {
-  const Run run{element(x, offset), x.dtype, stride};
-  if (run.dtype == dtype_of<S> && stride == 1) return static_cast<const S*>(run.data);
-  load(buffer, run, n);
-  return buffer;
-}
-
 template <class S>
 typename Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin,
                                  int64_t end) {
@@ -97,7 +111,8 @@ typename Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<
   nest.walk(begin, end, [&](const auto& offset, int64_t length) {
     for (int64_t at = 0; at < length; at += kBuffer) {
       const int64_t n = std::min(kBuffer, length - at), stride = nest.inner_strides()[0];
-      total = fold.join(total, fold.run(elements(x, base + offset[0] + at * stride, stride, n, buffer), n));
+      total = fold.join(
+          total, fold.run(elements({element(x, base + offset[0] + at * stride), x.dtype, stride}, n, buffer), n));
     }
   });
   return total;
@@ -158,7 +173,7 @@ void reduce_as(Reduce f, const View& y, const View& x) {
   // Rows of `row` outputs in tiles; each adds count rows of x, in chunks that do not depend on the threads.
   const int64_t stride = split.kept.strides[split.kept.rank - 1];
   const int64_t width = std::min(row, kTile), tiles = (row + width - 1) / width, groups = outputs / row * tiles;
-  const Chunks chunks(count, std::max<int64_t>(1, kTile / width), groups >= 64 ? 1 : 64);
+  const Chunks chunks(count, std::max<int64_t>(1, 4 * kTile / width), groups >= 64 ? 1 : 64);
   std::vector<Wide> parts(static_cast<size_t>(groups * chunks.count * width), static_cast<Wide>(fold.start()));
   parallel_for(groups * chunks.count, chunks.size * width, [&](int64_t begin, int64_t end) {
     std::vector<S> buffer(static_cast<size_t>(width)), sums(buffer.size());
@@ -174,20 +189,20 @@ void reduce_as(Reduce f, const View& y, const View& x) {
       std::fill_n(sums.begin(), n, fold.start());
       inside.walk(chunks.begin(chunk), chunks.end(chunk), [&](const auto& offset, int64_t length) {
         for (int64_t i = 0; i < length; ++i) {
-          fold.add_row(sums.data(),
-                       elements(x, base + offset[0] + i * inside.inner_strides()[0], stride, n, buffer.data()), n);
+          void* const from = element(x, base + offset[0] + i * inside.inner_strides()[0]);
+          fold.add_row(sums.data(), elements({from, x.dtype, stride}, n, buffer.data()), n);
           if (++summed % kBlockRows == 0) flush();
         }
       });
       flush();
     }
   });
-  for (int64_t i = 0; i < outputs; ++i) {
-    const int64_t column = i % row;
-    const Wide* part = parts.data() + (i / row * tiles + column / width) * chunks.count * width + column % width;
-    Wide value = static_cast<Wide>(fold.start());
-    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) value = fold.join(value, part[chunk * width]);
-    put(i, value);
+  for (int64_t group = 0; group < groups; ++group) {
+    Wide* const all = parts.data() + group * chunks.count * width;
+    for (int64_t chunk = 1; chunk < chunks.count; ++chunk)
+      for (int64_t i = 0; i < width; ++i) all[i] = fold.join(all[i], all[chunk * width + i]);
+    const int64_t first = group / tiles * row + group % tiles * width;
+    for (int64_t i = 0; i < std::min(width, row - group % tiles * width); ++i) put(first + i, all[i]);
   }
 }
 

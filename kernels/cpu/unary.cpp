@@ -17,14 +17,15 @@ const MathLoops& math_loops() {
 template <class C>
 UnaryLoop<C> unary_loop(Unary f, DType result) {
   if constexpr (std::is_same_v<C, float>) {
-    if (f == Unary::gelu) return result == DType::bf16 ? math_loops().gelu_for_bf16 : math_loops().gelu;
-    if (f == Unary::gelu_tanh) return math_loops().gelu_tanh;
+    if (f == Unary::gelu && result == DType::bf16) return math_loops().gelu_for_bf16;
+    return math_loops().value[static_cast<int>(f)];
+  } else {
+    UnaryLoop<C> loop = nullptr;
+    with_unary(f, [&]<Unary kF>() {
+      if constexpr (std::is_floating_point_v<C> || unary_takes_integers(kF)) loop = value_loop<kF, C>;
+    });
+    return loop;
   }
-  UnaryLoop<C> loop = nullptr;
-  with_unary(f, [&]<Unary kF>() {
-    if constexpr (std::is_floating_point_v<C> || unary_takes_integers(kF)) loop = value_loop<kF, C>;
-  });
-  return loop;
 }
 template UnaryLoop<float> unary_loop(Unary f, DType result);
 template UnaryLoop<double> unary_loop(Unary f, DType result);
@@ -32,12 +33,12 @@ template UnaryLoop<double> unary_loop(Unary f, DType result);
 template <class C>
 UnaryGradientLoop<C> unary_gradient_loop(Unary f) {
   if constexpr (std::is_same_v<C, float>) {
-    if (f == Unary::gelu) return math_loops().gelu_gradient;
-    if (f == Unary::gelu_tanh) return math_loops().gelu_tanh_gradient;
+    return math_loops().gradient[static_cast<int>(f)];
+  } else {
+    UnaryGradientLoop<C> loop = nullptr;
+    with_unary(f, [&]<Unary kF>() { loop = gradient_loop<kF, C>; });
+    return loop;
   }
-  UnaryGradientLoop<C> loop = nullptr;
-  with_unary(f, [&]<Unary kF>() { loop = gradient_loop<kF, C>; });
-  return loop;
 }
 template UnaryGradientLoop<float> unary_gradient_loop(Unary f);
 template UnaryGradientLoop<double> unary_gradient_loop(Unary f);

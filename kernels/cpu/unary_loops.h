@@ -21,8 +21,9 @@ UnaryGradientLoop<C> unary_gradient_loop(Unary f);
 /// Loops in f32 that are bound by the length of their chains of operations: vectors of twice the width take half of the
 /// time.
 struct MathLoops {
-  UnaryLoop<float> gelu, gelu_tanh, gelu_for_bf16;
-  UnaryGradientLoop<float> gelu_gradient, gelu_tanh_gradient;
+  UnaryLoop<float> value[kUnaryCount];  ///< in the order of the table
+  UnaryGradientLoop<float> gradient[kUnaryCount];
+  UnaryLoop<float> gelu_for_bf16;
   /// x = e^(x - base); returns the sum.
   float (*exponentials)(float* x, int64_t n, float base);
 };
@@ -62,9 +63,14 @@ C exponentials_loop(C* x, int64_t n, C base) {
   return total;
 }
 
-[[maybe_unused]] constexpr MathLoops kMathLoops{
-    value_loop<Unary::gelu, float>,    value_loop<Unary::gelu_tanh, float>,    gelu_for_bf16_loop,
-    gradient_loop<Unary::gelu, float>, gradient_loop<Unary::gelu_tanh, float>, exponentials_loop<float>};
+#define WEFT_VALUE(name, ...) value_loop<Unary::name, float>,
+#define WEFT_GRADIENT(name, ...) gradient_loop<Unary::name, float>,
+[[maybe_unused]] constexpr MathLoops kMathLoops{{WEFT_UNARY_TABLE(WEFT_VALUE, WEFT_VALUE)},
+                                                {WEFT_UNARY_TABLE(WEFT_GRADIENT, WEFT_GRADIENT)},
+                                                gelu_for_bf16_loop,
+                                                exponentials_loop<float>};
+#undef WEFT_GRADIENT
+#undef WEFT_VALUE
 
 }  // namespace
 }  // namespace weft::kernels::cpu

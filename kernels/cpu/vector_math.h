@@ -7,30 +7,39 @@
 
 namespace weft::kernels::cpu {
 
-/// exp, log, tanh and erf without branches or calls in f32, so that a loop over them vectorises; f64 is the C
-/// library's. Errors, against f64 over all f32 inputs (tests/kernels/vector_math.cpp): at most 2 units in the last
-/// place, subnormal results included. Infinities, zeros and NaN as in C. Each polynomial is a minimax fit of the named
-/// function by Lawson's iteration on Chebyshev nodes. Always inlined: these functions are compiled for several
+/// exp, expm1, log, log1p, tanh and erf without branches or calls in f32, so that a loop over them vectorises; f64 is
+/// the C library's. Errors, against f64 over all f32 inputs (tests/kernels/vector_math.cpp): at most 2 units in the
+/// last place, subnormal results included. Infinities, zeros and NaN as in C. Each polynomial is a minimax fit of the
+/// named function by Lawson's iteration on Chebyshev nodes. Always inlined: these functions are compiled for several
 /// instruction sets.
 struct VectorMath {
   static double exp(double x) { return std::exp(x); }
   static double log(double x) { return std::log(x); }
+  static double log1p(double x) { return std::log1p(x); }
+  static double expm1(double x) { return std::expm1(x); }
   static double tanh(double x) { return std::tanh(x); }
   static double erf(double x) { return std::erf(x); }
 
-  /// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r).
   [[gnu::always_inline]] static float exp(float x) {
     // Beyond these the result is 0 or infinity; NaN passes both comparisons.
-    const float low = x < -104.0f ? -104.0f : x, inside = low > 89.0f ? 89.0f : low;
-    const float shifted = inside * 1.44269504f + kRound;  // the adder rounds to an integer
-    const float n = shifted - kRound;
-    const float r = (inside - n * kLn2High) - n * kLn2Low;
-    const float p =
-        (((1.381446491e-03f * r + 8.368780836e-03f) * r + 4.166839272e-02f) * r + 1.666651964e-01f) * r + 0.5f;
+    const Exponential e = exponential(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x);
     // 2^n in two factors, as the exponents of the smallest and the largest results do not fit into one.
-    const int32_t exponent = static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound));
-    const int32_t half = exponent >> 1;
-    return (1.0f + (r + r * r * p)) * power_of_two(half) * power_of_two(exponent - half);
+    const int32_t half = e.n >> 1;
+    return (1.0f + e.rest) * power_of_two(half) * power_of_two(e.n - half);
+  }
+
+  /// 2^n (e^r - 1) + (2^n - 1), n and r as exponential() has them.
+  [[gnu::always_inline]] static float expm1(float x) {
+    const Exponential e = exponential(x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x);
+    const float half = power_of_two(e.n - 1);  // 2^128 does not exist
+    const float value = 2.0f * (half * e.rest + (half - 0.5f));
+    return x == 0.0f ? x : value;
+  }
+
+  /// log u + (x - (u - 1)) / u with u = 1 + x, whose rounding the second term makes good.
+  [[gnu::always_inline]] static float log1p(float x) {
+    const float u = 1.0f + x, first = log(u), value = first + (x - (u - 1.0f)) / u;
+    return x == 0.0f ? x : std::fabs(first) == std::numeric_limits<float>::infinity() ? first : value;
   }
 
   /// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log x = e ln 2 + log(1 + f) with f = m - 1.
@@ -111,6 +120,19 @@ struct VectorMath {
   // ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
   static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
 
+  /// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r = 1 + rest = 1 + r + r^2 p(r).
+  struct Exponential {
+    float rest;
+    int32_t n;
+  };
+  [[gnu::always_inline]] static Exponential exponential(float x) {
+    const float shifted = x * 1.44269504f + kRound;  // the adder rounds to an integer
+    const float n = shifted - kRound;
+    const float r = (x - n * kLn2High) - n * kLn2Low;
+    const float p =
+        (((1.381446491e-03f * r + 8.368780836e-03f) * r + 4.166839272e-02f) * r + 1.666651964e-01f) * r + 0.5f;
+    return {r + r * r * p, static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound))};
+  }
   [[gnu::always_inline]] static float power_of_two(int32_t n) {
     return std::bit_cast<float>(static_cast<uint32_t>(n + 127) << 23);
   }

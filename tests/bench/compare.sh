@@ -92,7 +92,7 @@ expect 2 "--filter: '[' is no regular expression"
 run --rounds 0
 expect 2 "--rounds, --repetitions and --threads: expected at least 1"
 run --suite gpu
-expect 2 "Debian's libtorch has no CUDA: use"
+expect 2 "libtorch has the suite cpu alone: use"
 pretend theirs 'add_16 290 us'
 run --filter add_16
 expect 1 "error: add_16 is in ns here and in us there"

@@ -97,6 +97,16 @@ TEST(Bench, ACaseWithoutItsPartSaysHowToBuildItIn) {
             "bench: loader_jpeg: built without libjpeg-turbo: apt-get install libjpeg62-turbo-dev and build again\n");
 }
 
+TEST(Bench, EveryCaseOfTheSuiteOpsRuns) {
+  const std::string listed = bench("--suite ops --tiny --list").output;
+  const Outcome outcome = bench("--suite ops --tiny --seconds 0 --repetitions 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'),
+            std::count(listed.begin(), listed.end(), '\n'));
+  for (const char* one : {"where_f32", "softplus_bf16", "permutation_f32"})
+    EXPECT_TRUE(rows(outcome.output).contains(one)) << one;
+}
+
 class GpuSuite : public testing::TestWithParam<DeviceKind> {};
 
 TEST_P(GpuSuite, EveryCaseRuns) {

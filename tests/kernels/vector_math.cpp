@@ -33,9 +33,10 @@ std::vector<float> all_over_f32() {
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099)
     values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const float seam : {0.0f, 1.0f, 0.625f, 0.945f, 4.0f, 88.72284f, 87.33655f, 103.97208f, 104.0f, 89.0f,
-                           0.70710677f, std::numeric_limits<float>::min(), std::numeric_limits<float>::denorm_min(),
-                           std::numeric_limits<float>::max(), infinity, std::numeric_limits<float>::quiet_NaN()})
+  for (const float seam :
+       {0.0f, 1.0f, 18.0f, 0.34657359f, 0.625f, 0.945f, 4.0f, 88.72284f, 87.33655f, 103.97208f, 104.0f, 89.0f,
+        0.70710677f, std::numeric_limits<float>::min(), std::numeric_limits<float>::denorm_min(),
+        std::numeric_limits<float>::max(), infinity, std::numeric_limits<float>::quiet_NaN()})
     for (const float sign : {1.0f, -1.0f}) {
       values.push_back(sign * seam);
       values.push_back(std::nextafter(sign * seam, infinity));
@@ -54,6 +55,8 @@ struct Function {
 const Function kFunctions[] = {
     {"exp", Unary::exp, [](float x) { return VectorMath::exp(x); }, [](double x) { return std::exp(x); }},
     {"log", Unary::log, [](float x) { return VectorMath::log(x); }, [](double x) { return std::log(x); }},
+    {"expm1", Unary::expm1, [](float x) { return VectorMath::expm1(x); }, [](double x) { return std::expm1(x); }},
+    {"log1p", Unary::log1p, [](float x) { return VectorMath::log1p(x); }, [](double x) { return std::log1p(x); }},
     {"tanh", Unary::tanh, [](float x) { return VectorMath::tanh(x); }, [](double x) { return std::tanh(x); }},
     {"erf", Unary::gelu, [](float x) { return VectorMath::erf(x); }, [](double x) { return std::erf(x); }}};
 
