@@ -158,8 +158,10 @@ void dropout(const Queue&, const View& y, const View& x, const View& state, Rand
     const float threshold = static_cast<float>(p);
     const S scale = p < 1 ? static_cast<S>(1 / (1 - p)) : S(0);
     const auto drop = [=](T* out, const T* in, const uint32_t* words, int64_t count) {
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = static_cast<T>(uniform01(words[i]) >= threshold ? static_cast<S>(in[i]) * scale : S(0));
+      for (int64_t i = 0; i < count; ++i) {
+        const S kept = static_cast<S>(in[i]) * scale;  // of all: that is what vectorises
+        out[i] = static_cast<T>(uniform01(words[i]) >= threshold ? kept : S(0));
+      }
     };
     for_words(x.numel(), source,
               [=, y = y.as<T>(), x = x.as<T>()](int64_t first, const uint32_t* words, int64_t count) {

@@ -47,7 +47,8 @@ TEST(Random, UniformIsTheDocumentedFunction) {
         want.push_back(-2 + 5 * (dtype == DType::f64 ? uniform01(block.word[2 * j], block.word[2 * j + 1])
                                                      : static_cast<double>(uniform01(block.word[j]))));
       }
-      EXPECT_TRUE(near(y.host(), want, tolerance(dtype))) << dtype;
+      // -2 + 5 u rounds at the size of 5 u.
+      EXPECT_TRUE(near(y.host(), want, tolerance(dtype), std::vector<double>(want.size(), 5))) << dtype;
     }
 }
 
@@ -71,9 +72,9 @@ TEST(Random, NormalHasItsMomentsAndFormula) {
       }
       const auto got = y.host();
       EXPECT_TRUE(near(got, want, tolerance(dtype, 16, 8))) << dtype;
-      const Statistics s(got);  // five standard deviations of each estimate
-      EXPECT_NEAR(s.mean, 1, 5 * 2 / std::sqrt(n));
-      EXPECT_NEAR(s.variance, 4, 5 * 4 * std::sqrt(2.0 / static_cast<double>(n)) + 0.02);
+      const Statistics s(got);  // 6.5 standard deviations of each estimate
+      EXPECT_NEAR(s.mean, 1, 6.5 * 2 / std::sqrt(n));
+      EXPECT_NEAR(s.variance, 4, 6.5 * 4 * std::sqrt(2.0 / static_cast<double>(n)) + 0.02);
     }
 }
 
@@ -86,7 +87,7 @@ TEST(Random, BernoulliOfEveryDtype) {
       kernels::random_bernoulli(queue_on(kind), y, state(kind, pick(0, 1 << 30), 0), {}, 0.3);
       const auto got = y.host();
       for (const double v : got) ASSERT_TRUE(v == 0 || v == 1) << v;
-      EXPECT_NEAR(Statistics(got).mean, 0.3, 5 * std::sqrt(0.21 / static_cast<double>(n))) << dtype;
+      EXPECT_NEAR(Statistics(got).mean, 0.3, 6.5 * std::sqrt(0.21 / static_cast<double>(n))) << dtype;
     }
 }
 
@@ -124,7 +125,7 @@ TEST(Random, DropoutKeepsScalesAndRepeats) {
         kept += got[i] != 0;
       }
       EXPECT_TRUE(near(got, want, tolerance(dtype)));
-      EXPECT_NEAR(kept / static_cast<double>(n), 0.75, 5 * std::sqrt(0.1875 / static_cast<double>(n)));
+      EXPECT_NEAR(kept / static_cast<double>(n), 0.75, 6.5 * std::sqrt(0.1875 / static_cast<double>(n)));
       kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 0);
       EXPECT_TRUE(near(all.host(), x, {}));
       kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 1);

@@ -168,17 +168,20 @@ TEST(WeftWatch, Errors) {
 TEST(WeftWatch, FollowDrawsAgainUntilTheRunsEnd) {
   const TemporaryFolder folder;
   make_run(folder / "a", 1, false);
+  const std::string drawn = folder / "drawn";
+  write_text(drawn, "");
   std::thread writer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    for (int i = 0; i < 1000 && read_text(drawn).find("step 20") == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     ScalarLog log(folder / "a", 20);
     log.log(21, {{"val_loss", 0.001}});
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
     log.end(true);
   });
-  const Outcome followed = watch((folder / "a") + " --follow --interval 0.1");
+  const Outcome followed = watch((folder / "a") + " --follow --interval 0.1 >" + drawn);
   writer.join();
-  EXPECT_EQ(followed.exit_code, 0);
-  EXPECT_THAT(followed.output, MatchesRegex("(.|\n)*step 20(.|\n)*step 21(.|\n)*0.001(.|\n)*finished(.|\n)*"));
+  EXPECT_EQ(followed.exit_code, 0) << followed.output;
+  EXPECT_THAT(read_text(drawn), MatchesRegex("(.|\n)*step 20(.|\n)*step 21(.|\n)*0.001(.|\n)*finished(.|\n)*"));
 }
 
 TEST(WeftWatch, FollowWaitsForARunThatHasNotBegun) {
