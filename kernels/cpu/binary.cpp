@@ -60,7 +60,7 @@ template <class Bits, int64_t kLeftStep, int64_t kRightStep>
 void choose(Bits* out, const bool* chosen, const Bits* left, const Bits* right, int64_t n) {
   const auto* const ones = reinterpret_cast<const uint8_t*>(chosen);
   for (int64_t i = 0; i < n; ++i) {
-    const Bits mask = static_cast<Bits>(-ones[i]);
+    const Bits mask = static_cast<Bits>(-(ones[i] != 0));
     out[i] = static_cast<Bits>((left[i * kLeftStep] & mask) | (right[i * kRightStep] & ~mask));
   }
 }

@@ -63,7 +63,8 @@ Wide sum_in_lanes(int64_t n, const Value& value) {
     for (const int64_t end = std::min(i + kLanes * kTerms, n); i + kLanes <= end; i += kLanes)
       for (int64_t l = 0; l < kLanes; ++l) lanes[l] += value(i + l);
     for (int64_t l = 0; l < kTotals; ++l)
-      totals[l] += static_cast<Wide>((lanes[l] + lanes[l + 8]) + (lanes[l + 16] + lanes[l + 24]));
+      totals[l] += (static_cast<Wide>(lanes[l]) + static_cast<Wide>(lanes[l + 8])) +
+                   (static_cast<Wide>(lanes[l + 16]) + static_cast<Wide>(lanes[l + 24]));
   }
   Wide result = 0;
   for (; i < n; ++i) result += static_cast<Wide>(value(i));

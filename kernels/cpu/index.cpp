@@ -52,11 +52,14 @@ void index_select(const Queue&, const View& y, const View& x, const View& index,
   const int64_t* positions = index.as<int64_t>();
   if (to.inner == 1) {
     with_bits(x.dtype, [&]<class Bits>() {
-      parallel_for(to.outer, to.length, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) {
-          const Bits* const in = static_cast<const Bits*>(x.data) + o * from.length;
-          Bits* const out = static_cast<Bits*>(y.data) + o * to.length;
-          for (int64_t i = 0; i < to.length; ++i) out[i] = in[positions[i]];
+      parallel_for(to.outer * to.length, 1, [&](int64_t begin, int64_t end) {
+        while (begin < end) {  // row by row
+          const int64_t row = begin / to.length, first = begin % to.length;
+          const int64_t n = std::min(end - begin, to.length - first);
+          const Bits* const in = static_cast<const Bits*>(x.data) + row * from.length;
+          Bits* const out = static_cast<Bits*>(y.data) + begin;
+          for (int64_t i = 0; i < n; ++i) out[i] = in[positions[first + i]];
+          begin += n;
         }
       });
     });

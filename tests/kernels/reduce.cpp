@@ -88,6 +88,16 @@ TEST(Reduce, LongSums) {
   }
 }
 
+// Eight numbers at most are added in f32 before they go on in f64.
+TEST(Reduce, TheMeanOfLargeNumbersOnTheCpuIsFinite) {
+  const DeviceArray y(DeviceKind::cpu, DType::f32, {1});
+  for (const int64_t n : {512, 519}) {
+    const DeviceArray x(DeviceKind::cpu, DType::f32, {n}, std::vector<double>(static_cast<size_t>(n), 0x1p124));
+    kernels::reduce(queue_on(DeviceKind::cpu), Reduce::mean, y, x);
+    EXPECT_EQ(y.host()[0], 0x1p124);
+  }
+}
+
 TEST(Reduce, ColumnsOfManyRows) {
   for (const DeviceKind kind : device_runs()) {
     const int64_t M = kind == DeviceKind::cpu ? 20011 : 3001, C = 10;

@@ -122,9 +122,10 @@ TEST(VectorMath, GeluForBf16) {
 }
 
 TEST(VectorMath, SignOfZeroStays) {
-  for (const auto f : {&kFunctions[2], &kFunctions[3]}) {
-    EXPECT_TRUE(std::signbit(f->single(-0.0f))) << f->name;
-    EXPECT_FALSE(std::signbit(f->single(0.0f))) << f->name;
+  for (const Function& f : kFunctions) {
+    if (f.exact(0) != 0) continue;
+    EXPECT_TRUE(std::signbit(f.single(-0.0f))) << f.name;
+    EXPECT_FALSE(std::signbit(f.single(0.0f))) << f.name;
   }
 }
 
