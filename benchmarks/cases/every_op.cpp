@@ -5,8 +5,8 @@
 #include "core/autograd.h"
 #include "include/weft/weft.h"
 
-// The suite ops: one call of each common op on one thread's worth of data, beside the same call of PyTorch
-// (benchmarks/peers/pytorch_ops.py), so that no op is left far behind.
+// The suite ops: one call of each common op. benchmarks/peers/pytorch_ops.py has the same cases in PyTorch, by the same
+// names: a comparison shows each op that is much slower there or here.
 
 namespace weft::benchmarks {
 namespace {

@@ -2,11 +2,13 @@
 """benchmarks/peers/pytorch.py without PyTorch: the order of its cases, and how it divides a short time among them."""
 import collections
 import pathlib
+import re
 import sys
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchmarks/peers"))
+BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS / "peers"))
 import pytorch  # noqa: E402
 
 Case = collections.namedtuple("Case", "name")
@@ -18,6 +20,12 @@ class Peer(unittest.TestCase):
         names = ["a_train_f32", "a_train_f32@channels_last", "a_train_f32@compiled", "conv", "conv@channels_last", "add", "vit_train_bf16", "vit_train_bf16@compiled"]
         self.assertEqual([case.name for case in pytorch.in_order([Case(name) for name in names])],
                          ["a_train_f32@channels_last", "vit_train_bf16", "conv@channels_last", "add", "a_train_f32", "conv", "a_train_f32@compiled", "vit_train_bf16@compiled"])
+
+    def test_the_suite_ops_has_the_same_cases_on_both_sides(self):
+        ours = re.findall(r'WEFT_OP\("(\w+)"', (BENCHMARKS / "cases/every_op.cpp").read_text())
+        theirs = re.findall(r'"(\w+)": lambda i:', (BENCHMARKS / "peers/pytorch_ops.py").read_text())
+        self.assertGreater(len(ours), 50)
+        self.assertEqual(ours, theirs)
 
     def steps(self, milliseconds, until=None):
         """(seconds, steps) of a measurement of 0.7 s in 7 repetitions, by a clock that only its steps advance."""
