@@ -103,6 +103,7 @@ void GroupRecord::finish(const Collective& collective, bool well) {
     progress.finished = last_finished_;
   }
   bytes_sent += bytes_to_send(collective, rank, size);
+  failed_.notify_all();
   report(std::move(progress), collective);
 }
 
@@ -118,6 +119,16 @@ bool GroupRecord::fail(const std::string& reason, Cause cause) {
   failed_.notify_all();
   if (cause == Cause::here) std::fputs(report().c_str(), stderr);
   return true;
+}
+
+void GroupRecord::fail_after_running(const std::string& reason) {
+  {
+    std::unique_lock lock(mutex_);
+    const CollectivePtr running = running_.collective;
+    failed_.wait_for(lock, kLastMessages,
+                     [&] { return !failure_.empty() || running_.collective != running || !running; });
+  }
+  fail(reason, Cause::here);
 }
 
 bool GroupRecord::has_failed() const {

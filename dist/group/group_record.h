@@ -67,6 +67,9 @@ class GroupRecord {
   enum class Cause { here, abort };
   /// The first failure ends the group and is kept; true for it. One that is no abort() prints the flight log on stderr.
   bool fail(const std::string& reason, Cause cause);
+  /// The same when another rank has failed. That rank may have ended because of what the collective under way here told
+  /// it, as an error that all ranks agree on: the rest is on its way. Waits kLastMessages for it.
+  void fail_after_running(const std::string& reason);
   bool has_failed() const;
   std::string failure() const;
   bool was_aborted() const;
@@ -115,7 +118,7 @@ class GroupRecord {
   bool has_come(const MemberState& state, const Collective& collective) const;
 
   mutable std::mutex mutex_;
-  std::condition_variable failed_;
+  std::condition_variable failed_;  // or has finished a collective
   std::string failure_;
   Cause cause_ = Cause::here;
   std::shared_ptr<Store> store_;  // for explanations
@@ -124,6 +127,9 @@ class GroupRecord {
   uint64_t last_begun_ = 0, last_finished_ = 0;
 };
 using GroupRecordPtr = std::shared_ptr<GroupRecord>;
+
+/// How long what another rank sent before it failed may be on its way.
+inline constexpr Milliseconds kLastMessages{500};
 
 /// `60 s`, `0.25 s`.
 std::string seconds(Milliseconds time);

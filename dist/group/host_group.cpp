@@ -89,7 +89,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
       callback_ = record_->membership->on_failure(
           [record = std::weak_ptr(record_), weak = std::weak_ptr(collectives_)](const Failure& failure) {
             const auto alive = record.lock();
-            if (alive) alive->fail(failure.reason, GroupRecord::Cause::here);
+            if (alive) alive->fail_after_running(failure.reason);
             if (const auto running = weak.lock()) running->abort(failure.reason);
           });
     watch(*this);

@@ -140,7 +140,7 @@ class MpiLink final : public Link {
       patience.pause();
       if (!patience.is_long()) continue;
       listen();
-      if (is_aborted()) throw LinkError(LinkError::Kind::aborted, reason());
+      if (is_over()) throw LinkError(LinkError::Kind::aborted, reason());
       if (Clock::now() >= deadline) throw LinkError(LinkError::Kind::deadline, "deadline");
     }
   }
@@ -274,6 +274,7 @@ class MpiLink final : public Link {
     const std::lock_guard lock(mutex_);
     if (aborted_) return;
     aborted_ = true;
+    end_ = Clock::now() + kLastMessages;  // what is under way may still be finished
     reason_ = text.data();
     abandon_mpi();
   }
@@ -281,6 +282,10 @@ class MpiLink final : public Link {
   bool is_aborted() const {
     const std::lock_guard lock(mutex_);
     return aborted_;
+  }
+  bool is_over() const {
+    const std::lock_guard lock(mutex_);
+    return aborted_ && Clock::now() >= end_;
   }
   std::string reason() const {
     const std::lock_guard lock(mutex_);
@@ -293,6 +298,7 @@ class MpiLink final : public Link {
 
   mutable std::mutex mutex_;
   bool aborted_ = false;
+  Clock::time_point end_{};  // of waiting, once aborted
   std::string reason_;
 };
 

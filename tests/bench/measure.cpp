@@ -45,10 +45,10 @@ TEST(Measure, WhatComesBeforeIsNotCounted) {
   const Work work{[&] { ++steps; }, 1,
                   [&] {
                     ++before;
-                    sleep_ms(20);
+                    sleep_ms(200);
                   },
                   [&] { ++waits; }};
-  EXPECT_LT(seconds_per_step(work, {.seconds = 0, .repetitions = 1}), 0.005);
+  EXPECT_LT(seconds_per_step(work, {.seconds = 0, .repetitions = 1}), 0.1);
   EXPECT_EQ(before, steps);
   EXPECT_EQ(waits, 2 * steps);  // ahead of the clock's start and of its end
 }

@@ -315,7 +315,7 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
         EXPECT_THAT(last_line(jobs[i][rank]->output()), ::testing::ContainsRegex(names_of_rank_0[i]));
       }
     }
-  EXPECT_LT(Clock::now() - begin, 15s) << "the deadline, and some seconds to say why";
+  EXPECT_LT(Clock::now() - begin, 35s) << "the deadline, and some seconds to say why";
 }
 
 }  // namespace

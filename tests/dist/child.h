@@ -55,7 +55,7 @@ class Child {
   void signal(int number) const { ::kill(process_, number); }
   void close_input() { in_.close(); }
 
-  /// Reads until the output holds `text` so many times; false: it ended, or 20 seconds passed before.
+  /// Reads until the output holds `text` so many times; false: it ended, or a minute passed before.
   bool prints(const std::string& text, int times = 1) {
     return read_until([&] {
       int found = 0;
@@ -66,7 +66,7 @@ class Child {
 
   /// Reads to the end of the output and waits for the end of the process: its exit code, 128 + the number of the signal
   /// that ended it, or -1 when it took more than `seconds` and was killed.
-  int exit_code(int seconds = 20) {
+  int exit_code(int seconds = 60) {
     const TimePoint deadline = Clock::now() + std::chrono::seconds(seconds);
     read_until([] { return false; }, deadline);
     int status = 0;
@@ -85,7 +85,7 @@ class Child {
 
  private:
   template <class Condition>
-  bool read_until(Condition&& condition, TimePoint deadline = Clock::now() + std::chrono::seconds(20)) {
+  bool read_until(Condition&& condition, TimePoint deadline = Clock::now() + std::chrono::seconds(60)) {
     char buffer[4096];
     while (!condition()) {
       if (!wait_readable(out_.fd(), deadline)) return false;

@@ -82,17 +82,17 @@ TEST_P(Failures, ARankThatStaysAwayIsNamedAtTheDeadline) {
       errors_on(backend_, 3,
                 [](const ProcessGroupPtr& group) {
                   group->barrier("all here");
-                  if (group->rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                  if (group->rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(4000));
                   group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
                 },
-                {.timeout = Milliseconds(500)});
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+                {.timeout = Milliseconds(2000)});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   EXPECT_THAT(errors[2], IsEmpty());
-  EXPECT_THAT(errors[0], AllOf(HasSubstr("all_reduce #2 'fc.bias' f32[8] of group world passed its deadline of 0.5 s"),
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("all_reduce #2 'fc.bias' f32[8] of group world passed its deadline of 2 s"),
                                HasSubstr("missing rank ")));
   // Of a ring of messages only the neighbour knows that rank 2 is the one; the others hear it from the first that
   // fails.
-  EXPECT_THAT(errors[1], HasSubstr("passed its deadline of 0.5 s"));
+  EXPECT_THAT(errors[1], HasSubstr("passed its deadline of 2 s"));
   if (backend_ == "threads") {
     EXPECT_THAT(errors[1], HasSubstr("missing rank 2"));
   }
@@ -106,15 +106,15 @@ TEST_P(FailuresOfJobs, TheMembershipSaysWhoIsMissingAndWhatItDidLast) {
       backend_, 3,
       [](const ProcessGroupPtr& group) {
         group->barrier("all here");
-        if (group->rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+        if (group->rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(4000));
         group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
       },
-      {.timeout = Milliseconds(1000), .stall_report = Milliseconds(200)}, job);
+      {.timeout = Milliseconds(2000), .stall_report = Milliseconds(200)}, job);
   const std::string printed = ::testing::internal::GetCapturedStderr();
   constexpr const char* missing =
       "missing rank 2 (process 102 on host2, last heard of 12 s ago), last seen in barrier #1 'all here' of group "
       "world";
-  EXPECT_THAT(errors[0], AllOf(HasSubstr("passed its deadline of 1 s"), HasSubstr(missing)));
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("passed its deadline of 2 s"), HasSubstr(missing)));
   EXPECT_THAT(errors[1], HasSubstr(missing));
   EXPECT_THAT(printed, HasSubstr(std::string("all_reduce #2 'fc.bias' f32[8] of group world waits 0.2 s on rank 0: ") +
                                  missing));
@@ -152,12 +152,12 @@ TEST_P(FailuresOfJobs, NoDiskIsWaitedForWithoutEnd) {
         backend_, 2,
         [&](const ProcessGroupPtr& group) {
           group->barrier("all here");
-          if (group->rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          if (group->rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(3000));
           group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
         },
-        {.timeout = Milliseconds(500)}, job)[0];
+        {.timeout = Milliseconds(2000)}, job)[0];
   };
-  EXPECT_THAT(waited(601, 0), AllOf(HasSubstr("passed its deadline of 0.5 s"),
+  EXPECT_THAT(waited(601, 0), AllOf(HasSubstr("passed its deadline of 2 s"),
                                     HasSubstr("writing run/checkpoint_last.safetensors for 601 s)")));
   EXPECT_THAT(waited(7, 4), HasSubstr("last heard of 4 s ago, writing run/")) << "it may be stopped";
 }
@@ -206,14 +206,14 @@ TEST_P(Failures, TheFlightLogTellsWhatRanAndWhatDidNot) {
               for (int i = 0; i < 300; ++i)
                 group->all_reduce(ones(3), ReduceOp::sum, {.name = str("step ", i)})->wait();
               if (group->rank() == 0) std::raise(SIGUSR2);
-              std::this_thread::sleep_for(std::chrono::milliseconds(200));
+              std::this_thread::sleep_for(std::chrono::milliseconds(1000));
               if (group->rank() == 0) {
                 const WorkPtr alone = group->all_reduce(ones(3), ReduceOp::sum, {.name = "alone"});
                 EXPECT_THAT(error_text([&] { alone->wait(); }), HasSubstr("deadline"));
               }
               (*logs)[static_cast<size_t>(group->rank())] = group->flight_log();
             },
-            {.timeout = Milliseconds(400)});
+            {.timeout = Milliseconds(2000)});
   const std::string printed = ::testing::internal::GetCapturedStderr();
   const auto& log = (*logs)[1];
   EXPECT_TRUE(contains(log, "done     all_reduce #300 'step 299' f32[3]  queued ") && contains(log, ", ran ")) << log;

@@ -77,6 +77,26 @@ TEST(GlooLink, ASilentRankIsNamedWhereTheRanksMeet) {
   EXPECT_EQ(meet(), "process group gloo: silent rank 0 (process 100 on host0, last heard of 7 s ago: is it stopped?)");
 }
 
+// All ranks find out together why they cannot go on, and one of them is the first to end.
+TEST(GlooGroup, WhatRunsIsFinishedWhenAnotherRankHasEnded) {
+  const auto store = std::make_shared<MemoryStore>();
+  const auto job = std::make_shared<FakeJob>(2);
+  std::thread other([&] {
+    const ProcessGroupPtr group = make_process_group("gloo", 1, 2, store, nullptr, {});
+    while (job->states()[0].progress.begun < 1) std::this_thread::yield();
+    std::thread end([&] { job->declare({1, "host1", "rank 1 has ended with an error"}); });
+    std::this_thread::sleep_for(50ms);
+    EXPECT_NO_THROW(group->all_reduce(Tensor::ones({8}))->wait());
+    end.join();
+  });
+  const ProcessGroupPtr group = make_process_group("gloo", 0, 2, store, std::make_shared<FakeMembership>(job, 0), {});
+  const Tensor x = Tensor::ones({8});
+  EXPECT_NO_THROW(group->all_reduce(x)->wait());
+  EXPECT_EQ(x.to_vector<int>(), std::vector<int>(8, 2));
+  other.join();
+  EXPECT_THAT(error_text([&] { group->barrier(); }), HasSubstr("rank 1 has ended with an error"));
+}
+
 TEST(GlooLink, MessagesArriveWholeByTheirSlots) {
   for (const Secure secure : {Secure::off, Secure::mac, Secure::encrypt}) {
     const auto links = two_links(secure);

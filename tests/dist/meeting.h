@@ -60,9 +60,9 @@ struct Meeting {
   StoreServer server;  // the last: its thread writes into the others
 };
 
-/// Waits until the other side has closed the connection; false: not within ten seconds.
+/// Waits until the other side has closed the connection; false: not within a minute.
 inline bool is_closed(const Descriptor& socket) {
-  const TimePoint deadline = Clock::now() + std::chrono::seconds(10);
+  const TimePoint deadline = Clock::now() + std::chrono::seconds(60);
   std::string bytes;
   while (wait_readable(socket.fd(), deadline)) {
     const int status = receive_some(socket.fd(), bytes);
@@ -71,10 +71,10 @@ inline bool is_closed(const Descriptor& socket) {
   return false;
 }
 
-/// Waits until `condition` holds; false: not within ten seconds.
+/// Waits until `condition` holds; false: not within a minute.
 template <class Condition>
 bool comes_true(Condition&& condition) {
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 12000; ++i) {
     if (condition()) return true;
     ::usleep(5000);
   }

@@ -206,7 +206,7 @@ TEST(Membership, ProcessesEndInOrder) {
     EXPECT_EQ(child->exit_code(), 0) << child->output();
     EXPECT_THAT(child->output(), ::testing::Not(HasSubstr("failure")));
   }
-  EXPECT_LT(Clock::now() - start, 5s) << "rank 0 goes when the others have left, not when its patience ends";
+  EXPECT_LT(Clock::now() - start, 15s) << "rank 0 goes when the others have left, not when its patience ends";
 }
 
 // A stopped process is no dead one, but its silence is in the states.
@@ -217,11 +217,17 @@ TEST(Membership, StoppedProcessShowsInTheStates) {
   auto zero = meeting.member(0, 2);
   zero->wait_for_all(20s);
   one.signal(SIGSTOP);
-  ASSERT_TRUE(comes_true([&] { return zero->states()[1].seconds_since_heard > 0.5; }));
-  EXPECT_LT(zero->states()[0].seconds_since_heard, 0.5);
-  EXPECT_EQ(zero->states()[1].process, one.process());
+  std::vector<MemberState> states;
+  ASSERT_TRUE(comes_true([&] {
+    states = zero->states();
+    return states.size() == 2 && states[1].seconds_since_heard > 0.5 && states[0].seconds_since_heard < 0.5;
+  }));
+  EXPECT_EQ(states[1].process, one.process());
   one.signal(SIGCONT);
-  EXPECT_TRUE(comes_true([&] { return zero->states()[1].seconds_since_heard < 0.2; }));
+  EXPECT_TRUE(comes_true([&] {
+    states = zero->states();
+    return states.size() == 2 && states[1].seconds_since_heard < 0.2;
+  }));
   one.close_input();
   EXPECT_EQ(one.exit_code(), 0);
   zero->leave();
@@ -257,7 +263,7 @@ TEST(Membership, StoppedRankZeroIsNamed) {
     const auto port = static_cast<uint16_t>(std::stoi(zero.output().substr(5)));
     TcpMembership one(find_store({"127.0.0.1", port}, kSecret, "rank 1", 10s, 1),
                       {.rank = 1, .size = size, .heartbeat = 50ms, .patience = 300ms});
-    EXPECT_EQ(silence_in(one.states()), "");
+    EXPECT_TRUE(comes_true([&] { return silence_in(one.states()) == ""; }));
     if (size == 3) {
       zero.signal(SIGSTOP);
       EXPECT_THAT(

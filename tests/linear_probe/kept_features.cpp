@@ -8,6 +8,7 @@
 #include "data/packed_images.h"
 #include "io/file_reader.h"
 #include "io/safetensors.h"
+#include "tests/dist/child.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 #include "train/exit.h"
@@ -205,16 +206,22 @@ TEST(LinearProbe, RanksWithOtherImagesAreNamed) {
 #endif
 
 TEST(Evaluation, StopsWhenASignalAsks) {
-  Program program;
-  const std::string long_run = "--eval logreg --logreg-values 1000 --logreg-iterations 100000";
-  program.before = "timeout --preserve-status -s INT 3";
-  const Outcome stopped = program.run(long_run);
-  EXPECT_NE(stopped.exit_code, 0);
-  EXPECT_THAT(stopped.output, HasSubstr("linear_probe: error: stopped by a signal after C "));
-  program.before = "timeout --preserve-status -s TERM 3";
-  const Outcome ended = program.run(long_run);
-  EXPECT_EQ(ended.exit_code, train::kExitRequeue);
-  EXPECT_THAT(ended.output, HasSubstr("SIGTERM outside of the training loop"));
+  const TemporaryFolder folder;
+  const std::string long_run = "exec " LINEAR_PROBE " " + kKept +
+                               "--eval logreg --logreg-values 1000 --logreg-iterations 100000 --out " +
+                               (folder / "run");
+  const auto stop = [&](int signal) {
+    auto run = std::make_unique<dist::Child>(std::vector<std::string>{"sh", "-c", long_run});
+    EXPECT_TRUE(run->prints("held-out accuracy")) << run->output();
+    run->signal(signal);
+    return run;
+  };
+  const auto interrupted = stop(SIGINT);
+  EXPECT_EQ(interrupted->exit_code(), 1);
+  EXPECT_THAT(interrupted->output(), HasSubstr("linear_probe: error: stopped by a signal after C "));
+  const auto ended = stop(SIGTERM);
+  EXPECT_EQ(ended->exit_code(), train::kExitRequeue);
+  EXPECT_THAT(ended->output(), HasSubstr("SIGTERM outside of the training loop"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <set>
 #include <thread>
 
+#include "tests/dist/child.h"
 #include "tests/train_image/program.h"
+#include "train/exit.h"
 
 namespace weft::tests {
 namespace {
@@ -97,10 +99,13 @@ TEST(TrainProfile, AKillLeavesNoTornFile) {
     EXPECT_TRUE(nlohmann::json::accept(read_text(trace_file))) << "after " << delay << ": " << run.output;
   }
   // A signal that asks the program to stop gives it the time to write.
-  const Outcome stopped = shell("timeout --signal=TERM 2 " + std::string(TRAIN_IMAGE) + " " + kSmall +
-                                "--overwrite --epochs 100000 --out " + (folder / "run") +
-                                " --profile-steps 0:1000000 --profile " + trace_file);
-  EXPECT_THAT(stopped.output, HasSubstr("stopped by SIGTERM"));
+  dist::Child stopped({"sh", "-c",
+                       "exec " TRAIN_IMAGE " " + kSmall + "--overwrite --epochs 100000 --out " + (folder / "run") +
+                           " --profile-steps 0:1000000 --profile " + trace_file});
+  EXPECT_TRUE(stopped.prints("epoch 1/"));
+  stopped.signal(SIGTERM);
+  EXPECT_EQ(stopped.exit_code(), train::kExitRequeue);
+  EXPECT_THAT(stopped.output(), HasSubstr("stopped by SIGTERM"));
   EXPECT_TRUE(nlohmann::json::accept(read_text(trace_file)));
   RecordProperty("whole", whole);
 }
