@@ -164,6 +164,11 @@ void GroupRecord::wait_for_failure(Milliseconds time) {
 }
 
 void GroupRecord::wait_for_explanation(Milliseconds time) {
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = {};  // fail_after_running() need not wait for it
+  }
+  failed_.notify_all();
   if (store_) store_->hurry();
   const Clock::time_point end = Clock::now() + time;
   while (Clock::now() < end) {

@@ -80,7 +80,7 @@ class GroupRecord {
   void explain_in(std::shared_ptr<Store> store, std::string key);
   /// Tells the others why this rank ended the group: through the store, and with `announce` through the membership too.
   void publish(const std::string& reason, bool announce) noexcept;
-  /// Waits for what the membership or another rank has to say of a connection that broke.
+  /// Waits for what the membership or another rank has to say of a connection that broke, and with it what ran.
   void wait_for_explanation(Milliseconds time);
   /// Waits until this rank has failed or heard of a failure, `time` at most.
   void wait_for_failure(Milliseconds time);
@@ -129,7 +129,7 @@ class GroupRecord {
 using GroupRecordPtr = std::shared_ptr<GroupRecord>;
 
 /// How long what another rank sent before it failed may be on its way.
-inline constexpr Milliseconds kLastMessages{500};
+inline constexpr Milliseconds kLastMessages{2000};
 
 /// `60 s`, `0.25 s`.
 std::string seconds(Milliseconds time);

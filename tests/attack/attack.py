@@ -32,7 +32,7 @@ from job import Job, Lost, TIMEOUT, signal_process
 from proxy import Proxy, free_port, listener, listening_ports
 
 EPOCHS = 40
-SLACK = 14  # seconds over the deadline on a crowded machine, with weft-run's grace
+SLACK = 21  # seconds over the deadline on a crowded machine, with weft-run's grace
 WHOLE = 90  # a whole run, restarts included
 Tools = collections.namedtuple("Tools", "launcher program interpose")
 
@@ -121,7 +121,7 @@ def kill(t):
 def stop(t):
     """A rank is stopped at any moment: the others name it and what they wait for, and give up at the deadline."""
     t.needs_two_ranks()
-    job = t.job(restarts=1)
+    job = t.job(restarts=1, start_timeout=2 * TIMEOUT)
     if not t.random_moment(job) or len(pids := job.pids()) < t.ranks:
         return t.outcome(job)
     trains = 1 <= job.epochs() < EPOCHS - 2
@@ -147,7 +147,7 @@ def pause(t):
             for rank in victims:
                 signal_process(pids[rank], number)
             if number == signal.SIGSTOP:
-                time.sleep(t.draw.random() * TIMEOUT / 3)
+                time.sleep(t.draw.random() * TIMEOUT / 6)
     how = t.outcome(job)
     if how != "survived":
         raise Lost("a pause ended the job: " + job.text()[-600:])
@@ -190,8 +190,9 @@ def at_call(t):
     what = f"error={t.draw.choice(ERRORS[call].split())}" if kind == "error" else f"signal={kind}"
     victim = t.draw.randrange(t.ranks)
     trace = t.folder / "trace"
-    job = t.job(restarts=1, wrap=t.attacked(victim, "strace", "-D", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}", "-e",
-                                            f"inject={call}:{what}:when={number}"))
+    job = t.job(restarts=1, start_timeout=2 * TIMEOUT,
+                wrap=t.attacked(victim, "strace", "-D", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}", "-e",
+                                f"inject={call}:{what}:when={number}"))
     t.note = f"rank {victim}, {call} #{number}: {what}"
     return t.outcome(job)
 
@@ -234,7 +235,7 @@ def mutate(t):
     proxy = Proxy(change)
     try:
         wrap = t.preloaded(victim, ATTACK_PROXY=proxy.port)
-        job = t.job(restarts=1, wrap=wrap, environment={"WEFT_SECURE": secure})
+        job = t.job(restarts=1, start_timeout=2 * TIMEOUT, wrap=wrap, environment={"WEFT_SECURE": secure})
         how = t.outcome(job)
     finally:
         proxy.close()

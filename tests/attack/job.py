@@ -26,21 +26,22 @@ def run_flags(ranks, epochs):
 
 class Job:
     """`wrap`: words before the program, in each rank (a shell script in `attacked`, for one of them). `node`: words before
-    weft-run, and its flags for a job of several nodes. `more`: flags of the program."""
+    weft-run, and its flags for a job of several nodes. `more`: flags of the program. `start_timeout`: WEFT_START_TIMEOUT, on a crowded machine far from what a start takes;
+    less where a rank that is stopped while they meet is waited for so long."""
 
     def __init__(self, tools, folder, ranks, epochs, name="run", restarts=0, port=None, wrap=(), environment=(), node=None,
-                 before=(), more=()):
+                 before=(), more=(), start_timeout=30):
         self.folder, self.ranks, self.restarts = folder, ranks, restarts
         self.out, self.weights = folder / "run", folder / "weights.safetensors"
         self.log = folder / f"{name}.log"
         self.read, self.restarts_seen = 0, 0
-        command = [*before, tools.launcher, "--max_restarts", str(restarts), "--grace", "3"]
+        command = [*before, tools.launcher, "--max_restarts", str(restarts), "--grace", "8"]
         command += node or ["--nproc_per_node", str(ranks)]
         if port:
             command += ["--master_port", str(port)]
         command += [*wrap, tools.program, *run_flags(ranks, epochs), *more, "--out", str(self.out), "--export", str(self.weights)]
         variables = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "WEFT_TIMEOUT": str(TIMEOUT),
-                     "WEFT_START_TIMEOUT": str(TIMEOUT), "WEFT_STALL_REPORT": "2", **dict(environment)}
+                     "WEFT_START_TIMEOUT": str(start_timeout), "WEFT_STALL_REPORT": "2", **dict(environment)}
         self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT, env=variables,
                                         cwd=folder, start_new_session=True)
         atexit.register(self.process.kill)  # a driver that fails leaves no job; its keeper ends the ranks

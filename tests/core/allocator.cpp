@@ -169,7 +169,7 @@ TEST_F(AllocatorOnAStillGpu, OthersGoOnWhileItWaitsForTheDevice) {
   bool was_free_to_go = false;
   gpu_.while_waiting = [&] {
     freed = std::async(std::launch::async, [&] { allocator().free(theirs); });
-    was_free_to_go = freed.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
+    was_free_to_go = freed.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
   };
   gpu_.memory = 1 << 20;
   EXPECT_THROW(take(nullptr, 4 * kMiB), OutOfMemory);
@@ -189,7 +189,8 @@ TEST_F(AllocatorOnAStillGpu, ABatchOfAnotherSizeUsesTheSameMemory) {
   kernels::Block* const batch = take(nullptr, 96 * kMiB);
   void* const memory = batch->data;
   allocator().free(batch);
-  kernels::Block *const a = take(nullptr, 30 * kMiB), *const b = take(nullptr, 40 * kMiB), *const c = take(nullptr, 26 * kMiB);
+  kernels::Block *const a = take(nullptr, 30 * kMiB), *const b = take(nullptr, 40 * kMiB),
+                        *const c = take(nullptr, 26 * kMiB);
   EXPECT_EQ(a->data, memory) << "cut from it";
   EXPECT_EQ(allocator().stats().raw_allocations, 1u);
   EXPECT_EQ(allocator().stats().live, 96 * kMiB);
@@ -244,7 +245,8 @@ TEST_F(AllocatorOnAStillGpu, SmallBlocksComeTogether) {
 
 TEST_F(AllocatorOnAStillGpu, TheSnapshotShowsEveryBlock) {
   void* const user = some_stream();
-  kernels::Block *const a = take(nullptr, 2 * kMiB), *const b = take(nullptr, 3 * kMiB), *const c = take(nullptr, 4 * kMiB);
+  kernels::Block *const a = take(nullptr, 2 * kMiB), *const b = take(nullptr, 3 * kMiB),
+                        *const c = take(nullptr, 4 * kMiB);
   allocator().free(a);
   allocator().record_stream(b, user);
   gpu_.fill_bytes(0, b->data, 0, 8, user);

@@ -84,9 +84,9 @@ TEST(Attackers, AProgramOnTheJobsPortIsPassedOver) {
     EXPECT_EQ(rank->exit_code(), 0);
     EXPECT_THAT(rank->output(), HasSubstr("sum 3")) << rank->output();
   }
-  EXPECT_THAT(ranks[0]->output(),
-              HasSubstr(str("store: port ", port, " of 127.0.0.1 is taken by another program (a launcher's own store, or "
-                            "another job); rank 0 listens on port ")));
+  EXPECT_THAT(ranks[0]->output(), HasSubstr(str("store: port ", port,
+                                                " of 127.0.0.1 is taken by another program (a launcher's own store, or "
+                                                "another job); rank 0 listens on port ")));
   EXPECT_LT(most, 200u) << "more than handshakes went through the other program";
 }
 
@@ -145,8 +145,10 @@ TEST(Attackers, ARelayOfTensorsIsNoticed) {
         relay = std::make_unique<Relay>(at("127.0.0.1", port), resolve(rank_0).front(),
                                         [repeat](int, bool to_server, size_t where, std::string& bytes) {
                                           if (!to_server || where < kHandshake) return;
-                                          if (repeat && bytes.size() > kBytes) bytes += bytes;
-                                          else flip(where + 500, where, bytes);
+                                          if (repeat && bytes.size() > kBytes)
+                                            bytes += bytes;
+                                          else
+                                            flip(where + 500, where, bytes);
                                         });
       });
       links[1] = make_gloo_link({.rank = 1, .size = 2, .store = store, .prefix = "test", .secure = secure},
@@ -173,15 +175,16 @@ TEST(Attackers, ARelayOfTensorsIsNoticed) {
     }
 }
 
-// While ranks connect, other programs come to their ports: they say nothing, nonsense, a greeting, or break off at once.
+// While ranks connect, other programs come to their ports: they say nothing, nonsense, a greeting, or break off at
+// once.
 TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
   WEFT_NEEDS_CRYPTO();
-  const auto store = std::make_shared<HookedStore>([](const std::string& key, const std::string& value) {
-    if (key == "foreign/address/2") std::this_thread::sleep_for(300ms);  // the others listen and wait
-    return value;
-  });
   std::atomic<bool> over{false};
   std::atomic<int> came{0};
+  const auto store = std::make_shared<HookedStore>([&](const std::string& key, const std::string& value) {
+    if (key == "foreign/address/2") comes_true([&] { return came > 10; });  // the others listen and wait
+    return value;
+  });
   std::thread attacker([&] {
     std::vector<Descriptor> silent;
     for (int i = 0; !over; ++i) {
@@ -212,7 +215,8 @@ TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
     threads.emplace_back([&, rank] {
       std::string& error = errors[static_cast<size_t>(rank)];
       try {
-        const auto link = make_gloo_link({.rank = rank, .size = 3, .store = store, .prefix = "foreign"}, Clock::now() + 30s);
+        const auto link =
+            make_gloo_link({.rank = rank, .size = 3, .store = store, .prefix = "foreign"}, Clock::now() + 30s);
         const int next = (rank + 1) % 3, before = (rank + 2) % 3;
         int mine = rank, theirs = -1;
         const auto sent = link->send(next, {1, 1}, reinterpret_cast<std::byte*>(&mine), sizeof mine);
@@ -267,7 +271,7 @@ TEST(Attackers, ARankThatIsKilledWhileItConnectsEndsTheOthersInTime) {
       EXPECT_THAT(ranks[0]->output() + ranks[1]->output(), HasSubstr("missing rank 2"));
     }
   }
-  EXPECT_LT(Clock::now() - begin, 25s);
+  EXPECT_LT(Clock::now() - begin, 60s);
 }
 
 // Rank 0, in whose process the store is, or another one; while it connects or while all train.
@@ -288,6 +292,7 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
     Ranks& ranks = jobs.emplace_back();
     for (size_t rank = 0; rank < 3; ++rank) {
       std::vector<std::string> more{c.uneven && rank != 1 ? "WEFT_TIMEOUT=10" : "WEFT_TIMEOUT=5"};
+      if (c.connect == 0) more.push_back("WEFT_START_TIMEOUT=30");
       if (rank == c.stopped && c.connect > 0)
         more.insert(more.end(), {"LD_PRELOAD=" KILL_AT_CONNECT_LIBRARY, str("KILL_AT_CONNECT=", c.connect),
                                  str("KILL_WITH=", SIGSTOP)});
@@ -307,15 +312,15 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
   for (size_t i = 0; i < cases.size(); ++i)
     for (size_t rank = 0; rank < 3; ++rank) {
       if (rank == cases[i].stopped) continue;
-      EXPECT_EQ(jobs[i][rank]->exit_code(40), 1)
-          << "rank " << cases[i].stopped << " stopped at connect " << cases[i].connect << ": " << jobs[i][rank]->output();
+      EXPECT_EQ(jobs[i][rank]->exit_code(40), 1) << "rank " << cases[i].stopped << " stopped at connect "
+                                                 << cases[i].connect << ": " << jobs[i][rank]->output();
       EXPECT_THAT(jobs[i][rank]->output(), HasSubstr("error: "));
       // Rank 0 is the one through which the others would hear who is missing.
       if (cases[i].stopped == 0) {
         EXPECT_THAT(last_line(jobs[i][rank]->output()), ::testing::ContainsRegex(names_of_rank_0[i]));
       }
     }
-  EXPECT_LT(Clock::now() - begin, 35s) << "the deadline, and some seconds to say why";
+  EXPECT_LT(Clock::now() - begin, 50s) << "the deadline, and some seconds to say why";
 }
 
 }  // namespace

@@ -78,12 +78,13 @@ TEST(Init, AllRanksProtectTensorsAlike) {
     const std::string port = free_port();
     Ranks ranks;
     for (int rank = 0; rank < 2; ++rank)
-      ranks.push_back(std::make_unique<Child>(std::vector<std::string>{INIT_PROGRAM, "sum"},
-                                              by_hand(rank, 2, port, {str("WEFT_SECURE=", rank == 0 ? "mac" : other)})));
+      ranks.push_back(
+          std::make_unique<Child>(std::vector<std::string>{INIT_PROGRAM, "sum"},
+                                  by_hand(rank, 2, port, {str("WEFT_SECURE=", rank == 0 ? "mac" : other)})));
     const bool alike = other == std::string("mac");
     EXPECT_EQ(ranks[1]->exit_code(), alike ? 0 : 1);
     EXPECT_THAT(ranks[1]->output(),
-                HasSubstr(alike                           ? "gloo, sum 3\n"
+                HasSubstr(alike                            ? "gloo, sum 3\n"
                           : other == std::string("pigeon") ? "WEFT_SECURE: expected off, mac or encrypt, got 'pigeon'"
                                                            : "process group gloo: rank 0 has WEFT_SECURE=mac, rank 1 "
                                                              "encrypt: set the same on all ranks"));
@@ -134,18 +135,18 @@ TEST(Init, MissingRankIsNamedInTime) {
   WEFT_NEEDS_CRYPTO();
   const std::string port = free_port();
   const TimePoint start_time = Clock::now();
-  Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 3, port, {"WEFT_START_TIMEOUT=1"}));
-  Child one({INIT_PROGRAM, "sum"}, by_hand(1, 3, port, {"WEFT_START_TIMEOUT=1"}));
+  Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 3, port, {"WEFT_START_TIMEOUT=6"}));
+  Child one({INIT_PROGRAM, "sum"}, by_hand(1, 3, port, {"WEFT_START_TIMEOUT=6"}));
   EXPECT_EQ(zero.exit_code(), 1);
   EXPECT_EQ(one.exit_code(), 1);
-  EXPECT_LT(Clock::now() - start_time, std::chrono::seconds(15));
+  EXPECT_LT(Clock::now() - start_time, std::chrono::seconds(40));
   EXPECT_THAT(zero.output() + one.output(), HasSubstr("error: membership: 1 of 3 ranks did not join within "));
   EXPECT_THAT(zero.output() + one.output(), HasSubstr("missing rank 2"));
 }
 
 TEST(Init, ARankThatIsStoppedWhenAllHaveMetIsNamed) {
   WEFT_NEEDS_CRYPTO();
-  const Ranks ranks = start(3, "stop", {"WEFT_START_TIMEOUT=5"});
+  const Ranks ranks = start(3, "stop", {"WEFT_START_TIMEOUT=12"});
   for (const int other : {0, 2}) {
     Child& rank = *ranks[static_cast<size_t>(other)];
     EXPECT_EQ(rank.exit_code(), 1);

@@ -39,8 +39,8 @@ struct Meeting {
   TcpStore store() const { return TcpStore(connect(), "rank 1"); }
   std::unique_ptr<TcpMembership> member(int rank, int size) const {
     return std::make_unique<TcpMembership>(
-        connect(),
-        TcpMembershipOptions{.rank = rank, .size = size, .heartbeat = Milliseconds(50), .patience = Milliseconds(500)});
+        connect(), TcpMembershipOptions{
+                       .rank = rank, .size = size, .heartbeat = Milliseconds(50), .patience = Milliseconds(10'000)});
   }
   /// A connection that has said nothing yet.
   Descriptor unproven() const {

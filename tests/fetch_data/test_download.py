@@ -84,7 +84,7 @@ class Download(FetchCase):
 
     def test_a_silent_server_is_left(self):
         self.server.plans = [{"drop_after": 1000, "hang": 30}]
-        run = self.fetched("--timeout", "1")
+        run = self.fetched("--timeout", "6")
         self.assertIn("Operation too slow", run.stderr)
         self.assertEqual(self.ranges(), [None, "bytes=1000-"])
 

@@ -316,10 +316,10 @@ esac
         self.assertGreater(limit, 400)
 
     def test_a_stage_may_be_given_its_seconds(self):
-        self.assertEqual(self.check("--only", "configure,tests_device=20,bench=30,ladders", "--minutes", "4"), 0)
-        for line in ("tests_device (at most 20 s)", "bench (at most 30 s)"):
+        self.assertEqual(self.check("--only", "configure,tests_device=60,bench=70,ladders", "--minutes", "8"), 0)
+        for line in ("tests_device (at most 60 s)", "bench (at most 70 s)"):
             self.assertIn(line, self.output)
-        self.assertRegex(self.output, r"ladders \(at most 9\d s\)")
+        self.assertRegex(self.output, r"ladders \(at most 1[67]\d s\)")
         self.assertEqual(self.check("--only", "bench=soon"), 2)
         self.assertIn("--only: bench=soon is no number of seconds", self.output)
 
@@ -383,7 +383,7 @@ esac
         self.assertIn("steps of attention --device cuda", self.text)
 
     def test_a_hanging_stage_uses_up_the_time_and_is_reported(self):
-        self.assertEqual(self.check("--minutes", "0.35", "--only", "configure,tests_first=19,sanitizers,build_rest", FAKE_SANITIZER_HANG="memcheck"), 1)
+        self.assertEqual(self.check("--minutes", "0.6", "--only", "configure,tests_first=19,sanitizers,build_rest", FAKE_SANITIZER_HANG="memcheck"), 1)
         stages = self.stages()
         self.assertEqual([stages[name] for name in ("tests_first", "sanitizers", "build_rest")], ["pass", "TIMEOUT", "skipped"])
         self.assertIn("memcheck 0 of 2 tests in 2 shards, 0 with reports, 2 with no summary; racecheck 2 of 2 tests in 2 shards, 0 with reports;",

@@ -28,10 +28,10 @@ class RunTests(unittest.TestCase):
         googletest(self.root / name, tests, self.log)
 
     def command(self, *words):
-        return [sys.executable, "-B", str(TOOLS / "gpu_node/run_tests.py"), str(self.root), str(self.out), "--patience", "1.5", *words]
+        return [sys.executable, "-B", str(TOOLS / "gpu_node/run_tests.py"), str(self.root), str(self.out), "--patience", "6", *words]
 
     def run_them(self, *words):
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=100)
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=250)
         self.assertEqual(done.stderr, "")
         self.output = done.stdout
         self.rows = [line.split("\t") for line in (self.out / "tests.tsv").read_text().splitlines()]

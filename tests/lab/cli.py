@@ -26,7 +26,7 @@ KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
 
 def lab(*words, folder=None, **variables):
     return subprocess.run([ROOT / "tools/weft-lab", *map(str, words)], capture_output=True, text=True, check=False, cwd=folder,
-                          env={**os.environ, **variables}, timeout=120)
+                          env={**os.environ, **variables}, timeout=600)
 
 
 def line_of(file, text):
@@ -223,7 +223,7 @@ class Commands(unittest.TestCase):
             environment = {name: value for name, value in os.environ.items() if name != "WEFT_EMULATE"}
             for command in ([home / "bin/weft-lab", "check", "21", "exercises/solutions/21_mma/solution.cu"],
                             ["tools/weft-lab", "run", "docs/course/hopper.cu"]):
-                done = subprocess.run(command, cwd=share, env=environment, capture_output=True, text=True, timeout=120, check=False)
+                done = subprocess.run(command, cwd=share, env=environment, capture_output=True, text=True, timeout=600, check=False)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             texts = [file.read_text(encoding="utf-8") for file in share.rglob("*") if file.suffix in (".md", ".py", ".cu", ".h")]
             self.assertGreater(len(texts), 150)
@@ -320,7 +320,10 @@ class Commands(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertTrue(done.stderr.startswith("weft-lab: loop.cu has not ended after 2 s: a loop"), done.stderr)
             started = subprocess.Popen([ROOT / "tools/weft-lab", "run", file], stderr=subprocess.PIPE, text=True, start_new_session=True)
-            time.sleep(8)  # it compiles for 3 s or so; whatever it does then, one line is due
+            children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+            while not children.read_text(encoding="utf-8"):
+                time.sleep(0.1)
+            time.sleep(4)  # it compiles for 3 s or so; whatever it does then, one line is due
             os.killpg(started.pid, signal.SIGINT)
             _, said = started.communicate(timeout=60)
             self.assertEqual((started.returncode, said), (130, "weft-lab: interrupted\n"))

@@ -57,7 +57,7 @@ def run(command, folder):
     if "-o" in words:
         at = words.index("-o") + 1
         image, words[at] = words[at], f"{folder}/{Path(words[at]).name}"
-    done = subprocess.run([ROOT / words[0], *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([ROOT / words[0], *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     drawn = Path(folder, Path(image).name).read_text(encoding="utf-8") if image and done.returncode == 0 else None
     return done.stdout + done.stderr, done.returncode, image, drawn
 

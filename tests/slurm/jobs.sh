@@ -51,20 +51,20 @@ echo "a program in an allocation is alone"
 cat > "$dir/job.sh" <<'EOF'
 #!/bin/bash
 #SBATCH --ntasks=2 --overcommit --requeue --open-mode=append
-srun --overcommit bash -c 'exec $TRAIN $ARGS --epochs 40 --backend gloo --usr1 stop --resume auto --out $DIR/requeued --export $DIR/requeued.safetensors'
+srun --overcommit bash -c 'exec $TRAIN $ARGS --epochs 160 --backend gloo --usr1 stop --resume auto --out $DIR/requeued --export $DIR/requeued.safetensors'
 status=$?
 echo "attempt ${SLURM_RESTART_COUNT:-0} ended with $status"
 [[ $status -eq 75 ]] && scontrol requeue "$SLURM_JOB_ID" && sleep 60  # Slurm ends this script; ended first, it may end the job
 exit $status
 EOF
-run whole srun -n 2 --overcommit bash -c 'exec $TRAIN $ARGS --epochs 40 --backend gloo --out $DIR/whole --export $DIR/whole.safetensors'
+run whole srun -n 2 --overcommit bash -c 'exec $TRAIN $ARGS --epochs 160 --backend gloo --out $DIR/whole --export $DIR/whole.safetensors'
 job=$(sbatch --parsable --output="$dir/requeued.log" "$dir/job.sh")
 for _ in $(seq 300); do
   [[ -f $dir/requeued/metrics.jsonl && $(wc -l < "$dir/requeued/metrics.jsonl") -ge 6 ]] && break
   sleep 0.1
 done
 scancel --signal=USR1 "$job"  # to the step's tasks
-for _ in $(seq 300); do
+for _ in $(seq 900); do
   wake_requeued "$job"
   grep -q "attempt 1 ended" "$dir/requeued.log" && break
   sleep 0.2

@@ -89,7 +89,7 @@ grep -q "usage: sbatch SCRIPT PROGRAM" "$dir/nothing.log" || fail "expected the 
 requeue() {  # requeue SCRIPT SCANCEL-OPTION…
   local script=$1 job
   shift
-  job=$(submit "$script" "requeued_$script" "${small[@]}" -- "$train_image" "${arguments[@]}" --epochs 60 --usr1 stop --resume auto \
+  job=$(submit "$script" "requeued_$script" "${small[@]}" -- "$train_image" "${arguments[@]}" --epochs 180 --usr1 stop --resume auto \
     --out "$dir/requeued_$script" --export "$dir/requeued_$script.safetensors")
   for _ in $(seq 300); do
     [[ -f $dir/requeued_$script/metrics.jsonl && $(wc -l < "$dir/requeued_$script/metrics.jsonl") -ge 6 ]] && break
@@ -101,7 +101,7 @@ requeue() {  # requeue SCRIPT SCANCEL-OPTION…
     sleep 0.2
   done
   grep -q "queued again" "$dir/requeued_$script.log" || { cat "$dir/requeued_$script.log" >&2; fail "$script was not queued again"; }
-  for _ in $(seq 100); do
+  for _ in $(seq 300); do
     wake_requeued "$job"
     grep -q "attempt 2" "$dir/requeued_$script.log" && break
     sleep 0.5
@@ -110,7 +110,7 @@ requeue() {  # requeue SCRIPT SCANCEL-OPTION…
   cmp -s "$dir/whole.safetensors" "$dir/requeued_$script.safetensors" || fail "$script: a requeued run ended in other weights"
   echo "$script: stopped, queued again, the weights of a run that was left alone"
 }
-job=$(submit generic_one_node whole "${small[@]}" -- "$train_image" "${arguments[@]}" --epochs 60 --out "$dir/whole" --export "$dir/whole.safetensors")
+job=$(submit generic_one_node whole "${small[@]}" -- "$train_image" "${arguments[@]}" --epochs 180 --out "$dir/whole" --export "$dir/whole.safetensors")
 wait_for "$job" whole
 requeue generic_one_node
 if [[ $has_mpi == 1 ]]; then requeue vista_many_nodes --batch; fi

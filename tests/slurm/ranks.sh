@@ -13,7 +13,7 @@ export HOME=$cluster OMP_NUM_THREADS=1
 expect() {
   local name=$1 ranks=$2 words=$3 output
   shift 3
-  output=$(timeout 60 "$@" 2>&1) || { echo "$name failed: $output"; exit 1; }
+  output=$(timeout 180 "$@" 2>&1) || { echo "$name failed: $output"; exit 1; }
   for ((r = 0; r < ranks; r++)); do
     grep -qx "rank $r of $ranks, local $r of $ranks, $words" <<<"$output" || { echo "$name: rank $r should say '$words': $output"; exit 1; }
   done
@@ -23,7 +23,7 @@ expect() {
 refuse() {
   local name=$1 text=$2 output
   shift 2
-  if output=$(timeout 60 "$@" 2>&1); then echo "$name should fail: $output"; exit 1; fi
+  if output=$(timeout 180 "$@" 2>&1); then echo "$name should fail: $output"; exit 1; fi
   grep -qF "$text" <<<"$output" || { echo "$name should say '$text': $output"; exit 1; }
   echo "$name: refused"
 }
@@ -33,13 +33,13 @@ refuse() {
 lost() {
   local signal=$1 connect=$2 output status=0 begin=$SECONDS
   shift 2
-  output=$(WEFT_TIMEOUT=5 timeout 60 srun -K0 -W 10 -n 3 --overcommit "$@" bash -c "if [ \$SLURM_PROCID = 2 ]; then
+  output=$(WEFT_TIMEOUT=10 timeout 180 srun -K0 -W 10 -n 3 --overcommit "$@" bash -c "if [ \$SLURM_PROCID = 2 ]; then
     export LD_PRELOAD=$kill_at_connect KILL_AT_CONNECT=$connect KILL_WITH=$(kill -l $signal); fi; exec $rank sum" 2>&1) || status=$?
   if ((status == 0 && connect > 1)); then  # it has made fewer connects
     lost "$signal" $((connect - 1)) "$@"
     return
   fi
-  ((SECONDS - begin < 25)) || { echo "signal $signal at connect $connect: the ranks ended after $((SECONDS - begin)) s: $output"; exit 1; }
+  ((SECONDS - begin < 60)) || { echo "signal $signal at connect $connect: the ranks ended after $((SECONDS - begin)) s: $output"; exit 1; }
   if ((status == 0)) || ! grep -q "error: .*rank 2" <<<"$output"; then
     echo "signal $signal at connect $connect: the others should name rank 2: $output"
     exit 1

@@ -44,7 +44,7 @@ AGENT
 mpirun_on_hosts() {
   local slots=$1
   shift
-  ip netns exec $host_a unshare --uts bash -c "hostname $host_a; exec timeout 60 mpirun --allow-run-as-root --bind-to none \
+  ip netns exec $host_a unshare --uts bash -c "hostname $host_a; exec timeout 300 mpirun --allow-run-as-root --bind-to none \
     --host $address_a:$slots,$address_b:$slots --mca plm_rsh_agent $dir/agent --mca btl tcp,self \
     --mca btl_tcp_if_include $network --mca oob_tcp_if_include $network -x HOME -x CUDA_VISIBLE_DEVICES \"\$@\"" mpirun "$@"
 }

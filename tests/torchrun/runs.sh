@@ -17,7 +17,7 @@ dir=$(mktemp -d /tmp/weft_torchrun.XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive WEFT_START_TIMEOUT=60 HOME=$dir DIR=$dir TRAIN=$train_image
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
-export ARGS="--data random:480x8x8x3 --model resnet8 --augment cifar --batch-size 12 --epochs 3 --workers 0 --lr 0.02 --device cpu"
+export ARGS="--data random:480x8x8x3 --model resnet8 --augment cifar --batch-size 12 --epochs 30 --workers 0 --lr 0.02 --device cpu"
 
 fail() {
   echo "error: $*" >&2

@@ -265,8 +265,10 @@ TEST_F(Ranks, EvaluationCountsEachImageOnce) {
   }
 }
 
-/// Starts two ranks, sends `signal` to rank `to` when the first epoch is done, returns both outcomes.
-std::vector<Outcome> with_signal(int to, int signal, const std::string& more, const TemporaryFolder& folder) {
+/// Starts two ranks, sends `signal` to rank `to` when the first epoch is done, and SIGTERM when rank 0 has printed
+/// `until`, if that is given; returns both outcomes.
+std::vector<Outcome> with_signal(int to, int signal, const std::string& more, const TemporaryFolder& folder,
+                                 const std::string& until = "") {
   std::vector<Outcome> outcomes;
   std::thread runner([&] {
     outcomes =
@@ -276,6 +278,11 @@ std::vector<Outcome> with_signal(int to, int signal, const std::string& more, co
   for (int tries = 0; tries < 1200 && read_text(folder / "run/metrics.jsonl").empty(); ++tries) usleep(50000);
   const pid_t process = std::atoi(read_text(file_of(folder, "pid", to)).c_str());
   if (process > 0) kill(process, signal);
+  if (!until.empty()) {
+    const std::string log = file_of(folder, "log", 0);
+    for (int tries = 0; tries < 1200 && read_text(log).find(until) == std::string::npos; ++tries) usleep(50000);
+    if (process > 0) kill(process, SIGTERM);
+  }
   runner.join();
   return outcomes;
 }
@@ -319,13 +326,16 @@ std::vector<Outcome> ahead_of_the_first_step(const std::string& commands, const 
 
 TEST_F(Ranks, SigtermAheadOfTheFirstStepIsNoFailure) {
   const TemporaryFolder folder;
-  expect_codes(ahead_of_the_first_step("kill -TERM $p0; sleep 0.1; kill -TERM $p1", folder), train::kExitRequeue);
+  expect_codes(ahead_of_the_first_step("kill -TERM $p0 $p1", folder), train::kExitRequeue);
 }
 
 // A launcher that ends a job which has failed sends it, too.
 TEST_F(Ranks, SigtermAfterAFailureIsNoReasonToSubmitAgain) {
   const TemporaryFolder folder;
-  const auto ranks = ahead_of_the_first_step("kill -KILL $p1; sleep 0.5; kill -TERM $p0", folder);
+  const auto ranks =
+      ahead_of_the_first_step("kill -KILL $p1; for i in $(seq 600); do grep -q 'has died' " +
+                                  file_of(folder, "log", 0) + " && break; sleep 0.05; done; kill -TERM $p0",
+                              folder);
   EXPECT_EQ(ranks[0].exit_code, 128 + SIGTERM) << ranks[0].output;
 }
 
@@ -335,9 +345,9 @@ TEST_F(Ranks, Usr1SavesOrStops) {
   expect_codes(ranks, train::kExitRequeue);
   EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGUSR1 after step "));
   const TemporaryFolder other;
-  const auto going_on = with_signal(1, SIGUSR1, "--usr1 save --max-steps 200", other);
-  expect_codes(going_on, 0);
-  EXPECT_THAT(going_on[0].output, AllOf(HasSubstr("saved "), HasSubstr("stopped by --max-steps after step 200")));
+  const auto going_on = with_signal(1, SIGUSR1, "--usr1 save", other, "saved ");
+  expect_codes(going_on, train::kExitRequeue);
+  EXPECT_THAT(going_on[0].output, AllOf(HasSubstr("saved "), HasSubstr("stopped by SIGTERM after step ")));
 }
 
 TEST_F(Ranks, ALossThatIsNotFiniteStopsAllAndNamesTheRank) {

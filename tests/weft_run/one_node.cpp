@@ -40,12 +40,15 @@ TEST(OneNode, GivenMasterIsPassedOn) {
 
 TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
   WEFT_NEEDS_CRYPTO();
+  const test::TemporaryFolder folder;
+  const std::string ready = (folder / "ready").string();
   const dist::TimePoint start = dist::Clock::now();
-  Child run(
-      line({"--nproc_per_node=3"},
-           "if [ $RANK = 1 ]; then sleep 0.2; exit 7; fi; trap 'echo rank $RANK ends; exit 1' TERM; sleep 60 & wait"));
+  Child run(line({"--nproc_per_node=3"},
+                 "if [ $RANK = 1 ]; then until [ -e " + ready + "0 -a -e " + ready +
+                     "2 ]; do sleep 0.02; done; exit 7; fi; trap 'echo rank $RANK ends; exit 1' TERM; touch " + ready +
+                     "$RANK; sleep 120 & wait"));
   EXPECT_EQ(run.exit_code(), 7);
-  EXPECT_LT(dist::Clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(dist::Clock::now() - start, std::chrono::seconds(60));
   EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 ended with exit code 7\n"));
   EXPECT_THAT(run.output(), HasSubstr("rank 0 ends\n"));
   EXPECT_THAT(run.output(), HasSubstr("rank 2 ends\n"));
@@ -77,7 +80,12 @@ TEST(OneNode, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
 // The rank that gives it up ends first, and is not the cause.
 TEST(OneNode, AStoppedRankIsNamedBesideTheOneThatHasGivenItUp) {
   WEFT_NEEDS_CRYPTO();
-  Child run(line({"--nproc_per_node=2", "--grace=1"}, "if [ $RANK = 0 ]; then kill -STOP $$; fi; sleep 2; exit 3"));
+  const test::TemporaryFolder folder;
+  const std::string process = (folder / "process").string();
+  Child run(
+      line({"--nproc_per_node=2", "--grace=1"}, "if [ $RANK = 0 ]; then echo $$ > " + process +
+                                                    "; kill -STOP $$; fi; until grep -qs 'T (stopped)' /proc/$(cat " +
+                                                    process + ")/status; do sleep 0.02; done; sleep 2; exit 3"));
   EXPECT_EQ(run.exit_code(), 3);
   EXPECT_THAT(run.output(), testing::ContainsRegex(
                                 "weft-run: rank 1 ended with exit code 3; rank 0 has been stopped for [0-9]+ s\n"));
@@ -85,12 +93,15 @@ TEST(OneNode, AStoppedRankIsNamedBesideTheOneThatHasGivenItUp) {
 
 TEST(OneNode, SignalIsNamedAndDeafRanksAreKilled) {
   WEFT_NEEDS_CRYPTO();
+  const test::TemporaryFolder folder;
+  const std::string deaf = (folder / "deaf").string();
   const dist::TimePoint start = dist::Clock::now();
   Child run(line({"--nproc_per_node=2", "--grace=1"},
-                 "if [ $RANK = 1 ]; then sleep 0.3; kill -SEGV $$; fi; trap '' TERM; sleep 60"));
+                 "if [ $RANK = 1 ]; then until [ -e " + deaf +
+                     " ]; do sleep 0.02; done; kill -SEGV $$; fi; trap '' TERM; touch " + deaf + "; sleep 120"));
   EXPECT_EQ(run.exit_code(), 128 + SIGSEGV);
   EXPECT_GT(dist::Clock::now() - start, std::chrono::seconds(1));
-  EXPECT_LT(dist::Clock::now() - start, std::chrono::seconds(15));
+  EXPECT_LT(dist::Clock::now() - start, std::chrono::seconds(60));
   EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 was ended by signal 11 (Segmentation fault)\n"));
 }
 
@@ -167,11 +178,15 @@ TEST(OneNode, SignalsAreForwarded) {
 // As long as the ranks of a failed round are being stopped, nobody forwards it.
 TEST(OneNode, ASignalWhileRanksAreStoppedEndsTheJob) {
   WEFT_NEEDS_CRYPTO();
-  Child run(line({"--nproc_per_node=2", "--max_restarts=3", "--grace=2"},
-                 "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; [ $RANK = 0 ] && exit 5; trap 'echo told' TERM; "
-                 "while true; do sleep 0.05; done"));
+  const test::TemporaryFolder folder;
+  const std::string ready = (folder / "ready").string(), signalled = (folder / "signalled").string();
+  Child run(line({"--nproc_per_node=2", "--max_restarts=3", "--grace=60"},
+                 "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; if [ $RANK = 0 ]; then until [ -e " + ready +
+                     " ]; do sleep 0.02; done; exit 5; fi; trap 'echo told; until [ -e " + signalled +
+                     " ]; do sleep 0.02; done; exit 1' TERM; touch " + ready + "; while true; do sleep 0.05; done"));
   ASSERT_TRUE(run.prints("told"));
   run.signal(SIGTERM);
+  std::ofstream(signalled) << "now\n";
   EXPECT_EQ(run.exit_code(), train::kExitRequeue);
   EXPECT_THAT(run.output(), HasSubstr("weft-run: ended by signal 15 (Terminated) before the ranks were started\n"));
   EXPECT_THAT(run.output(), Not(HasSubstr("begin 0.1")));

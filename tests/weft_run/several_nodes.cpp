@@ -54,7 +54,8 @@ TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
     variables.push_back("WEFT_TIMEOUT=2");
     return std::make_unique<Child>(
         line({"--nnodes=2", "--node_rank", number, "--max_restarts=1", "--grace=1", "--rdzv_endpoint", endpoint},
-             "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi"),
+             "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP "
+             "$$; fi"),
         variables);
   };
   const auto zero = node("0"), one = node("1");
@@ -62,6 +63,15 @@ TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
     EXPECT_EQ(launcher->exit_code(), 0);
     EXPECT_THAT(launcher->output(), HasSubstr("weft-run: rank 1 is stopped, and others have ended 2 s ago or more\n"));
     EXPECT_THAT(launcher->output(), HasSubstr("round 1\n"));
+  }
+}
+
+void wait_until_it_listens(const std::string& endpoint) {
+  dist::Descriptor connection;
+  for (int tries = 0; tries < 2000 && !connection; ++tries) {
+    dist::connect_to(dist::resolve(dist::parse_address("endpoint", endpoint)).front(),
+                     dist::Clock::now() + std::chrono::seconds(1), connection);
+    if (!connection) ::usleep(25'000);
   }
 }
 
@@ -73,11 +83,7 @@ TEST(SeveralNodes, ASignalEndsALauncherThatWaitsForTheOthers) {
     Child node(
         line({"--nnodes=2", "--node_rank=0", "--start_timeout=20", "--rdzv_endpoint", str(endpoint)}, "echo begin"),
         home(folder));
-    dist::Descriptor connection;  // once it listens it waits
-    for (int tries = 0; tries < 400 && !connection; ++tries) {
-      dist::connect_to(dist::resolve(endpoint).front(), dist::Clock::now() + std::chrono::seconds(1), connection);
-      if (!connection) ::usleep(25'000);
-    }
+    wait_until_it_listens(str(endpoint));
     node.signal(signal);
     EXPECT_EQ(node.exit_code(), code) << node.output();
     EXPECT_THAT(node.output(), HasSubstr(") before the launchers had met\n"));
@@ -149,29 +155,31 @@ TEST(SeveralNodes, MissingNodeIsNamedInTime) {
   WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::string endpoint = free_endpoint();
-  Child first(line({"--nnodes=3", "--start_timeout=1", "--rdzv_endpoint", endpoint}, "true"), home(folder));
+  Child first(line({"--nnodes=3", "--start_timeout=4", "--rdzv_endpoint", endpoint}, "true"), home(folder));
   EXPECT_EQ(first.exit_code(), 1);
   EXPECT_THAT(first.output(), HasSubstr("weft-run: error: not all nodes have come to " + endpoint +
-                                        ": membership: 2 of 3 ranks did not join within 1 s: missing ranks 1 to 2"));
-  Child second(line({"--nnodes=2", "--node_rank=1", "--start_timeout=1", "--master_addr=127.0.0.1",
+                                        ": membership: 2 of 3 ranks did not join within 4 s: missing ranks 1 to 2"));
+  Child second(line({"--nnodes=2", "--node_rank=1", "--start_timeout=4", "--master_addr=127.0.0.1",
                      "--master_port=" + endpoint.substr(10)},
                     "true"),
                home(folder));
   EXPECT_EQ(second.exit_code(), 1);
   EXPECT_THAT(second.output(), HasSubstr("weft-run: error: store: node 1 on "));
-  EXPECT_THAT(second.output(), HasSubstr("has not found its job at " + endpoint + " within 1 s"));
+  EXPECT_THAT(second.output(), HasSubstr("has not found its job at " + endpoint + " within 4 s"));
 }
 
 TEST(SeveralNodes, OtherCookieIsAnotherJob) {
   WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder mine, theirs;
   const std::string endpoint = free_endpoint();
-  const auto flags = [&](const char* node) {
-    return line({"--nnodes=2", "--node_rank", node, "--start_timeout=2", "--master_addr=127.0.0.1",
+  const auto flags = [&](const char* node, const char* timeout) {
+    return line({"--nnodes=2", "--node_rank", node, "--start_timeout", timeout, "--master_addr=127.0.0.1",
                  "--master_port=" + endpoint.substr(10)},
                 "true");
   };
-  Child zero(flags("0"), home(mine)), one(flags("1"), home(theirs));
+  Child zero(flags("0", "10"), home(mine));
+  wait_until_it_listens(endpoint);
+  Child one(flags("1", "3"), home(theirs));
   EXPECT_EQ(one.exit_code(), 1);
   EXPECT_THAT(one.output(), HasSubstr("has another secret"));
   EXPECT_EQ(zero.exit_code(), 1);

@@ -29,7 +29,7 @@ done
 echo "start $x $y gpus ${CUDA_VISIBLE_DEVICES:-all}" >> "$out/../starts"
 [[ -f $out/../fail_$x ]] && { echo "it cannot be done"; exit 3; }
 [[ -f $out/../requeue_$x ]] && exit 75
-[[ -f $out/../sleep_$x ]] && { echo $$ > "$out/../pid"; sleep 60; }
+[[ -f $out/../sleep_$x ]] && { echo $$ > "$out/../pid"; sleep 300; }
 loss=$(( (x - 2) * (x - 2) + ${y:-0} ))
 [[ -f $out/../diverge_$x ]] && loss=null
 printf '{"step":1,"val_loss":%d.5}\n{"step":2,"val_loss":%s}\n' 0 "$loss" > "$out/metrics.jsonl"
@@ -74,11 +74,11 @@ TEST_F(WeftSweep, RanksAGrid) {
   const Outcome run =
       sweep("--grid x=1,2 y=5,7 --metric val_loss --goal min --out " + out_ + " -- " + program_ + " --out={run}");
   EXPECT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, MatchesRegex("\\[1/4\\] x=1,y=5: done, 0:0.\n(.|\n)*"
-                                       "   1  x=2,y=5 +5 +0.5 +1 +0:0.\n"
-                                       "   2  x=1,y=5 +6 +0.5 +1 +0:0.\n"
-                                       "   3  x=2,y=7 +7 +0.5 +1 +0:0.\n"
-                                       "   4  x=1,y=7 +8 +0.5 +1 +0:0.\n"
+  EXPECT_THAT(run.output, MatchesRegex("\\[1/4\\] x=1,y=5: done, [0-9]+:[0-9]+\n(.|\n)*"
+                                       "   1  x=2,y=5 +5 +0.5 +1 +[0-9]+:[0-9]+\n"
+                                       "   2  x=1,y=5 +6 +0.5 +1 +[0-9]+:[0-9]+\n"
+                                       "   3  x=2,y=7 +7 +0.5 +1 +[0-9]+:[0-9]+\n"
+                                       "   4  x=1,y=7 +8 +0.5 +1 +[0-9]+:[0-9]+\n"
                                        "wrote .*/sweep/sweep.html\n"));
   const json best = ranking()["runs"][0];
   EXPECT_EQ(best["values"], json::parse(R"({"x": "2", "y": "5"})"));
@@ -154,7 +154,7 @@ x=${1#--x=} out=${2#--out=}
 echo "start $x" >> "$out/../starts"
 for step in 1 2 3 4 5 6 7 8 9; do
   echo "{\"step\":$step,\"val_loss\":$(( (x - 2) * (x - 2) * 10 - step ))}" >> "$out/metrics.jsonl"
-  if [[ $x != 2 && $step == 3 ]]; then sleep 60 & wait; fi
+  if [[ $x != 2 && $step == 3 ]]; then sleep 300 & wait; fi
 done
 )";
 
@@ -163,11 +163,12 @@ TEST_F(WeftSweep, TheWorseAreStoppedEarly) {
   const std::string flags = " --metric val_loss --out " + out_ + " -- " + program_ + " --x={x} --out={run}";
   const Outcome run = sweep("--grid x=2,1,3 --min-iter 3" + flags);
   EXPECT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, MatchesRegex("\\[1/3\\] x=2: done, 0:0.\n\\[2/3\\] x=1: stopped early, 0:0.\n"
-                                       "\\[3/3\\] x=3: stopped early, 0:0.\n(.|\n)*"
-                                       "   1  x=2 +-9 +-9 +9 +0:0.\n"
-                                       "   2  x=1 +7 +7 +3 +0:0.  stopped after 3\n"
-                                       "   3  x=3 +7 +7 +3 +0:0.  stopped after 3\n(.|\n)*"));
+  EXPECT_THAT(run.output,
+              MatchesRegex("\\[1/3\\] x=2: done, [0-9]+:[0-9]+\n\\[2/3\\] x=1: stopped early, [0-9]+:[0-9]+\n"
+                           "\\[3/3\\] x=3: stopped early, [0-9]+:[0-9]+\n(.|\n)*"
+                           "   1  x=2 +-9 +-9 +9 +[0-9]+:[0-9]+\n"
+                           "   2  x=1 +7 +7 +3 +[0-9]+:[0-9]+  stopped after 3\n"
+                           "   3  x=3 +7 +7 +3 +[0-9]+:[0-9]+  stopped after 3\n(.|\n)*"));
   EXPECT_THAT(read_text(out_ + "/sweep.html"), HasSubstr("1 done, 2 stopped early. Best: x=2, val_loss -9<"));
   // The folder keeps the rule, and what was stopped early is over.
   EXPECT_THAT(sweep("--out " + out_).output, HasSubstr("3 of 3 points are done already\n"));
@@ -326,7 +327,7 @@ TEST_F(WeftSweep, AStoppedSweepGoesOn) {
   // SIGTERM as Slurm sends it, while the second point runs.
   const Outcome stopped =
       shell("cd " + (folder_ / "") + "; " + WEFT_SWEEP + " --grid x=1,2,3 --metric val_loss --out " + out_ + " -- " +
-            program_ + " --out={run} & sweep=$!; for i in $(seq 200); do [ -f " + out_ +
+            program_ + " --out={run} & sweep=$!; for i in $(seq 1200); do [ -f " + out_ +
             "/pid ] && break; sleep 0.05; done; kill -TERM $sweep; wait $sweep");
   EXPECT_EQ(stopped.exit_code, 75) << stopped.output;
   EXPECT_THAT(stopped.output, HasSubstr("[1/3] x=1: done"));
@@ -352,7 +353,7 @@ TEST_F(WeftSweep, TwoSweepsOfOneFolderShareThePoints) {
   touch("sleep_1");
   const Outcome both =
       shell("cd " + (folder_ / "") + "; " + WEFT_SWEEP + " --grid x=1,2 --out " + out_ + " -- " + program_ +
-            " --out={run} > first.txt & sweep=$!; for i in $(seq 200); do [ -f " + out_ +
+            " --out={run} > first.txt & sweep=$!; for i in $(seq 1200); do [ -f " + out_ +
             "/pid ] && break; sleep 0.05; done; " + WEFT_SWEEP + " --out " + out_ + "; kill -TERM $sweep; wait $sweep");
   EXPECT_THAT(both.output, HasSubstr("x=1: another weft-sweep is running it\n[1/2] x=2: done"));
 }

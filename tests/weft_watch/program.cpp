@@ -171,11 +171,14 @@ TEST(WeftWatch, FollowDrawsAgainUntilTheRunsEnd) {
   const std::string drawn = folder / "drawn";
   write_text(drawn, "");
   std::thread writer([&] {
-    for (int i = 0; i < 1000 && read_text(drawn).find("step 20") == std::string::npos; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const auto wait_for = [&](const char* text) {
+      for (int i = 0; i < 3000 && read_text(drawn).find(text) == std::string::npos; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    };
+    wait_for("step 20");
     ScalarLog log(folder / "a", 20);
     log.log(21, {{"val_loss", 0.001}});
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    wait_for("step 21");
     log.end(true);
   });
   const Outcome followed = watch((folder / "a") + " --follow --interval 0.1 >" + drawn);
