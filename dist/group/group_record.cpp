@@ -107,12 +107,20 @@ void GroupRecord::finish(const Collective& collective, bool well) {
   report(std::move(progress), collective);
 }
 
-bool GroupRecord::fail(const std::string& reason, Cause cause) {
+void GroupRecord::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = {};
+  }
+  failed_.notify_all();
+}
+
+bool GroupRecord::fail(const std::string& reason, Cause cause, bool said) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return false;
     // Before anybody can act on it: a launcher may end this process while its stack unwinds.
-    if (cause == Cause::here) std::fputs(str("weft: ", reason, '\n').c_str(), stderr);
+    if (cause == Cause::here && !said) std::fputs(str("weft: ", reason, '\n').c_str(), stderr);
     failure_ = reason.empty() ? "aborted" : reason;
     cause_ = cause;
   }
@@ -121,14 +129,18 @@ bool GroupRecord::fail(const std::string& reason, Cause cause) {
   return true;
 }
 
-void GroupRecord::fail_after_running(const std::string& reason) {
+void GroupRecord::fail_after_running(const Failure& failure) {
+  bool said = false;
   {
     std::unique_lock lock(mutex_);
-    const CollectivePtr running = running_.collective;
-    failed_.wait_for(lock, kLastMessages,
-                     [&] { return !failure_.empty() || running_.collective != running || !running; });
+    if (const CollectivePtr running = running_.collective; running && failure.announced && failure_.empty()) {
+      said = true;
+      std::fputs(str("weft: ", failure.reason, '\n').c_str(), stderr);  // as in fail(), before anybody can act on it
+      const Clock::time_point end = std::min(failure.heard + kLastMessages, running_.since + options.timeout);
+      failed_.wait_until(lock, end, [&] { return !failure_.empty() || running_.collective != running; });
+    }
   }
-  fail(reason, Cause::here);
+  fail(failure.reason, Cause::here, said);
 }
 
 bool GroupRecord::has_failed() const {
@@ -164,11 +176,6 @@ void GroupRecord::wait_for_failure(Milliseconds time) {
 }
 
 void GroupRecord::wait_for_explanation(Milliseconds time) {
-  {
-    const std::lock_guard lock(mutex_);
-    running_ = {};  // fail_after_running() need not wait for it
-  }
-  failed_.notify_all();
   if (store_) store_->hurry();
   const Clock::time_point end = Clock::now() + time;
   while (Clock::now() < end) {

@@ -63,13 +63,16 @@ class GroupRecord {
   /// A collective begins and ends on this rank; one at a time.
   void begin(const CollectivePtr& collective);
   void finish(const Collective& collective, bool well);
+  /// The one under way ends with an error, whose text may take a while.
+  void give_up();
 
   enum class Cause { here, abort };
   /// The first failure ends the group and is kept; true for it. One that is no abort() prints the flight log on stderr.
-  bool fail(const std::string& reason, Cause cause);
-  /// The same when another rank has failed. That rank may have ended because of what the collective under way here told
-  /// it, as an error that all ranks agree on: the rest is on its way. Waits kLastMessages for it.
-  void fail_after_running(const std::string& reason);
+  bool fail(const std::string& reason, Cause cause) { return fail(reason, cause, /*said=*/false); }
+  /// The same when another rank has failed. One that says so itself may have ended because of what the collective under
+  /// way here told it, an error that all ranks agree on: the rest is on its way, and is waited for, until kLastMessages
+  /// after the failure or the collective's deadline.
+  void fail_after_running(const Failure& failure);
   bool has_failed() const;
   std::string failure() const;
   bool was_aborted() const;
@@ -80,7 +83,7 @@ class GroupRecord {
   void explain_in(std::shared_ptr<Store> store, std::string key);
   /// Tells the others why this rank ended the group: through the store, and with `announce` through the membership too.
   void publish(const std::string& reason, bool announce) noexcept;
-  /// Waits for what the membership or another rank has to say of a connection that broke, and with it what ran.
+  /// Waits for what the membership or another rank has to say of a connection that broke.
   void wait_for_explanation(Milliseconds time);
   /// Waits until this rank has failed or heard of a failure, `time` at most.
   void wait_for_failure(Milliseconds time);
@@ -107,6 +110,8 @@ class GroupRecord {
   std::string report() const;
 
  private:
+  bool fail(const std::string& reason, Cause cause, bool said);
+
   struct Running {
     CollectivePtr collective;
     Clock::time_point since;

@@ -21,7 +21,7 @@ namespace weft::dist {
 namespace {
 
 // How long a broken connection may take to be explained by the membership.
-constexpr Milliseconds kExplanation{3000};
+constexpr Milliseconds kExplanation{3000 + kLastMessages.count()};  // which another group may wait for
 constexpr Milliseconds kNews{1500};  // what another rank says arrives with a look(), within a second
 constexpr int kLooksPerSecond = 20;
 
@@ -89,7 +89,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
       callback_ = record_->membership->on_failure(
           [record = std::weak_ptr(record_), weak = std::weak_ptr(collectives_)](const Failure& failure) {
             const auto alive = record.lock();
-            if (alive) alive->fail_after_running(failure.reason);
+            if (alive) alive->fail_after_running(failure);
             if (const auto running = weak.lock()) running->abort(failure.reason);
           });
     watch(*this);
@@ -216,6 +216,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
   /// The first failure ends the group, here and on the other ranks; returns its text.
   std::string end(const Collective& c, const LinkError& error, bool explained = false) {
     using Kind = LinkError::Kind;
+    record_->give_up();
     std::string reason = error.what();
     if (error.kind == Kind::deadline) {
       const std::vector<int> waits_for = collectives_->waits_for();

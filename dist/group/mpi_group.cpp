@@ -204,6 +204,7 @@ class MpiLink final : public Link {
   void abort(const std::string& why) override {
     {
       const std::lock_guard lock(mutex_);
+      end_ = {};
       if (aborted_) return;
       aborted_ = true;
       reason_ = why;

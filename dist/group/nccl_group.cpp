@@ -80,7 +80,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
     if (record_->membership)
       callback_ = record_->membership->on_failure(
           [alive = std::weak_ptr(record_), comm = std::weak_ptr(communicator_)](const Failure& failure) {
-            if (const auto r = alive.lock()) r->fail_after_running(failure.reason);
+            if (const auto r = alive.lock()) r->fail(failure.reason, GroupRecord::Cause::here);
             if (const auto c = comm.lock()) c->abort();
           });
     watch(*this);

@@ -91,7 +91,7 @@ std::string job_secret(const EnvironmentVariables& variables, const std::string&
 namespace {
 
 // The digit is the version of the whole protocol.
-constexpr std::string_view kAnyGreeting = "weft store ", kGreeting = "weft store 3\n";
+constexpr std::string_view kAnyGreeting = "weft store ", kGreeting = "weft store 4\n";
 constexpr size_t kOpening = kGreeting.size() + kHashBytes;
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -33,7 +34,9 @@ struct MemberState {
 struct Failure {
   int rank = -1;  ///< the rank that failed; -1: no particular one
   std::string host;
-  std::string reason;  ///< `rank 2 (process 4711 on jwb0021) has died`
+  std::string reason;      ///< `rank 2 (process 4711 on jwb0021) has died`
+  bool announced = false;  ///< that rank said so itself
+  std::chrono::steady_clock::time_point heard = std::chrono::steady_clock::now();
 };
 
 /// The ranks of the job and whether they are alive. A thread sends heartbeats to rank 0's process over its own
@@ -42,7 +45,8 @@ class Membership {
  public:
   virtual ~Membership() = default;
   /// The callback runs once, on a thread of the membership, with the first failure that this rank receives. If there
-  /// was one before, it runs at once on this thread. Returns a number for remove().
+  /// was one before, it runs at once on this thread. Heartbeats and states() wait for it. Returns a number for
+  /// remove().
   virtual int on_failure(std::function<void(const Failure&)> callback) = 0;
   /// Returns after a running callback has ended, unless the callback itself is the caller.
   virtual void remove(int number) = 0;

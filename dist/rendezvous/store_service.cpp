@@ -96,7 +96,12 @@ namespace {
 constexpr size_t kStatesPerMessage = 512;  // 512 of at most 1.2 KiB stay below kMaxMessage
 
 std::string failure_frame(const Failure& failure) {
-  return MessageWriter(MessageKind::failure).number(failure.rank).text(failure.host).text(failure.reason).frame();
+  return MessageWriter(MessageKind::failure)
+      .number(failure.rank)
+      .text(failure.host)
+      .text(failure.reason)
+      .number(failure.announced)
+      .frame();
 }
 
 }  // namespace
@@ -136,6 +141,7 @@ Failure read_failure(MessageReader& message) {
   failure.rank = static_cast<int>(message.number());
   failure.host = message.text(kMaxHost);
   failure.reason = message.text(kMaxReason);
+  failure.announced = message.number() != 0;
   message.end();
   return failure;
 }
@@ -191,7 +197,7 @@ void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint 
       return;
     }
     case MessageKind::announce: {
-      Failure failure{member.state.rank, member.state.host, message.text(kMaxReason)};
+      Failure failure{member.state.rank, member.state.host, message.text(kMaxReason), /*announced=*/true};
       message.end();
       return fail_all(std::move(failure), out);
     }

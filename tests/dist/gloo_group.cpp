@@ -77,24 +77,44 @@ TEST(GlooLink, ASilentRankIsNamedWhereTheRanksMeet) {
   EXPECT_EQ(meet(), "process group gloo: silent rank 0 (process 100 on host0, last heard of 7 s ago: is it stopped?)");
 }
 
-// All ranks find out together why they cannot go on, and one of them is the first to end.
-TEST(GlooGroup, WhatRunsIsFinishedWhenAnotherRankHasEnded) {
+/// Two ranks; when rank 0 waits for rank 1 in its first collective it hears that rank 1 has ended with an error, which
+/// then does `end`. How the collective ends on rank 0: an error, or none.
+std::string when_rank_1_has_ended(const std::function<void(const ProcessGroupPtr&)>& end) {
   const auto store = std::make_shared<MemoryStore>();
   const auto job = std::make_shared<FakeJob>(2);
   std::thread other([&] {
     const ProcessGroupPtr group = make_process_group("gloo", 1, 2, store, nullptr, {});
     while (job->states()[0].progress.begun < 1) std::this_thread::yield();
-    std::thread end([&] { job->declare({1, "host1", "rank 1 has ended with an error"}); });
+    std::thread failure([&] {  // a machine may be slow
+      job->declare({1, "host1", "rank 1 has ended", /*announced=*/true, Clock::now() + 60s});
+    });
     std::this_thread::sleep_for(50ms);
-    EXPECT_NO_THROW(group->all_reduce(Tensor::ones({8}))->wait());
-    end.join();
+    end(group);
+    failure.join();
   });
   const ProcessGroupPtr group = make_process_group("gloo", 0, 2, store, std::make_shared<FakeMembership>(job, 0), {});
-  const Tensor x = Tensor::ones({8});
-  EXPECT_NO_THROW(group->all_reduce(x)->wait());
-  EXPECT_EQ(x.to_vector<int>(), std::vector<int>(8, 2));
+  std::string error;
+  try {
+    group->all_reduce(Tensor::ones({8}))->wait();
+  } catch (const Error& e) {
+    error = e.what();
+  }
   other.join();
-  EXPECT_THAT(error_text([&] { group->barrier(); }), HasSubstr("rank 1 has ended with an error"));
+  EXPECT_THAT(error_text([&] { group->barrier(); }), HasSubstr("rank 1 has ended"));
+  return error;
+}
+
+// All ranks find out together why they cannot go on, and one of them is the first to end.
+TEST(GlooGroup, WhatRunsIsFinishedWhenAnotherRankHasEnded) {
+  EXPECT_EQ(when_rank_1_has_ended([](const ProcessGroupPtr& group) { group->all_reduce(Tensor::ones({8}))->wait(); }),
+            "");
+}
+
+TEST(GlooGroup, WhatCanNoLongerBeFinishedEndsAtOnce) {
+  const TimePoint begin = Clock::now();
+  EXPECT_THAT(when_rank_1_has_ended([](const ProcessGroupPtr& group) { group->abort("test"); }),
+              HasSubstr("rank 1 has ended"));
+  EXPECT_LT(Clock::now() - begin, 30s);
 }
 
 TEST(GlooLink, MessagesArriveWholeByTheirSlots) {

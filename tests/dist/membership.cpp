@@ -206,7 +206,7 @@ TEST(Membership, ProcessesEndInOrder) {
     EXPECT_EQ(child->exit_code(), 0) << child->output();
     EXPECT_THAT(child->output(), ::testing::Not(HasSubstr("failure")));
   }
-  EXPECT_LT(Clock::now() - start, 15s) << "rank 0 goes when the others have left, not when its patience ends";
+  EXPECT_LT(Clock::now() - start, 9s) << "rank 0 goes when the others have left, not when its patience ends";
 }
 
 // A stopped process is no dead one, but its silence is in the states.

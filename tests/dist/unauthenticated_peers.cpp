@@ -73,7 +73,7 @@ TEST(UnauthenticatedPeers, SilentOnesAreDroppedSoon) {
   std::thread drips([&] {  // a byte now and then does not buy time
     for (int i = 0; i < 250; ++i) {
       if (send_all(slow.fd(), std::string(1, i == 0 ? '\xff' : '\0'), Clock::now() + 1s) != 0) return;
-      std::this_thread::sleep_for(20ms);
+      std::this_thread::sleep_for(100ms);
     }
   });
   EXPECT_TRUE(is_closed(silent));
@@ -147,7 +147,7 @@ TEST(UnauthenticatedPeers, FloodDoesNotDisturbTheJob) {
 
 TEST(UnauthenticatedPeers, ServerEndsWhileTheyHoldConnections) {
   WEFT_NEEDS_CRYPTO();
-  auto meeting = std::make_unique<Meeting>();
+  auto meeting = std::make_unique<Meeting>(1, 60s);
   const Descriptor silent = meeting->unproven();
   const TimePoint start = Clock::now();
   meeting.reset();

@@ -4,7 +4,7 @@
 # needs root, iproute2 and mpirun.
 #   make_hosts       sets $host_a and $host_b (their names), address_a and address_b, and the folder $dir, which is also their
 #                    HOME; all is gone when the script ends. Where there can be none the script says so and ends with 77.
-#   mpirun_on_hosts SLOTS arguments…   mpirun as started on $host_a, SLOTS on each host, 60 seconds at most
+#   mpirun_on_hosts SLOTS arguments…   mpirun as started on $host_a, SLOTS on each host, 120 seconds at most
 
 skip() {
   echo "SKIPPED: $*"
@@ -44,7 +44,7 @@ AGENT
 mpirun_on_hosts() {
   local slots=$1
   shift
-  ip netns exec $host_a unshare --uts bash -c "hostname $host_a; exec timeout 300 mpirun --allow-run-as-root --bind-to none \
+  ip netns exec $host_a unshare --uts bash -c "hostname $host_a; exec timeout 120 mpirun --allow-run-as-root --bind-to none \
     --host $address_a:$slots,$address_b:$slots --mca plm_rsh_agent $dir/agent --mca btl tcp,self \
     --mca btl_tcp_if_include $network --mca oob_tcp_if_include $network -x HOME -x CUDA_VISIBLE_DEVICES \"\$@\"" mpirun "$@"
 }

@@ -326,7 +326,14 @@ std::vector<Outcome> ahead_of_the_first_step(const std::string& commands, const 
 
 TEST_F(Ranks, SigtermAheadOfTheFirstStepIsNoFailure) {
   const TemporaryFolder folder;
-  expect_codes(ahead_of_the_first_step("kill -TERM $p0 $p1", folder), train::kExitRequeue);
+  const std::string took = folder / "took";
+  expect_codes(
+      ahead_of_the_first_step("t=$(date +%s%N); kill -TERM $p0 $p1; while kill -0 $p0 || kill -0 $p1; do sleep "
+                              "0.01; done 2>&-; echo $((($(date +%s%N) - t) / 1000000)) >" +
+                                  took,
+                              folder),
+      train::kExitRequeue);
+  EXPECT_GE(std::atoi(read_text(took).c_str()), 400) << "ms: the others may get theirs later";
 }
 
 // A launcher that ends a job which has failed sends it, too.

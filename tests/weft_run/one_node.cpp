@@ -43,7 +43,7 @@ TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
   const test::TemporaryFolder folder;
   const std::string ready = (folder / "ready").string();
   const dist::TimePoint start = dist::Clock::now();
-  Child run(line({"--nproc_per_node=3"},
+  Child run(line({"--nproc_per_node=3", "--grace=100"},
                  "if [ $RANK = 1 ]; then until [ -e " + ready + "0 -a -e " + ready +
                      "2 ]; do sleep 0.02; done; exit 7; fi; trap 'echo rank $RANK ends; exit 1' TERM; touch " + ready +
                      "$RANK; sleep 120 & wait"));
@@ -133,7 +133,7 @@ TEST(OneNode, RestartsAllAsOftenAsAllowed) {
   WEFT_NEEDS_CRYPTO();
   const std::string script =
       "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; if [ $TORCHELASTIC_RESTART_COUNT -lt 2 ]; then [ $RANK = 0 ] && "
-      "exit 5; sleep 60; fi; exit 0";
+      "exit 5; sleep 600; fi; exit 0";
   Child enough(line({"--nproc_per_node=2", "--max_restarts=2"}, script));
   EXPECT_EQ(enough.exit_code(), 0);
   for (const char* rank : {"begin 0.0", "begin 0.1", "begin 0.2", "begin 1.2"})
@@ -208,7 +208,7 @@ TEST(OneNode, ForwardedStopLeavesRanksTheirTime) {
 // kill -9 of the launcher ends the ranks and the children of a rank's shell.
 TEST(OneNode, NoOrphanSurvivesTheLauncher) {
   WEFT_NEEDS_CRYPTO();
-  Child run(line({"--nproc_per_node=2"}, "sleep 60 & echo \"process $$ child $! .\"; wait"));
+  Child run(line({"--nproc_per_node=2"}, "sleep 600 & echo \"process $$ child $! .\"; wait"));
   std::vector<pid_t> processes;
   ASSERT_TRUE(run.prints(" .\n", 2));
   run.signal(SIGKILL);
@@ -226,7 +226,7 @@ TEST(OneNode, NoOrphanSurvivesTheLauncher) {
 
 TEST(OneNode, RanksLeaveNothingBehind) {
   WEFT_NEEDS_CRYPTO();
-  Child run(line({"--nproc_per_node=1"}, "sleep 60 >/dev/null 2>&1 & echo $!"));
+  Child run(line({"--nproc_per_node=1"}, "sleep 600 >/dev/null 2>&1 & echo $!"));
   EXPECT_EQ(run.exit_code(), 0);
   EXPECT_TRUE(goes(std::stoi(run.output())));
 }

@@ -112,7 +112,7 @@ TEST(SeveralNodes, FailureOnOneNodeEndsAndRestartsAll) {
   const test::TemporaryFolder folder;
   const std::vector<std::string> command =
       line({"--nnodes=2", "--nproc_per_node=1", "--max_restarts=1", "--rdzv_endpoint", free_endpoint()},
-           "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; [ $RANK = 1 ] && exit 9; sleep 60");
+           "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; [ $RANK = 1 ] && exit 9; sleep 600");
   Child a(command, home(folder)), b(command, home(folder));
   EXPECT_EQ(a.exit_code(), 9) << a.output();
   EXPECT_EQ(b.exit_code(), 9) << b.output();
@@ -138,7 +138,7 @@ TEST(SeveralNodes, KilledLauncherEndsTheJob) {
   WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::vector<std::string> command = line({"--nnodes=2", "--max_restarts=3", "--rdzv_endpoint", free_endpoint()},
-                                                "echo \"group $GROUP_RANK.\"; sleep 60");
+                                                "echo \"group $GROUP_RANK.\"; sleep 600");
   Child a(command, home(folder)), b(command, home(folder));
   ASSERT_TRUE(a.prints("group "));
   ASSERT_TRUE(b.prints("group "));
