@@ -135,7 +135,8 @@ class Launcher {
     // One node needs no cookie: its ranks get a random secret.
     meeting_secret_ =
         options_.nodes > 1
-            ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run), "launchers"))
+            ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run),
+                                                str("launchers at port ", options_.meeting->port)))
             : dist::hexadecimal(dist::random_bytes(32));
     variables_["WEFT_JOB_SECRET"] = dist::hexadecimal(dist::keyed_hash(meeting_secret_, "ranks"));
   }

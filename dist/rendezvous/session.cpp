@@ -34,11 +34,12 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
   const TimePoint deadline = Clock::now() + timeout;
   const auto folder = variables.find("WEFT_RENDEZVOUS");
   const bool in_folder = folder != variables.end() && !folder->second.empty();
-  // Ranks of an earlier start of the same job must not connect.
+  // Ranks of an earlier start of the same job must not connect, nor those of another job of this user, which look for
+  // its rank 0 on the ports behind their own MASTER_PORT.
   secret_ =
       keyed_hash(in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
                            : job_secret(variables, environment.job),
-                 str("start ", environment.restarts));
+                 str("start ", environment.restarts, in_folder ? "" : str(" at port ", environment.master.port)));
   const std::string who = str("rank ", rank_);
   // Only processes that MPI's launcher started may use MPI.
   LaunchEnvironment place = environment;

@@ -291,7 +291,7 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
     const uint16_t port = free_port();
     Ranks& ranks = jobs.emplace_back();
     for (size_t rank = 0; rank < 3; ++rank) {
-      std::vector<std::string> more{c.uneven && rank != 1 ? "WEFT_TIMEOUT=10" : "WEFT_TIMEOUT=5"};
+      std::vector<std::string> more{c.connect > 0 || (c.uneven && rank != 1) ? "WEFT_TIMEOUT=10" : "WEFT_TIMEOUT=5"};
       if (c.connect == 0) more.push_back("WEFT_START_TIMEOUT=30");
       if (rank == c.stopped && c.connect > 0)
         more.insert(more.end(), {"LD_PRELOAD=" KILL_AT_CONNECT_LIBRARY, str("KILL_AT_CONNECT=", c.connect),

@@ -109,6 +109,21 @@ TEST(Init, RanksMeetInAFolder) {
   EXPECT_TRUE(std::filesystem::exists(folder / "cookie"));
 }
 
+// Both have one secret, and ranks look for their rank 0 on the ports behind theirs, where the other job's is.
+TEST(Init, AJobOnTheNextPortIsAnotherOne) {
+  WEFT_NEEDS_GLOO();
+  const std::string port = free_port(), next = std::to_string(std::stoi(port) + 1);
+  Child one({INIT_PROGRAM, "sum"}, by_hand(1, 2, port));
+  Child other_zero({INIT_PROGRAM, "sum"}, by_hand(0, 2, next));
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // it has looked there
+  Child other_one({INIT_PROGRAM, "sum"}, by_hand(1, 2, next));
+  Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 2, port));
+  for (Child* rank : {&other_zero, &other_one, &zero, &one}) {
+    EXPECT_EQ(rank->exit_code(), 0) << rank->output();
+    EXPECT_THAT(rank->output(), HasSubstr("gloo, sum 3\n"));
+  }
+}
+
 TEST(Init, KilledRankIsNamedByTheOthers) {
   WEFT_NEEDS_GLOO();
   const Ranks ranks = start(3, "die");

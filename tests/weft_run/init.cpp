@@ -55,15 +55,15 @@ TEST(Init, ARankThatIsLostWhileItConnectsIsStartedAgainWithAllOthers) {
       jobs.push_back(
           std::make_unique<Child>(line({"--nproc_per_node=3", "--max_restarts=1", "--grace=1"},
                                        lost_at_connect("$RANK", "$TORCHELASTIC_RESTART_COUNT", connect, signal, "sum")),
-                                  std::vector<std::string>{"OMP_NUM_THREADS=1", "WEFT_TIMEOUT=5"}));
+                                  std::vector<std::string>{"OMP_NUM_THREADS=1", "WEFT_TIMEOUT=12"}));
   const dist::TimePoint begin = dist::Clock::now();
   for (size_t i = 0; i < jobs.size(); ++i) {
-    EXPECT_EQ(jobs[i]->exit_code(40), 0) << jobs[i]->output();
+    EXPECT_EQ(jobs[i]->exit_code(60), 0) << jobs[i]->output();
     EXPECT_EQ(count(jobs[i]->output(), "sum 6\n"), 3) << jobs[i]->output();
     EXPECT_THAT(jobs[i]->output(), HasSubstr(i < 4 ? "weft-run: rank 2 was ended by signal 9 (Killed)"
                                                    : "; rank 2 has been stopped for "));
   }
-  EXPECT_LT(dist::Clock::now() - begin, std::chrono::seconds(60)) << "the deadline of 5 s, and a second start";
+  EXPECT_LT(dist::Clock::now() - begin, std::chrono::seconds(80)) << "the deadline of 12 s, and a second start";
 }
 
 /// Whether a process that it started is alive; one that has ended and that nobody has asked for does not count.
@@ -96,7 +96,7 @@ TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
                 std::vector<std::string>{
                     "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", "bash", "-c",
                     lost_at_connect("$OMPI_COMM_WORLD_RANK", "0", connect, signal, str("sum ", backend))},
-                std::vector<std::string>{"HOME=" + folder.path().string(), "OMP_NUM_THREADS=1", "WEFT_TIMEOUT=5"}));
+                std::vector<std::string>{"HOME=" + folder.path().string(), "OMP_NUM_THREADS=1", "WEFT_TIMEOUT=12"}));
       }
   const dist::TimePoint last = dist::Clock::now() + std::chrono::seconds(80);
   for (const auto& [signal, job] : jobs) {
@@ -107,8 +107,12 @@ TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
     std::smatch stopped;
     if (std::regex_search(said, stopped, std::regex("silent rank 2 \\(process ([0-9]+) ")))
       ::kill(std::stoi(stopped[1]), SIGKILL);
-    while (has_living_children(job->process()) && dist::Clock::now() < last) ::usleep(10'000);
-    EXPECT_FALSE(has_living_children(job->process())) << job->output();
+    int without = 0;  // the kernel's list may lack some while others end
+    while (without < 3 && dist::Clock::now() < last) {
+      without = has_living_children(job->process()) ? 0 : without + 1;
+      ::usleep(10'000);
+    }
+    EXPECT_EQ(without, 3) << job->output();
     EXPECT_NE(job->exit_code(2), 0) << job->output();
     if (signal == SIGSTOP) {
       EXPECT_THAT(job->output(), HasSubstr("rank 2"));
