@@ -18,8 +18,8 @@ namespace {
 
 std::atomic<bool> abandoned{false};
 
-// After a failure, wait at most so long for ranks that may never finish.
-constexpr std::chrono::seconds kLast{3};
+// After a failure, wait at most so long for ranks that may never finish; for two seconds they try to (kLastMessages).
+constexpr std::chrono::seconds kLast{5};
 
 bool all_ranks_end() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

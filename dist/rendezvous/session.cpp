@@ -34,17 +34,18 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
   const TimePoint deadline = Clock::now() + timeout;
   const auto folder = variables.find("WEFT_RENDEZVOUS");
   const bool in_folder = folder != variables.end() && !folder->second.empty();
+  // Only processes that MPI's launcher started may use MPI.
+  const bool by_mpi =
+      !in_folder && environment.master.host.empty() && environment.is_mpi_rank && variables.contains("PMIX_RANK");
   // Ranks of an earlier start of the same job must not connect, nor those of another job of this user, which look for
   // its rank 0 on the ports behind their own MASTER_PORT.
   secret_ =
       keyed_hash(in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
                            : job_secret(variables, environment.job),
-                 str("start ", environment.restarts, in_folder ? "" : str(" at port ", environment.master.port)));
+                 str("start ", environment.restarts, in_folder || by_mpi ? "" : str(" at port ", environment.master.port)));
   const std::string who = str("rank ", rank_);
-  // Only processes that MPI's launcher started may use MPI.
   LaunchEnvironment place = environment;
-  if (!in_folder && place.master.host.empty() && place.is_mpi_rank && variables.contains("PMIX_RANK"))
-    place.master = meet_over_mpi(environment, deadline);
+  if (by_mpi) place.master = meet_over_mpi(environment, deadline);
   StoreConnection connection =
       in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(place, deadline);
   const Address found = parse_address("store", connection.endpoint.text());

@@ -109,7 +109,7 @@ StoreConnection find_store(const Address& address, const std::string& secret, co
   fail("store: ", who, " on ", host_name(), " has not found its job at ", address, " within ",
        static_cast<double>(timeout.count()) / 1e3, " s (", describe(address.port, findings), "). ",
        other_secret
-           ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder, and the same MASTER_PORT?"
+           ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder, and the same port (MASTER_PORT, or where launchers meet)?"
            : "Does rank 0 (or node 0 of weft-run) run there, or is it stopped? Can its host be reached from here?");
 }
 

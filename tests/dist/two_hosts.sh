@@ -7,8 +7,9 @@ rank=$1
 source "$(dirname "$0")/../support/two_hosts.sh"
 make_hosts
 
-# Without MASTER_ADDR rank 0 tells its address through MPI.
+# Without MASTER_ADDR rank 0 tells its address through MPI; a MASTER_PORT that only one host has does not count then.
 for master in "-x MASTER_ADDR=$address_a" ""; do for backend in mpi gloo; do
+  if [[ -z $master ]]; then export MASTER_PORT=29501; fi
   # shellcheck disable=SC2086
   output=$(mpirun_on_hosts 2 -np 4 $master "$rank" sum $backend 2>&1) ||
     { echo "$backend, '$master' failed: $output"; exit 1; }

@@ -35,6 +35,7 @@ make_hosts() {
   cat > "$dir/agent" <<AGENT
 #!/bin/bash
 shift
+unset MASTER_PORT  # as ssh, which takes no variables along
 exec ip netns exec $host_b unshare --uts bash -c "hostname $host_b; \$*"
 AGENT
   chmod +x "$dir/agent"
