@@ -44,14 +44,6 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// Waits until rank 0's store can be reached.
-bool listens(uint16_t port) {
-  return comes_true([&] {
-    Descriptor probe;
-    return connect_to(at("127.0.0.1", port), Clock::now() + 1s, probe) == 0;
-  });
-}
-
 // The relay has another address than rank 0's store and its port; it passes the handshake on, then changes one bit.
 TEST(Attackers, ARelayThatChangesTheStoresFramesEndsTheJobWithItsCause) {
   WEFT_NEEDS_CRYPTO();

@@ -101,4 +101,14 @@ class Child {
   std::string output_;
 };
 
+/// Waits until a program listens on this port of this host; false: not within a minute.
+inline bool listens(uint16_t port) {
+  Descriptor probe;
+  for (int tries = 0; tries < 6000; ++tries) {
+    if (connect_to(resolve({"127.0.0.1", port}).front(), Clock::now() + std::chrono::seconds(1), probe) == 0) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
 }  // namespace weft::dist

@@ -35,7 +35,7 @@ int64_t common(const Span& a, const Span& b) {
   return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.start, b.start));
 }
 
-/// The share of five steps' communication that is hidden behind backward.
+/// The share of five steps' communication that runs while backward computes.
 double hidden_share() {
   profile::Recording seen;
   std::unique_ptr<profile::Profiler> profiler;

@@ -109,7 +109,7 @@ TEST(Init, RanksMeetInAFolder) {
   EXPECT_TRUE(std::filesystem::exists(folder / "cookie"));
 }
 
-// Both have one secret, and ranks look for their rank 0 on the ports behind theirs, where the other job's is.
+// Both have one secret, and ranks look for their rank 0 on the ports after theirs, where the other job's is.
 TEST(Init, AJobOnTheNextPortIsAnotherOne) {
   WEFT_NEEDS_GLOO();
   const std::string port = free_port(), next = std::to_string(std::stoi(port) + 1);

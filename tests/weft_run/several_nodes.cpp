@@ -66,15 +66,6 @@ TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
   }
 }
 
-void wait_until_it_listens(const std::string& endpoint) {
-  dist::Descriptor connection;
-  for (int tries = 0; tries < 2000 && !connection; ++tries) {
-    dist::connect_to(dist::resolve(dist::parse_address("endpoint", endpoint)).front(),
-                     dist::Clock::now() + std::chrono::seconds(1), connection);
-    if (!connection) ::usleep(25'000);
-  }
-}
-
 TEST(SeveralNodes, ASignalEndsALauncherThatWaitsForTheOthers) {
   WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
@@ -83,7 +74,7 @@ TEST(SeveralNodes, ASignalEndsALauncherThatWaitsForTheOthers) {
     Child node(
         line({"--nnodes=2", "--node_rank=0", "--start_timeout=20", "--rdzv_endpoint", str(endpoint)}, "echo begin"),
         home(folder));
-    wait_until_it_listens(str(endpoint));
+    EXPECT_TRUE(dist::listens(endpoint.port));  // now it waits
     node.signal(signal);
     EXPECT_EQ(node.exit_code(), code) << node.output();
     EXPECT_THAT(node.output(), HasSubstr(") before the launchers had met\n"));
@@ -178,7 +169,7 @@ TEST(SeveralNodes, OtherCookieIsAnotherJob) {
                 "true");
   };
   Child zero(flags("0", "10"), home(mine));
-  wait_until_it_listens(endpoint);
+  EXPECT_TRUE(dist::listens(dist::parse_address("endpoint", endpoint).port));
   Child one(flags("1", "3"), home(theirs));
   EXPECT_EQ(one.exit_code(), 1);
   EXPECT_THAT(one.output(), HasSubstr("has another secret"));
