@@ -5,13 +5,6 @@
 include(CMakePackageConfigHelpers)
 
 # All rooms as one library, so that each program does not carry every kernel.
-if(WEFT_SIMT_CHECK)  # the checker knows the kernels of one file, the program's: a build to test with, not to install
-  add_library(weft_weft INTERFACE)
-  target_link_libraries(weft_weft INTERFACE weft::support)
-  target_include_directories(weft_weft INTERFACE ${PROJECT_SOURCE_DIR}/include)
-  add_library(weft::weft ALIAS weft_weft)
-  return()
-endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libweft.cpp CONTENT "// CMake wants a source of each library. Those of libweft.so are in its rooms.\n")
 add_library(weft_weft SHARED ${PROJECT_BINARY_DIR}/libweft.cpp)
 target_link_options(weft_weft PRIVATE -Wl,-Bsymbolic-functions)
@@ -36,9 +29,8 @@ foreach(folder kernels core io nn optim data dist train apps/support)
           PATTERN "hdf5_handle.h" EXCLUDE PATTERN "hdf5_library.h" EXCLUDE)  # need HDF5's own headers
 endforeach()
 
-# What kernels of somebody's own are written with (cmake/weft_kernel.cmake): the helpers of Weft's, and the emulated GPU's CUDA.
+# What kernels of somebody's own are written with (cmake/weft_kernel.cmake): the helpers of Weft's.
 install(DIRECTORY kernels/cuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/kernels FILES_MATCHING PATTERN "*.cuh")
-install(DIRECTORY emulator/source emulator/machine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator FILES_MATCHING PATTERN "*.h")
 
 # Programs to begin with.
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
@@ -51,14 +43,11 @@ if(WEFT_HAVE_CUDA AND WEFT_CUDART STREQUAL "shared")
 endif()
 set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})
-set(WEFT_SIMT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator/source/include)
-get_target_property(WEFT_SIMT_OPTIONS weft_simt_flags INTERFACE_COMPILE_OPTIONS)
-list(FILTER WEFT_SIMT_OPTIONS EXCLUDE REGEX "^-W|^\\$<")
 configure_package_config_file(cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
-                              INSTALL_DESTINATION ${weft_cmake_folder} PATH_VARS WEFT_SIMT_INCLUDE)
+                              INSTALL_DESTINATION ${weft_cmake_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake cmake/weft_kernel.cmake
-              cmake/launch_syntax.cmake DESTINATION ${weft_cmake_folder})
+        DESTINATION ${weft_cmake_folder})
 
 option(WEFT_INSTALL_STRIPPED "Installed libraries and programs have no debug lines" ON)
 install(CODE "

@@ -58,12 +58,33 @@ macro(weft_needs_apps)
   endif()
 endmacro()
 
-# weft_test(AREA [ALONE] LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
+# In front of a test's command: a test that uses a GPU runs on this machine's, or under weft-emulate where there is none.
+set(WEFT_ON_GPU "")
+if(WEFT_HAVE_EMULATOR)
+  set(WEFT_ON_GPU ${PROJECT_SOURCE_DIR}/tests/support/on_gpu ${CMAKE_BINARY_DIR}/bin/weft-emulate)
+endif()
+
+# What `tools/test` without a name builds and runs: the targets cpu_tests and quick_tests, the labels cpu (in a build without CUDA) and quick.
+add_custom_target(cpu_tests)
+add_custom_target(quick_tests)
+
+# weft_in_tier(cpu|quick TARGETS names… TESTS names…): of tests that are no GoogleTest program.
+function(weft_in_tier tier)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "TARGETS;TESTS")
+  if(arg_TARGETS)
+    add_dependencies(${tier}_tests ${arg_TARGETS})
+  endif()
+  set_property(TEST ${arg_TESTS} APPEND PROPERTY LABELS ${tier})
+endfunction()
+
+# weft_test(AREA [ALONE] [GPU] [TIERS cpu|quick…] LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
 # test named AREA.Suite.Name and labelled AREA. What GoogleTest skips is skipped, and so is a test that the program does not
 # have at that moment: CTest's list is made without WEFT_TEST_DEVICES, which takes whole devices away. ALONE: WEFT_UNITY compiles
-# its files one by one all the same, since they have names in common.
+# its files one by one all the same, since they have names in common. GPU: WEFT_ON_GPU starts it (not
+# programs that start others, which would find the GPU as well: tests/orders has their tests for cuda). TIERS: which of the two its tests
+# belong to; every test belongs to `all`.
 function(weft_test area)
-  cmake_parse_arguments(arg "ALONE" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "ALONE;GPU" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT;TIERS" ${ARGN})
   if(WEFT_TEST_TIMEOUT)
     set(arg_TIMEOUT ${WEFT_TEST_TIMEOUT})
   elseif(NOT arg_TIMEOUT)
@@ -85,8 +106,21 @@ function(weft_test area)
   if(WEFT_SANITIZE)
     target_compile_options(test_${area} PRIVATE -Wno-maybe-uninitialized)  # GCC 12 says it of std::regex, falsely
   endif()
+  if(WEFT_ON_GPU AND arg_GPU)
+    if(CMAKE_VERSION VERSION_LESS 3.29)
+      set_target_properties(test_${area} PROPERTIES CROSSCOMPILING_EMULATOR "${WEFT_ON_GPU}")
+    else()
+      set_target_properties(test_${area} PROPERTIES TEST_LAUNCHER "${WEFT_ON_GPU}")
+    endif()
+    add_dependencies(test_${area} weft-emulate)
+  endif()
+  set(labels ${area} ${arg_TIERS})
+  list(JOIN labels "\\;" labels)
+  foreach(tier ${arg_TIERS})
+    add_dependencies(${tier}_tests test_${area})
+  endforeach()
   gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120
-    PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" LABELS ${area} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=${omp_threads};OMP_WAIT_POLICY=passive;${arg_ENVIRONMENT}")
+    PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" LABELS ${labels} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=${omp_threads};OMP_WAIT_POLICY=passive;${arg_ENVIRONMENT}")
 endfunction()
 
 # weft_optional(LIBRARY [FOLDER/]NAME found? include libraries…): of this folder, the files NAME.cpp and NAME_*.cpp or their stub

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # weft_add_kernel(TARGET NAME.cu): adds CUDA kernels of your own to a program that links weft::weft, see docs/your_own_kernel.md.
-# NAME.h beside it declares them by WEFT_KERNEL. NAME.cu is compiled by nvcc for the device cuda, and by the C++ compiler for
-# simt, the emulated GPU; NAME.cpp, if there is one, has them for the device cpu. What is not there (nvcc, NAME.cpp) is an error at
-# the call that needs it, which names the kernel and the cure.
-set(weft_kernel_folder ${CMAKE_CURRENT_LIST_DIR})
+# NAME.h beside it declares them by WEFT_KERNEL. NAME.cu is compiled by nvcc for the device cuda; NAME.cpp, if there is one, has
+# them for the device cpu. Without nvcc or NAME.cpp a call that needs it is an error, which names the kernel and the cure.
 
 # A macro: languages can be enabled in a file's own scope only.
 macro(weft_add_kernel target source)
@@ -11,8 +9,9 @@ macro(weft_add_kernel target source)
     include(CheckLanguage)
     set(CMAKE_CUDA_ARCHITECTURES ${WEFT_CUDA_ARCHITECTURES})
     set(CMAKE_CUDA_RUNTIME_LIBRARY ${WEFT_CUDART})
-    if(EXISTS /usr/local/cuda/bin/nvcc AND NOT DEFINED ENV{CUDACXX})
-      set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+    find_program(WEFT_NVCC nvcc HINTS /usr/local/cuda/bin)
+    if(WEFT_NVCC AND NOT DEFINED ENV{CUDACXX})
+      set(CMAKE_CUDA_COMPILER ${WEFT_NVCC})
     endif()
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
@@ -37,7 +36,6 @@ function(weft_add_kernel_to target source)
     set(part ${target}_${name}_${device})
     add_library(${part} OBJECT ${file})
     target_compile_features(${part} PRIVATE cxx_std_20)
-    target_compile_definitions(${part} PRIVATE WEFT_DEVICE=${device})
     target_include_directories(${part} PRIVATE ${folder} $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>
                                $<TARGET_PROPERTY:weft::weft,INTERFACE_INCLUDE_DIRECTORIES>)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${part}>)
@@ -46,25 +44,13 @@ function(weft_add_kernel_to target source)
     set(stub ${CMAKE_CURRENT_BINARY_DIR}/weft_kernels/${target}_${name}_no_${device}.cpp)
     file(CONFIGURE OUTPUT ${stub} CONTENT "#include <weft/kernels/cuda/no_device.cuh>\n#include \"${folder}/${name}.h\"\n")
     weft_part(${device} ${stub})
-    target_compile_definitions(${part} PRIVATE "WEFT_NO_DEVICE=\": ${why}\"")
+    target_compile_definitions(${part} PRIVATE WEFT_DEVICE=${device} "WEFT_NO_DEVICE=\": ${why}\"")
   endmacro()
 
   if(EXISTS ${folder}/${name}.cpp)
     weft_part(cpu ${folder}/${name}.cpp)
   else()
     weft_no_part(cpu "there is no version for the device cpu. Write ${name}.cpp beside ${name}.cu, or use another device")
-  endif()
-
-  if(WEFT_SIMT)
-    set(rewritten ${CMAKE_CURRENT_BINARY_DIR}/weft_kernels/${target}_${name}_simt.cpp)
-    add_custom_command(OUTPUT ${rewritten} DEPENDS ${source} ${weft_kernel_folder}/launch_syntax.cmake VERBATIM
-      COMMAND ${CMAKE_COMMAND} -DIN=${source} -DOUT=${rewritten} -P ${weft_kernel_folder}/launch_syntax.cmake)
-    weft_part(simt ${rewritten})
-    target_compile_definitions(${part} PRIVATE WEFT_SIMT=1)
-    target_include_directories(${part} BEFORE PRIVATE ${WEFT_SIMT_INCLUDE})  # its cuda_runtime.h
-    target_compile_options(${part} PRIVATE ${WEFT_SIMT_OPTIONS})
-  else()
-    weft_no_part(simt "this Weft was built with -DWEFT_SIMT=OFF, without an emulated GPU")
   endif()
 
   if(CMAKE_CUDA_COMPILER AND WEFT_HAVE_CUDA)

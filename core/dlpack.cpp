@@ -73,8 +73,6 @@ DLManagedTensor* to_dlpack(const Tensor& x) {
   WEFT_CHECK(x.defined(), "to_dlpack: expected a tensor, got none");
   WEFT_CHECK(!x.requires_grad(), "to_dlpack: ", x,
              " requires a gradient, which no other library can add to. Hand out detach()");
-  WEFT_CHECK(x.device().kind != DeviceKind::simt, "to_dlpack: ", x,
-             " is on the emulated GPU, whose memory no other library knows");
   auto handed = std::make_unique<Handed>();
   const kernels::View& view = x;  // errors where sharded memory is away
   handed->tensor = x;

@@ -14,7 +14,7 @@ namespace weft {
 // streams after the work that writes the tensor: wait for x's stream before it is handed on.
 
 /// The tensor for another library, which must call the struct's deleter (a consumer of a capsule does); until then x's
-/// memory stays. Devices cpu and cuda. Errors: an undefined tensor; one that requires a gradient (detach() it); simt.
+/// memory stays. Devices cpu and cuda. Errors: an undefined tensor; one that requires a gradient (detach() it).
 DLManagedTensor* to_dlpack(const Tensor& x);
 
 /// The tensor of another library, in its strides; takes the struct over, and calls its deleter when the last tensor

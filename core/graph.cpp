@@ -62,7 +62,7 @@ void Graph::clear() { state_.reset(); }
 
 void Graph::capture(Device device, const std::function<void()>& step) {
   WEFT_CHECK(device.kind != DeviceKind::cpu,
-             "graph: expected a cuda or simt device, got cpu, which runs each op at once: there is nothing to capture");
+             "graph: expected a cuda device, got cpu, which runs each op at once: there is nothing to capture");
   WEFT_CHECK(!state_, "graph: it holds a captured step already. Make another Graph");
   const kernels::KernelChecks checks = kernels::kernel_checks();
   WEFT_CHECK(!checks.synchronize && !checks.not_finite,
@@ -112,7 +112,7 @@ void Graph::replay() {
 GraphedFunction::GraphedFunction(Device device, Function f, GraphedFunctionOptions options)
     : device_(device), function_(std::move(f)), options_(options) {
   WEFT_CHECK(device.kind != DeviceKind::cpu,
-             "graph: expected a cuda or simt device, got cpu, which runs each op at once: there is nothing to capture");
+             "graph: expected a cuda device, got cpu, which runs each op at once: there is nothing to capture");
 }
 
 bool GraphedFunction::fits(const std::vector<Tensor>& inputs) const {

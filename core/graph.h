@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// A sequence of device work that is recorded once and launched as a whole: a CUDA graph, on simt its imitation. A step
-/// of many small kernels then costs the host one launch.
+/// A sequence of device work that is recorded once and launched as a whole: a CUDA graph. A step of
+/// many small kernels then costs the host one launch.
 ///   Graph graph;
 ///   graph.capture(device, [&] { optimizer.zero_grad(); loss = …; loss.backward(); optimizer.step(); });
 ///   for (…) { input.copy_(batch); graph.replay(); }

@@ -93,7 +93,7 @@ Generator& generator(Device device) {
 void manual_seed(uint64_t seed) {
   const std::lock_guard lock(mutex());
   if (!own_entries) default_seed = seed;
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) entry({kind, 0}).generator = {seed, 0};
+  entry({}).generator = {seed, 0};
   for (int index = 0; index < 16; ++index) entry({DeviceKind::cuda, index}).generator = {seed, 0};
 }
 

@@ -105,7 +105,7 @@ void Event::synchronize() const {
 }
 bool Event::done() const { return !handle_ || kernels::runtime(device_.kind).query_event(handle_); }
 float Event::elapsed_ms(const Event& later) const {
-  WEFT_CHECK(handle_ && later.handle_, "event: timing needs a simt or cuda device, got ", device_);
+  WEFT_CHECK(handle_ && later.handle_, "event: timing needs a cuda device, got ", device_);
   return kernels::runtime(device_.kind).elapsed_ms(handle_, later.handle_);
 }
 

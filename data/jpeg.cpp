@@ -91,10 +91,9 @@ bool suits_nvjpeg(const jpeg_decompress_struct& jpeg, std::span<const uint8_t> b
          bytes[bytes.size() - 2] == 0xff && bytes.back() == JPEG_EOI;
 }
 
-/// Returns false after an error, whose text is in `errors`.
-bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> bytes, DecodeOptions options,
-         Decoded& out) {
-  if (setjmp(errors.back) != 0) return false;
+/// Not inlined: longjmp would leave what it changed of run()'s variables undefined.
+[[gnu::noinline]] void decode_into(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> bytes,
+                                   const DecodeOptions& options, Decoded& out) {
   jpeg_create_decompress(&jpeg);
   jpeg.progress = &errors.progress;
   jpeg_save_markers(&jpeg, JPEG_APP0 + 1, 0xffff);
@@ -104,12 +103,12 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8
   out.adobe = jpeg.saw_Adobe_marker != 0;
   out.pixels = static_cast<uint64_t>(jpeg.image_width) * jpeg.image_height;
   out.refused = out.pixels > static_cast<uint64_t>(options.max_pixels) || out.pixels > kPixelsPerByte * bytes.size();
-  if (out.refused) return true;
+  if (out.refused) return;
 
   if (suits_nvjpeg(jpeg, bytes, options)) {
     out.image = black_image(jpeg.image_height, jpeg.image_width, 3);
     if (kernels::vendor::nvjpeg::decode(options.gpu, bytes, out.image.height, out.image.width, out.image.pixels.data()))
-      return true;
+      return;
   }
   const bool cmyk = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
@@ -134,6 +133,13 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8
     if (cmyk) cmyk_to_rgb(out.line.data(), row, out.image.width, out.adobe);
   }
   jpeg_finish_decompress(&jpeg);
+}
+
+/// Returns false after an error, whose text is in `errors`.
+bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> bytes, const DecodeOptions& options,
+         Decoded& out) {
+  if (setjmp(errors.back) != 0) return false;
+  decode_into(jpeg, errors, bytes, options, out);
   return true;
 }
 

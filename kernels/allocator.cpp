@@ -163,7 +163,7 @@ struct CachingAllocator::State {
   explicit State(Device d)
       : device(d),
         runtime(kernels::runtime(d.kind)),
-        cached(d.kind != DeviceKind::simt && !caching_is_off()),
+        cached(!caching_is_off()),
         cuts(cached && d.kind == DeviceKind::cuda) {
     live.previous = live.next = &live;
   }
@@ -455,10 +455,6 @@ CachingAllocator& CachingAllocator::of(Device device) {
   if (device.kind == DeviceKind::cpu) {
     static CachingAllocator* const cpu = new CachingAllocator(device);
     return *cpu;
-  }
-  if (device.kind == DeviceKind::simt) {
-    static CachingAllocator* const simt = new CachingAllocator(device);
-    return *simt;
   }
   constexpr int kMaxDevices = 64;
   static std::array<CachingAllocator*, kMaxDevices>* const cuda = new std::array<CachingAllocator*, kMaxDevices>{};

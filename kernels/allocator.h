@@ -51,8 +51,8 @@ void set_memory_hook(MemoryHook hook);
 /// joined with its free neighbours, so that a batch of another size uses the same memory again. On the CPU, where a
 /// fresh allocation costs little, each block is an allocation of its own and large ones have size classes too.
 ///
-/// On simt, and with WEFT_NO_CACHE=1 everywhere, nothing is cached but in the pools of graphs: every tensor is an
-/// allocation of its own, so that the emulator and compute-sanitizer see each overrun and each use after free.
+/// With WEFT_NO_CACHE=1 nothing is cached but in the pools of graphs: every tensor is an allocation of its own, so that
+/// weft-emulate and compute-sanitizer see each overrun and each use after free.
 class CachingAllocator {
  public:
   static CachingAllocator& of(Device device);

@@ -9,11 +9,11 @@
 
 namespace weft {
 
-/// Where tensors live. `simt` is the GPU emulated on the CPU: the same kernels as `cuda`, run by fibers.
-enum class DeviceKind : uint8_t { cpu, simt, cuda };
+/// Where tensors live. A program that weft-emulate starts finds emulated GPUs as `cuda`.
+enum class DeviceKind : uint8_t { cpu, cuda };
 
 constexpr std::string_view name(DeviceKind kind) {
-  constexpr std::string_view names[] = {"cpu", "simt", "cuda"};
+  constexpr std::string_view names[] = {"cpu", "cuda"};
   return names[static_cast<int>(kind)];
 }
 
@@ -23,22 +23,21 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// `cpu`, `simt`, `cuda:0`.
+/// `cpu`, `cuda:0`.
 inline std::ostream& operator<<(std::ostream& out, Device device) {
   out << name(device.kind);
   if (device.kind == DeviceKind::cuda) out << ':' << device.index;
   return out;
 }
 
-/// Reads `cpu`, `simt`, `cuda`, `cuda:3`. Errors: any other text.
+/// Reads `cpu`, `cuda`, `cuda:3`. Errors: any other text.
 inline Device parse_device(const std::string& text) {
   if (text == "cpu") return {DeviceKind::cpu, 0};
-  if (text == "simt") return {DeviceKind::simt, 0};
   if (text == "cuda") return {DeviceKind::cuda, 0};
   if (text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.size() < 9 &&
       text.find_first_not_of("0123456789", 5) == std::string::npos)
     return {DeviceKind::cuda, std::stoi(text.substr(5))};
-  fail("device: expected cpu, simt, cuda or cuda:N, got '", text, "'");
+  fail("device: expected cpu, cuda, cuda:N or emulated, got '", text, "'");
 }
 
 }  // namespace weft

@@ -42,7 +42,7 @@ class KernelScope {
   bool runs_ = true;
 };
 
-/// One kernel contract: its name and its three implementations. Calling it is the only switch over devices in Weft.
+/// One kernel contract: its name and its two implementations. Calling it is the only switch over devices in Weft.
 template <class Signature>
 struct Kernel;
 
@@ -50,11 +50,10 @@ template <class... Args>
 struct Kernel<void(const Queue&, Args...)> {
   const char* name;
   void (*cpu)(const Queue&, Args...);
-  void (*simt)(const Queue&, Args...);
   void (*cuda)(const Queue&, Args...);
 
   void operator()(const Queue& queue, Args... args) const {
-    const auto run = queue.device.kind == DeviceKind::cpu ? cpu : queue.device.kind == DeviceKind::simt ? simt : cuda;
+    const auto run = queue.device.kind == DeviceKind::cpu ? cpu : cuda;
     if (kernel_calls_watched.load(std::memory_order_relaxed)) [[unlikely]]
       return run_watched(run, queue, args...);
     run(queue, args...);
@@ -80,20 +79,17 @@ struct Kernel<void(const Queue&, Args...)> {
 
 /// Declares a kernel contract inside namespace weft::kernels:
 ///   WEFT_KERNEL(relu_forward, const Queue& queue, const View& y, const View& x);
-/// declares cpu::relu_forward, simt::relu_forward, cuda::relu_forward (each defined in the folder of its name; a build
-/// without a device defines its ones in no_device.cpp) and the callable relu_forward that picks one by the queue.
+/// declares cpu::relu_forward and cuda::relu_forward (each defined in the folder of its name; a build without CUDA
+/// defines the latter in no_cuda.cpp) and the callable relu_forward that picks one by the queue.
 #ifndef WEFT_KERNEL
 #define WEFT_KERNEL(kernel_name, ...)                                       \
   namespace cpu {                                                           \
-  void kernel_name(__VA_ARGS__);                                            \
-  }                                                                         \
-  namespace simt {                                                          \
   void kernel_name(__VA_ARGS__);                                            \
   }                                                                         \
   namespace cuda {                                                          \
   void kernel_name(__VA_ARGS__);                                            \
   }                                                                         \
   inline constexpr Kernel<void(__VA_ARGS__)> kernel_name {                  \
-#kernel_name, &cpu::kernel_name, &simt::kernel_name, &cuda::kernel_name \
+#kernel_name, &cpu::kernel_name, &cuda::kernel_name \
   }
 #endif

@@ -37,7 +37,7 @@ PinnedMemory::~PinnedMemory() { give_back(); }
 void PinnedMemory::give_back() noexcept {
   void* const memory = std::exchange(memory_, nullptr);
   if (!memory) return;
-  if (kind_ == DeviceKind::cuda) {  // on simt an overrun should be seen, and the CPU's heap keeps its own
+  if (kind_ == DeviceKind::cuda) {  // the CPU's heap keeps its own
     try {
       const std::lock_guard lock(kept().mutex);
       kept().by_size[runtime_].emplace(bytes_, memory);

@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 
-/// A device and, for simt and cuda, a stream (a cudaStream_t; null is the default stream).
+/// A device and, for cuda, a stream (a cudaStream_t; null is the default stream).
 /// Work on one queue runs in order; a kernel returns before its work is done. The CPU queue runs at once.
 struct Queue {
   Device device{};

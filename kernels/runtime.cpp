@@ -6,7 +6,7 @@
 
 namespace weft::kernels {
 namespace {
-std::array<std::atomic<Runtime*>, 3> replaced{};
+std::array<std::atomic<Runtime*>, 2> replaced{};
 }
 
 void replace_runtime(DeviceKind kind, Runtime* runtime) { replaced[static_cast<size_t>(kind)] = runtime; }
@@ -17,8 +17,6 @@ Runtime& runtime(DeviceKind kind) {
   switch (kind) {
     case DeviceKind::cpu:
       return cpu::runtime();
-    case DeviceKind::simt:
-      return simt::runtime();
     case DeviceKind::cuda:
       return cuda::runtime();
   }

@@ -8,8 +8,7 @@
 namespace weft::kernels {
 
 /// A kind of device below the kernels: memory, streams and events. One object per kind;
-/// cpu/runtime.cpp, and cuda/runtime.cu compiled twice (for cuda and for simt). Errors: weft::Error with the
-/// device's own text.
+/// cpu/runtime.cpp and cuda/runtime.cu. Errors: weft::Error with the device's own text.
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -74,9 +73,6 @@ Runtime& runtime(DeviceKind kind);
 void replace_runtime(DeviceKind kind, Runtime* runtime);
 
 namespace cpu {
-Runtime& runtime();
-}
-namespace simt {
 Runtime& runtime();
 }
 namespace cuda {

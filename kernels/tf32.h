@@ -4,7 +4,7 @@
 namespace weft::kernels {
 
 /// May products and convolutions of f32 tensors round their factors to tf32 (8 bits of exponent as f32, 10 of
-/// significand as f16) and so run on tensor cores? Sums stay in f32. It holds for the devices cuda and simt, for own
+/// significand as f16) and so run on tensor cores? Sums stay in f32. It holds for cuda, for own
 /// kernels and the vendor's; a CPU always computes in f32. For the whole process: the last set_allow_tf32,
 /// else the variable WEFT_ALLOW_TF32 (0 or 1), else false: programs keep f32 unless they are asked.
 /// Errors: WEFT_ALLOW_TF32 is something else.

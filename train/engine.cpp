@@ -428,7 +428,7 @@ void Engine::make_graph() {
   if (options_.graph == "off" || (options_.graph == "auto" && !suits)) return;
   if (options_.accumulate > 1) throw UsageError("--graph on: expected one batch per step, got --accumulate");
   if (device.kind == DeviceKind::cpu)
-    throw UsageError("--graph on: expected --device cuda or simt, got cpu, which runs each op at once");
+    throw UsageError("--graph on: expected --device cuda, got cpu, which runs each op at once");
   graph_ = std::make_unique<GraphedFunction>(
       device, [this](const std::vector<Tensor>& in) { update(in, in.front().size(0)); },
       GraphedFunctionOptions{.may_run_eagerly = options_.graph == "auto", .all_agree = parts_.world.all_agree()});

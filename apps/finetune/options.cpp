@@ -72,7 +72,7 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
             {.min = 1, .max = 1e15});
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
   flags.add("resume-from-checkpoint", o.resume,
             "a folder checkpoint-N, last (the one of the largest N in --out), or auto (the last if there is one)");

@@ -32,7 +32,7 @@ bool parse(int argc, char** argv, SampleOptions& o) {
   flags.add("top-k", o.top_k, "only so many of the likeliest tokens; 0: all", {.min = 0});
   flags.add("seed", o.seed, "of the draws: one seed gives one text", {.min = 0});
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16");
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.example("sample_gpt --weights gpt-run --prompt ROMEO: --tokens 300");
   flags.example("sample_gpt --weights gpt2 --prompt 'Once upon a time' --top-k 40 --temperature 0.8 --samples 3");
   return flags.parse(argc, argv);

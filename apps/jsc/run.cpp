@@ -22,7 +22,7 @@ bool parse_options(const std::string& program, const std::string& purpose, int a
   flags.add("epochs", o.epochs, "passes over the training images", {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "images per step of each rank", {.min = 1, .max = 1e6});
   flags.add("seed", o.seed, "of weights, order and flips", {.min = 0});
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("dry-run", o.dry_run, "look at the data, build the model, say what would run, and stop");
   flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");

@@ -89,7 +89,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             "print what a step of fine-tuning needs on one device and stop; needs neither data nor weights");
   flags.add("dry-run", o.dry_run,
             "read flags, weights and data, build the model, say what would run, and train nothing");
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights and order", {.min = 0});
   flags.add("resume", o.resume, "auto (the run folder's last whole checkpoint, if any) or a checkpoint file");

@@ -31,7 +31,7 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   flags.add_choice("mode", o.mode, {"auto", "base", "ddp", "mpi", "horovod"},
                    "base: one process; ddp: gradients averaged during backward; mpi (or horovod): by the optimizer; "
                    "auto: ddp where there are several ranks, else base");
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add("log-dir", o.log_dir,

@@ -71,7 +71,7 @@ bool parse_options(int argc, char** argv, bool several, Options& o) {
   flags.add("lr", lr, "learning rate in place of the file's, for sweeps", {.min = 0, .above = true});
   flags.add("batch_size", batch_size, "batch size in place of the file's, for sweeps", {.min = 1, .max = kLargest});
   flags.add("sweep_id", o.sweep_id, "the run is one of this sweep: its folder is ROOT_DIR/sweeps/SWEEP_ID/RUN_NUM");
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   if (several)
     flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                      "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");

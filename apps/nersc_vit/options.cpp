@@ -45,7 +45,7 @@ void add_flags(support::Flags& flags, Options& o) {
             "parts of a data rank's batch that go through the stages one after another; 0: four for each stage, at "
             "most one a sample",
             kFromZero);
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add_choice("graph", o.graph, {"auto", "on", "off"},

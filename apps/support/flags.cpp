@@ -33,6 +33,7 @@ constexpr void check_toml(bool holds, const char* text) {
 #include <iostream>
 
 #include "core/text.h"
+#include "dist/rendezvous/rank_place.h"
 #include "train/averages.h"
 
 namespace weft::support {
@@ -251,6 +252,13 @@ void Flags::add(const std::string& name, bool& variable, const std::string& help
   option(parser_->app, flag, help, "", variable ? "on" : "off")->expected(0, 1);
 }
 
+void Flags::add_device(std::string& variable) {
+  device_ = &variable;
+  add("device", variable,
+      "auto | cpu | cuda | cuda:N | emulated[:GPU]; auto: a GPU where there is one; emulated: an h100 in software, or "
+      "another GPU (emulated:a100)");
+}
+
 void Flags::retired(const std::string& name) {
   Flag& flag = make(name);
   flag.is_switch = true;
@@ -332,6 +340,7 @@ bool Flags::parse(const std::vector<std::string>& arguments) {
   if (!config_.empty()) read_config(config_);
   for (const auto& flag : flags_)
     if (!flag->required.empty() && !flag->given) usage("expected ", flag->required, ", got no such argument");
+  if (device_) dist::enter_emulator(*device_);
   return true;
 }
 

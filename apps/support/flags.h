@@ -54,6 +54,9 @@ class Flags {
   /// One word of a list.
   void add_choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
                   const std::string& help);
+  /// `--device`, as weft::choose_device() and dist::init() read it. For `emulated[:GPU]` parse() starts the program
+  /// again under weft-emulate, before it has done anything else.
+  void add_device(std::string& variable);
   /// A switch of earlier versions, so that their command lines and files are still read. It does nothing and is not
   /// shown.
   void retired(const std::string& name);
@@ -92,6 +95,7 @@ class Flags {
   std::vector<std::unique_ptr<Flag>> flags_;
   std::unique_ptr<Parser> parser_;
   std::string config_;
+  const std::string* device_ = nullptr;
 };
 
 /// Errors unless the value is in the range; `text` is how the user wrote it: `--lr: expected a value at least 0, got

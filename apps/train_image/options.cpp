@@ -104,7 +104,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add_choice("precision", o.precision, {"f32", "bf16", "fp8"},
                    "bf16: convolutions and matmuls in bf16, weights in f32; fp8: the linear layers of a transformer's "
                    "blocks in 8 bits besides");
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights, order and augmentation", {.min = 0});
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");

@@ -29,7 +29,7 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   flags.add_choice("loss", o.loss, {"mse", "cross_entropy"},
                    "cross_entropy, over the model's only class, is the original's: it is always 0 and trains nothing");
   flags.add("seed", o.seed, "of the pairs, the first weights and the order", {.min = 0});
-  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_device(o.device);
   if (ranks)
     flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                      "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");

@@ -8,6 +8,7 @@
 
 #include "apps/support/flags.h"
 #include "core/choose_device.h"
+#include "core/emulated.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "dist/rendezvous/launch_environment.h"
@@ -91,13 +92,15 @@ void describe() {
   const std::string found_driver = driver(), none = "none (no /proc/driver/nvidia/version)";
   row("driver", found_driver.empty() ? none : found_driver);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) row("visible", str("CUDA_VISIBLE_DEVICES=", visible));
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda}) {
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
     try {
       for (int i = 0; i < kernels::runtime(kind).device_count(); ++i) row("device", weft::describe({kind, i}));
     } catch (const Error& error) {
       row("device", str(name(kind), ": ", error.what()));
     }
   }
+  const std::filesystem::path emulator = find_weft_emulate();
+  row("emulated", emulator.empty() ? "none: there is no weft-emulate here" : emulator.string() + ": --device emulated");
   for (const std::string& missing : {kernels::vendor::cublaslt::missing(), kernels::vendor::cudnn::missing()})
     if (!missing.empty()) row("engine", missing);
   if (kernels::vendor::cublaslt::missing().empty()) row("engine", kernels::vendor::cublaslt::version());

@@ -9,7 +9,8 @@ struct Timing {
   int repetitions = 7;  ///< the value is the median of these
 };
 
-/// Runs the work until it is warm, then times it: the median over the repetitions of the seconds of one step.
+/// Runs the work until it is warm, then times it: the median over the repetitions of the seconds of one step. With 0
+/// seconds the first step is the only one.
 double seconds_per_step(const Work& work, const Timing& timing);
 
 /// One step of `seconds` in the case's unit. Errors: an unknown unit.

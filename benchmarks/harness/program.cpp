@@ -96,7 +96,7 @@ int parse(Options& options, int argc, char** argv, const std::string& purpose, c
   app.add_option("--suite", options.setting.suite, "which cases")->check(CLI::IsMember(suites))->capture_default_str();
   app.add_option("--device", options.setting.device, "where they run (default: the suite's own device)");
   app.add_option("--filter", options.filter, "only cases whose names match this regular expression");
-  app.add_option("--seconds", options.timing.seconds, "timed seconds of each case")
+  app.add_option("--seconds", options.timing.seconds, "timed seconds of each case; 0: its first step alone")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--repetitions", options.timing.repetitions, "each value is the median of so many")

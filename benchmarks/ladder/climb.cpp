@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "emulator/source/count.h"
+#include "benchmarks/ladder/counts.h"
 #include "kernels/allocator.h"
 #include "kernels/engine.h"
 #include "kernels/runtime.h"
@@ -151,7 +151,6 @@ double vendor_seconds(const Step& last, const Climb& climb, const Data& data) {
 
 std::vector<Row> timed(const Ladder& ladder, const std::vector<Step>& steps, const Problem& problem, const Climb& climb,
                        const Data& data) {
-  const kernels::EngineGuard guard(kernels::Engine::own);
   std::vector<double> seconds;
   for (const Step& step : steps) seconds.push_back(seconds_of(step, climb, data));
   double vendor = 0;
@@ -178,36 +177,18 @@ std::vector<Row> timed(const Ladder& ladder, const std::vector<Step>& steps, con
 }
 
 std::vector<Row> counted(const std::vector<Step>& steps, const Data& data) {
-  std::vector<Row> rows{{"step", "loads", "load KiB", "used", "stores", "store KiB", "used", "shared", "wavefronts",
-                         "conflicts", "barriers", "idea"}};
+  std::vector<Row> rows{{"step", "loads", "load KiB", "used", "stores", "store KiB", "used", "TMA KiB", "shared",
+                         "wavefronts", "conflicts", "barriers", "idea"}};
+  const auto used = [](const weft_emulator_global_counts& g) {
+    return percent(static_cast<double>(g.bytes), 32 * static_cast<double>(g.sectors));
+  };
+  const auto kib = [](int64_t bytes) { return number(static_cast<double>(bytes) / 1024, 0); };
   for (const Step& step : steps) {
-    const emulator::source::Counts c = emulator::source::count([&] { data.run(step); });
-    // Weft's own kernels are compiled without instrumentation: their plain accesses cannot be counted.
-    if (&step == &steps.back()) {
-      rows.push_back({step.title(), "-", "-", "-", "-", "-", "-", "-", "-", "-", grouped(c.barriers), step.idea});
-      continue;
-    }
-    const auto used = [](const emulator::source::GlobalCounts& g) {
-      return percent(static_cast<double>(g.bytes), 32 * static_cast<double>(g.sectors));
-    };
-    const auto kib = [](const emulator::source::GlobalCounts& g) {
-      return number(static_cast<double>(g.sectors) / 32, 0);
-    };
-    Row row{step.title(),
-            grouped(c.loads.requests),
-            kib(c.loads),
-            used(c.loads),
-            grouped(c.stores.requests),
-            kib(c.stores),
-            used(c.stores),
-            grouped(c.shared.requests),
-            grouped(c.shared.wavefronts),
-            grouped(c.shared.conflicts),
-            grouped(c.barriers),
-            step.idea};
-    if (step.runs_on != nullptr)  // TMA and wgmma pass the counters by
-      for (const size_t column : {1, 2, 3, 7, 8, 9}) row[column] = "-";
-    rows.push_back(std::move(row));
+    const weft_emulator_counts c = count([&] { data.run(step); });
+    rows.push_back({step.title(), grouped(c.loads.requests), kib(32 * c.loads.sectors), used(c.loads),
+                    grouped(c.stores.requests), kib(32 * c.stores.sectors), used(c.stores), kib(c.bulk_bytes),
+                    grouped(c.shared.requests), grouped(c.shared.wavefronts), grouped(c.shared.conflicts),
+                    grouped(c.barriers), step.idea});
   }
   return rows;
 }
@@ -221,18 +202,18 @@ void print_list(std::ostream& out) {
 }
 
 void print_table(std::ostream& out, const Ladder& ladder, const Climb& climb) {
-  WEFT_CHECK(climb.device.kind != DeviceKind::cpu, "ladder: expected the device cuda or simt, got ", climb.device);
+  WEFT_CHECK(climb.device.kind == DeviceKind::cuda, "ladder: expected the device cuda, got ", climb.device);
   WEFT_CHECK(kernels::runtime(climb.device.kind).device_count() > climb.device.index, "ladder: there is no device ",
              climb.device);
-  const bool gpu = climb.device.kind == DeviceKind::cuda;
-  const auto& sizes = !climb.sizes.empty() ? climb.sizes : gpu ? ladder.timed : ladder.counted;
-  WEFT_CHECK(sizes.size() == (gpu ? ladder.timed : ladder.counted).size(), "ladder: ", ladder.name, " has the sizes ",
-             ladder.letters, ", got ", sizes.size(), " numbers");
+  const auto& sizes = !climb.sizes.empty() ? climb.sizes : can_count() ? ladder.counted : ladder.timed;
+  WEFT_CHECK(sizes.size() == ladder.timed.size(), "ladder: ", ladder.name, " has the sizes ", ladder.letters, ", got ",
+             sizes.size(), " numbers");
   for (const int64_t size : sizes) WEFT_CHECK(size > 0, "ladder: expected positive sizes, got ", size);
 
   const Problem problem = ladder.problem(sizes);
   const Queue queue{climb.device, nullptr};
-  std::vector<Step> steps = kernels::ladder::steps(ladder, climb.device.kind);
+  const kernels::EngineGuard own(kernels::Engine::own);
+  std::vector<Step> steps = kernels::ladder::steps(ladder);
   std::string left_out;
   std::erase_if(steps, [&](const Step& step) {
     if (!step.available(queue)) left_out += str(left_out.empty() ? "" : ", ", step.title());
@@ -251,7 +232,7 @@ void print_table(std::ostream& out, const Ladder& ladder, const Climb& climb) {
   out << ladder.name << ": " << ladder.formula << "; " << ladder.letters << " =";
   for (const int64_t size : sizes) out << ' ' << size;
   out << ", on " << kernels::runtime(climb.device.kind).describe(climb.device.index) << '\n';
-  print(out, gpu ? timed(ladder, steps, problem, climb, data) : counted(steps, data));
+  print(out, can_count() ? counted(steps, data) : timed(ladder, steps, problem, climb, data));
   if (!left_out.empty()) out << "Not for this device: " << left_out << '\n';
 }
 

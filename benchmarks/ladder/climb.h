@@ -8,18 +8,18 @@
 namespace weft::benchmarks {
 
 struct Climb {
-  Device device{DeviceKind::simt, 0};
+  Device device{DeviceKind::cuda, 0};
   std::vector<int64_t> sizes;    ///< empty: the ladder's own for this device
-  bench::Timing timing{0.5, 7};  ///< on a GPU
+  bench::Timing timing{0.5, 7};  ///< on a real GPU
 };
 
 /// All ladders: name, formula, names of the sizes.
 void print_list(std::ostream& out);
 
-/// One line per step. On cuda: time, rate, share of the last step and of NVIDIA's library
-/// where it has such a call and is built. On simt, whose times mean nothing: the steps'
-/// requests to memory (emulator/source/count.h). Errors: a missing device, sizes that are not as many as the ladder's letters
-/// or that a step does not take, a step whose result is not the last one's.
+/// Prints one line per step. On a real GPU: time, rate, share of the last step and of NVIDIA's library where it has
+/// such a call and is built. On an emulated GPU, whose times mean nothing: the steps' requests to memory (counts.h).
+/// Errors: a missing device, sizes that are not as many as the ladder's letters or that a step does not take, a step
+/// whose result is not the last one's.
 void print_table(std::ostream& out, const kernels::ladder::Ladder& ladder, const Climb& climb);
 
 }  // namespace weft::benchmarks

@@ -52,13 +52,12 @@ class Recorder final : public kernels::KernelObserver {
     return *recorder;
   }
 
-  void start(const ProfilerOptions& options) {
+  void start() {
     const std::lock_guard lock(mutex_);
     WEFT_CHECK(!detail::recording, "profiler: another one records; stop it first");
     recording_ = {};
     threads_.clear();
     streams_.clear();
-    options_ = options;
     ++number_;
     origin_ = steady_now();
     detail::recording = true;
@@ -98,7 +97,7 @@ class Recorder final : public kernels::KernelObserver {
     pending = {};
     pending.recording = number_;
     pending.device = key(call.queue.device);
-    if (by_events(call.queue.device)) {
+    if (call.queue.device.kind == DeviceKind::cuda) {
       Base& base = base_of(call.queue);
       pending.event = take_event(base, call.queue.device);
       kernels::runtime(call.queue.device.kind).record_event(pending.event, call.queue.device.index, call.queue.stream);
@@ -153,10 +152,6 @@ class Recorder final : public kernels::KernelObserver {
   };
 
   static Key key(Device device) { return {static_cast<int>(device.kind), device.index}; }
-
-  bool by_events(Device device) const {
-    return device.kind == DeviceKind::cuda || (device.kind == DeviceKind::simt && options_.simt_events);
-  }
 
   /// The first kernel of a recording on a device waits for it before and after the base, so that both clocks are read
   /// together.
@@ -226,7 +221,6 @@ class Recorder final : public kernels::KernelObserver {
   }
 
   std::mutex mutex_;
-  ProfilerOptions options_;
   uint64_t number_ = 0;
   int64_t origin_ = 0;
   Recording recording_;
@@ -249,9 +243,9 @@ void end_span(Category category, const char* name, bool backward, int64_t starte
 
 void name_thread(std::string name) { thread_name = std::move(name); }
 
-Profiler::Profiler(ProfilerOptions options) {
+Profiler::Profiler() {
   if (thread_name.empty()) thread_name = "main";
-  Recorder::instance().start(options);
+  Recorder::instance().start();
 }
 Profiler::~Profiler() {
   if (!running_) return;

@@ -4,22 +4,17 @@
 
 namespace weft::profile {
 
-struct ProfilerOptions {
-  /// Time simt kernels as cuda's are timed, by events on their stream: for tests of that path.
-  bool simt_events = false;
-};
-
 /// Records ops, kernels, parts of the program and memory from its construction on, on every thread.
 ///   profile::Profiler profiler;
 ///   … a few training steps …
 ///   const profile::Recording seen = profiler.stop();
 ///   write_atomically("trace.json", profile::chrome_trace(seen), "profile");
-/// Kernels of the CPU and of simt are timed on the host. On cuda two events around each kernel are resolved at the end;
+/// Kernels of the CPU are timed on the host. On cuda two events around each kernel are resolved at the end;
 /// nothing waits in between, but recording them takes about two microseconds of the host's time per kernel.
 class Profiler {
  public:
   /// Errors: another Profiler records.
-  explicit Profiler(ProfilerOptions options = {});
+  Profiler();
   /// Stops without a result.
   ~Profiler();
   Profiler(const Profiler&) = delete;

@@ -116,7 +116,7 @@ namespace {
 /// Those that this process sees; not asked for where none is wanted, so that a driver that cannot be used does not keep
 /// the CPU from training.
 int count_gpus(const std::string& device) {
-  return device == "cpu" || device == "simt" ? 0 : kernels::runtime(DeviceKind::cuda).device_count();
+  return device == "cpu" ? 0 : kernels::runtime(DeviceKind::cuda).device_count();
 }
 }  // namespace
 
@@ -137,6 +137,7 @@ World init(const InitOptions& options) {
     return world;
   }
 
+  const std::string device = enter_emulator(options.device);
   static std::atomic<bool> called{false};
   WEFT_CHECK(!called.exchange(true),
              "init: this process has joined its job already. Call it once, and pass the World on");
@@ -153,7 +154,7 @@ World init(const InitOptions& options) {
     const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
     if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
     try {
-      own.device = choose_device(options.device, own.local_rank, count_gpus(options.device));
+      own.device = choose_device(device, own.local_rank, count_gpus(device));
       own.gpu = kernels::runtime(own.device.kind).identity(own.device.index);
       own.backend = choose_backend(options.backend, own.device, environment, built_backends());
     } catch (const Error& error) {

@@ -8,7 +8,9 @@ struct InitOptions {
   bool alone = false;  ///< do not look for other ranks
   std::string backend =
       "auto";                   ///< auto: nccl on GPUs; else mpi where this process is an MPI rank, gloo, in that order
-  std::string device = "auto";  ///< auto: the GPU of this rank, else cpu; alone: see choose_device()
+  /// auto: the GPU of this rank, else cpu. emulated[:GPU]: an emulated GPU for each rank; the process starts again
+  /// (core/emulated.h). Alone: see choose_device().
+  std::string device = "auto";
   /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds), WEFT_COLLECTIVES (own, library) and WEFT_SECURE (off, mac, encrypt)
   /// in the environment win.
   GroupOptions group = {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/emulated.h"
 #include "dist/rendezvous/message.h"
 #include "kernels/error.h"
 
@@ -57,6 +58,13 @@ RankPlace unpacked(const std::string& bytes) {
 }
 
 }  // namespace
+
+std::string enter_emulator(const std::string& device) {
+  if (!is_emulated(device)) return device;
+  const LaunchEnvironment place = read_launch_environment(environment_variables());
+  constexpr int kMost = 64;  // of weft-emulate
+  return weft::enter_emulator(device, std::min(place.local_size > 0 ? place.local_size : place.size, kMost));
+}
 
 Device choose_device(const std::string& text, int local_rank, int gpus) {
   if (text == "auto" && gpus == 0) return Device{};

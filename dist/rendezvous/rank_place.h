@@ -15,10 +15,14 @@ struct RankPlace {
   std::string machine;  ///< host_identity(): the same on all ranks of one machine
   int local_rank = -1;  ///< -1: the launcher does not tell
   Device device;
-  std::string gpu;  ///< kernels::Runtime::identity(); empty for cpu and simt
+  std::string gpu;  ///< kernels::Runtime::identity(); empty for cpu
   std::string backend;
   std::string error;  ///< why this rank cannot continue
 };
+
+/// weft::enter_emulator() with a GPU for each rank of this host, at most 64; where the launcher does not say how many
+/// these are, for each rank of the job.
+std::string enter_emulator(const std::string& device);
 
 /// The device of a rank. `cuda`: visible GPU number local_rank (the only one if the launcher shows each rank its own);
 /// `auto`: that, else the CPU; else the named device. Errors: no such device.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/cuda/work.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "emulator/cuda/capture.h"
@@ -53,8 +54,11 @@ void fill_rows(const FillWork& fill) {
   }
 }
 
+std::atomic<int64_t> kernels{0};
+
 struct Perform {
   void operator()(const KernelWork& kernel) const {
+    ++kernels;
     ptx::others_may_change_memory = [](int device) {
       Lock lock = lock_state();
       return scheduler().relieve(lock, device);
@@ -94,6 +98,8 @@ struct Perform {
 };
 
 }  // namespace
+
+int64_t kernels_run() { return kernels; }
 
 size_t CopyWork::span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
   if (width == 0 || height == 0 || depth == 0) return 0;

@@ -108,6 +108,8 @@ std::shared_ptr<const Work> make_work(T what, int device) {
 /// Hands work to the scheduler for a stream that does not capture. `unchecked`: Scheduler::issue().
 Op enqueue(Lock& lock, Stream& stream, std::shared_ptr<const Work> work, const Op& unchecked = nullptr);
 
+/// Kernels that have begun so far in this process.
+int64_t kernels_run();
 void perform_copy(const CopyWork& copy);
 void perform_fill(const FillWork& fill);
 

@@ -39,7 +39,7 @@ void BlockRaces::begin(LaunchClock& launch, uint64_t cluster, uint32_t blocks, u
   clock_.begin(launch, first_block_ + rank, static_cast<int>(threads), first_block_, blocks);
   if (!views_used_) return;
   views_used_ = false;
-  fenced_ = {};
+  fenced_ = init_fenced_ = {};
   mbarrier_keys_.clear();
   mbarriers_.clear();
   named_.fill({});
@@ -134,18 +134,28 @@ void BlockRaces::mbarrier_phase(uint32_t key) {
 
 void BlockRaces::mbarrier_acquire(int thread, uint32_t key) { clock_.acquire(thread, mbarrier(key).ended); }
 
-void BlockRaces::proxy_fence(int thread) {
+void BlockRaces::fence(int thread, View& fenced) {
   views();
-  if (fenced_.empty()) fenced_.reset(blocks_, threads_);
-  clock_.release(thread, fenced_);
+  if (fenced.empty()) fenced.reset(blocks_, threads_);
+  clock_.release(thread, fenced);
 }
 
-/// Whether some thread that knew of an access, in this block or in that of the access, has run fence.proxy.async since.
-bool BlockRaces::is_fenced(uint64_t accessed) {
+/// Whether some thread that knew of an access, in this block or in that of the access, has run such a fence since.
+bool BlockRaces::is_fenced(uint64_t accessed, View BlockRaces::* fences) {
   const int rank = views_.rank_of(stamp::block(accessed));
   if (rank < 0 || proxy::is_proxy(stamp::who(accessed)) || stamp::under_way(accessed)) return true;
   const auto by = [&](const View& fenced) { return !fenced.empty() && clock_.in_view(fenced, rank, accessed); };
-  return by(fenced_) || (rank != views_.rank && by(peer(static_cast<uint32_t>(rank)).fenced_));
+  return by(this->*fences) || (rank != views_.rank && by(peer(static_cast<uint32_t>(rank)).*fences));
+}
+
+std::optional<Conflict> BlockRaces::unfenced_init(const char* memory) {
+  views();
+  constexpr size_t kBytes = 8;
+  ShadowPage& page = Shadow::get().page(number(memory), kBytes);
+  const Cell cell(page, page.cell(number(memory)));
+  const uint64_t made = cell.write();
+  if (is_fenced(made) || is_fenced(made, &BlockRaces::init_fenced_)) return std::nullopt;
+  return Conflict{made, cell.write_at(), 0};
 }
 
 void BlockRaces::copy_issued(int thread, const Copy& copy) {

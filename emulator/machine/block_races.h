@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,9 +12,9 @@
 
 namespace emulator {
 
-/// The race check of one block, as far as both front ends have the same: the order that partial barriers pass on, and
+/// The race check of one block, as far as it depends on no instruction set: the order that partial barriers pass on, and
 /// accesses that are no single thread's at one moment (cp.async, TMA, wgmma). The rule for one access is race.h, the
-/// order is clock.h, the record is shadow.h. A front end adds its own loads and stores, and the texts of what is found.
+/// order is clock.h, the record is shadow.h. The owner (ptx/checker.h) adds loads and stores, and the texts of what is found.
 class BlockRaces {
  public:
   /// Who accesses: a thread of the block, its source line, and the instruction's name.
@@ -53,8 +54,11 @@ class BlockRaces {
   void mbarrier_phase(uint32_t key);
   void mbarrier_acquire(int thread, uint32_t key);
 
-  /// fence.proxy.async
-  void proxy_fence(int thread);
+  /// fence.proxy.async, fence.mbarrier_init
+  void proxy_fence(int thread) { fence(thread, fenced_); }
+  void init_fence(int thread) { fence(thread, init_fenced_); }
+  /// The initialisation of an mbarrier when no thread has fenced it from the async proxy.
+  std::optional<Conflict> unfenced_init(const char* memory);
 
   /// A thread's cp.async, from its issue to the thread's wait, or to the end of the phase of an mbarrier.
   struct Copy {
@@ -106,7 +110,7 @@ class BlockRaces {
   /// The async proxy reads, or `overwrites`, what a thread has accessed and nobody has fenced.
   virtual void report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) = 0;
 
-  /// What a front end calls what it has in another form than the other one.
+  /// The owner's names.
   struct Words {
     const char *load, *store;  ///< asynchronous copies to and from shared memory
     const char *strong_write, *strong_read;
@@ -138,7 +142,8 @@ class BlockRaces {
  private:
   void stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site);
   void restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to);
-  bool is_fenced(uint64_t accessed);
+  void fence(int thread, View& fenced);
+  bool is_fenced(uint64_t accessed, View BlockRaces::* fences = &BlockRaces::fenced_);
   void copy_done(const Copy& copy, uint64_t mark, int thread);
   /// The stamp of what a thread's asynchronous copy touches until it is done.
   uint64_t under_way(int thread) const {
@@ -152,7 +157,8 @@ class BlockRaces {
   uint32_t first_block_ = 0, blocks_ = 1, rank_ = 0, threads_ = 0;
   bool views_used_ = false;
   Views views_;
-  View fenced_;  ///< some thread's knowledge at its fence.proxy.async
+  View fenced_;       ///< some thread's knowledge at its fence.proxy.async
+  View init_fenced_;  ///< the same at fence.mbarrier_init
   std::vector<uint32_t> mbarrier_keys_;
   std::deque<Handover> mbarriers_;
   std::array<Handover, 16> named_;

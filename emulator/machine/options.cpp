@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/machine/options.h"
 
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -76,11 +77,19 @@ Options read_options() {
   return o;
 }
 
+std::atomic<uint64_t>& current_seed() {
+  static std::atomic<uint64_t> seed{options().seed};
+  return seed;
+}
+
 }  // namespace
 
 const Options& options() {
   static const Options read = read_options();
   return read;
 }
+
+uint64_t seed() { return current_seed(); }
+void set_seed(uint64_t seed) { current_seed() = seed; }
 
 }  // namespace emulator

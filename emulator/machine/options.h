@@ -29,4 +29,8 @@ struct Options {
 
 const Options& options();
 
+/// The seed of launches that begin now: options().seed, until another one is set.
+uint64_t seed();
+void set_seed(uint64_t seed);
+
 }  // namespace emulator

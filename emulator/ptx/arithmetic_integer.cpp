@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "emulator/machine/options.h"
 #include "emulator/ptx/arithmetic.h"
+#include "emulator/ptx/checker.h"
 
 // add, sub, mul, mad and what else PTX does with integers (PTX ISA 9.7.1, 9.7.2). Sums are formed unsigned: PTX wraps
 // around.
@@ -400,9 +402,25 @@ void lower_mul24(Lowering& l) {
   }
 }
 
+/// --check uninitialised: a quotient by 0 is undefined, in C++ and in PTX.
+template <class T>
+const Instruction* look_at_divisor(Warp& w, const Instruction* i) {
+  const T* const divisor = w.in<T>(i->a);
+  for (uint32_t left = w.lanes(i); left != 0; left &= left - 1)
+    if (const int lane = std::countr_zero(left); divisor[lane] == 0) {
+      w.block->checks->report_undefined(w, i, lane, "integer division by zero");
+      break;
+    }
+  return i + 1;
+}
+
 void lower_divide(Lowering& l) {
   allow(l, {});
   const Type t = l.type();
+  if (options().check_uninitialised) {
+    const Ref divisor = l.source(l.operand(2), t);
+    l.emit(bytes_of(t) == 8 ? look_at_divisor<uint64_t> : look_at_divisor<uint32_t>, kNoRef, divisor);
+  }
   const bool remainder = l.op() == "rem";
   if (t == Type::s32)
     return void(emit_operation(l, remainder ? as_operation<Rem32<int32_t>>() : as_operation<Div32<int32_t>>(), t));

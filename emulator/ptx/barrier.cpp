@@ -8,6 +8,7 @@
 
 #include "emulator/ptx/access.h"
 #include "emulator/ptx/checker.h"
+#include "emulator/ptx/profile.h"
 #include "emulator/ptx/synchronised.h"
 
 namespace emulator::ptx {
@@ -46,6 +47,7 @@ void complete(Block& block, size_t id) {
   const uint64_t key = key_of(id, barrier.phase);
   BlockChecks* const checks = race_checks_of(block);
   if (checks) checks->barrier_complete(id, barrier.uncounted);
+  if (LaunchProfile* const profile = block.grid->profile) ++profile->barriers;
   for (Warp& w : block.warps) {
     uint32_t lanes = 0;
     for (const Group& group : w.groups)
@@ -166,6 +168,7 @@ const Instruction* barrier(Warp& w, const Instruction* i) {
 
 /// bar.warp.sync: being together is all.
 struct WarpBarrier {
+  static constexpr bool kAnywhere = true;
   void operator()(Warp& w, const Instruction*, uint32_t lanes, uint32_t) const {
     if (checked(w)) note_sync_warp(w, lanes);
   }

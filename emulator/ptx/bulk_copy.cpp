@@ -72,6 +72,7 @@ void BulkCopy::note_issue() {
     if (form->op == Reduction::none)
       for (const Arrival& arrival : arrivals)
         arrival.to.block->checks->load_issued(by, runs(arrival.to), arrival.barrier.at);
+    for (const Arrival& arrival : arrivals) checks->mbarrier_by_proxy(by, arrival.barrier);
   }
   if (is_repeated) return;
   for_each_global([&](const char* memory, uint64_t count) {
@@ -143,6 +144,17 @@ void BulkCopy::arrive(const Arrival& arrival) {
   if (form->op == Reduction::none) mark_written(arrival.to.data(), bytes);
   if (timing::ClusterTime* const time = warp->block->cluster->time) time->bytes_came(arrival.barrier, arrives);
   mbarrier_complete(*warp, line, lane, arrival.barrier, bytes, form->name);
+}
+
+void BulkCopy::block_ends(const Block& block) {
+  const BlockChecks::Issuer by{*warp, lane, site, form->name};
+  if (sampled()) return;
+  if (std::ranges::any_of(arrivals, [&](const Arrival& arrival) { return arrival.to.block == &block; }))
+    warp->block->checks->report_unawaited(
+        by, "the block ends before the copy to its shared memory has arrived. Missing: the wait on its mbarrier.");
+  else if (form->way == BulkForm::Way::shared_to_global && shared.block == &block && !was_read)
+    warp->block->checks->report_unawaited(
+        by, "the block ends while the copy may still read its shared memory. Missing: cp.async.bulk.wait_group.read.");
 }
 
 void BulkCopy::apply() {

@@ -56,6 +56,7 @@ struct BulkCopy : Pending {
   std::vector<char> content;
 
   void apply() override;
+  void block_ends(const Block& block) override;
   /// Reads the source, once.
   void read();
   /// A store of the same bytes to the same address.

@@ -9,7 +9,7 @@
 #include "emulator/ptx/addresses.h"
 
 // `weft-emulate --check races` and `--check uninitialised`: accesses of kernels against each other and against
-// uninitialised memory. What both front ends have the same is machine/block_races.h. A warp runs in lock step here,
+// uninitialised memory. The order of threads is machine/block_races.h. A warp runs in lock step here,
 // but its lanes are threads of their own: what two of them do in different instructions is ordered by __syncwarp only.
 // Lanes that write the same address in one instruction race if they write different values.
 
@@ -87,6 +87,13 @@ class BlockChecks final : private BlockRaces {
   /// The warp has waited for all wgmmas before number `pending`.
   void wgmma_waited(Warp& w, size_t pending);
 
+  /// An mbarrier gets bytes from the async proxy: its initialisation must have been fenced.
+  void mbarrier_by_proxy(const Issuer& by, const SharedPlace& place);
+
+  /// Asynchronous work that nobody has waited for when its thread, warp or block ends.
+  void report_unawaited(const Issuer& by, const char* why);
+  /// --check uninitialised: the lane gets a value that CUDA leaves undefined.
+  void report_undefined(Warp& w, const Instruction* i, int lane, const std::string& why);
   /// A lane reaches shared memory of a block of the cluster that has ended.
   void report_ended(Warp& w, const Instruction* i, int lane, const char* what, const Block& block);
 

@@ -61,6 +61,7 @@ void BlockChecks::fence(Warp& w, const FenceNote& note) {
                       : note.scope == Scope::cluster || of_mbarriers ? Reach::cluster
                                                                      : Reach::device;
   clock_.fence(static_cast<int>(w.index), note.lanes, reach);
+  if (of_mbarriers) for_each_thread(w, note.lanes, [&](int thread) { init_fence(thread); });
 }
 
 }  // namespace emulator::ptx

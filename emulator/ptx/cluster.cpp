@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of a cluster: addresses of each other's shared memory, st.async, red.async, setmaxnreg.
+// The blocks of a cluster: addresses of each other's shared memory, st.async, red.async.
 #include <algorithm>
 #include <optional>
 
@@ -8,6 +8,7 @@
 #include "emulator/ptx/matrix_layout.h"
 #include "emulator/ptx/mbarrier.h"
 #include "emulator/ptx/reduction.h"
+#include "emulator/ptx/register_pool.h"
 
 namespace emulator::ptx {
 
@@ -136,6 +137,11 @@ struct StoreArrives : Pending {
   char values[16];
 
   const char* what() const { return store->op == Reduction::none ? "st.async" : "red.async"; }
+  void block_ends(const Block& block) override {
+    if (place.block == &block)
+      warp->block->checks->report_unawaited(
+          {*warp, lane, site, what()}, "the block ends before the store to its shared memory has arrived. Missing: the wait on its mbarrier.");
+  }
   void apply() override {
     const uint32_t bytes = store->bytes * static_cast<uint32_t>(store->count);
     if (store->op == Reduction::none)
@@ -210,23 +216,6 @@ void lower_store_async(Lowering& l) {
   if (s.count != count) l.unknown("the number of registers");
   s.barrier = read_addresses(l, l.operand(2));
   l.emit(store_async).more = l.keep(s);
-}
-
-/// The numbers of registers are the hardware's affair; that all warps of a warpgroup agree is not checked.
-const Instruction* setmaxnreg(Warp& w, const Instruction* i) {
-  const Instruction* next = nullptr;
-  return matrix::whole_warp(w, i, "setmaxnreg", next) ? i + 1 : next;
-}
-
-void lower_setmaxnreg(Lowering& l) {
-  constexpr int64_t kLeast = 24, kMost = 256, kUnit = 8;
-  for (const std::string_view mod : l.mods())
-    if (mod != "inc" && mod != "dec" && mod != "sync" && mod != "aligned" && mod != "u32") l.unknown(cat('.', mod));
-  const Operand& count = l.operand(0);
-  if (l.has("inc") == l.has("dec") || count.kind != Operand::Kind::integer) l.unknown();
-  if (count.value < kLeast || count.value > kMost || count.value % kUnit)
-    l.unknown("a number of registers is a multiple of 8 from 24 to 256");
-  l.emit(setmaxnreg);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include "emulator/ptx/control.h"
 
 #include "emulator/ptx/barrier.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/copy_async.h"
-#include "emulator/ptx/warp.h"
+#include "emulator/ptx/register_pool.h"
+#include "emulator/ptx/wgmma.h"
 
 namespace emulator::ptx {
 
@@ -53,9 +55,18 @@ const Instruction* branch_by_index(Warp& w, const Instruction* i) {
 const Instruction* leave(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   if (lanes == 0) return i + 1;
+  const bool races = race_checks_of(*w.block) != nullptr;
+  if (races) report_copies_of(w, lanes);
   land_copies_of(w, lanes);
   leave_cluster_barrier(w, lanes);
-  return w.exit_lanes(i + 1, lanes);
+  w.exit_lanes(i + 1, lanes);
+  if (races && w.exited == kAllLanes) matrix::report_unawaited(w);
+  if (!w.block->done()) return nullptr;
+  check_register_requests(*w.block);
+  if (races)
+    for (const auto& block : w.block->cluster->blocks)
+      for (const auto& pending : block->pending) pending->block_ends(*w.block);
+  return nullptr;
 }
 
 const Instruction* trap(Warp& w, const Instruction* i) {

@@ -4,6 +4,7 @@
 #include "emulator/ptx/copy_async.h"
 
 #include "emulator/ptx/checker.h"
+#include "emulator/ptx/mbarrier.h"
 #include "emulator/ptx/memory_transfer.h"
 
 namespace emulator::ptx {
@@ -224,15 +225,22 @@ void begin_copies(Warp& w, const Instruction* i, const CopyForm& form, Queue& q,
   if (c.whole) {
     find_all(w, i, form.from, reads, false, from);
   } else {
-    // Bytes that are not copied are not touched: they may lie past the end.
-    for (uint32_t left = reads; left != 0; left &= left - 1) {
-      const int lane = std::countr_zero(left);
+    // Bytes that are not copied are not touched: they may lie past the end. Lanes of one src-size are one request.
+    for (uint32_t left = reads; left != 0;) {
       AccessForm part = form.from;
-      part.bytes = c.given[lane];
-      locate(w, i, part, 1u << lane, false, false, from);
-      if ((reinterpret_cast<uintptr_t>(from[lane]) & (c.bytes - 1)) != 0)
-        w.fail(i, lane, FaultCode::misaligned_address,
-               cat("cp.async of ", c.bytes, " bytes from an address that is no multiple of it"));
+      part.bytes = c.given[std::countr_zero(left)];
+      uint32_t same = 0;
+      for (uint32_t more = left; more != 0; more &= more - 1)
+        same |= static_cast<uint32_t>(c.given[std::countr_zero(more)] == part.bytes) << std::countr_zero(more);
+      if (part.bytes == c.bytes)
+        find_all(w, i, part, same, false, from);
+      else
+        locate(w, i, part, same, false, false, from);
+      left &= ~same;
+      for (; same != 0; same &= same - 1)
+        if (const int lane = std::countr_zero(same); (reinterpret_cast<uintptr_t>(from[lane]) & (c.bytes - 1)) != 0)
+          w.fail(i, lane, FaultCode::misaligned_address,
+                 cat("cp.async of ", c.bytes, " bytes from an address that is no multiple of it"));
     }
   }
   std::memcpy(c.from, from, sizeof(from));
@@ -344,6 +352,22 @@ void land_copies_of(Warp& w, uint32_t lanes) {
 }
 void land_copies(Warp& w, int lane, const SharedPlace& mbarrier) {
   if (Queue* const q = queue_of(w)) complete(w, *q, 1u << lane, 0, true, &mbarrier);
+}
+
+void report_copies_of(Warp& w, uint32_t lanes) {
+  const Queue* const q = queue_of(w);
+  if (!q) return;
+  lanes &= ~lanes_told_by_mbarriers(w);
+  for (size_t k = q->first; k < q->copies.size(); ++k) {
+    const Copies& c = q->copies[k];
+    // Copies without a source, of zeros, are how loops end that prefetch.
+    for (uint32_t left = c.lanes & lanes; left != 0; left &= left - 1)
+      if (const int lane = std::countr_zero(left); c.given[lane] != 0) {
+        w.block->checks->report_unawaited({w, lane, c.site, "cp.async"},
+                                          "the thread exits and has not waited for the copy. Missing: cp.async.wait_group.");
+        break;
+      }
+  }
 }
 
 Family copy_family() { return {kOpcodes, std::size(kOpcodes)}; }

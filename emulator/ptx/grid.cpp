@@ -12,6 +12,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/count.h"
+#include "emulator/ptx/mbarrier.h"
 #include "emulator/ptx/profile.h"
 #include "emulator/ptx/standstill.h"
 #include "emulator/ptx/time_count.h"
@@ -175,13 +176,17 @@ std::string waits_text(const Cluster& cluster) {
   std::string text;
   int lines = 0;
   for (const auto& block : cluster.blocks)
-    for (const Warp& warp : block->warps)
+    for (Warp& warp : block->warps)
       for (const Group& group : warp.groups) {
         if (++lines > 16) return text + "\n  …";
         text += cat("\n  ", thread_text(warp, std::countr_zero(group.mask)),
                     std::popcount(group.mask) > 1 ? cat(" and ", std::popcount(group.mask) - 1, " more of its warp") : "",
                     " waits for ", group.waits_for ? group.waits_for : "a change of memory", " at ",
                     warp.kernel().where(group.pc));
+        text += missing_text(warp, group);
+        const uint32_t members = group.state == Group::State::meeting ? static_cast<uint32_t>(group.wait_key) : 0;
+        if (const uint32_t absent = members & ~warp.exited & ~group.mask)
+          text += cat(", whose mask ", mask_text(members), " names ", lanes_text(absent), ": elsewhere");
       }
   return text;
 }
@@ -193,6 +198,7 @@ class Run {
     grid_.launch = &launch;
     grid_.kernel = launch.kernel;
     grid_.blocks = launch.grid.count();
+    grid_.seed = seed();
     grid_.cluster_dim = launch.cluster;
     grid_.cluster_blocks = static_cast<uint32_t>(launch.cluster.count());
     clusters_ = grid_.blocks / grid_.cluster_blocks;
@@ -321,7 +327,7 @@ class Run {
     cluster->grid = &grid_;
     cluster->number = number;
     if (counts() || grid_.profile || time_) cluster->count = &own.count;
-    cluster->random = mixed(options().seed ^ mixed(launch_.number ^ mixed(number)));
+    cluster->random = mixed(grid_.seed ^ mixed(launch_.number ^ mixed(number)));
     const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
     cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
                       static_cast<uint32_t>(number / count.x / count.y)};
@@ -428,12 +434,12 @@ class Helpers {
 }  // namespace
 
 uint32_t Cluster::choose(uint32_t bound) {
-  if (options().seed == 0 || bound <= 1) return 0;
+  if (grid->seed == 0 || bound <= 1) return 0;
   random = mixed(random);
   return static_cast<uint32_t>((random >> 32) * bound >> 32);
 }
 
-bool Cluster::random_order() const { return options().seed != 0; }
+bool Cluster::random_order() const { return grid->seed != 0; }
 
 void run(const Launch& launch, Touched* touched) {
   if (timing::report_again(launch)) return;

@@ -48,6 +48,7 @@ struct Kernel {
   int min_blocks = 0;
   int cluster[3] = {0, 0, 0};     ///< .reqnctapercluster
   int registers_per_thread = 0;   ///< an estimate of ptxas's allocation; 0: unknown
+  int launch_registers = 0;       ///< of a thread in a kernel with setmaxnreg; 0: its bounds do not say it
   std::vector<Line> lines;
   std::vector<std::shared_ptr<void>> kept;  ///< the targets of Instruction::more
   std::shared_ptr<char> constants_owner;

@@ -23,16 +23,22 @@ namespace {
 /// Below 2^31, as sizes() of the parser sees to.
 uint32_t product(const int (&sizes)[3]) { return static_cast<uint32_t>(sizes[0] * sizes[1] * sizes[2]); }
 
-/// An estimate of ptxas's registers: a little more than are live at once, in steps of 8, within the launch bounds.
-int estimate_registers(const Function& f, int most_alive) {
-  constexpr int kOwn = 10;  // for the system and addresses
+uint32_t most_threads(const Function& f) { return std::max(product(f.max_threads), product(f.required_threads)); }
+
+/// Registers that a thread may have by the launch bounds.
+int most_registers(const Function& f) {
   int most = 255;
-  const uint32_t threads = std::max(product(f.max_threads), product(f.required_threads));
-  if (threads > 0) {
+  if (const uint32_t threads = most_threads(f); threads > 0) {
     const uint64_t all = uint64_t{threads} * static_cast<uint32_t>(std::max(1, f.min_blocks));
     most = std::min(most, static_cast<int>(65536 / all / 8 * 8));
   }
-  if (f.max_registers > 0) most = std::min(most, f.max_registers);
+  return f.max_registers > 0 ? std::min(most, f.max_registers) : most;
+}
+
+/// An estimate of ptxas's registers: a little more than are live at once, in steps of 8, within the launch bounds.
+int estimate_registers(const Function& f, int most_alive) {
+  constexpr int kOwn = 10;  // for the system and addresses
+  const int most = most_registers(f);
   const int wanted = (most_alive + kOwn + 7) / 8 * 8;
   return std::clamp(std::min(wanted, most), 16, 255);
 }
@@ -44,6 +50,7 @@ void describe(const Function& f, Kernel& kernel) {
   std::copy(std::begin(f.required_threads), std::end(f.required_threads), kernel.required_threads);
   std::copy(std::begin(f.cluster), std::end(f.cluster), kernel.cluster);
   kernel.min_blocks = f.min_blocks;
+  if (most_threads(f) > 0 || f.max_registers > 0) kernel.launch_registers = most_registers(f);
 }
 
 /// Source and destination of a mov share a register: it has nothing to do.

@@ -372,6 +372,21 @@ Mbarrier mbarrier_at(Warp& w, uint32_t line, int lane, const SharedPlace& place,
   return *barrier;
 }
 
+std::string missing_text(Warp& w, const Group& group) {
+  if (group.pc->run != wait<true>) return {};
+  const int lane = std::countr_zero(group.mask);
+  const SharedPlace place = place_of(w, group.pc, lane, operands_of(group.pc), "mbarrier.try_wait");
+  return ": " + mbarrier_at(w, group.pc->line, lane, place, "mbarrier.try_wait").text();
+}
+
+uint32_t lanes_told_by_mbarriers(const Warp& w) {
+  uint32_t lanes = 0;
+  for (const auto& pending : w.block->pending)
+    if (const auto* const arrival = dynamic_cast<const CopiesArrive*>(pending.get()); arrival && arrival->warp == &w)
+      lanes |= 1u << arrival->lane;
+  return lanes;
+}
+
 void mbarrier_complete(Warp& w, uint32_t line, int lane, const SharedPlace& place, uint64_t bytes, const char* what) {
   Mbarrier barrier = mbarrier_at(w, line, lane, place, what);
   change_bytes(w, line, lane, barrier, -static_cast<int64_t>(bytes), what);

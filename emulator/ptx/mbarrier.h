@@ -28,6 +28,10 @@ struct Mbarrier {
 
 /// The mbarrier at an address. `what` names the caller: an asynchronous copy has no instruction at hand, only its line.
 Mbarrier mbarrier_at(Warp& w, uint32_t line, int lane, const SharedPlace& place, const char* what);
+/// What is missing in the mbarrier that a group waits for: for reports. Empty when it waits for something else.
+std::string missing_text(Warp& w, const Group& group);
+/// Lanes with a cp.async.mbarrier.arrive that has not arrived yet.
+uint32_t lanes_told_by_mbarriers(const Warp& w);
 /// So many bytes have come: may end the phase.
 void mbarrier_complete(Warp& w, uint32_t line, int lane, const SharedPlace& place, uint64_t bytes, const char* what);
 

@@ -159,6 +159,35 @@ class Profiles {
   std::map<Key, Entry> entries_;
 };
 
+std::mutex counted_mutex;
+weft_emulator_counts* counted = nullptr;
+
+bool counts_launches() {
+  const std::lock_guard lock(counted_mutex);
+  return counted != nullptr;
+}
+
+void count(const Launch& launch, const LaunchProfile& profile) {
+  const std::lock_guard lock(counted_mutex);
+  if (!counted) return;
+  counted->blocks += static_cast<int64_t>(launch.grid.count());
+  counted->barriers += static_cast<int64_t>(profile.barriers);
+  for (const LaunchProfile::Site& site : profile.sites()) {
+    counted->bulk_bytes += static_cast<int64_t>(site.bulk_bytes);
+    if (const auto& a = site.access[LaunchProfile::global]) {
+      weft_emulator_global_counts& to = a->write || a->atomic ? counted->stores : counted->loads;
+      to.requests += static_cast<int64_t>(a->requests);
+      to.sectors += static_cast<int64_t>(a->sectors);
+      to.bytes += static_cast<int64_t>(a->bytes);
+    }
+    if (const auto& a = site.access[LaunchProfile::shared]) {
+      counted->shared.requests += static_cast<int64_t>(a->requests);
+      counted->shared.wavefronts += static_cast<int64_t>(a->wavefronts);
+      counted->shared.conflicts += static_cast<int64_t>(a->conflicts);
+    }
+  }
+}
+
 }  // namespace
 
 bool profiles() { return !options().profile.empty(); }
@@ -301,18 +330,24 @@ void LaunchProfile::access(Warp& w, const Instruction* i, const AccessNote& note
   for (size_t lane = 0; lane < kLanes; ++lane) count.worst_at[lane] = static_cast<int64_t>(at[lane] - base);
 }
 
+void count_launches(weft_emulator_counts* counts) {
+  const std::lock_guard lock(counted_mutex);
+  counted = counts;
+}
 
 std::unique_ptr<LaunchProfile> begin_profile(Grid& grid) {
-  if (!profiles()) return nullptr;
+  if (!profiles() && !counts_launches()) return nullptr;
   auto profile = std::make_unique<LaunchProfile>(*grid.kernel);
   grid.profile = profile.get();
   grid.checked = true;
-  if (!grid.touched) grid.touched = &profile->touched;
+  if (profiles() && !grid.touched) grid.touched = &profile->touched;
   return profile;
 }
 
 void end_profile(const Grid& grid, std::unique_ptr<LaunchProfile> profile) {
-  if (profile) Profiles::get().add(*grid.launch, std::move(profile), *grid.touched);
+  if (!profile) return;
+  count(*grid.launch, *profile);
+  if (profiles()) Profiles::get().add(*grid.launch, std::move(profile), *grid.touched);
 }
 
 }  // namespace emulator::ptx

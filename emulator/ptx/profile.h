@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/exported_counts.h"
 #include "emulator/machine/touched.h"
 #include "emulator/ptx/access.h"
 #include "emulator/ptx/warp.h"
@@ -69,7 +70,8 @@ class LaunchProfile {
   const std::vector<Site>& sites() const { return sites_; }
   void add(const LaunchProfile& other);
 
-  Touched touched;  ///< its global memory, where nobody else notes it
+  Touched touched;        ///< its global memory, where nobody else notes it
+  uint64_t barriers = 0;  ///< that blocks have completed
 
  private:
   Site& site(const Instruction* i) { return sites_[static_cast<size_t>(i - code_)]; }
@@ -78,7 +80,10 @@ class LaunchProfile {
   std::vector<Site> sites_;
 };
 
-/// At the beginning and the end of a grid; nullptr without --profile.
+/// Launches that begin from now on add what they cost to *counts; nullptr: no longer.
+void count_launches(weft_emulator_counts* counts);
+
+/// At the beginning and the end of a grid; nullptr where nobody counts.
 std::unique_ptr<LaunchProfile> begin_profile(Grid& grid);
 void end_profile(const Grid& grid, std::unique_ptr<LaunchProfile> profile);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <cstdlib>
 
 #include "emulator/machine/options.h"
 #include "emulator/ptx/arithmetic.h"
@@ -132,6 +133,13 @@ constexpr Special kSpecials[] = {
      }},
     {"envreg2",
      [](const Warp& w, uint32_t) -> uint64_t { return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace); }},
+    // For mutants of kernels: the number in the variable WEFT_MUTANT.
+    {"envreg3",
+     [](const Warp&, uint32_t) -> uint64_t {
+       static const char* const text = std::getenv("WEFT_MUTANT");
+       static const uint64_t mutant = text ? std::strtoull(text, nullptr, 10) : 0;
+       return mutant;
+     }},
     {"current_graph_exec", [](const Warp&, uint32_t) -> uint64_t { return 0; }, false, true},
 };
 constexpr Special kZero{"", [](const Warp&, uint32_t) -> uint64_t { return 0; }};

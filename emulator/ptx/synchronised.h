@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
 #include "emulator/ptx/lanes.h"
 
 // Instructions that wait until all lanes of their member mask execute them (.sync).
 
 namespace emulator::ptx {
+
+/// Whether these lanes are all members that have not exited: CUDA lets a mask name lanes that have, or never were.
+inline bool are_all(const Warp& w, uint32_t lanes, uint32_t members) { return (members & ~w.exited & ~lanes) == 0; }
+
+/// Lanes of other groups that wait at another instruction of this kind, for the same members.
+inline uint32_t waiting_elsewhere(const Warp& w, const Instruction* i, Ref Instruction::* mask, uint32_t members) {
+  uint32_t found = 0;
+  for (const Group& group : w.groups) {
+    if (group.state != Group::State::meeting || group.pc == i || group.pc->run != i->run) continue;
+    for (uint32_t left = group.mask; left != 0; left &= left - 1)
+      if (const int lane = std::countr_zero(left); w.in<uint32_t>(group.pc->*mask)[lane] == members) found |= 1u << lane;
+  }
+  return found;
+}
 
 /// When not all lanes of the group name the same members, or these are not together.
 template <class Act>
@@ -24,12 +40,15 @@ template <class Act>
     left &= ~same;
     if (const uint32_t others = same & ~members)
       w.fail(i, std::countr_zero(others), FaultCode::launch_failure,
-             cat(what, ": the thread is not in its own member mask ", members));
-    if (!w.together(members)) {
+             cat(what, ": the thread is not in its own member mask ", mask_text(members)));
+    uint32_t elsewhere = 0;
+    if constexpr (requires { Act::kAnywhere; }) elsewhere = waiting_elsewhere(w, i, &Instruction::a, members);
+    if (!are_all(w, same | elsewhere, members)) {
       wanted |= members;
       continue;
     }
-    parts[count++] = {same, members};
+    w.pass(elsewhere);
+    parts[count++] = {same | elsewhere, members};
     done |= same;
   }
   for (int k = 0; k < count; ++k) act(w, i, parts[k].lanes, parts[k].members);
@@ -39,7 +58,8 @@ template <class Act>
 }
 
 /// Calls act(w, i, lanes, members) for the lanes that name the same members, once these are together. The lanes of a
-/// group may name different ones, as halves of a warp do that know only themselves.
+/// group may name different ones, as halves of a warp do that know only themselves. Where Act::kAnywhere is declared,
+/// lanes may wait for each other at different instructions, whose mask is i->a.
 template <class Act>
 [[gnu::always_inline]] inline const Instruction* synchronised(Warp& w, const Instruction* i, const char* what, Ref mask,
                                                               const Act& act) {
@@ -50,7 +70,7 @@ template <class Act>
   uint32_t differs = 0;
   if ((mask & kConstant) == 0)
     for (uint32_t left = lanes; left != 0; left &= left - 1) differs |= masks[std::countr_zero(left)] ^ first;
-  if (differs == 0 && w.together(first) && (lanes & ~first) == 0) [[likely]] {
+  if (differs == 0 && are_all(w, lanes, first) && (lanes & ~first) == 0) [[likely]] {
     act(w, i, lanes, first);
     return i + 1;
   }

@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <iomanip>
 
 #include "emulator/ptx/breakpoint.h"
 #include "emulator/ptx/count.h"
@@ -32,6 +33,23 @@ std::string thread_text(const Warp& w, int lane) {
   return cat("block ", triple(w.block->index.x, w.block->index.y, w.block->index.z), ", thread ",
              triple(thread % launch.block.x, thread / launch.block.x % launch.block.y,
                     thread / launch.block.x / launch.block.y));
+}
+
+std::string mask_text(uint32_t mask) {
+  std::ostringstream out;
+  out << "0x" << std::hex << std::setfill('0') << std::setw(8) << mask;
+  return out.str();
+}
+
+std::string lanes_text(uint32_t lanes) {
+  std::string text = std::has_single_bit(lanes) ? "lane" : "lanes";
+  for (const char* before = " "; lanes != 0; before = ", ") {
+    const int first = std::countr_zero(lanes), count = std::countr_one(lanes >> first);
+    text += cat(before, first);
+    if (count > 1) text += cat('-', first + count - 1);
+    lanes &= count == kLanes ? 0 : ~(((1u << count) - 1) << first);
+  }
+  return text;
 }
 
 std::string launch_text(const Launch& launch) {
@@ -124,6 +142,23 @@ void Warp::wake(uint32_t lanes) {
     woken.state = Group::State::ready;
     group.mask &= ~lanes;
     groups.push_back(woken);
+  }
+}
+
+void Warp::pass(uint32_t lanes) {
+  for (size_t k = 0; k < groups.size() && lanes != 0; ++k) {
+    Group& group = groups[k];
+    if (group.state != Group::State::meeting || (group.mask & lanes) == 0) continue;
+    Group passed = group;
+    passed.mask &= lanes;
+    ++passed.pc;
+    passed.state = Group::State::ready;
+    lanes &= ~passed.mask;
+    group.mask &= ~passed.mask;
+    if (group.mask == 0)
+      group = passed;
+    else
+      groups.push_back(passed);
   }
 }
 

@@ -140,6 +140,8 @@ struct Warp {
   const Instruction* exit_lanes(const Instruction* next, uint32_t lanes);
   /// Lanes that block_lanes() put to sleep may go on.
   void wake(uint32_t lanes);
+  /// Lanes of other groups, which meet(), go on behind their instructions.
+  void pass(uint32_t lanes);
 
   /// Runs until the lanes wait, poll, yield or have ended.
   Turn run(int32_t turns_fuel);
@@ -160,6 +162,9 @@ struct Warp {
 std::string demangled(const std::string& name);
 /// `block (0,0,0), thread (31,0,0)`; `kernel <<<(1,1,1), (32,1,1), 0>>> on stream 3`.
 std::string thread_text(const Warp& w, int lane);
+/// `0x0000ffff`; `lanes 0-15, 20`.
+std::string mask_text(uint32_t mask);
+std::string lanes_text(uint32_t lanes);
 std::string launch_text(const Launch& launch);
 
 /// An operation that takes effect later: an asynchronous copy, a wgmma. Applied at a moment that the seed
@@ -167,6 +172,8 @@ std::string launch_text(const Launch& launch);
 struct Pending {
   virtual ~Pending() = default;
   virtual void apply() = 0;
+  /// The check of races: a block ends, whose shared memory this may still access.
+  virtual void block_ends(const Block&) {}
 };
 
 struct Block {
@@ -198,7 +205,8 @@ struct Block {
   };
   static constexpr size_t kKnown = 64;
   Known* known = nullptr;
-  std::shared_ptr<void> hopper;  ///< mbarriers, pending bulk copies, warpgroups: hopper_*.cpp's own
+  std::shared_ptr<void> hopper;  ///< the wgmmas of its warps: wgmma.cpp's own
+  std::shared_ptr<void> register_pool;  ///< register_pool.cpp's own
 
   std::shared_ptr<BlockChecks> checks;  ///< checker.h: of --check races and uninitialised, or nullptr
 
@@ -219,7 +227,7 @@ struct Cluster {
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
   bool phase_ended = false;  ///< of an mbarrier, since it was cleared
-  Count* count = nullptr;  ///< of the OS thread that runs it, with --count, --profile and --time
+  Count* count = nullptr;  ///< of the OS thread that runs it, with --count, --time and a profile
   timing::ClusterTime* time = nullptr;  ///< with --time
   std::shared_ptr<void> time_owner;
 
@@ -249,6 +257,7 @@ struct Grid {
   const Kernel* kernel = nullptr;
   char* parameters = nullptr;    ///< 64-byte aligned, readable by kernels at this very address
   uint64_t blocks = 0;
+  uint64_t seed = 0;             ///< of the orders; 0: fixed ones
   uint32_t cluster_blocks = 1;
   std::atomic<uint64_t> next_cluster{0};
   std::atomic<bool> failed{false};
@@ -259,7 +268,7 @@ struct Grid {
   std::atomic<bool> suspected{false};   ///< that it makes no progress for ever: see standstill.h
   std::atomic<bool> reads_host{false};  ///< has read memory of the host while it was
   std::shared_ptr<LaunchChecks> checks;
-  LaunchProfile* profile = nullptr;  ///< with --profile
+  LaunchProfile* profile = nullptr;  ///< with --profile and exported_counts.h
   Touched* touched = nullptr;    ///< notes the grid's accesses to global memory
 };
 

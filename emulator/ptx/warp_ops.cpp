@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "emulator/ptx/access.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/numbers.h"
 #include "emulator/ptx/synchronised.h"
 
@@ -46,6 +47,23 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
   return table;
 }
 
+/// The check of uninitialised values: CUDA lets a lane read only from one that executes the instruction, too.
+[[gnu::noinline]] void note_absent_sources(Warp& w, const Instruction* i, uint32_t lanes, uint32_t members, uint32_t there,
+                                           const Table& table) {
+  for (uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const uint32_t from = table.from[lane], bit = 1u << from;
+    if (there & bit) continue;
+    const bool never_was = w.first_thread + from >= w.block->threads;
+    return w.block->checks->report_undefined(
+        w, i, lane,
+        cat("shfl: lane ", lane, " reads lane ", from, ", which ",
+            (members & bit) == 0 ? cat("mask ", mask_text(members), " does not name")
+            : never_was          ? "this block does not have"
+                                 : "has exited"));
+  }
+}
+
 /// d, a; imm: the predicate's index; aux: the member mask's register.
 [[gnu::always_inline]] inline void shuffle(Warp& w, const Instruction* i, uint32_t lanes, uint32_t members,
                                            const Table& table) {
@@ -53,8 +71,10 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
   if (i->d == kNoRef) return;
   const uint32_t* const a = w.in<uint32_t>(i->a);
   uint32_t* const d = w.out<uint32_t>(i->d);
-  const uint32_t there = members & w.mask;
-  if (there != kAllLanes || lanes != kAllLanes) {
+  const uint32_t there = members & lanes;
+  if (there != kAllLanes) {
+    if (checked(w)) [[unlikely]]
+      if (w.block->checks && w.block->grid->checks->fresh) note_absent_sources(w, i, lanes, members, there, table);
     alignas(32) uint32_t found[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) {
       const uint32_t from = table.from[lane];

@@ -194,6 +194,7 @@ void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {
            "that reads them");
   Op& op = ops_.emplace_back();
   op.form = &form;
+  op.at = i;
   op.accumulate = form.always;
   if (form.accumulate != kNoRef) {
     const uint32_t p = w.predicate(form.accumulate, form.accumulate_negated);
@@ -488,6 +489,14 @@ void lower_mma_async(Lowering& l) {
 }
 
 }  // namespace
+
+void report_unawaited(Warp& w) {
+  const auto* const all = static_cast<const BlockMatrices*>(w.block->hopper.get());
+  const Instruction* const first = all ? all->warps[w.index].unawaited() : nullptr;
+  if (first)
+    w.block->checks->report_unawaited({w, 0, w.block->checks->site(first), "wgmma"},
+                                      "the warp exits and has not waited for it. Missing: wgmma.wait_group.");
+}
 
 bool holds_sums(const Warp& w, Ref sum) {
   const auto* const all = static_cast<const BlockMatrices*>(w.block->hopper.get());

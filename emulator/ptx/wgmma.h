@@ -51,6 +51,8 @@ class WarpMatrices {
   void compute(Warp& w, size_t number, Loaded& loaded);
   /// Whether a register is one of sums that are not delivered yet.
   bool holds(Ref sum) const;
+  /// The first that was not waited for, or nullptr.
+  const Instruction* unawaited() const { return ops_.empty() ? nullptr : ops_.front().at; }
 
  private:
   /// Sums that wgmmas add up, as [column][row of the warp]: f32, or s32 by their bits.
@@ -63,6 +65,7 @@ class WarpMatrices {
   };
   struct Op {
     const Wgmma* form;
+    const Instruction* at;
     uint64_t a, b;
     size_t sums;
     bool accumulate, done = false;
@@ -86,5 +89,7 @@ class WarpMatrices {
 
 /// Whether a register of the warp is one of sums that it has not waited for.
 bool holds_sums(const Warp& w, Ref sum);
+/// The check of races: the warp ends.
+void report_unawaited(Warp& w);
 
 }  // namespace emulator::ptx::matrix

@@ -2,6 +2,7 @@
 #include "kernels/cpu/conv2d_winograd.h"
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/processor.h"
 #include "kernels/cpu/scratch.h"
 
 // Lavin and Gray (2016), section 4: a tile of 4x4 outputs is A^T [(G g G^T) . (B^T d B)] A, summed over the input

@@ -98,21 +98,22 @@ struct Plan {
   }
 };
 
-memory::desc nhwc(const View& view) {
+memory::desc activations(const View& view, memory::format_tag layout = memory::format_tag::nhwc) {
   const auto& n = view.sizes;
-  return {{n[0], n[3], n[1], n[2]}, dnnl_type(view.dtype), memory::format_tag::nhwc};
+  return {{n[0], n[3], n[1], n[2]}, dnnl_type(view.dtype), layout};
 }
 
-/// OHWI memory as oneDNN names it: dimensions [G,] O, I, H, W.
-memory::desc ohwi(const View& w, int64_t groups) {
+/// The dimensions of OHWI memory as oneDNN orders them: [G,] O, I, H, W.
+memory::dims filter_sizes(const View& w, int64_t groups) {
   const int64_t O = w.sizes[0], R = w.sizes[1], S = w.sizes[2], I = w.sizes[3];
-  const int64_t filter = R * S * I;
-  if (groups == 1) return {{O, I, R, S}, dnnl_type(w.dtype), memory::dims{filter, 1, S * I, I}};
-  return {{groups, O / groups, I, R, S}, dnnl_type(w.dtype), memory::dims{O / groups * filter, filter, 1, S * I, I}};
+  return groups == 1 ? memory::dims{O, I, R, S} : memory::dims{groups, O / groups, I, R, S};
 }
 
-memory::desc free_layout(const memory::desc& plain) {
-  return {plain.dims(), plain.data_type(), memory::format_tag::any};
+memory::desc ohwi(const View& w, int64_t groups) {
+  const int64_t R = w.sizes[1], S = w.sizes[2], I = w.sizes[3], filter = R * S * I;
+  auto strides = memory::dims{filter, 1, S * I, I};
+  if (groups != 1) strides.insert(strides.begin(), w.sizes[0] / groups * filter);
+  return {filter_sizes(w, groups), dnnl_type(w.dtype), strides};
 }
 
 /// own_layout: activations in oneDNN's blocked layout, reordered from and to NHWC.
@@ -121,14 +122,14 @@ void make(const Problem& problem, bool own_layout, Plan& plan) {
   const auto& [stride_size, padding_size, dilation_size, groups] = problem.arguments;
   const memory::dims stride{stride_size.h, stride_size.w}, padding{padding_size.h, padding_size.w};
   const memory::dims dilation{dilation_size.h - 1, dilation_size.w - 1};
-  plan.x.plain = nhwc(problem.x);
-  plan.y.plain = nhwc(problem.y);
+  plan.x.plain = activations(problem.x);
+  plan.y.plain = activations(problem.y);
   plan.w.plain = ohwi(problem.w, groups);
-  const memory::desc x = own_layout ? free_layout(plan.x.plain) : plan.x.plain;
-  const memory::desc y = own_layout ? free_layout(plan.y.plain) : plan.y.plain;
-  const memory::desc w = free_layout(plan.w.plain);
+  const auto any = memory::format_tag::any, layout = own_layout ? any : memory::format_tag::nhwc;
+  const memory::desc x = activations(problem.x, layout), y = activations(problem.y, layout);
+  const memory::desc w{filter_sizes(problem.w, groups), dnnl_type(problem.w.dtype), any};
   // A weight gradient may be f32 where the activations are bf16; the forward that it refers to has bf16 weights.
-  const memory::desc w_forward{plan.w.plain.dims(), dnnl_type(problem.x.dtype), memory::format_tag::any};
+  const memory::desc w_forward{filter_sizes(problem.w, groups), dnnl_type(problem.x.dtype), any};
   const memory::desc bias = problem.has_bias
                                 ? memory::desc({problem.w.sizes[0]}, dnnl_type(problem.bias), memory::format_tag::a)
                                 : memory::desc();
@@ -141,9 +142,8 @@ void make(const Problem& problem, bool own_layout, Plan& plan) {
       far(problem.x.sizes[2], problem.y.sizes[2], problem.w.sizes[2], stride[1], padding[1], dilation_size.w)};
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, direct, x, w_forward, bias, y, stride, dilation, padding, padding_far},
-      attributes, dnnl_engine());
+  const auto forward = choose<dnnl::convolution_forward>(attributes, dnnl::prop_kind::forward_training, direct, x,
+                                                         w_forward, bias, y, stride, dilation, padding, padding_far);
   if (problem.direction == Direction::forward) {
     plan.x.planned = forward.src_desc();
     plan.w.planned = forward.weights_desc();
@@ -154,8 +154,8 @@ void make(const Problem& problem, bool own_layout, Plan& plan) {
     plan.w.plan_input();
     plan.y.plan_output();
   } else if (problem.direction == Direction::backward_input) {
-    const dnnl::convolution_backward_data::primitive_desc backward(
-        {direct, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
+    const auto backward = choose_gradient<dnnl::convolution_backward_data>(attributes, forward, direct, x, w, y, stride,
+                                                                           dilation, padding, padding_far);
     plan.x.planned = backward.diff_src_desc();
     plan.w.planned = backward.weights_desc();
     plan.y.planned = backward.diff_dst_desc();
@@ -165,8 +165,8 @@ void make(const Problem& problem, bool own_layout, Plan& plan) {
     plan.w.plan_input();
     plan.y.plan_input();
   } else {
-    const dnnl::convolution_backward_weights::primitive_desc backward(
-        {direct, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
+    const auto backward = choose_gradient<dnnl::convolution_backward_weights>(attributes, forward, direct, x, w, y,
+                                                                              stride, dilation, padding, padding_far);
     plan.x.planned = backward.src_desc();
     plan.w.planned = backward.diff_weights_desc();
     plan.y.planned = backward.diff_dst_desc();

@@ -12,6 +12,7 @@
 #include "kernels/copy.h"
 #include "kernels/cpu/dnnl_lane.h"
 #include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/processor.h"
 
 // oneDNN plans a product for given sizes and strides (a millisecond: it compiles a kernel), then runs it any number of
 // times: the plans are kept. Operands stay in the caller's layout and are packed on each call, so that nothing can go
@@ -62,15 +63,21 @@ struct Plan {
   dnnl::reorder pack;
 };
 
+void append_scale(dnnl::post_ops& then, float factor) {
+#if DNNL_VERSION_MAJOR < 3
+  then.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, factor, 0);
+#else
+  then.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0);
+#endif
+}
+
 dnnl::primitive_attr attributes_of(const Problem& problem) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (problem.arguments.alpha != 1) attributes.set_output_scales(0, {static_cast<float>(problem.arguments.alpha)});
-  if (problem.arguments.grad == Grad::accumulate) {
-    dnnl::post_ops sum;
-    sum.append_sum(1.0f);
-    attributes.set_post_ops(sum);
-  }
+  dnnl::post_ops then;
+  if (problem.arguments.alpha != 1) append_scale(then, static_cast<float>(problem.arguments.alpha));
+  if (problem.arguments.grad == Grad::accumulate) then.append_sum(1.0f);
+  attributes.set_post_ops(then);
   return attributes;
 }
 
@@ -89,9 +96,7 @@ Plan make_matmul(const Problem& problem) {
   plan.a = description(problem.a);
   plan.b = description(problem.b);
   if (problem.bias) plan.bias = row_description(problem.bias);
-  const dnnl::matmul::desc operation =
-      problem.bias ? dnnl::matmul::desc(plan.a, plan.b, plan.bias, plan.y) : dnnl::matmul::desc(plan.a, plan.b, plan.y);
-  const dnnl::matmul::primitive_desc chosen(operation, attributes_of(problem), dnnl_engine());
+  const auto chosen = choose<dnnl::matmul>(attributes_of(problem), plan.a, plan.b, plan.bias, plan.y);
   const std::string_view kernel = chosen.impl_info_str();
   // For bf16 anything but its plain loops beats a conversion to f32; in f32 only its AVX-512 kernels beat gemm.h.
   const bool is_faster = problem.a.dtype == DType::f32 ? kernel.starts_with("brg") : !kernel.starts_with("ref");
@@ -117,11 +122,8 @@ Plan make_inner_product(const Problem& problem) {
   plan.b = {{N, K}, dnnl_type(b.dtype), memory::dims{b.strides[2], b.strides[1]}};
   if (problem.bias) plan.bias = {{N}, dnnl_type(problem.bias.dtype), memory::format_tag::a};
   const memory::desc any_b({N, K}, dnnl_type(b.dtype), memory::format_tag::any);
-  const auto inference = dnnl::prop_kind::forward_inference;
-  const dnnl::inner_product_forward::desc operation =
-      problem.bias ? dnnl::inner_product_forward::desc(inference, plan.a, any_b, plan.bias, plan.y)
-                   : dnnl::inner_product_forward::desc(inference, plan.a, any_b, plan.y);
-  const dnnl::inner_product_forward::primitive_desc chosen(operation, attributes_of(problem), dnnl_engine());
+  const auto chosen = choose<dnnl::inner_product_forward>(attributes_of(problem), dnnl::prop_kind::forward_inference,
+                                                          plan.a, any_b, plan.bias, plan.y);
   const std::string_view kernel = chosen.impl_info_str();
   plan.possible = kernel.find("amx") != kernel.npos && is_sound(kernel, problem);
   plan.scratchpad = chosen.scratchpad_desc();

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/processor.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/transpose_eight.h"
 
@@ -36,8 +37,7 @@ const PanelKernel<double>& panel_kernel<double>() {
 }
 const Bf16Loops* bf16_loops() {
 #if defined(__x86_64__)
-  static const bool can = has_avx512() && __builtin_cpu_supports("avx512bf16");
-  return can ? bf16_avx512() : nullptr;
+  return level() == Level::avx512_bf16 ? bf16_avx512() : nullptr;
 #else
   return nullptr;
 #endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 
 namespace weft::kernels::cpu {
 
@@ -49,17 +47,5 @@ struct Bf16Loops {
 };
 /// Null where the processor does not multiply bf16.
 const Bf16Loops* bf16_loops();
-
-/// Whether this processor runs loops_avx512.cpp (x86-64-v4), and WEFT_CPU=avx2 does not forbid it.
-inline bool has_avx512() {
-#if defined(__x86_64__)
-  const char* wanted = std::getenv("WEFT_CPU");
-  if (wanted != nullptr && std::strcmp(wanted, "avx2") == 0) return false;
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
 
 }  // namespace weft::kernels::cpu

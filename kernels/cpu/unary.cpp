@@ -2,7 +2,7 @@
 #include "kernels/unary.h"
 
 #include "kernels/cpu/elements.h"
-#include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/processor.h"
 #include "kernels/cpu/unary_loops.h"
 
 // A loop runs over dense elements: the loop nest around it is compiled once, not once per formula.

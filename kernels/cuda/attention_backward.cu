@@ -7,7 +7,7 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/engines/dispatch.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool attention_backward_wgmma<bf16>(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
@@ -84,4 +84,4 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_backward_wgmma.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool attention_backward_wgmma<bf16>(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
@@ -10,4 +10,4 @@ bool attention_backward_wgmma<bf16>(const Queue& queue, const View& dq, const Vi
   return attention_backward_on_wgmma<bf16>(queue, dq, dk, dv, dy, q, k, v, y, shape, problem);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -7,7 +7,7 @@
 // streamed rows of D | 1 elements, and weights: 28 KiB for f32 at 64 channels. Work: 6 N M D flops per head for dq, 8 N
 // M D for dk and dv (s and dp are computed in both). Limit as forward.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// for_keys: owns keys (k, v), streams queries (q, dy), writes dk and dv. Else owns queries (q, dy), streams keys
 /// (k, v), writes dq. own_first, streamed_first: k or q.
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
                                   const AttentionTensor<const T> v, const AttentionTensor<const T> dy,
                                   const AttentionProblem<A> problem) {
   constexpr int kRowsPerWarp = Tile::kRowsPerWarp, kStream = Tile::kStream, kRows = Tile::kRows;
-  WEFT_DYNAMIC_SHARED(A, shared);
+  A* const shared = dynamic_shared<A>();
   const int D = problem.D, pitch = Tile::pitch(D);
   A *const own_first = shared, *const own_second = own_first + kRows * pitch;
   A *const streamed_first = own_second + kRows * pitch, *const streamed_second = streamed_first + kStream * pitch;
@@ -105,4 +105,4 @@ void attention_backward_fma(const Queue& queue, const View& dq, const View& dk, 
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -27,7 +27,7 @@
 // and 2 (2 N + 4 M) D. Limit: tensor cores, then registers (one or two blocks per SM); expected on an A100: 50 to 60%
 // of the peak.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kChannels, int kWarpCount, int kSquareCount, int kStreamRows>
 struct BackwardMma {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   using Tile = typename Shape::Tile;
   constexpr int kSquares = Shape::kSquares, kKeys = Shape::kStream, kChannels = Tile::kChannels;
   constexpr unsigned kAllLanes = 0xffffffffu;
-  WEFT_DYNAMIC_SHARED(T, shared);
+  T* const shared = dynamic_shared<T>();
   constexpr int q_tile = 0, dy_tile = Shape::kOwned * kChannels, kFirstStage = 2 * dy_tile;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
   const int left_lane = Tile::left_lane(lane), right_lane = Tile::right_lane(lane);
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
                              const AttentionTensor<const T> dy, const AttentionProblem<float> problem) {
   using Tile = typename Shape::Tile;
   constexpr int kSquares = Shape::kSquares, kQueries = Shape::kStream, kChannels = Tile::kChannels;
-  WEFT_DYNAMIC_SHARED(T, shared);
+  T* const shared = dynamic_shared<T>();
   constexpr int k_tile = 0, v_tile = Shape::kOwned * kChannels, kFirstStage = 2 * v_tile;
   float* const statistics = reinterpret_cast<float*>(shared + Shape::kTileElements);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
@@ -336,4 +336,4 @@ void attention_backward_mma(const Queue& queue, const View& dq, const View& dk, 
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

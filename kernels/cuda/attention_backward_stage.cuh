@@ -5,7 +5,7 @@
 // The backward's shared memory, tiles and loader (attention_backward_wgmma.cuh): a kernel that owns queries streams
 // keys, and vice versa.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kChannelCount, int kStreamCount, int kStageCount>
 struct BackwardWgmma {
@@ -113,4 +113,4 @@ __device__ __forceinline__ void attention_backward_produce(const AttentionBackwa
   barriers.own.begin(at_own, 0, index);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

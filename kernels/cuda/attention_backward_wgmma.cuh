@@ -35,7 +35,7 @@
 // 60% of the peak of the 7 products. With dropout the draws, about 20 instructions per weight and kernel, are half as
 // much work again beside the products at 128 channels and as much at 64.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// dq of a tile's 64 queries.
 template <class Shape, bool with_dropout, class T>
@@ -267,7 +267,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
 template <class Shape, class Owned, bool with_dropout, class T>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     attention_backward_wgmma_kernel(const __grid_constant__ AttentionBackwardCall call) {
-  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  unsigned char* const shared = dynamic_shared<unsigned char>();
   auto& barriers = *reinterpret_cast<typename Shape::Barriers*>(shared + Shape::kFirstBarrier);
   if (threadIdx.x == 0) {
     barriers.own.init();
@@ -374,4 +374,4 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -12,7 +12,7 @@
 //   softmax      a warp's row lies across its lanes; the weights go to shared memory, read by the same warp only
 //   sums         lane = channels lane, lane + 32, …: 4 rows x kPerLane sums in registers
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// kPerLane: channels per lane, for heads of at most 32 kPerLane.
 template <class A, int kPerLaneCount>
@@ -92,4 +92,4 @@ void with_fma_attention(int64_t D, Body&& body) {
     body.template operator()<FmaAttention<A, 8>>();
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

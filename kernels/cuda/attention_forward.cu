@@ -5,7 +5,7 @@
 #include "kernels/cuda/attention_forward_mma.cuh"
 #include "kernels/engines/dispatch.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool attention_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
@@ -31,4 +31,4 @@ void attention_forward(const Queue& queue, const View& y, const View& lse, const
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_forward_wgmma.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool attention_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
@@ -9,4 +9,4 @@ bool attention_forward_wgmma<bf16>(const Queue& queue, const View& y, const View
   return attention_forward_on_wgmma<bf16>(queue, y, q, k, v, shape, problem);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -8,7 +8,7 @@
 // 16 queries: 16 flops per byte of f32. Limit: reads of shared memory, one per 4 multiply-adds and lane, next to 4
 // broadcasts; a quarter of the peak of f32.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <class Tile, class T, class A>
 __global__ void __launch_bounds__(Tile::kThreads)
@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
                                  const AttentionTensor<const T> k, const AttentionTensor<const T> v,
                                  const AttentionProblem<A> problem) {
   constexpr int kRowsPerWarp = Tile::kRowsPerWarp, kStream = Tile::kStream;
-  WEFT_DYNAMIC_SHARED(A, shared);
+  A* const shared = dynamic_shared<A>();
   const int D = problem.D, pitch = Tile::pitch(D);
   A *const own = shared, *const keys = own + Tile::kRows * pitch, *const values = keys + kStream * pitch;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -91,4 +91,4 @@ void attention_forward_fma(const Queue& queue, const View& y, const View& q, con
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

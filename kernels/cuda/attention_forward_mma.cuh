@@ -26,7 +26,7 @@
 // each, 16 per clock and SM on sm_80: a quarter of the products' time). Expected on an A100: 60 to 70% of the peak for
 // long sequences; on sm_90 mma.sync itself ends at about 60% of what wgmma can.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kChannels, int kWarpCount, int kSquareCount, int kKeyCount>
 struct ForwardMma {
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   using Tile = typename Shape::Tile;
   constexpr int kSquares = Shape::kSquares, kKeys = Shape::kKeys, kChannels = Tile::kChannels;
   constexpr unsigned kAllLanes = 0xffffffffu;
-  WEFT_DYNAMIC_SHARED(T, shared);
+  T* const shared = dynamic_shared<T>();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
   const int left_lane = Tile::left_lane(lane), right_lane = Tile::right_lane(lane);
   const AttentionPosition position(problem.N, Shape::kQueries, problem.H, /*last_first=*/problem.causal);
@@ -232,4 +232,4 @@ void attention_forward_mma(const Queue& queue, const View& y, const View& q, con
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -35,7 +35,7 @@
 // instructions for each weight of a lane, 2600 issue slots for 128 queries by 128 keys where the products take 1024
 // clocks (64 channels) or 2048: expected a third or half of the speed.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kChannelCount, int kKeyCount>
 struct ForwardWgmma {
@@ -236,7 +236,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
 template <class Shape, bool with_dropout, class T>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     attention_forward_wgmma_kernel(const __grid_constant__ AttentionForwardCall call) {
-  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  unsigned char* const shared = dynamic_shared<unsigned char>();
   auto& barriers = *reinterpret_cast<typename Shape::Barriers*>(shared + Shape::kTileBytes);
   if (threadIdx.x == 0) {
     barriers.q.init();
@@ -293,4 +293,4 @@ bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

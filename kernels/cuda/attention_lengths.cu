@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/attention_shape.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -64,4 +64,4 @@ void attention_clear_gradients(const Queue& queue, const View& dq, const View& d
   clear(queue, dv, nullptr, key_lengths, true);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

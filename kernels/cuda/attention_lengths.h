@@ -3,8 +3,8 @@
 #include "kernels/queue.h"
 #include "kernels/view.h"
 
-// What kernels/attention.h promises about lengths, for engines that compute attention in their own way. Defined for
-// both devices in attention_lengths.cu; the arguments are those of the contract, checked.
+// What kernels/attention.h promises about lengths, for engines that compute attention in their own way. Defined
+// in attention_lengths.cu; the arguments are those of the contract, checked.
 
 namespace weft::kernels::cuda {
 
@@ -17,12 +17,3 @@ void attention_clear_gradients(const Queue& queue, const View& dq, const View& d
                                const View& key_lengths);
 
 }  // namespace weft::kernels::cuda
-
-namespace weft::kernels::simt {
-
-void attention_lengths(const Queue& queue, int32_t* queries_and_keys, const View& key_lengths, int64_t N, int64_t M);
-void attention_clear_results(const Queue& queue, const View& y, const View& lse, const View& key_lengths);
-void attention_clear_gradients(const Queue& queue, const View& dq, const View& dk, const View& dv,
-                               const View& key_lengths);
-
-}  // namespace weft::kernels::simt

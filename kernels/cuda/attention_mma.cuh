@@ -13,7 +13,7 @@
 // neighbouring squares, rounded, are one 16 x 16 fragment. So weights never leave the registers: a kernel that owns
 // queries holds s (queries x keys), one that owns keys holds its transpose.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kChannelCount>
 struct AttentionTile {
@@ -140,4 +140,4 @@ bool attention_backward_wgmma(const Queue& queue, const View& dq, const View& dk
                               const View& q, const View& k, const View& v, const View& y, const AttentionShape& shape,
                               const AttentionProblem<float>& problem);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -21,7 +21,7 @@
 // Cycles of a multiprocessor for a tile: products 896, exponentials 896 (those of 224 keys). Bytes: each tensor once;
 // for 197 tokens 100 flops a byte, so that memory, too, takes as long: expected 50% of its bandwidth.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The greatest of `most` and a lane's weights of one row: half 0 is row lane / 4, half 1 the one 8 below.
 template <int kCount>
@@ -211,7 +211,7 @@ __device__ __forceinline__ void attention_one_step_consume(const OneStepCall& ca
 template <class T>
 __global__ void __launch_bounds__(OneStep::kThreads, 1)
     attention_one_step_wgmma_kernel(const __grid_constant__ OneStepCall call) {
-  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  unsigned char* const shared = dynamic_shared<unsigned char>();
   auto& barriers = *reinterpret_cast<OneStep::Barriers*>(shared + OneStep::kTileBytes);
   if (threadIdx.x == 0) {
     for (int consumer = 0; consumer < OneStep::kConsumers; ++consumer) barriers.q[consumer].init();
@@ -258,4 +258,4 @@ void attention_forward_in_one_step(const Queue& queue, const View& y, const View
          OneStep::kSharedBytes, &attention_one_step_wgmma_kernel<T>, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

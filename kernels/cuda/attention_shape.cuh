@@ -7,7 +7,7 @@
 
 // Shared by the attention kernels: a head's rows, the keys that a query sees, the weights that are dropped.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// One of q, k, v, y or their gradients: rows of D neighbouring elements.
 template <class T>
@@ -104,4 +104,4 @@ struct AttentionPosition {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

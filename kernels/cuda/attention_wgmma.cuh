@@ -23,11 +23,7 @@
 // Blocks are persistent: three warpgroups, of which the first one loads and the others, the consumers, own 64 rows of a
 // tile of 128 each. Owned rows have two buffers, so that the next tile's loads run beside this one's end.
 
-#if defined(WEFT_SIMT) && defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
-#endif
-
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 constexpr int kAttentionRows = 128, kAttentionConsumers = 2, kAttentionThreads = 384, kAttentionWarps = 8;
 constexpr int kAttentionChunk = 64, kAttentionLine = 128;  ///< channels of a chunk, and their bytes
@@ -320,4 +316,4 @@ void launch_attention_wgmma(const Queue& queue, const char* name, const Attentio
          call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -21,7 +21,7 @@
 // Hence few and large blocks: one for each multiprocessor of an A100 or H100. Chunks do not depend on the GPU and are
 // joined in a fixed order: no atomics, the same bits in every run.
 
-namespace weft::kernels::WEFT_DEVICE::channelwise {
+namespace weft::kernels::cuda::channelwise {
 
 inline constexpr int kThreads = 512, kWarp = 32, kWarps = kThreads / kWarp, kTile = 64;
 inline constexpr int64_t kBlocks = 96;  // of a first pass, whatever the GPU
@@ -150,4 +150,4 @@ A* optional(const View& view) {
   return view ? view.as<A>() : nullptr;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE::channelwise
+}  // namespace weft::kernels::cuda::channelwise

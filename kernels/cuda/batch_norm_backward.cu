@@ -11,7 +11,7 @@
 // twice, dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight
 // per thread and tensor, two in 2.; 10 flops. 85% of the bandwidth for 10 MB and more.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 using namespace channelwise;
 
@@ -279,4 +279,4 @@ void batch_norm_backward_input(const Queue& queue, const View& dx, const View& d
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -10,7 +10,7 @@
 // passes; statistics given, and inference, 2e and 3e. Four rows in flight per thread and tensor; 8 flops. 85% of the
 // bandwidth for 10 MB and more.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 using namespace channelwise;
 
@@ -151,4 +151,4 @@ void batch_norm_inference(const Queue& queue, const View& y, const View& x, cons
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

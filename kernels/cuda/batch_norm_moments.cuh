@@ -4,7 +4,7 @@
 #include "kernels/cuda/batch_norm.cuh"
 #include "kernels/cuda/moments.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::channelwise {
+namespace weft::kernels::cuda::channelwise {
 
 /// Rows, mean and squared distances of one channel.
 template <class A>
@@ -98,4 +98,4 @@ class ChunkStatistics {
   Workspace parts_;
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::channelwise
+}  // namespace weft::kernels::cuda::channelwise

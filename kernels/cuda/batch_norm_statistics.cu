@@ -9,7 +9,7 @@
 // follows, its chunks are joined all at once. Shared: 12 bytes for each warp and channel of a tile. Bytes per element:
 // size_of(x), eight rows in flight per thread; 4 flops. 85% of the bandwidth for 10 MB and more.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 using namespace channelwise;
 
@@ -133,4 +133,4 @@ void batch_norm_statistics(const Queue& queue, const View& part, const View& x) 
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

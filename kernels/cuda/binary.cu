@@ -14,7 +14,7 @@
 // dtypes and all comparisons share a kernel that switches on the function at run time, a branch that all threads take
 // alike.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -103,4 +103,4 @@ void where(const Queue& queue, const View& y, const View& condition, const View&
   with_bits(y.dtype, [&]<class Bits>() { where_bits<Bits>(queue, y, condition, a, b); });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

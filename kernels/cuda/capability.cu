@@ -6,9 +6,10 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/capability_scope.h"
 #include "kernels/error.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -29,19 +30,17 @@ int ask(int device) {
 
 int compute_capability(const Queue& queue) {
   const int device = queue.device.index;
-#ifdef WEFT_SIMT
-  return ask(device);  // tests change it
-#else
   static std::array<std::atomic<int>, 64> known{};
-  if (device < 0 || device >= static_cast<int>(known.size())) return ask(device);
+  if (device < 0 || device >= static_cast<int>(known.size())) return limited_capability(ask(device));
   std::atomic<int>& cached = known[static_cast<size_t>(device)];
   if (cached == 0) cached = ask(device);
-  return cached;
-#endif
+  return limited_capability(cached);
 }
 
 bool has_wgmma(const Queue& queue) { return compute_capability(queue) / 10 == 9; }
 
-int multiprocessors(const Queue& queue) { return attribute(cudaDevAttrMultiProcessorCount, queue.device.index); }
+int multiprocessors(const Queue& queue) {
+  return limited_multiprocessors(attribute(cudaDevAttrMultiProcessorCount, queue.device.index));
+}
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

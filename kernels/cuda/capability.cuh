@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/queue.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// 10 major + minor of the queue's device: 80 for an A100, 90 for an H100. Errors: weft::Error with the device's text.
 int compute_capability(const Queue& queue);
@@ -14,4 +14,4 @@ bool has_wgmma(const Queue& queue);
 /// Multiprocessors of the queue's device, for grids whose blocks stay: results must not depend on it.
 int multiprocessors(const Queue& queue);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

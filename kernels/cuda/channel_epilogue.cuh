@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/cuda/tile_moments.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// A convolution's epilogue: + bias, norm (conv2d_norm's vectors, var none: no norm), + residual, ReLU; and
 /// the request for statistics of y.
@@ -27,4 +27,4 @@ struct ChannelEpilogue {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -14,7 +14,7 @@
 // its own filter, and implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu) for the
 // rest; on Hopper, where TMA can read them, conv2d_sm90.cuh.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 Conv2dShape::Conv2dShape(const char* op, const View& x, const View& w, const View& y, const Conv2dArguments& arguments)
     : N(x.sizes[0]),
@@ -181,4 +181,4 @@ void conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, 
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

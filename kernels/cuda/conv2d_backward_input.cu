@@ -11,7 +11,7 @@
 // a: the im2col matrix of dy (PixelOperand); b: w, line (r, s, o) = C/groups neighbours (FilterOperand). One launch: a
 // slice is (phase, group). Flops: 2 N P Q O R S C / groups, as forward. Limit and bytes: as forward.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Rows of one phase: (n, h / stride, w / stride) in dx.
 struct PhaseOut {
@@ -141,4 +141,4 @@ template void conv2d_backward_input_gemm<bf16>(const Queue&, const View&, const 
 template void conv2d_backward_input_gemm<f16>(const Queue&, const View&, const View&, const View&, const View&,
                                               const Conv2dShape&);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

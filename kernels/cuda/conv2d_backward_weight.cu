@@ -15,7 +15,7 @@
 // Both operands lie along their rows (Major::rows: a line is one k): dy has O neighbours, a pixel C. Flops: as forward.
 // Bytes: dy is read once per column tile, x about R S times from L2, and the planes are written and read once.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <class T>
 struct Conv2dBackwardWeightProblem {
@@ -100,4 +100,4 @@ template void conv2d_backward_weight_gemm<bf16>(const Queue&, const View&, const
                                                 const Conv2dShape&);
 template void conv2d_backward_weight_gemm<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

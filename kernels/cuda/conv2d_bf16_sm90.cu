@@ -3,7 +3,7 @@
 #include "kernels/cuda/conv2d_stem_sm90.cuh"
 #include "kernels/cuda/conv2d_strided_sm90.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool conv2d_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& x, const View& w,
@@ -26,4 +26,4 @@ bool conv2d_backward_weight_wgmma<bf16>(const Queue& queue, const View& dw, cons
          conv2d_backward_weight_stem_on_wgmma<bf16>(queue, dw, dy, x, shape);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

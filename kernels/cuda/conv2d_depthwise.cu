@@ -17,7 +17,7 @@
 // two, at most 32: one warp reads 512 bytes in a row) and thread t vector t mod vectors of position t / vectors, + 128
 // / vectors, …
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
     depthwise_kernel(const Epilogue<T> epilogue, const T* in, const T* w, const DepthwiseSizes sizes) {
   using Sum = Accumulate<T>;
   using Channels = Vec<T, kWidth>;
-  WEFT_DYNAMIC_SHARED(T, filters);
+  T* const filters = dynamic_shared<T>();
   const int channels = sizes.vectors * kWidth, first = static_cast<int>(blockIdx.y) * channels;
   const int taps = sizes.R * sizes.S;
   const int thread = static_cast<int>(threadIdx.x);
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, 8)
     depthwise_weight_kernel(Accumulate<T>* partial, const T* dy, const T* x, const DepthwiseSizes sizes, int share) {
   using Sum = Accumulate<T>;
   using Channels = Vec<T, kWidth>;
-  WEFT_DYNAMIC_SHARED(Sum, shared);
+  Sum* const shared = dynamic_shared<Sum>();
   const int runs = (sizes.S + kTaps - 1) / kTaps;
   const int r = static_cast<int>(blockIdx.z) / runs, first_s = static_cast<int>(blockIdx.z) % runs * kTaps;
   const int channels = sizes.vectors * kWidth, first = static_cast<int>(blockIdx.y) * channels;
@@ -244,4 +244,4 @@ WEFT_DEPTHWISE(bf16);
 WEFT_DEPTHWISE(f16);
 #undef WEFT_DEPTHWISE
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -3,7 +3,7 @@
 
 // As tf32: the caller has checked allow_tf32().
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool conv2d_forward_wgmma<float>(const Queue& queue, const View& y, const View& x, const View& w,
@@ -11,4 +11,4 @@ bool conv2d_forward_wgmma<float>(const Queue& queue, const View& y, const View& 
   return conv2d_forward_on_wgmma<float>(queue, y, x, w, epilogue, shape);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -12,7 +12,7 @@
 // Flops: 2 N P Q O R S C / groups. Bytes, at least: x, w and y once; a pixel is loaded R S / stride^2 times, from L2 or
 // L1 all but once. Limit: as the main loops' (gemm_fma.cuh, gemm_mma.cuh) from about 64 channels on, memory below.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <class T>
 struct Conv2dForwardProblem {
@@ -92,4 +92,4 @@ template void conv2d_forward_gemm<bf16>(const Queue&, const View&, const View&, 
 template void conv2d_forward_gemm<f16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                        const Conv2dShape&);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

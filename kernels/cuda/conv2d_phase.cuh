@@ -16,7 +16,7 @@
 //   stride 2, 3 x 3, padding 1:     phase (0,0): 1 tap    phase (0,1): 2 taps
 //                                   phase (1,0): 2 taps   phase (1,1): 4 taps     together 9, not 4 x 9
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The taps of one phase along one axis.
 struct PhaseTaps {
@@ -47,4 +47,4 @@ struct PhaseAxis {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

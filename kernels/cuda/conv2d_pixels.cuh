@@ -4,7 +4,7 @@
 #include "kernels/cuda/conv2d_stem.cuh"
 #include "kernels/cuda/gemm.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// x as the matrix that its convolution multiplies: line (n, p, q) holds the pixels under the window of that output
 /// position, columns (r, s, c) of the first group. The forward reads it along the columns, the weight gradient along
@@ -58,4 +58,4 @@ struct PackedStem {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

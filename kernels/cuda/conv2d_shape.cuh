@@ -3,7 +3,7 @@
 #include "kernels/conv2d.h"
 #include "kernels/cuda/channel_epilogue.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The sizes of one convolution, with the paper's letters: x [N, H, W, C], w [O, R, S, C / groups], y [N, P, Q, O].
 struct Conv2dShape {
@@ -58,4 +58,4 @@ template <class T>
 void depthwise_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
                                const Conv2dShape& shape);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -22,7 +22,7 @@
 // at one tap after the other, so that a tile reads dy once for several taps: a tile of 64 x 192 that of a row of three
 // with 64 channels, 32 KiB from L2 where three tiles of 64 x 64 load 48.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The filter's corner at position i = (n, y, x).
 struct FilterPositions {
@@ -341,4 +341,4 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -25,7 +25,7 @@
 // MB of y: less than the loads by single elements that gemm_mma.cuh would do. Flops: window / (S C) times those that
 // count, for 7 x 7 x 3 in windows of 32 one and a half times.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// How images are packed.
 struct StemPacking {
@@ -149,4 +149,4 @@ bool stem_backward_weight(const Queue& queue, const char* name, const View& dw, 
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -7,7 +7,7 @@
 // would be 3 channels and 61 zeros: windows have 64 channels, which for 7 x 7 x 3 is three times the flops that count
 // and still less than y's way to memory.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Whether the driver takes im2col maps whose pixels overlap. Its documentation builds each stride up from the sizes
 /// below it, and does not say what becomes of a smaller one. `data`: any address on the device.
@@ -31,12 +31,8 @@ inline bool im2col_pixels_may_overlap(const void* data) {
       return false;
     }
   };
-#ifdef WEFT_SIMT
-  return ask();  // tests change it
-#else
   static const bool allowed = ask();
   return allowed;
-#endif
 }
 
 /// A stem's packing for wgmma, the convolution that is left, and whether TMA can read it. x: the images' memory.
@@ -83,4 +79,4 @@ bool conv2d_backward_weight_stem_on_wgmma(const Queue& queue, const View& dw, co
                                  });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

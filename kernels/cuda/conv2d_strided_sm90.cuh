@@ -17,7 +17,7 @@
 // bytes of dx, and three quarters of them are such zeros. Where a gradient is added (dx_in), it is a slice whose sums
 // are empty.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <class T>
 struct PhaseSource {
@@ -189,4 +189,4 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -11,7 +11,7 @@
 // has none: it serves every device). Always inline: the checked build sees no store
 // whose value is a call that returns a struct.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The type a kernel computes in: f64 for f64, f32 for the other floating types, i64 for integers and bool.
 template <class T>
@@ -39,4 +39,4 @@ __device__ __forceinline__ T to(From value) {
     return static_cast<T>(value);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

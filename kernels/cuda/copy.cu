@@ -16,7 +16,7 @@
 //      elementwise.cuh with the conversion as functor. 90% of the bandwidth.
 // 4. Any other pair: one thread an element, both dtypes chosen at run time.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -201,4 +201,4 @@ void copy(const Queue& queue, const View& y, const View& x) {
   if (!done) convert_any(queue, y, x);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

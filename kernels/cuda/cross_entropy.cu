@@ -10,7 +10,7 @@
 // exponential each way. 85% of the bandwidth for rows of 128 bytes and more; few rows (a batch of 128 with 10 classes)
 // are bound by latency.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -169,4 +169,4 @@ void cross_entropy_backward(const Queue& queue, const View& dlogits, const View&
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -19,7 +19,7 @@
 // Shared: a sum for each warp. Bytes per element: x read and y written once, x twice where rows are cut. 70% of the
 // bandwidth.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -132,4 +132,4 @@ void cumsum(const Queue& queue, const View& y, const View& x, bool reverse) {
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

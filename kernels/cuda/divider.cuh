@@ -4,7 +4,7 @@
 
 #include "kernels/half.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Division by a number that is the same for a whole launch, as a multiplication and a shift (Granlund and Montgomery,
 /// "Division by invariant integers using multiplication", 1994). Dividends lie in [0, 2^31), divisors in [1, 2^31).
@@ -37,4 +37,4 @@ class Divider {
   int shift_ = 0;
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

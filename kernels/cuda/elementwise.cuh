@@ -23,7 +23,7 @@
 // Cost: each operand's bytes once, f's flops per element; the index costs one division per outer dimension and unit.
 // Roofline: 90% of the memory bandwidth for V > 1, contiguous.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 inline constexpr int kElementwiseThreads = 256;
 
@@ -239,4 +239,4 @@ void elementwise_scalar(const Queue& queue, const char* name, const F& f, const 
                      static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

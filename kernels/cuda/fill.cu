@@ -8,7 +8,7 @@
 // arange: 256 threads a block, one element a thread; the value is computed in f64 and rounded once.
 // Both write size_of(dtype) bytes per element and read nothing: 90% of the write bandwidth.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -77,4 +77,4 @@ void arange(const Queue& queue, const View& y, double start, double step) {
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

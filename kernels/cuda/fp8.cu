@@ -22,7 +22,7 @@
 //
 // fp8_update_scale: a warp a row of the history.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -237,4 +237,4 @@ void fp8_matmul(const Queue& queue, const View& y, const View& pre, const View& 
   own_matmul(queue, "fp8_matmul", call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

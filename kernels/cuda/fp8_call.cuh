@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/fp8.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// A checked call of the contract.
 struct Fp8MatmulCall {
@@ -13,4 +13,4 @@ struct Fp8MatmulCall {
 /// The product on wgmma; false where the device has none, or TMA cannot read the codes. Defined in matmul_fp8_sm90.cu.
 bool fp8_matmul_wgmma(const Queue& queue, const Fp8MatmulCall& call);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

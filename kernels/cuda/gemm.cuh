@@ -12,7 +12,7 @@
 
 // Launches a GEMM problem in the tiles that gemm_plan.h has picked.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// On the ordinary cores squares of 32, 64 and 128; on the tensor cores these and, in 16 bits, others: squares of f32
 /// that are turned by hand leave no registers for warps of 64 x 64.
@@ -104,4 +104,4 @@ bool allows_vector_load(const void* data, int64_t pitch) {
   return pitch % (sizeof(T) == 2 ? 8 : 4) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

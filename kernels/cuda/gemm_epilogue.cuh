@@ -9,7 +9,7 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/dtype.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// 1 / sqrt(x), in f32 to two units in the last place: one instruction, without a division's rare second way.
 __device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
@@ -178,4 +178,4 @@ struct Epilogue {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

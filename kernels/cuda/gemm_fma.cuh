@@ -29,7 +29,7 @@
 // Work: 2 kM kN flops and (kM + kN) sizeof(T) bytes per k: 32 flops per byte at 128 x 128 f32. Limit: the FMA pipes;
 // expected share 70 to 80% of their peak on large matrices.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kRows, int kColumns, int kQuads>
 struct FmaTile {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(Tile::kThreads, fma_blocks<Tile, T>())
     gemm_fma_kernel(const Problem problem, const GemmGrid grid) {
   constexpr int kM = Tile::kM, kN = Tile::kN, kDepth = Tile::kDepth;
   constexpr int kQuadsM = Tile::kQuadsM, kQuadsN = Tile::kQuadsN;
-  WEFT_DYNAMIC_SHARED(T, shared);
+  T* const shared = dynamic_shared<T>();
   const auto position = grid.position();
   const auto slice = problem.slice(position.z);
   const int first_m = position.m * kM, first_n = position.n * kN;
@@ -235,4 +235,4 @@ __global__ void __launch_bounds__(Tile::kThreads, fma_blocks<Tile, T>())
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

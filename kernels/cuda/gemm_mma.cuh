@@ -57,7 +57,7 @@
 // times that. On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over whatever TMA can
 // read.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kRows, int kColumns, int kWarpRows, int kWarpColumns, int kStageCount>
 struct MmaTile {
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   constexpr int kM = Tile::kM, kN = Tile::kN, kDepth = Tile::template kDepth<T>, kStages = Tile::kStages;
   constexpr int kStageBytes = Tile::kStageBytes;
   constexpr int kSquaresM = Tile::kWarpM / 16, kSquaresN = Tile::kWarpN / 8;
-  WEFT_DYNAMIC_SHARED(T, shared);
+  T* const shared = dynamic_shared<T>();
   const auto position = grid.position();
   const auto slice = problem.slice(position.z);
   const int first_m = position.m * kM, first_n = position.n * kN;
@@ -387,4 +387,4 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

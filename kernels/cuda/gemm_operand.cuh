@@ -29,7 +29,7 @@
 // registers in each use, and ptxas 13.0 let one of them read the registers before they were null
 // (docs/first_gpu_run.md).
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 enum class Major { depth, rows };
 
@@ -336,4 +336,4 @@ class TileWalk {
   typename Operand::Step step_;  ///< of Major::rows alone
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

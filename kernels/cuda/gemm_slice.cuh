@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/launch.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The position of row m of a GEMM's result: a dense matrix, or a slice of columns of one.
 struct RowsOut {
@@ -47,4 +47,4 @@ struct GemmGrid {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -58,11 +58,7 @@
 // about 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
 // hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
 
-#if defined(WEFT_SIMT) && defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
-#endif
-
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 constexpr int kChunkBytes = 8192, kChunkRows = 64;
 /// Of a chunk along the depth: 128 bytes, a step of the main loop.
@@ -464,7 +460,7 @@ __device__ __forceinline__ void consume(const Source& source,
 template <class Tile, class T, class Source>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     gemm_wgmma_kernel(const __grid_constant__ WgmmaGemm<T, Source> gemm) {
-  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  unsigned char* const shared = dynamic_shared<unsigned char>();
   unsigned char* const staging = shared + Tile::kStages * Tile::kStageBytes;
   auto* const full = reinterpret_cast<ptx::Barrier*>(staging + Tile::kStagingBytes);
   ptx::Barrier* const empty = full + Tile::kStages;
@@ -505,4 +501,4 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   if (gemm.grid.cluster > 1) ptx::cluster_sync();
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

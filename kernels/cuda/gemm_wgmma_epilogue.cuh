@@ -23,15 +23,9 @@
 // residual have code of their own, too. Where y forbids both (lines not a multiple of 16 bytes), lanes store their
 // pairs themselves.
 
-// Registers have no address, so on a GPU all of this is inlined into the kernel. On the emulator it is compiled once
-// for all.
-#ifdef WEFT_SIMT
-#define WEFT_INLINE_ON_GPU
-#else
-#define WEFT_INLINE_ON_GPU __forceinline__
-#endif
+// Registers have no address, so all of this is inlined into the kernel.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 constexpr int kStagingBoxBytes = 16 * 128;
 
@@ -355,7 +349,7 @@ struct WgmmaEpilogue {
   }
 
   template <class Y, bool kDerives>
-  __device__ WEFT_INLINE_ON_GPU void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
+  __device__ __forceinline__ void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
                                                  float (&values)[32]) const {
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
@@ -393,7 +387,7 @@ struct WgmmaEpilogue {
 
   /// alpha, the bias and, where there is one, the norm. Each lane hands its columns' constants to those that hold their
   /// sums; all columns have one scale unless there is a norm.
-  __device__ WEFT_INLINE_ON_GPU void apply(int lane, const Columns& columns, float (&values)[32]) const {
+  __device__ __forceinline__ void apply(int lane, const Columns& columns, float (&values)[32]) const {
     bool by_norm = false;
     if constexpr (kChannels) by_norm = to.norm.var != nullptr;
     if (to.bias == nullptr && !by_norm) {
@@ -425,7 +419,7 @@ struct WgmmaEpilogue {
   /// rows loses at most a factor of rows + 1 in precision, since the square of the first value's own distance from the
   /// mean is a part of m2.
   template <class Y>
-  __device__ WEFT_INLINE_ON_GPU ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
+  __device__ __forceinline__ ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
     constexpr int kColumns = ColumnMoments<Y>::kColumns;
     warp.meet();
     const int quarter = warp.lane() / 8, part = warp.lane() % 8, run = 2 * warp.index() + part / 4;
@@ -598,7 +592,7 @@ struct WgmmaEpilogue {
 
   /// sent(column): after each box that goes to TMA; column is its first.
   template <class Y, class Sent = Nothing>
-  __device__ WEFT_INLINE_ON_GPU void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
+  __device__ __forceinline__ void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
                                            int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
     if constexpr (kScattered && sizeof(Y) == 2) {
@@ -611,8 +605,8 @@ struct WgmmaEpilogue {
     if (by_tma) return send<Y>(warp, map, first_m, first_n, z, values, sent);
     const auto store_pair = [&](Y* pair, int left, int i) {
       Vec<Y, 2> both;
-      both[0] = WEFT_DEVICE::to<Y>(values[i]);
-      both[1] = WEFT_DEVICE::to<Y>(values[i + 1]);
+      both[0] = cuda::to<Y>(values[i]);
+      both[1] = cuda::to<Y>(values[i + 1]);
       if (pairs) {
         both.store(pair);
       } else {
@@ -625,7 +619,7 @@ struct WgmmaEpilogue {
 
   /// The same of a y that TMA stores.
   template <class Y, class Sent>
-  __device__ WEFT_INLINE_ON_GPU void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
+  __device__ __forceinline__ void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
                                           const float (&values)[32], Sent&& sent) const {
     if constexpr (sizeof(Y) == 2) {
       warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill<Y>(box, warp.lane(), values); });
@@ -665,6 +659,4 @@ struct WgmmaEpilogue {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
-
-#undef WEFT_INLINE_ON_GPU
+}  // namespace weft::kernels::cuda

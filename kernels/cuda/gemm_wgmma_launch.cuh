@@ -7,7 +7,7 @@
 #include "kernels/cuda/wgmma_plan.h"
 #include "kernels/kernel_variant.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Rows of the boxes in which a tile's operands are loaded: with Along::depth all that a block loads of them, else a
 /// chunk's 128 bytes of rows, in as many lines as a step is deep.
@@ -106,4 +106,4 @@ WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilog
   return epilogue;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

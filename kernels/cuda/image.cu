@@ -6,7 +6,7 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/cuda/wrong_index.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -156,4 +156,4 @@ void mixed_targets(const Queue& queue, const View& targets, const View& labels, 
                           {.text = WrongIndex::Text::label, .op = "mixed_targets", .limit = targets.sizes[1]}});
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -22,7 +22,7 @@
 // index_put: the last of equal positions is found by an atomic maximum; then a thread for each element of values.
 // ravel_index: a thread for each element.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -312,4 +312,4 @@ void nonzero(const Queue& queue, const View& y, const View& x, const View& ends)
          static_cast<const bool*>(x.as<bool>()), static_cast<const int64_t*>(ends.as<int64_t>()), x.numel(), sizes);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -10,7 +10,7 @@
 #include "kernels/cuda/capability.cuh"
 #include "kernels/sticky_error.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -25,9 +25,6 @@ std::string describe(const Geometry& g) {
 /// Of a failed launch on the current device: which GPU it is and the cure, where the program has no code for it; how to find
 /// the kernel whose error this is; or nothing.
 std::string hint(cudaError_t status) {
-#ifdef WEFT_SIMT
-  return sticky_error_hint(status);
-#else
   if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction) return sticky_error_hint(status);
   Queue queue;
   if (cudaGetDevice(&queue.device.index) != cudaSuccess) return "";
@@ -35,7 +32,6 @@ std::string hint(cudaError_t status) {
   return str(": GPU ", queue.device.index, " has compute capability ", capability / 10, '.', capability % 10,
              capability < 80 ? "; Weft needs 8.0 (A100) or later"
                              : str(", for which this build has no code: add ", capability, " to WEFT_CUDA_ARCHITECTURES"));
-#endif
 }
 
 /// Once per kernel, device and size: the driver call takes about a microsecond.
@@ -70,10 +66,7 @@ void end_launch(const Geometry& geometry, cudaError_t status) {
   nvtxRangePop();
   if (status == cudaSuccess) return;
   cudaGetLastError();  // the next call starts clean
-#ifdef WEFT_SIMT
-  if (status == cudaErrorLaunchFailure) fail(describe(geometry), cudaGetErrorString(status));  // says where and why
-#endif
   fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", hint(status));
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -9,11 +9,9 @@
 #include "kernels/error.h"
 #include "kernels/queue.h"
 
-// All kernels are launched here. Every .cu file is compiled twice: by nvcc with WEFT_DEVICE=cuda, and by the
-// host compiler with WEFT_DEVICE=simt and the emulator's cuda_runtime.h. Everything here is in the namespace of the
-// device, because the two are linked into one program.
+// All kernels are launched here.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 using Grid = dim3;
 using Block = dim3;
@@ -74,13 +72,11 @@ inline unsigned blocks_for(int64_t n, int64_t per_block) {
   return static_cast<unsigned>(std::clamp<int64_t>((n + per_block - 1) / per_block, 0, kMost));
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+/// The block's dynamic shared memory, aligned to 1024 bytes.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+  extern __shared__ __align__(1024) unsigned char bytes[];
+  return reinterpret_cast<T*>(bytes);
+}
 
-/// `WEFT_DYNAMIC_SHARED(float, tile);` declares `float* tile`: the block's dynamic shared memory, 1024-byte aligned.
-#ifdef WEFT_SIMT
-#define WEFT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::emulator::source::dynamic_shared())
-#else
-#define WEFT_DYNAMIC_SHARED(T, name)                                     \
-  extern __shared__ __align__(1024) unsigned char weft_dynamic_shared[]; \
-  T* const name = reinterpret_cast<T*>(weft_dynamic_shared)
-#endif
+}  // namespace weft::kernels::cuda

@@ -5,7 +5,7 @@
 
 // Kernels, geometry and cost: row_norm.cuh.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -74,4 +74,4 @@ void rms_norm_backward(const Queue& queue, const View& dx, const View& dweight, 
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -12,7 +12,7 @@
 // (gemm_epilogue.cuh, gemm_wgmma_epilogue.cuh); linear_backward_weight's main loop adds up the rows of dy^T while it
 // has them in shared memory (gemm_fma.cuh, gemm_mma.cuh, gemm_wgmma.cuh).
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 void row_sums_matmul_of<float>(const Queue&, const MatmulCall&);
@@ -60,4 +60,4 @@ void linear_backward_weight(const Queue& queue, const View& dw, const View& db, 
                                        [&]<class T>() { row_sums_matmul_of<T>(queue, call); });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -6,7 +6,7 @@
 // gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16, f32 as tf32: tensor cores) the main loop. On Hopper these three
 // go from matmul_<dtype>_sm90.cu to gemm_wgmma.cuh, unless TMA cannot read them; tf32 only where both lie along k.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 void matmul_of<float>(const Queue&, const MatmulCall&);
@@ -90,4 +90,4 @@ void matmul_fused(const Queue& queue, const View& y, const View& pre, const View
              {y, pre, a, b, bias, residual, arguments.alpha, Grad::overwrite, arguments.activation});
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/matmul_problem.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool matmul_wgmma<bf16>(const Queue& queue, const MatmulCall& call);
@@ -19,4 +19,4 @@ void row_sums_matmul_of<bf16>(const Queue& queue, const MatmulCall& call) {
   if (!row_sums_matmul_wgmma<bf16>(queue, call)) row_sums_matmul<bf16>(queue, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/matmul_sm90.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool matmul_wgmma<bf16>(const Queue& queue, const MatmulCall& call) {
@@ -13,4 +13,4 @@ bool row_sums_matmul_wgmma<bf16>(const Queue& queue, const MatmulCall& call) {
   return row_sums_matmul_wgmma_by_tma<bf16>(queue, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

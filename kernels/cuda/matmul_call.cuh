@@ -3,7 +3,7 @@
 #include "kernels/cuda/channel_epilogue.cuh"
 #include "kernels/matmul.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// A checked call of the contract, with or without what matmul_fused and linear.h add. channels: the epilogue of a 1x1
 /// convolution (its bias and residual are here, too), or nullptr; its a and b both lie along k.
@@ -20,4 +20,4 @@ struct MatmulCall {
 /// The call by our own kernels.
 void own_matmul(const Queue& queue, const char* name, MatmulCall call);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/matmul_problem.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool matmul_wgmma<float>(const Queue& queue, const MatmulCall& call);
@@ -16,4 +16,4 @@ void row_sums_matmul_of<float>(const Queue& queue, const MatmulCall& call) {
   row_sums_matmul<float>(queue, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

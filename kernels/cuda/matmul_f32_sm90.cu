@@ -3,11 +3,11 @@
 
 // As tf32: the caller has checked allow_tf32().
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 bool matmul_wgmma<float>(const Queue& queue, const MatmulCall& call) {
   return matmul_wgmma_by_layout<float>(queue, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/matmul_problem.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <>
 void matmul_of<double>(const Queue& queue, const MatmulCall& call) {
@@ -13,4 +13,4 @@ void row_sums_matmul_of<double>(const Queue& queue, const MatmulCall& call) {
   row_sums_matmul<double>(queue, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

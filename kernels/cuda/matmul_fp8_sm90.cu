@@ -7,7 +7,7 @@
 // ever: chunks, stages and descriptors are those of bf16, and so is a step's time, of twice the flops; so the plan
 // counts steps and knows no type. Both operands lie along the depth. Sums become bf16 or f32, over both scales.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The epilogue of bf16 results, of sums over the scales: y = f(sum / (a b) + bias). They are read a tile's end ahead.
 template <Fp8 format>
@@ -96,4 +96,4 @@ bool fp8_matmul_wgmma(const Queue& queue, const Fp8MatmulCall& call) {
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -4,7 +4,7 @@
 #include "kernels/cuda/matmul_call.cuh"
 #include "kernels/cuda/split_sum.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// y[z] = a[z] @ b[z] as operands of the GEMM main loops. Slice z is a batch entry or, when k is split, a share
 /// of the only entry, whose sums go to plane z of a workspace.
@@ -164,4 +164,4 @@ void matmul_by_layout(const Queue& queue, const MatmulCall& call) {
     matmul_as<T, rows, rows>(queue, call);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -3,7 +3,7 @@
 #include "kernels/cuda/gemm_wgmma_launch.cuh"
 #include "kernels/cuda/matmul_problem.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// a and b of a matmul as a source of gemm_wgmma.cuh. Slice z is a batch entry or, when the depth is split, a
 /// share of the only entry's.
@@ -186,4 +186,4 @@ bool matmul_wgmma_by_layout(const Queue& queue, const MatmulCall& call) {
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

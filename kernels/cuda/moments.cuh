@@ -2,7 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-namespace weft::kernels::WEFT_DEVICE::channelwise {
+namespace weft::kernels::cuda::channelwise {
 
 /// Chan et al. 1979: joins (n, mean, m2) of two sets into the first.
 template <class A>
@@ -16,4 +16,4 @@ __device__ void join(A& n, A& mean, A& m2, A other_n, A other_mean, A other_m2) 
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE::channelwise
+}  // namespace weft::kernels::cuda::channelwise

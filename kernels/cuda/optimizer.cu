@@ -13,7 +13,7 @@
 // Bytes per element (f32 weights and gradient, + 2 with a bf16 copy): 12, and 8 for each state (of lamb_direction 28);
 // parameter_squares 4, clipping 8. Flops: 4 to 20. 90% of the bandwidth from a million elements on.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -388,4 +388,4 @@ void exchange(const Queue& queue, const View& a, const View& b) {
   step_pair<Exchange, true>(queue, "exchange", a, b, View::none(), 0);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -17,7 +17,7 @@
 // 80% of the bandwidth. Within an image numbers have 32 bits, and divisions are multiplications: as divisions of 64
 // bits, they took a third of the backward's time on an H200.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -363,4 +363,4 @@ void adaptive_avg_pool2d_backward(const Queue& queue, const View& dx, const View
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -7,14 +7,9 @@
 
 #include "kernels/half.h"
 
-// Every PTX instruction that Weft writes by hand (PTX ISA 8.5). Kernels use these functions and no inline assembly. On
-// the emulator the same functions come from kernels/cuda/simt/ptx.cuh.
+// Every PTX instruction that Weft writes by hand (PTX ISA 8.5). Kernels use these functions and no inline assembly.
 
-#ifdef WEFT_SIMT
-#include "kernels/cuda/simt/ptx.cuh"
-#else
-
-namespace weft::kernels::WEFT_DEVICE::ptx {
+namespace weft::kernels::cuda::ptx {
 
 /// 0..31: the position of the calling thread in its warp.
 __device__ __forceinline__ int lane_id() {
@@ -171,6 +166,4 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE::ptx
-
-#endif
+}  // namespace weft::kernels::cuda::ptx

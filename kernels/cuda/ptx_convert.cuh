@@ -6,20 +6,7 @@
 
 // PTX of conversions between f32 and its halves, for kernels/cuda/convert.cuh. On the emulator kernels/half.h does it.
 
-namespace weft::kernels::WEFT_DEVICE::ptx {
-
-#ifdef WEFT_SIMT
-
-template <class T>
-T round_to(float value) {
-  return T(value);
-}
-template <class T>
-float widen(T half) {
-  return half;
-}
-
-#else
+namespace weft::kernels::cuda::ptx {
 
 /// To nearest even, to bf16 or f16, of the same bits as T(value) but for those of a NaN.
 template <class T>
@@ -39,6 +26,4 @@ __device__ __forceinline__ float widen(f16 half) {
   return value;
 }
 
-#endif
-
-}  // namespace weft::kernels::WEFT_DEVICE::ptx
+}  // namespace weft::kernels::cuda::ptx

@@ -7,12 +7,12 @@
 // PTX of conversions to numbers of 8 bits (cvt, compute capability 8.9 and later). Elsewhere, and on the emulator,
 // kernels/fp8.h does it, to the same bits.
 
-namespace weft::kernels::WEFT_DEVICE::ptx {
+namespace weft::kernels::cuda::ptx {
 
 /// Two codes as of to_fp8(), that of `low` in the lower byte.
 template <Fp8 format>
 __device__ __forceinline__ uint32_t to_fp8_pair(float low, float high) {
-#if !defined(WEFT_SIMT) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   uint16_t pair;
   if constexpr (format == Fp8::e4m3)
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
@@ -24,4 +24,4 @@ __device__ __forceinline__ uint32_t to_fp8_pair(float low, float high) {
 #endif
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE::ptx
+}  // namespace weft::kernels::cuda::ptx

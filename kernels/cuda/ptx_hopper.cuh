@@ -5,17 +5,13 @@
 
 // PTX of compute capability 9.0 (PTX ISA 8.5): barriers in shared memory that count arrivals and bytes (mbarrier), the
 // tensor memory accelerator (TMA), clusters of blocks, register budgets. Only files named *_sm90.cu, which are compiled
-// for sm_90a alone, may include this. On the emulator the same functions come from kernels/cuda/simt/ptx_hopper.cuh.
+// for sm_90a alone, may include this.
 //
 // Three proxies write shared memory: threads (generic), TMA and wgmma (async). What threads stored becomes visible to
 // TMA and wgmma by fence_proxy_async() in the storing thread and a barrier after it; the same must come between what
 // threads read or stored and TMA's load over it. What TMA loaded becomes visible to threads that wait on its mbarrier.
 
-#ifdef WEFT_SIMT
-#include "kernels/cuda/simt/ptx_hopper.cuh"
-#else
-
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace ptx {
 
@@ -252,6 +248,4 @@ __device__ __forceinline__ void stmatrix_x4_trans(void* row, const uint32_t (&r)
 }
 
 }  // namespace ptx
-}  // namespace weft::kernels::WEFT_DEVICE
-
-#endif
+}  // namespace weft::kernels::cuda

@@ -8,7 +8,7 @@
 // cp.async and ldmatrix for loops that step through shared memory: addresses are 32 bits wide, and what is constant in
 // them (kOffset, in bytes) is a part of the instruction.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Calls body(std::integral_constant<int, i>()) for i = 0 … kCount - 1: a loop whose index is a constant expression, as
 /// an offset within an instruction must be.
@@ -18,33 +18,9 @@ __device__ __forceinline__ void unrolled(Body&& body) {
   (std::make_integer_sequence<int, kCount>());
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda
 
-#ifdef WEFT_SIMT
-
-namespace weft::kernels::simt::ptx {
-
-using SharedAddress = unsigned char*;
-inline SharedAddress to_shared(void* pointer) { return static_cast<SharedAddress>(pointer); }
-
-template <int kOffset>
-void cp_async_zfill_at(SharedAddress shared, const void* global, bool there, WEFT_SIMT_HERE) {
-  cp_async_zfill<16>(shared + kOffset, global, there ? 16 : 0, where);
-}
-template <int kOffset>
-void ldmatrix_x4_at(uint32_t (&r)[4], SharedAddress row, WEFT_SIMT_HERE) {
-  ldmatrix_x4(r, row + kOffset, where);
-}
-template <int kOffset>
-void ldmatrix_x4_trans_at(uint32_t (&r)[4], SharedAddress row, WEFT_SIMT_HERE) {
-  ldmatrix_x4_trans(r, row + kOffset, where);
-}
-
-}  // namespace weft::kernels::simt::ptx
-
-#else
-
-namespace weft::kernels::WEFT_DEVICE::ptx {
+namespace weft::kernels::cuda::ptx {
 
 /// A byte of shared memory. Integers are added to it in bytes.
 using SharedAddress = uint32_t;
@@ -71,6 +47,4 @@ WEFT_LDMATRIX_AT(ldmatrix_x4_at, "")
 WEFT_LDMATRIX_AT(ldmatrix_x4_trans_at, ".trans")
 #undef WEFT_LDMATRIX_AT
 
-}  // namespace weft::kernels::WEFT_DEVICE::ptx
-
-#endif
+}  // namespace weft::kernels::cuda::ptx

@@ -11,18 +11,14 @@
 //   wgmma_commit();
 //   wgmma_wait<0>();                                    // now `sums` may be looked at and the tiles overwritten
 
-namespace weft::kernels::WEFT_DEVICE::ptx {
+namespace weft::kernels::cuda::ptx {
 
 /// An operand's layout: its depth (K) along the lines, or its rows (M of a, N of b).
 enum class Along : int { depth = 0, rows = 1 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::ptx
+}  // namespace weft::kernels::cuda::ptx
 
-#ifdef WEFT_SIMT
-#include "kernels/cuda/simt/ptx_wgmma.cuh"
-#else
-
-namespace weft::kernels::WEFT_DEVICE::ptx {
+namespace weft::kernels::cuda::ptx {
 
 /// wgmma's matrix descriptor of a tile in shared memory. `leading`, `stride`: bytes, multiples of 16, as the ISA's
 /// table has them for each swizzle and direction. For Along::depth with a swizzle of B bytes and lines of B bytes (B /
@@ -193,6 +189,4 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const uint32_t (&a)[4],
 #undef WEFT_SUMS_16
 #undef WEFT_SUMS_32
 
-}  // namespace weft::kernels::WEFT_DEVICE::ptx
-
-#endif
+}  // namespace weft::kernels::cuda::ptx

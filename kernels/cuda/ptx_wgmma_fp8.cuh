@@ -6,7 +6,7 @@
 // wgmma of numbers of 8 bits: 32 k an instruction, both operands along the depth (its transposing is for two bytes).
 // Only files named *_sm90.cu may include this.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Stands for an element of a product in gemm_wgmma.cuh: a is of this format, b of e4m3.
 template <Fp8 a>
@@ -17,15 +17,6 @@ struct Fp8Product {
 namespace ptx {
 
 /// d[64xN] (+)= a[64x32] b[32xN], N one of 64, 128, 256: see wgmma() of 16 bits.
-#ifdef WEFT_SIMT
-#define WEFT_WGMMA_FP8(FORMAT, N, A, B, ACCUMULATE)                                                               \
-  template <>                                                                                                     \
-  inline void wgmma<Fp8Product<Fp8::FORMAT>, N>(float(&d)[N / 2], uint64_t a, uint64_t b, bool accumulate,        \
-                                                emulator::source::SourceLine where) {                             \
-    emulator::source::wgmma({N, emulator::source::WgmmaType::FORMAT, false, false, accumulate, a, b, nullptr, d}, \
-                            where);                                                                               \
-  }
-#else
 // clang-format off
 #define WEFT_FP8_8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define WEFT_FP8_32(d, i) WEFT_FP8_8(d, i), WEFT_FP8_8(d, i + 8), WEFT_FP8_8(d, i + 16), WEFT_FP8_8(d, i + 24)
@@ -49,7 +40,6 @@ namespace ptx {
                  : "l"(a), "l"(b), "r"(static_cast<int>(accumulate))                                          \
                  : "memory");                                                                                 \
   }
-#endif
 
 WEFT_WGMMA_FP8(e4m3, 64, "32", "33", "34")
 WEFT_WGMMA_FP8(e4m3, 128, "64", "65", "66")
@@ -70,4 +60,4 @@ WEFT_WGMMA_FP8(e5m2, 256, "128", "129", "130")
 
 }  // namespace ptx
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -13,7 +13,7 @@
 // written (dropout: read as well); about 25 integer operations for its share of Philox, 15 flops more for a normal. 70%
 // of the write bandwidth (f32), bound by integer multiplication in bf16.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -160,4 +160,4 @@ void dropout(const Queue& queue, const View& y, const View& x, const View& state
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -10,7 +10,7 @@
 // neighbours in each gate's row. Elements per unit: LSTM 11 forward, 14 backward; GRU 12 and 14. A step of a usual
 // batch is a few hundred kB: the launch dominates.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -140,4 +140,4 @@ void gru_cell_backward(const Queue& queue, const View& dfrom_x, const View& dfro
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

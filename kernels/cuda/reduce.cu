@@ -21,7 +21,7 @@
 // bits on every device and every run.
 // Cost: reads size_of(x) bytes and adds once per element; 85% of the bandwidth for large tensors.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -393,4 +393,4 @@ void argmax(const Queue& queue, const View& y, const View& x, int dim) {
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

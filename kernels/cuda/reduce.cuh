@@ -2,7 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
@@ -74,4 +74,4 @@ __device__ __forceinline__ T block_max(T value, T lowest) {
   return block_reduce(value, Max{}, lowest);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -14,7 +14,7 @@
 // allow it. Such a row of up to 4 units a lane is read from memory once, all its loads in flight together, and stays in
 // registers; longer rows and those that are not aligned are read again for each pass, from L1 or L2.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 template <int kGroup>
 struct RowGroup {
@@ -165,4 +165,4 @@ void with_row_shape(int64_t C, std::initializer_list<const void*> data, Body&& b
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

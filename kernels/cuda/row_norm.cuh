@@ -19,7 +19,7 @@
 // rows do not stay in registers); 7 and 14 flops. 85% of the bandwidth forward, 60% and more backward (two row sums
 // come between its loads and its stores).
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// a + b, never fused with a product in a: the bits that two kernels would give.
 __device__ inline float plain_sum(float a, float b) { return __fadd_rn(a, b); }
@@ -318,4 +318,4 @@ void row_norm_backward(const Queue& queue, const char* name, RowNormBackward<T> 
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -8,16 +8,13 @@
 #include "kernels/error.h"
 #include "kernels/sticky_error.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // the next call starts clean
-#ifdef WEFT_SIMT
-  if (status == cudaErrorLaunchFailure) fail(cudaGetErrorString(status));  // says which kernel, where and why
-#endif
   fail(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
 }
 
@@ -26,7 +23,6 @@ void ignore(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
 }
 
-#ifndef WEFT_SIMT
 /// `12.4` of 12040.
 std::string version_text(int version) { return str(version / 1000, '.', version % 1000 / 10); }
 
@@ -44,9 +40,6 @@ void check_no_device(cudaError_t status) {
        : kMajor == 12 ? " (version 525 or later)"
                       : "");
 }
-#else
-void check_no_device(cudaError_t status) { check(status, "cudaGetDeviceCount"); }
-#endif
 
 /// While it lives, this thread may call what a capture holds for unsafe, cudaMalloc for one: new memory is no part of
 /// the captured work, and it stays where it is while the graph lives.
@@ -141,15 +134,10 @@ class DeviceRuntime final : public Runtime {
     check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, to_stream(stream)), "cudaMemcpyAsync");
   }
   bool stages_pageable_memory(int index) override {
-#ifdef WEFT_SIMT
-    static_cast<void>(index);
-    return false;
-#else
     int coherent = 0;
     check(cudaDeviceGetAttribute(&coherent, cudaDevAttrPageableMemoryAccessUsesHostPageTables, index),
           "cudaDeviceGetAttribute");
     return coherent == 0;
-#endif
   }
   void fill_bytes(int index, void* destination, int byte, size_t bytes, void* stream) override {
     select(index);
@@ -159,12 +147,7 @@ class DeviceRuntime final : public Runtime {
   void* create_stream(int index, int priority) override {
     select(index);
     cudaStream_t stream = nullptr;
-#ifdef WEFT_SIMT
-    static_cast<void>(priority);
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-#else
     check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
-#endif
     return stream;
   }
   void destroy_stream(int, void* stream) noexcept override {
@@ -278,4 +261,4 @@ Runtime& runtime() {
   return runtime;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

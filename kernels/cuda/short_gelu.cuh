@@ -17,7 +17,7 @@
 // Each step is done for kTogether values before the next one: a value alone waits for its own result at every step, and
 // an epilogue has one warp on each scheduler to fill that time.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Phi(-a), a >= 0.
 template <int N>
@@ -75,4 +75,4 @@ __device__ __forceinline__ void activate_for(Activation activation, float (&valu
   activate(activation, values);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -7,7 +7,7 @@
 // sum, then the output. Bytes per element of size e: forward 2e, backward 3e, from memory; two exponentials forward.
 // 85% of the bandwidth for rows of 128 bytes and more.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -94,4 +94,4 @@ void softmax_backward(const Queue& queue, const View& dx, const View& dy, const 
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -20,7 +20,7 @@
 //    some millions.
 // Of k < n elements, no run keeps more than its first k: then all launches but the first are short.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -180,4 +180,4 @@ void sort(const Queue& queue, const View& values, const View& indices, const Vie
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

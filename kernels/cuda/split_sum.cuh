@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/gemm_epilogue.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The second stage of a GEMM whose depth was split: y[i] = alpha (partial[0][i] + partial[1][i] + …) (+ bias) (+
 /// y), always in this order, so that results are the same in every run.
@@ -72,4 +72,4 @@ void split_sum(const Queue& queue, const char* name, const Epilogue<T>& epilogue
          static_cast<int>(columns), splits, beside);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -11,7 +11,7 @@
 
 // The driver's functions are looked up at run time: the program does not link libcuda, and runs where there is none.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -179,4 +179,4 @@ TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor) {
   return take(kernel, status, map);
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -13,7 +13,7 @@
 // more; that loads round is how CUTLASS feeds f32 to wgmma, and ties and specials are as Triton's tests of TMA measure
 // them (pull request 11751). tests/hopper asks the GPU.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// The driver's 128 opaque bytes. CUtensorMap is aligned to 64 bytes in CUDA 12 and to 128 in CUDA 13.
 struct alignas(128) TensorMap {
@@ -60,4 +60,4 @@ struct Im2colTensor {
 /// As tiled_map, for im2col loads. Pixels outside of the image are read as 0.
 TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor);
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -7,7 +7,7 @@
 // then a tree in shared memory. Bytes: those of the moments, 3 to 6% of y's. Latency decides, not bandwidth: some
 // hundred chunks a lane at most, of which twelve are loaded at a time.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -53,4 +53,4 @@ void TileMoments::join_into(const View& part) const {
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

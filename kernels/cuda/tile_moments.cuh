@@ -13,7 +13,7 @@
 //
 //   moments   chunk 0: mean [channels], m2 [channels] | chunk 1: … |     8 bytes for 64 or 128 elements of y
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Of kRows x kColumns values of each lane: a warp's moments of each column, which the lanes share that differ in the
 /// bits from kDistance up. rows: how many the warp has. value(r, c): of this lane; inside(r): whether it counts.
@@ -86,4 +86,4 @@ class TileMoments {
   std::optional<Workspace> memory_;
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

@@ -12,7 +12,7 @@
 // f32 and bf16 have one kernel per function and its derivative where 16-byte accesses are possible. Strided operands
 // and the other dtypes share a kernel that switches on the function at run time, a branch that all threads take alike.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 namespace {
 
@@ -123,4 +123,4 @@ void unary_backward(const Queue& queue, Unary f, const View& dx, const View& dy,
   });
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

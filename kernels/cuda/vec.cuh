@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/ptx.cuh"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// How many T fit into the widest access of a thread, 16 bytes.
 template <class T>
@@ -69,4 +69,4 @@ inline bool vectorizable(std::initializer_list<const void*> addresses, std::init
   return true;
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

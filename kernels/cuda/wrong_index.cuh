@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/wrong_index.h"
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::cuda {
 
 /// Where a kernel reports a wrong index, and what the host's text says beside it.
 struct WrongIndexReport {
@@ -25,4 +25,4 @@ struct WrongIndexReport {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::cuda

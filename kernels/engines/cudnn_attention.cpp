@@ -8,12 +8,6 @@
 namespace weft::kernels::vendor {
 namespace {
 
-/// One of the two functions of attention_lengths.h; simt: for tests, which have no GPU.
-template <class Function, class... Arguments>
-void on_device(Function* on_cuda, Function* on_simt, const Queue& queue, const Arguments&... arguments) {
-  (queue.device.kind == DeviceKind::simt ? on_simt : on_cuda)(queue, arguments...);
-}
-
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// A graph's own memory besides the call's tensors, consecutive.
@@ -77,8 +71,7 @@ void CudnnAttentionPlan::run(const AttentionCall& call, int variant, void* works
   if (call.key_lengths) {
     pointers.add(Graph::kQueries, lengths);
     pointers.add(Graph::kKeys, lengths + call.q.sizes[0]);
-    on_device(&cuda::attention_lengths, &simt::attention_lengths, call.queue, lengths, call.key_lengths,
-              call.q.sizes[1], call.k.sizes[1]);
+    cuda::attention_lengths(call.queue, lengths, call.key_lengths, call.q.sizes[1], call.k.sizes[1]);
   }
   if (call.backward) {
     pointers.add(Graph::kDy, call.dy.data);
@@ -92,11 +85,9 @@ void CudnnAttentionPlan::run(const AttentionCall& call, int variant, void* works
   engines_.run(variant, pointers, static_cast<char*>(workspace) + own.bytes());
   if (!call.key_lengths) return;
   if (call.backward)
-    on_device(&cuda::attention_clear_gradients, &simt::attention_clear_gradients, call.queue, call.dq, call.dk, call.dv,
-              call.key_lengths);
+    cuda::attention_clear_gradients(call.queue, call.dq, call.dk, call.dv, call.key_lengths);
   else
-    on_device(&cuda::attention_clear_results, &simt::attention_clear_results, call.queue, call.y, call.lse,
-              call.key_lengths);
+    cuda::attention_clear_results(call.queue, call.y, call.lse, call.key_lengths);
 }
 
 namespace {

@@ -5,11 +5,11 @@
 #include "kernels/error.h"
 
 namespace weft::kernels::vendor {
-namespace {
 
-CudnnLibrary load() {
-  constexpr const char* kFile = "libcudnn.so.9";
-  VendorLibrary found(kFile, WEFT_CUDNN_FOLDER, "cuDNN 9", why_not_under_emulator(kFile));
+constexpr const char* kCudnnFile = "libcudnn.so.9";
+
+CudnnLibrary load_cudnn(const std::string& obstacle) {
+  VendorLibrary found(kCudnnFile, WEFT_CUDNN_FOLDER, "cuDNN 9", obstacle);
   CudnnLibrary library;
 #define WEFT_CUDNN_FIND(name) found.find(library.name, "cudnn" #name);
   WEFT_CUDNN_FUNCTIONS(WEFT_CUDNN_FIND)
@@ -17,8 +17,6 @@ CudnnLibrary load() {
   library.missing = found.missing;
   return library;
 }
-
-}  // namespace
 
 void CudnnLibrary::check(cudnnStatus_t status, const std::string& function) const {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -29,7 +27,7 @@ void CudnnLibrary::check(cudnnStatus_t status, const std::string& function) cons
 }
 
 const CudnnLibrary& cudnn_library() {
-  static const CudnnLibrary library = load();
+  static const CudnnLibrary library = load_cudnn(why_not_under_emulator(kCudnnFile));
   return library;
 }
 

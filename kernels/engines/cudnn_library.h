@@ -49,5 +49,7 @@ struct CudnnLibrary {
 
 /// Loads it at the first call. Throws nothing: see CudnnLibrary::missing.
 const CudnnLibrary& cudnn_library();
+/// Loads it where `obstacle` is empty. Tests have none under weft-emulate: what they call needs no GPU.
+CudnnLibrary load_cudnn(const std::string& obstacle);
 
 }  // namespace weft::kernels::vendor

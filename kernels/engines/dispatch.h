@@ -6,8 +6,7 @@
 #include "kernels/matmul.h"
 
 // Where the contracts of matmul, conv2d and attention turn to NVIDIA's libraries. The functions below are called in
-// kernels/cuda, after the checks of the contract: false means that the caller's own kernel shall run. They are
-// compiled for simt too, where they only check that WEFT_ENGINE is valid.
+// kernels/cuda, after the checks of the contract: false means that the caller's own kernel shall run.
 
 namespace weft::kernels::vendor {
 

@@ -15,14 +15,14 @@
 // The library's launch has hooks and errors; this program has one kernel.
 namespace weft::kernels {
 
-namespace WEFT_DEVICE {
+namespace cuda {
 void begin_launch(const Queue&, const Geometry& geometry, const void* kernel) {
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(geometry.dynamic_shared));
 }
 void end_launch(const Geometry& geometry, cudaError_t status) {
   WEFT_CHECK(status == cudaSuccess, geometry.name, ": ", cudaGetErrorString(status));
 }
-}  // namespace WEFT_DEVICE
+}  // namespace cuda
 
 namespace ladder {
 static Step& the_step() {

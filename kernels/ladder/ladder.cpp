@@ -89,11 +89,11 @@ const Ladder& find(const std::string& name) {
   fail("ladder: expected one of ", known, ", got '", name, "'");
 }
 
-std::vector<Step> steps(const Ladder& ladder, DeviceKind device) {
+std::vector<Step> steps(const Ladder& ladder) {
   const std::string folder = str(ladder.name, "/");
   std::vector<Step> found;
   for (const Step& step : registered())
-    if (step.device == device && std::strncmp(step.name, folder.c_str(), folder.size()) == 0) found.push_back(step);
+    if (std::strncmp(step.name, folder.c_str(), folder.size()) == 0) found.push_back(step);
   std::sort(found.begin(), found.end(), [](const Step& a, const Step& b) { return a.number() < b.number(); });
   return found;
 }

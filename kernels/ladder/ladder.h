@@ -13,12 +13,11 @@ namespace weft::kernels::ladder {
 /// Sizes that a step takes. A step that needs multiples of its tile throws for others.
 enum class Sizes : uint8_t { any, multiples };
 
-/// One rung: a whole implementation of what its ladder computes, for one device.
+/// One rung: a whole implementation of its ladder's formula, for the device cuda.
 struct Step {
   const char* name;  ///< `matmul_f32/3_shared_tile`, as its file
   const char* idea;  ///< in a few words
   Sizes sizes;
-  DeviceKind device;
   void (*run)(const Queue& queue, const View& y, std::span<const View> inputs);
   bool (*runs_on)(const Queue& queue) = nullptr;  ///< of steps that not every GPU runs
 
@@ -50,8 +49,8 @@ struct Ladder {
 const std::vector<Ladder>& all();
 /// Errors: an unknown name.
 const Ladder& find(const std::string& name);
-/// A ladder's steps for a device, from the naive one to Weft's own; empty where the device was not built.
-std::vector<Step> steps(const Ladder& ladder, DeviceKind device);
+/// A ladder's steps, from the naive one to Weft's own.
+std::vector<Step> steps(const Ladder& ladder);
 
 /// How a step file announces itself: `const Rung<run> rung("transpose/1_naive", "one thread per element");`, where run
 /// is `void run(const Queue&, const View& y, const View& x)` with as many inputs as the ladder has.
@@ -61,8 +60,8 @@ template <auto kRun>
 struct Rung;
 template <class... Inputs, void (*kRun)(const Queue&, const View&, Inputs...)>
 struct Rung<kRun> {
-  Rung(const char* name, const char* idea, DeviceKind device, Sizes sizes, bool (*runs_on)(const Queue&)) {
-    add({name, idea, sizes, device,
+  Rung(const char* name, const char* idea, Sizes sizes = Sizes::any, bool (*runs_on)(const Queue&) = nullptr) {
+    add({name, idea, sizes,
          [](const Queue& queue, const View& y, std::span<const View> inputs) {
            WEFT_CHECK(inputs.size() == sizeof...(Inputs), "ladder: expected ", sizeof...(Inputs), " inputs, got ",
                       inputs.size());

@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/ladder/ladder.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::inline rungs {
+namespace weft::kernels::cuda::inline rungs {
 
 /// The tile that a step is built for: M, N and K must be multiples of these.
 struct Tile {
@@ -32,4 +32,4 @@ struct Matmul {
   static int size(const View& view, int d) { return static_cast<int>(view.sizes[d]); }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::inline rungs
+}  // namespace weft::kernels::cuda::inline rungs

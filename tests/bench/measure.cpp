@@ -48,9 +48,19 @@ TEST(Measure, WhatComesBeforeIsNotCounted) {
                     sleep_ms(200);
                   },
                   [&] { ++waits; }};
-  EXPECT_LT(seconds_per_step(work, {.seconds = 0, .repetitions = 1}), 0.1);
+  EXPECT_LT(seconds_per_step(work, {.seconds = 1e-9, .repetitions = 1}), 0.1);
   EXPECT_EQ(before, steps);
   EXPECT_EQ(waits, 2 * steps);  // ahead of the clock's start and of its end
+}
+
+TEST(Measure, WithoutSecondsTheFirstStepIsTheOnlyOne) {
+  int steps = 0;
+  const Work work{[&] {
+    ++steps;
+    sleep_ms(5);
+  }};
+  EXPECT_GE(seconds_per_step(work, {.seconds = 0}), 0.005);
+  EXPECT_EQ(steps, 1);
 }
 
 TEST(Measure, WaitingForTheDeviceIsCounted) {

@@ -24,8 +24,6 @@ using kernels::CachingAllocator;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const Device kSimt{DeviceKind::simt, 0};
-
 std::vector<DeviceKind> devices_with_graphs() {
   std::vector<DeviceKind> kinds = tests::test_devices();
   std::erase(kinds, DeviceKind::cpu);
@@ -324,14 +322,14 @@ TEST_P(GraphOn, RanksReplayTogetherOrNotAtAll) {
 TEST(GraphErrors, TheCpuHasNone) {
   Graph graph;
   const std::string text =
-      "graph: expected a cuda or simt device, got cpu, which runs each op at once: there is nothing to capture";
+      "graph: expected a cuda device, got cpu, which runs each op at once: there is nothing to capture";
   EXPECT_THAT([&] { graph.capture({}, [] {}); }, ThrowsMessage<Error>(text));
   EXPECT_THAT([&] { GraphedFunction({}, [](const auto&) {}); }, ThrowsMessage<Error>(text));
 }
 
-TEST(GraphErrors, MemoryRunsOut) {
+TEST_P(GraphOn, MemoryRunsOut) {
   Graph graph;
-  EXPECT_THAT([&] { graph.capture(kSimt, [] { Tensor::empty({int64_t{1} << 45}, DType::u8, kSimt); }); },
+  EXPECT_THAT([&] { graph.capture(device(), [&] { Tensor::empty({int64_t{1} << 45}, DType::u8, device()); }); },
               ThrowsMessage<OutOfMemory>(HasSubstr("while a graph is captured; live ")));
 }
 

@@ -19,9 +19,8 @@
 #include "core/profile/profiler.h"
 #include "core/profile/recorder.h"
 #include "core/trace.h"
-#include "emulator/source/simt.h"
 #include "kernels/allocator.h"
-#include "tests/support/devices.h"
+#include "tests/support/hopper.h"
 
 namespace weft {
 namespace {
@@ -37,10 +36,10 @@ using testing::ThrowsMessage;
 Device device_of(DeviceKind kind) { return {kind, 0}; }
 
 /// One small step on `device`, under the profiler.
-Recording profile_step(Device device, profile::ProfilerOptions options = {}) {
+Recording profile_step(Device device) {
   const Tensor x = normal({2, 8, 8, 4}, 0, 1, DType::f32, device);
   const Tensor w = normal({8, 3, 3, 4}, 0, 1, DType::f32, device).requires_grad_();
-  Profiler profiler(options);
+  Profiler profiler;
   {
     const TraceScope step("step");
     sum(relu(conv2d(x, w, {}, {.padding = {1, 1}}))).backward();
@@ -134,14 +133,14 @@ INSTANTIATE_TEST_SUITE_P(Devices, ProfileOnDevice, testing::ValuesIn(tests::test
                          [](const auto& test) { return std::string(name(test.param)); });
 
 TEST(Profile, EventsTimeKernelsOnTheirStream) {
-  const Device simt{DeviceKind::simt, 0};
-  const Recording seen = profile_step(simt, {.simt_events = true});
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs the device cuda";
+  const Recording seen = profile_step(device_of(DeviceKind::cuda));
   expect_nested(seen);
   int64_t sum = 0;
   int kernels = 0;
   for (const Span& span : seen.spans) {
     if (span.category != Category::kernel) continue;
-    EXPECT_EQ(seen.tracks[static_cast<size_t>(span.track)].process, "simt");
+    EXPECT_EQ(seen.tracks[static_cast<size_t>(span.track)].process, "cuda:0");
     EXPECT_EQ(seen.tracks[static_cast<size_t>(span.track)].name, "default stream");
     sum += span.end - span.start;
     ++kernels;
@@ -152,11 +151,9 @@ TEST(Profile, EventsTimeKernelsOnTheirStream) {
 }
 
 /// What a profile calls the kernels of products, convolutions and attention in bf16, each name once.
-std::vector<std::string> kernels_of_tensor_cores(int capability) {
-  const emulator::source::CapabilityScope scope(capability);
-  const Device simt{DeviceKind::simt, 0};
-  const auto random = [&](Shape sizes) {
-    return normal(std::move(sizes), 0, 1, DType::f32, simt).to(DType::bf16).requires_grad_();
+std::vector<std::string> kernels_of_tensor_cores() {
+  const auto random = [](Shape sizes) {
+    return normal(std::move(sizes), 0, 1, DType::f32, device_of(DeviceKind::cuda)).to(DType::bf16).requires_grad_();
   };
   const Tensor x = random({1, 6, 6, 16}), w = random({16, 3, 3, 16}), q = random({1, 20, 1, 64});
   const Tensor a = random({24, 16}), b = random({16, 24});
@@ -184,13 +181,14 @@ std::vector<std::string> kernels_of_tensor_cores(int capability) {
 }
 
 TEST(Profile, NamesTellHoppersKernelsFromOthers) {
-  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "needs the device simt";
+  if (const std::string why = tests::why_no_wgmma(); !why.empty()) GTEST_SKIP() << why;
   const std::vector<std::string> contracts{"attention_backward",     "attention_forward", "conv2d_backward_input",
                                            "conv2d_backward_weight", "conv2d_forward",    "matmul"};
-  EXPECT_EQ(kernels_of_tensor_cores(80), contracts);
   std::vector<std::string> hopper;
   for (const std::string& name : contracts) hopper.push_back(name + "_sm90");
-  EXPECT_EQ(kernels_of_tensor_cores(90), hopper);
+  EXPECT_EQ(kernels_of_tensor_cores(), hopper);
+  const kernels::CapabilityScope ampere(80);
+  EXPECT_EQ(kernels_of_tensor_cores(), contracts);
 }
 
 TEST(Profile, ThreadsHaveTracksOfTheirOwn) {

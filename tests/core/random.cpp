@@ -18,7 +18,6 @@ TEST(Generator, TakesCounters) {
 TEST(Generator, SeedReachesEveryDeviceAndItsState) {
   manual_seed(42);
   EXPECT_EQ(generator({}).seed, 42u);
-  EXPECT_EQ(generator({DeviceKind::simt, 0}).seed, 42u);
   EXPECT_EQ(generator({DeviceKind::cuda, 3}).seed, 42u);
   EXPECT_EQ(random_state({}).to_vector<int64_t>(), (std::vector<int64_t>{42, 0}));
   generator({}).take(9);

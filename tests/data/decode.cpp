@@ -83,7 +83,7 @@ Image replicated(const std::vector<uint8_t>& bytes, int orientation) {
   return upright(std::move(image), orientation);
 }
 
-// On a GPU, or on the emulator's (data.nvjpeg_emulated). The inverse DCT's rounding is free within a level (T.83),
+// On a GPU, or on the emulator's. The inverse DCT's rounding is free within a level (T.83),
 // which is up to two after the colours' conversion; libjpeg's in floats differs from its default by 65 in all of 2304
 // values.
 TEST(DecodeImage, OnAGpuAsOnTheCpuWithReplicatedColours) {

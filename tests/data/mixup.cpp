@@ -60,7 +60,7 @@ TEST(Mixup, IsTheSameBitsOnEveryDevice) {
   const std::vector<int64_t> labels{2, 0, 1, 0, 2};
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const Tensor images = random_images(5, 7, 8).to(dtype);
-    for (const DeviceKind kind : tests::device_runs()) {
+    for (const DeviceKind kind : tests::test_devices()) {
       const Device device{kind, 0};
       for (const uint64_t key : {uint64_t{1}, uint64_t{std::random_device{}()}})
         for (const auto mix : {&mixup, &cutmix}) {

@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dist/rendezvous/socket.h"
 #include "tests/support/error_text.h"
+#include "tests/support/shell.h"
 
 namespace weft::dist {
 
@@ -18,15 +21,19 @@ namespace weft::dist {
 /// object.
 class Child {
  public:
-  /// `environment`: assignments that are added to this process's own.
+  /// `environment`: assignments that are added to this process's own. The program is not emulated where the test is.
   explicit Child(const std::vector<std::string>& command, const std::vector<std::string>& environment = {}) {
     int in[2], out[2];
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) fail("test: no pipe");
     std::vector<char*> arguments, variables;
+    const bool emulated = std::getenv("WEFT_EMULATE_GPU") != nullptr;
+    const std::string paths = "LD_LIBRARY_PATH=" + tests::library_path_outside_emulator();
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     for (const std::string& assignment : environment) variables.push_back(const_cast<char*>(assignment.c_str()));
-    for (char** entry = environ; *entry != nullptr; ++entry) variables.push_back(*entry);  // the first of a name counts
+    if (emulated) variables.push_back(const_cast<char*>(paths.c_str()));
+    for (char** entry = environ; *entry != nullptr; ++entry)  // the first of a name counts
+      if (!emulated || !std::string_view(*entry).starts_with("WEFT_EMULATE_GPU=")) variables.push_back(*entry);
     variables.push_back(nullptr);
     process_ = ::fork();
     if (process_ == 0) {

@@ -323,13 +323,14 @@ INSTANTIATE_TEST_SUITE_P(All, Ddp, ::testing::Combine(::testing::ValuesIn(backen
                            return std::get<0>(chosen.param) + "_" + std::to_string(std::get<1>(chosen.param));
                          });
 
-TEST(DdpBackends, TheEmulatedGpu) {
-  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves simt out";
+// The ranks share one GPU.
+TEST(DdpOnGpu, RanksEqualOneOnEveryBackend) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
   for (const std::string& backend : backends())
     for (int ranks = 1; ranks <= 4; ++ranks) {
       SCOPED_TRACE(backend + ", " + std::to_string(ranks) + " ranks");
       Training t{
-          .make = small_net, .parts = even_parts(kSteps, ranks, 2), .device = DeviceKind::simt, .ddp = small_buckets()};
+          .make = small_net, .parts = even_parts(kSteps, ranks, 2), .device = DeviceKind::cuda, .ddp = small_buckets()};
       t.parts.back().front() = 3;  // an uneven last batch
       expect_equal(train_ranks(t, backend), train_alone(t), t);
     }

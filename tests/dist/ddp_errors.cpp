@@ -237,35 +237,35 @@ TEST(DdpErrors, SetSamplesWeighsTheRanks) {
   });
 }
 
-TEST(DdpErrors, AGraphRefusesAHostGroup) {
-  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves simt out";
+TEST(DdpOnGpu, AGraphRefusesAHostGroup) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
   const std::string text = error_text([] {
     run_ranks(2, [](const ProcessGroupPtr& group) {
-      const Device simt{DeviceKind::simt, 0};
-      DDP ddp(build([] { return std::make_shared<nn::Linear>(6, 4); }, 1, DeviceKind::simt), group);
-      GraphedFunction step(simt, [&](const std::vector<Tensor>& in) { sum(ddp(in[0])).backward(); }, {.warm_up = 1});
+      const Device gpu{DeviceKind::cuda, 0};
+      DDP ddp(build([] { return std::make_shared<nn::Linear>(6, 4); }, 1, DeviceKind::cuda), group);
+      GraphedFunction step(gpu, [&](const std::vector<Tensor>& in) { sum(ddp(in[0])).backward(); }, {.warm_up = 1});
       for (int i = 0; i < 3; ++i) {
         ddp.module().zero_grad();
-        step({samples(0, 0, 2, {6}, DeviceKind::simt)});
+        step({samples(0, 0, 2, {6}, DeviceKind::cuda)});
       }
     });
   });
-  EXPECT_THAT(text, HasSubstr("ddp over a host backend: needs the host, while a graph is captured on simt"));
+  EXPECT_THAT(text, HasSubstr("ddp over a host backend: needs the host, while a graph is captured on cuda:0"));
 }
 
-TEST(DdpErrors, AGroupOfOneIsCaptured) {
-  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves simt out";
-  const Device simt{DeviceKind::simt, 0};
-  DDP ddp(build([] { return std::make_shared<nn::Linear>(6, 4); }, 1, DeviceKind::simt), make_process_group_alone());
+TEST(DdpOnGpu, AGroupOfOneIsCaptured) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
+  const Device gpu{DeviceKind::cuda, 0};
+  DDP ddp(build([] { return std::make_shared<nn::Linear>(6, 4); }, 1, DeviceKind::cuda), make_process_group_alone());
   optim::SGD sgd(ddp.parameters(), {.lr = 0.1});
-  GraphedFunction step(simt, [&](const std::vector<Tensor>& in) {
+  GraphedFunction step(gpu, [&](const std::vector<Tensor>& in) {
     sgd.zero_grad();
     sum(ddp(in[0])).backward();
     sgd.step();
   });
   std::vector<double> bias;
   for (int i = 0; i < 5; ++i) {
-    step({samples(0, 0, 2, {6}, DeviceKind::simt)});
+    step({samples(0, 0, 2, {6}, DeviceKind::cuda)});
     bias.push_back(ddp.parameters()[1].tensor.to_vector<double>()[0]);
   }
   EXPECT_TRUE(step.is_captured());

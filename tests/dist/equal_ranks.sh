@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # n ranks equal one, on every host backend: runs dist_equal_ranks as threads, as processes over Gloo and under mpirun, and
-# wants the same bits from all. Usage: equal_ranks.sh BIN_FOLDER [all]: 20 steps on 3 ranks on the CPU and 2 steps on 2
-# ranks on the emulated GPU; with `all` 20 steps on 1 to 4 ranks on both (some minutes).
+# wants the same bits from all. Usage: equal_ranks.sh BIN_FOLDER [all]: 20 steps on 3 ranks on the CPU; with `all` on 1 to 4
+# ranks. GPUs: emulator.ranks_equal_one, DdpOnGpu and FsdpOnGpu.
 set -euo pipefail
 bin=$1
-export WEFT_COLLECTIVES=own OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive WEFT_SIMT_THREADS=1
+export WEFT_COLLECTIVES=own OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 dir=$(mktemp -d /tmp/weft_equal.XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 
@@ -43,8 +43,6 @@ matrix() {  # DEVICE STEPS RANKS…
 
 if [ "${2:-}" = all ]; then
   matrix cpu 20 1 2 3 4
-  matrix simt 20 1 2 3 4
 else
   matrix cpu 20 3
-  matrix simt 2 2
 fi

@@ -486,7 +486,6 @@ TEST(Pipeline, AStandInCountsNothing) {
 TEST(Pipeline, HalfPrecisionTravelsAsItIs) {
   const Task task = gpt_task();
   for (const DeviceKind kind : tests::test_devices()) {
-    if (kind == DeviceKind::cuda) continue;  // its ranks are threads that share no GPU memory
     const Device device{kind, 0};
     const auto whole = task.make(nullptr);
     whole->to(DType::f32);

@@ -3,6 +3,7 @@
 
 #include "dist/group/group_record.h"
 #include "dist/group/world.h"
+#include "kernels/runtime.h"
 #include "tests/support/error_text.h"
 
 namespace weft::dist {
@@ -10,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Device kCpu{}, kFirst{DeviceKind::cuda, 0}, kSecond{DeviceKind::cuda, 1}, kSimt{DeviceKind::simt, 0};
+constexpr Device kCpu{}, kFirst{DeviceKind::cuda, 0}, kSecond{DeviceKind::cuda, 1};
 
 RankPlace place(const std::string& host, Device device, const std::string& gpu, const std::string& backend) {
   return {
@@ -24,13 +25,13 @@ TEST(RankPlace, DeviceFollowsTheLocalRank) {
   EXPECT_EQ(choose_device("auto", 5, 4), kSecond);
   EXPECT_EQ(choose_device("cuda", 1, 4), kSecond) << "every rank of a job says --device cuda";
   EXPECT_EQ(choose_device("cuda:1", 0, 2), kSecond);
-  EXPECT_EQ(choose_device("simt", 2, 0), kSimt);
+  EXPECT_EQ(choose_device("cpu", 2, 4), kCpu);
   EXPECT_EQ(error_text([] { choose_device("cuda:2", 0, 2); }),
             "init: device cuda:2 cannot be used: this process sees 2 GPUs (CUDA_VISIBLE_DEVICES?)");
   EXPECT_EQ(error_text([] { choose_device("cuda", 0, 0); }),
             "init: device cuda:0 cannot be used: this process sees no GPU (CUDA_VISIBLE_DEVICES?)");
   EXPECT_THAT(error_text([] { choose_device("gpu", 0, 2); }),
-              HasSubstr("expected cpu, simt, cuda or cuda:N, got 'gpu'"));
+              HasSubstr("expected cpu, cuda, cuda:N or emulated, got 'gpu'"));
 }
 
 TEST(RankPlace, BackendFollowsDeviceAndLauncher) {
@@ -41,7 +42,7 @@ TEST(RankPlace, BackendFollowsDeviceAndLauncher) {
   EXPECT_EQ(choose_backend("auto", kFirst, slurm, all), "nccl");
   EXPECT_EQ(choose_backend("auto", kFirst, slurm, no_nccl), "gloo");
   EXPECT_EQ(choose_backend("auto", kCpu, mpi, all), "mpi");
-  EXPECT_EQ(choose_backend("auto", kSimt, mpi, no_mpi), "gloo");
+  EXPECT_EQ(choose_backend("auto", kCpu, mpi, no_mpi), "gloo");
   EXPECT_EQ(choose_backend("auto", kCpu, slurm, all), "gloo");
   EXPECT_EQ(choose_backend("gloo", kFirst, mpi, all), "gloo");
   LaunchEnvironment pmi = slurm;
@@ -107,25 +108,25 @@ TEST(World, AloneWithoutALauncher) {
   for (const char* name :
        {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID", "SLURM_STEPID"})
     ::unsetenv(name);
-  World world = init({.device = "simt"});
+  World world = init({.device = "cpu"});
   EXPECT_EQ(world.size(), 1);
   EXPECT_TRUE(world.is_first());
   EXPECT_EQ(world.local_rank(), 0);
   EXPECT_EQ(world.launcher(), "alone");
-  EXPECT_EQ(world.device(), kSimt);
+  EXPECT_EQ(world.device(), kCpu);
   EXPECT_EQ(world.group()->backend(), "alone");
   EXPECT_EQ(world.store(), nullptr);
   EXPECT_EQ(world.membership(), nullptr);
   world.end();
-  EXPECT_NE(init().device(), kSimt);
+  EXPECT_EQ(init().device(), kernels::runtime(DeviceKind::cuda).device_count() > 0 ? kFirst : kCpu);
 }
 
 TEST(World, AroundAGroupOfThreads) {
   run_ranks(3, [](const ProcessGroupPtr& group) {
-    const World world = World::around(group, kSimt);
+    const World world = World::around(group, kSecond);
     EXPECT_EQ(world.rank(), group->rank());
     EXPECT_EQ(world.local_size(), 3);
-    EXPECT_EQ(world.device(), kSimt);
+    EXPECT_EQ(world.device(), kSecond);
     EXPECT_EQ(world.launcher(), "threads");
   });
 }

@@ -160,10 +160,10 @@ TEST(SyncBatchNorm, LowPrecisionAndAFarMean) {
   check("threads", {.dtype = DType::f32, .offset = 100}, {3, 50});
 }
 
-TEST(SyncBatchNorm, TheEmulatedGpu) {
-  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves simt out";
+TEST(SyncBatchNorm, OnGpu) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
   for (const std::string& backend : backends())
-    check(backend, {.dtype = DType::f32, .device = DeviceKind::simt, .relu = true, .residual = true}, {2, 5});
+    check(backend, {.dtype = DType::f32, .device = DeviceKind::cuda, .relu = true, .residual = true}, {2, 5});
 }
 
 // Why a stand-in must not count: a norm takes out the scale of what is in front of it, so no gradient may point along

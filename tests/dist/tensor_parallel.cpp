@@ -209,7 +209,7 @@ TEST(TensorParallel, ABlockOfOneRankIsTheBlock) {
   EXPECT_EQ(gradients_of(*parallel), gradients_of(*whole));
 }
 
-// One forward and backward, every gradient, also on the emulated GPU and under autocast.
+// One forward and backward, every gradient, also on a GPU that the ranks share and under autocast.
 class TensorParallelGradients : public ::testing::TestWithParam<std::tuple<DeviceKind, int, DType>> {};
 
 TEST_P(TensorParallelGradients, AreThoseOfOneProcess) {
@@ -253,9 +253,8 @@ TEST_P(TensorParallelGradients, AreThoseOfOneProcess) {
 std::vector<std::tuple<DeviceKind, int, DType>> gradient_cases() {
   std::vector<std::tuple<DeviceKind, int, DType>> cases;
   for (const DeviceKind kind : tests::test_devices())
-    if (kind != DeviceKind::cuda)  // its ranks are threads that share no GPU memory
-      for (const int ranks : {2, 4})
-        for (const DType low : {DType::f32, DType::bf16}) cases.emplace_back(kind, ranks, low);
+    for (const int ranks : {2, 4})
+      for (const DType low : {DType::f32, DType::bf16}) cases.emplace_back(kind, ranks, low);
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(All, TensorParallelGradients, ::testing::ValuesIn(gradient_cases()), [](const auto& one) {

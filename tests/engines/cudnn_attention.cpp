@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
 #include <limits>
 
 #include "tests/engines/cudnn_without_gpu.h"
@@ -13,7 +12,8 @@
 #include "tests/support/error_text.h"
 
 // Attention by cuDNN, without a GPU. Its engines are compiled when a plan is made, and then loaded into the driver:
-// where there is none, one that loads everything and runs nothing takes its place (pretended_driver.c).
+// where there is none, one that loads everything and runs nothing takes its place (pretended_driver.c). So it does
+// under weft-emulate, whose libcudart does without libcuda.so.1.
 
 namespace weft::tests {
 namespace {
@@ -26,7 +26,7 @@ class CudnnAttention : public CudnnRun {
     if (IsSkipped()) return;
     if (*WEFT_PRETENDED_DRIVER == '\0') GTEST_SKIP() << "needs the toolkit's stub of the CUDA driver";
     static const bool pretended = [] {
-      if (dlopen("libcuda.so.1", RTLD_NOW)) return false;
+      if (!emulated() && dlopen("libcuda.so.1", RTLD_NOW)) return false;
       return dlopen(WEFT_PRETENDED_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr;
     }();
     if (!pretended) GTEST_SKIP() << "there is a CUDA driver, into which kernels of other GPUs cannot be loaded";
@@ -127,7 +127,7 @@ TEST_F(CudnnAttentionGraphs, SizesAndStridesInItsOrderOfDimensions) {
   EXPECT_EQ(script.dims[Id::kKeys], (Numbers{2, 1, 1, 1}));
 }
 
-/// Arrays on simt, whose memory is the host's, and a plan whose last step is ours.
+/// Arrays on the GPU, and a plan whose last step is ours.
 class CudnnAttentionRun : public CudnnAttention {
  protected:
   struct Arrays {
@@ -151,12 +151,12 @@ class CudnnAttentionRun : public CudnnAttention {
       problem.dq = dq, problem.dk = dk, problem.dv = dv;
       if (p.lengths) problem.key_lengths = lengths;
     }
-    static constexpr DeviceKind kind = DeviceKind::simt;
+    static constexpr DeviceKind kind = DeviceKind::cuda;
   };
 };
 
 TEST_F(CudnnAttentionRun, PointersNumbersStreamAndLengths) {
-  if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "needs the device simt";
+  if (!runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs the device cuda";
   using Id = CudnnAttentionGraph::Id;
   CudnnAttentionPlans plans(library);
   for (const bool backward : {false, true}) {
@@ -166,10 +166,8 @@ TEST_F(CudnnAttentionRun, PointersNumbersStreamAndLengths) {
     float scale = 0, masked = 0, one = 1;
     script.pointers.clear();
     script.at_execution = [&] {
-      const auto* const queries = static_cast<const int32_t*>(script.pointers.at(Id::kQueries));
-      const auto* const keys = static_cast<const int32_t*>(script.pointers.at(Id::kKeys));
-      lengths.assign(queries, queries + 4);
-      lengths.insert(lengths.end(), keys, keys + 4);
+      lengths = from_gpu<int32_t>(script.pointers.at(Id::kQueries), 4);
+      for (const int32_t length : from_gpu<int32_t>(script.pointers.at(Id::kKeys), 4)) lengths.push_back(length);
       scale = *static_cast<const float*>(script.pointers.at(Id::kScale));
       masked = *static_cast<const float*>(script.pointers.at(Id::kMasked));
       if (backward) one = *static_cast<const float*>(script.pointers.at(Id::kOne));
@@ -197,9 +195,11 @@ TEST_F(CudnnAttentionRun, PointersNumbersStreamAndLengths) {
 }
 
 TEST_F(CudnnAttentionRun, WhatNobodySeesIsCleared) {
-  if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "needs the device simt";
+  if (!runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs the device cuda";
   CudnnAttentionPlans plans(library);
-  const auto fill = [](const View& view, size_t bytes) { std::memset(view.data, 0x3f, bytes); };
+  const auto fill = [](const View& view, size_t bytes) {
+    runtime(DeviceKind::cuda).fill_bytes(0, view.data, 0x3f, bytes, nullptr);
+  };
   Arrays arrays({2, 8, 24, 2, 64, false, true, false}, {0, 5});
   const size_t queries = 2 * 8 * 2 * 64 * 2, keys = 2 * 24 * 2 * 64 * 2;
   script.at_execution = [&] { fill(arrays.y, queries), fill(arrays.lse, 2 * 2 * 8 * 4); };  // writes what it likes
@@ -235,7 +235,7 @@ TEST_F(CudnnAttentionRun, PlansAreMadeOnceAndErrorsNameTheProblem) {
 }
 
 TEST_F(Cudnn, AttentionWithoutADeviceSaysSo) {
-  if (runs_on(DeviceKind::cuda)) GTEST_SKIP() << "there is a GPU";
+  if (sees_a_gpu()) GTEST_SKIP() << "there is a GPU";
   const Sdpa problem{2, 128, 300, 4, 64, true, false, true};
   EXPECT_EQ(
       error_text([&] { CudnnAttentionPlans(real()).run(problem.call(), 0); }),

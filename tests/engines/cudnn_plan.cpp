@@ -119,7 +119,7 @@ TEST_F(Cudnn, ItsOwnCheckOfSizesSeesEveryWrongOne) {  // and so proves that ours
 }
 
 TEST_F(Cudnn, ErrorsNameFunctionObjectStatusReasonAndProblem) {
-  if (runs_on(DeviceKind::cuda)) GTEST_SKIP() << "there is a GPU";
+  if (sees_a_gpu()) GTEST_SKIP() << "there is a GPU";
   const Problem3 problem(kCases[1], Direction::backward_input, DType::bf16);
   EXPECT_EQ(
       error_text([&] { CudnnPlans(real()).run(problem.call(), 0); }),

@@ -54,15 +54,12 @@ float* part_of(void* buffer, size_t part) {
 
 void note(const char* name, std::vector<const void*> pointers, const void* weights, const void* work,
           const void* reserve) {
-  runtime(DeviceKind::simt).synchronize_device(0);
   seen.calls.push_back(name);
   seen.pointers = std::move(pointers);
   seen.buffers = {weights, work, reserve};
   seen.weights.clear();
-  for (size_t part = 0; part < 4; ++part) {
-    const float* const from = part_of(const_cast<void*>(weights), part);
-    seen.weights.emplace_back(from, from + part_sizes()[part]);
-  }
+  for (size_t part = 0; part < 4; ++part)
+    seen.weights.push_back(from_gpu<float>(part_of(const_cast<void*>(weights), part), part_sizes()[part]));
 }
 
 class CudnnRecurrent : public CudnnRun {
@@ -70,7 +67,7 @@ class CudnnRecurrent : public CudnnRun {
   void SetUp() override {
     CudnnRun::SetUp();
     if (IsSkipped()) return;
-    if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "needs the device simt";
+    if (!runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs the device cuda";
     seen = {};
     library.SetRNNDescriptor_v8 = [](cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t mode,
                                      cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction, cudnnRNNInputMode_t input,
@@ -133,9 +130,12 @@ class CudnnRecurrent : public CudnnRun {
                                        cudnnRNNDataDescriptor_t, const void* y, size_t, void* gradients, size_t,
                                        void* work, size_t, void* reserve) {
       note("weights", {x, h, y}, gradients, work, reserve);
-      for (size_t part = 0; part < 4; ++part)
-        for (size_t i = 0; i < part_sizes()[part]; ++i)
-          part_of(gradients, part)[i] += static_cast<float>(1000 * part + i);
+      for (size_t part = 0; part < 4; ++part) {
+        std::vector<float> sums = seen.weights[part];
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<float>(1000 * part + i);
+        runtime(DeviceKind::cuda).copy(0, part_of(gradients, part), sums.data(), sums.size() * sizeof(float), nullptr);
+        runtime(DeviceKind::cuda).synchronize_device(0);
+      }
       return CUDNN_STATUS_SUCCESS;
     };
     setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
@@ -143,9 +143,9 @@ class CudnnRecurrent : public CudnnRun {
   void TearDown() override { unsetenv("CUBLAS_WORKSPACE_CONFIG"); }
 };
 
-/// A call on arrays of the device simt, whose memory is the host's.
+/// A call on arrays of the GPU.
 struct Layer {
-  static constexpr DeviceKind kind = DeviceKind::simt;
+  static constexpr DeviceKind kind = DeviceKind::cuda;
   static DeviceArray array(Sizes sizes) {
     const std::vector<double> values = uniform(count_of(sizes), DType::f32);
     return {kind, DType::f32, std::move(sizes), values};
@@ -280,7 +280,7 @@ TEST_F(CudnnRecurrent, ErrorsNameTheProblemAndGapsAreSeen) {
   };
   EXPECT_THAT(error_text([&] { CudnnRecurrentPlans(library).run(layer.call(Pass::inference), 0); }),
               testing::StartsWith("lstm: gates of a weight do not follow each other; lstm in=f32"));
-  if (runs_on(DeviceKind::cuda)) return;
+  if (sees_a_gpu()) return;
   EXPECT_THAT(error_text([&] { CudnnRecurrentPlans(real()).run(layer.call(Pass::inference), 0); }),
               testing::StartsWith("lstm: cudnnCreate: CUDNN_STATUS_NOT_INITIALIZED"));
 }

@@ -8,10 +8,13 @@
 #include <optional>
 
 #include "kernels/engines/cudnn_engines.h"
+#include "kernels/runtime.h"
+#include "tests/support/devices.h"
 
-// cuDNN without a GPU. Since 9.8 it makes plans for a GPU that is not here, given its properties: so the real library
-// looks at every graph, its heuristic chooses engines and the engines' plans are made, for an A100 and an H200. What a
-// plan would be run with is seen by a function of ours in the place of the last step.
+// cuDNN without a GPU, or beside the emulated one, which it does not see. Since 9.8 it makes plans for a GPU that is
+// not here, given its properties: so the real library looks at every graph, its heuristic chooses engines and the
+// engines' plans are made, for an A100 and an H200. What a plan would be run with is seen by a function of ours in the
+// place of the last step.
 
 namespace weft::tests {
 
@@ -24,7 +27,20 @@ constexpr auto kPropertiesType = static_cast<cudnnBackendDescriptorType_t>(38);
 constexpr auto kHeuristicProperties = static_cast<cudnnBackendAttributeName_t>(204);
 constexpr auto kPlanProperties = static_cast<cudnnBackendAttributeName_t>(407);
 
-inline const CudnnLibrary& real() { return cudnn_library(); }
+inline const CudnnLibrary& real() {
+  static const CudnnLibrary library = load_cudnn("");
+  return library;
+}
+
+/// Numbers in the memory of the GPU, once its work is done.
+template <class T>
+std::vector<T> from_gpu(const void* data, size_t count) {
+  std::vector<T> values(count);
+  runtime(DeviceKind::cuda).synchronize_device(0);
+  runtime(DeviceKind::cuda).copy(0, values.data(), data, count * sizeof(T), nullptr);
+  runtime(DeviceKind::cuda).synchronize_device(0);
+  return values;
+}
 
 inline std::string json(const char* name, int version, int processors, int shared, int l2, int clock,
                         int memory_clock) {
@@ -54,6 +70,7 @@ class Cudnn : public testing::Test {
     if (!real().missing.empty()) GTEST_SKIP() << "needs cuDNN: " << real().missing;
     if (real().GetVersion() < kDeviceless) GTEST_SKIP() << "needs cuDNN 9.8, which makes plans without a GPU";
   }
+  static bool sees_a_gpu() { return runs_on(DeviceKind::cuda) && !emulated(); }
 };
 
 /// What reaches the library that stands between the plans and the real one.

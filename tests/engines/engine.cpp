@@ -54,26 +54,23 @@ std::vector<double> product(DeviceKind kind) {
   return y.host();
 }
 
-// cpu and simt have own kernels alone: whatever the engine is, they run. cuda: the other tests of this folder.
-TEST(Engine, OtherDevicesRunTheirOwnKernels) {
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) {
-    if (!runs_on(kind)) continue;
-    const auto want = product(kind);
-    for (const Engine one : {Engine::own, Engine::vendor, Engine::automatic}) {
-      const EngineGuard guard(one);
-      EXPECT_EQ(product(kind), want) << kernels::name(one) << " on " << name(kind);
-    }
+// The cpu has own kernels alone: whatever the engine is, they run. cuda: the other tests of this folder.
+TEST(Engine, TheCpuRunsItsOwnKernels) {
+  const auto want = product(DeviceKind::cpu);
+  for (const Engine one : {Engine::own, Engine::vendor, Engine::automatic}) {
+    const EngineGuard guard(one);
+    EXPECT_EQ(product(DeviceKind::cpu), want) << kernels::name(one);
   }
 }
 
 /// In a process of its own, since a process reads its environment once.
 TEST(EngineDeathTest, AnInvalidVariableIsOneErrorOfTheFirstCall) {
-  if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "needs the device simt";
+  if (!runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs the device cuda";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         setenv("WEFT_ENGINE", "fast", 1);
-        std::fputs(error_text([] { product(DeviceKind::simt); }).c_str(), stderr);
+        std::fputs(error_text([] { product(DeviceKind::cuda); }).c_str(), stderr);
         std::exit(0);
       },
       testing::ExitedWithCode(0), "^WEFT_ENGINE: expected own, vendor or auto, got 'fast'$");
@@ -81,7 +78,7 @@ TEST(EngineDeathTest, AnInvalidVariableIsOneErrorOfTheFirstCall) {
 
 TEST(Engine, APartThatLacksNamesItselfAndTheCure) {
   using namespace kernels::vendor;
-  if (std::getenv("WEFT_EMULATE_GPU") || cublaslt::version() != "no cuBLASLt" || cudnn::version() != "no cuDNN")
+  if (emulated() || cublaslt::version() != "no cuBLASLt" || cudnn::version() != "no cuDNN")
     GTEST_SKIP() << "this build has the libraries";
   EXPECT_EQ(cublaslt::missing(),
             "this build has no cuBLASLt. Configure with -DWEFT_CUDA=ON and the toolkit's cuBLAS headers (cublasLt.h)");
@@ -105,7 +102,7 @@ TEST(Engine, APartThatLacksNamesItselfAndTheCure) {
 // Under weft-emulate cuBLASLt is the emulator's, which computes, and cuDNN NVIDIA's, which cannot.
 TEST(Engine, UnderTheEmulatorVendorIsItsCublasLtAndNoCudnn) {
   using namespace kernels::vendor;
-  if (!std::getenv("WEFT_EMULATE_GPU") || !runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs weft-emulate";
+  if (!emulated() || !runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs weft-emulate";
   if (cublaslt::missing().starts_with("this build has no cuBLASLt")) GTEST_SKIP() << cublaslt::missing();
   EXPECT_EQ(cublaslt::missing(), "");
   EXPECT_NE(cudnn::missing(), "");

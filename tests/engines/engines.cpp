@@ -16,14 +16,6 @@ namespace {
 
 constexpr Engine kEngines[] = {Engine::own, Engine::vendor, Engine::automatic};
 
-/// The devices of this file.
-std::vector<DeviceKind> devices() {
-  std::vector<DeviceKind> kinds;
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
-    if (runs_on(kind)) kinds.push_back(kind);
-  return kinds;
-}
-
 /// What a test wants of NVIDIA: cuBLASLt, which a GPU in software has too, or cuDNN as well.
 enum class Needs { products, all };
 
@@ -48,7 +40,7 @@ void check(DeviceKind kind, Engine engine, Problem& problem) {
 }
 
 TEST(Engines, MatmulInEveryLayout) {
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const auto& [in, out] : {std::pair{DType::f32, DType::f32},
                                   {DType::f64, DType::f64},
                                   {DType::bf16, DType::bf16},
@@ -65,7 +57,7 @@ TEST(Engines, MatmulInEveryLayout) {
 }
 
 TEST(Engines, MatmulOfOddAndNarrowSizes) {
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const auto& [B, M, N, K] : {std::array<int64_t, 4>{1, 1, 37, 129},
                                      {1, 129, 1, 37},
                                      {3, 33, 31, 57},
@@ -80,7 +72,7 @@ TEST(Engines, MatmulOfOddAndNarrowSizes) {
 }
 
 TEST(Engines, MatmulWithAnActivation) {
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const auto activation :
            {kernels::Activation::relu, kernels::Activation::gelu, kernels::Activation::gelu_tanh})
@@ -92,7 +84,7 @@ TEST(Engines, MatmulWithAnActivation) {
 }
 
 TEST(Engines, MatmulWithAResidual) {
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const bool bias : {false, true}) {
         MatmulProblem problem(
@@ -103,7 +95,7 @@ TEST(Engines, MatmulWithAResidual) {
 }
 
 TEST(Engines, LinearBackwardWeight) {
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const auto& [in, out] : {std::pair{DType::f32, DType::f32},
                                   {DType::bf16, DType::bf16},
                                   {DType::f16, DType::f16},
@@ -142,7 +134,7 @@ constexpr Conv2dProblem::Case kConvolutions[] = {
 
 TEST(Engines, Conv2dInEveryDirection) {
   using Direction = Conv2dProblem::Direction;
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const auto& c : kConvolutions)
       for (const Direction direction :
            {Direction::forward, Direction::forward_with_bias, Direction::backward_input, Direction::backward_weight})
@@ -165,7 +157,7 @@ class EnginesOfAttention : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(EnginesOfAttention, BothDirections) {
   const auto& [name, dtype, problem, automatic] = GetParam();
-  for (const DeviceKind kind : devices())
+  for (const DeviceKind kind : test_devices())
     for (const Engine engine : kEngines) {
       if (!can_run(kind, engine) || (engine == Engine::automatic && !automatic)) continue;
       SCOPED_TRACE(str("engine ", kernels::name(engine)));

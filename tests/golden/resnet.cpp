@@ -34,11 +34,10 @@ std::vector<ResNetCase> resnet_cases() {
     all.push_back(nets[i]);
     all.back().dtype = DType::f64;
   }
-  for (const DeviceKind device : {DeviceKind::simt, DeviceKind::cuda})
-    for (const ResNetCase& net : nets) {
-      all.push_back(net);
-      all.back().device = device;
-    }
+  for (const ResNetCase& net : nets) {
+    all.push_back(net);
+    all.back().device = DeviceKind::cuda;
+  }
   return all;
 }
 
@@ -83,6 +82,9 @@ TEST_P(ResNets, ThreeStepsEqualPyTorch) {
   const File file(GetParam().name);
   for (const std::string name : {"sgd_slow", "adamw_slow"}) {
     if (!file.has(name + ".losses")) continue;
+    // AdamW's first step is the learning rate times a gradient's sign, which rounding decides where exact arithmetic
+    // gives 0 or nearly so: no bound holds for every order of f32's sums. In f64 such gradients keep their signs.
+    if (name == "adamw_slow" && GetParam().dtype != DType::f64) continue;
     const Task task = make_task(GetParam(), file);
     const auto optimizer = make_optimizer(name, task.model->parameters());
     expect_close(train(task, *optimizer), file[name + ".losses"].to_vector<double>(), name + " losses");

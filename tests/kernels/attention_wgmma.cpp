@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attention_plan.h"
 #include "tests/kernels/attention_problem.h"
+#include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"
 
 // Attention on TMA and wgmma (kernels/cuda/attention_*_wgmma.cuh), each way of cutting it.
@@ -121,7 +122,7 @@ TEST(AttentionWgmma, DropsTheWeightsThatEveryOtherKernelDrops) {
       EXPECT_EQ(scope.uses(), 2);
     }
     {
-      const emulator::source::CapabilityScope ampere(80);
+      const kernels::CapabilityScope ampere(80);
       mma = kept_weights(kind, DType::bf16, want);
       fma = kept_weights(kind, DType::f32, want);
     }
@@ -137,8 +138,7 @@ TEST(AttentionWgmma, DropsTheWeightsThatEveryOtherKernelDrops) {
 /// More tiles than blocks: a block's rings go round and its owned tiles change places.
 TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
   on_wgmma([](DeviceKind kind) {
-    const int before = emulator::source::thread_count();
-    emulator::source::set_thread_count(1);
+    const kernels::MultiprocessorScope one(1);
     for (const int64_t D : {64, 128}) {
       check_wgmma(kind, DType::bf16, {2, 140, 190, 3, D, false, true});
       check_wgmma(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
@@ -146,7 +146,6 @@ TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
     }
     check_wgmma(kind, DType::bf16, {3, 197, 197, 3, 64}, kOneStepKeys);
     check_wgmma(kind, DType::f16, {2, 40, 140, 5, 64}, kOneStepKeys);
-    emulator::source::set_thread_count(before);
   });
 }
 
@@ -205,13 +204,15 @@ TEST(AttentionWgmma, BackwardGivesTheSameBitsAgainAndInParts) {
       run.forward();
       run.backward();
       const auto dq = run.gradient(0), dk = run.gradient(1), dv = run.gradient(2);
-      run.poison();
-      run.backward(true, false);
-      EXPECT_TRUE(near(run.gradient(0), dq, {}));
-      run.backward(false, true);
-      EXPECT_TRUE(near(run.gradient(1), dk, {}));
-      EXPECT_TRUE(near(run.gradient(2), dv, {}));
-      EXPECT_EQ(scope.uses(), 4);
+      in_orders(1, [&] {
+        run.poison();
+        run.backward(true, false);
+        EXPECT_TRUE(near(run.gradient(0), dq, {}));
+        run.backward(false, true);
+        EXPECT_TRUE(near(run.gradient(1), dk, {}));
+        EXPECT_TRUE(near(run.gradient(2), dv, {}));
+      });
+      EXPECT_EQ(scope.uses(), 6);
     }
   });
 }

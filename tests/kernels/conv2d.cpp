@@ -69,8 +69,8 @@ void check(DeviceKind kind, const Case& c, DType dtype) {
 }
 
 TEST(Conv2d, EqualsReferenceInAllDirections) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Case& c : kConv2dCases) check(kind, c, dtype);
 }
@@ -79,7 +79,7 @@ TEST(Conv2d, EqualsReferenceInAllDirections) {
 /// and of single elements.
 TEST(Conv2d, LargerTiles) {
   const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, groups{{1, 1}, {0, 1}, {1, 1}, 12};
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     check(kind, {1, 33, 32, 64, 64, 3, 3, same}, DType::f32);             // 64: all directions, 17 tiles
     check(kind, {1, 32, 31, 35, 37, 3, 3, same}, DType::f32);             //     16 tiles
     check(kind, {1, 30, 30, 12 * 4, 12 * 68, 1, 3, groups}, DType::f32);  // 128: forward, 8 tiles in each group
@@ -96,9 +96,9 @@ TEST(Conv2d, LargerTiles) {
 /// The tiles of tensor cores in 16 bits: more channels than a step has, fewer than four of its runs, and single
 /// elements.
 TEST(Conv2d, LargerTilesOfMma) {
-  const emulator::source::CapabilityScope ampere(80);
+  const kernels::CapabilityScope ampere(80);
   const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, strided{{2, 1}, {1, 2}, {1, 2}, 2};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const TileSize size : {TileSize::medium, TileSize::large, TileSize::wide, TileSize::tall, TileSize::flat}) {
       SCOPED_TRACE(static_cast<int>(size));
       const kernels::TileScope scope(size);
@@ -111,10 +111,10 @@ TEST(Conv2d, LargerTilesOfMma) {
 /// What a tile's threads go on by, 8 or 16 positions or filters, may be several rows of an image, several images, and
 /// several taps.
 TEST(Conv2d, ManyRowsAndTapsAtATime) {
-  const emulator::source::CapabilityScope ampere(80);
+  const kernels::CapabilityScope ampere(80);
   const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, strided{{2, 3}, {1, 1}, {1, 1}, 1},
       groups{{1, 2}, {1, 1}, {2, 1}, 2};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const TileSize size : {TileSize::small, TileSize::medium, TileSize::large}) {
       SCOPED_TRACE(static_cast<int>(size));
       const kernels::TileScope scope(size);
@@ -127,10 +127,10 @@ TEST(Conv2d, ManyRowsAndTapsAtATime) {
 
 /// Images of fewer than eight channels are packed first: 4 or 8 channels to a pixel, windows of 8 to 48 channels.
 TEST(Conv2d, StemsOnAmpere) {
-  const emulator::source::CapabilityScope ampere(80);
+  const kernels::CapabilityScope ampere(80);
   const Conv2dArguments resnet{{2, 2}, {3, 3}, {1, 1}, 1}, same{{1, 1}, {1, 1}, {1, 1}, 1},
       apart{{3, 3}, {0, 2}, {2, 1}, 1}, far{{1, 4}, {2, 0}, {1, 1}, 1};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::bf16, DType::f16}) {
       check(kind, {3, 19, 22, 3, 24, 7, 7, resnet}, dtype);
       check(kind, {2, 9, 11, 3, 17, 3, 3, same}, dtype);
@@ -140,8 +140,8 @@ TEST(Conv2d, StemsOnAmpere) {
 }
 
 TEST(Conv2d, RandomShapes) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (int repeat = 0; repeat < 12; ++repeat) {
       const int64_t groups = pick(1, 3), dilation = pick(1, 2), kernel = pick(1, 4);
       const Case c{

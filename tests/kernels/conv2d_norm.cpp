@@ -66,8 +66,8 @@ void check(DeviceKind kind, const Conv2dCase& c, DType dtype, const Given& given
 }
 
 TEST(Conv2dNorm, EqualsReference) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs()) {
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices()) {
     int turn = 0;
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Conv2dCase& c : kConv2dCases) check(kind, c, dtype, kGiven[turn++ % 5]);
@@ -75,15 +75,15 @@ TEST(Conv2dNorm, EqualsReference) {
 }
 
 TEST(Conv2dNorm, SharedOutDepth) {  // a 1x1 filter over many channels: the norm comes after the sum of the slices
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const int64_t o : {24, 21})
       for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {1, 5, 5, 1100, o, 1, 1, {}}, dtype, kGiven[0]);
 }
 
 TEST(Conv2dNorm, EveryTile) {  // of an A100: 64 rows and columns, 128
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
       check(kind, {1, 33, 32, 4, 70, 2, 1, {}}, dtype, kGiven[0]);
       check(kind, {3, 64, 65, 1, 68, 1, 2, {}}, dtype, kGiven[0]);
@@ -115,7 +115,7 @@ TEST(Conv2dNorm, OnHopper) {
 }
 
 TEST(Conv2dNorm, NaNPassesTheReLU) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const std::vector<double> ones(8, 1);
       const DeviceArray x(kind, dtype, {1, 1, 1, 8}, std::vector<double>(8, std::nan(""))),
@@ -128,7 +128,7 @@ TEST(Conv2dNorm, NaNPassesTheReLU) {
 }
 
 TEST(Conv2dNorm, SaysWhatDoesNotFit) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray x(kind, DType::f32, {1, 4, 4, 2}), w(kind, DType::f32, {3, 1, 1, 2}),
         y(kind, DType::f32, {1, 4, 4, 3}), three(kind, DType::f32, {3}), two(kind, DType::f32, {2}),
         half(kind, DType::bf16, {1, 4, 4, 3});

@@ -6,6 +6,7 @@
 #include "kernels/tf32.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
+#include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"
 #include "tests/support/random_values.h"
 
@@ -58,8 +59,8 @@ const Conv2dCase kTiles[] = {{2, 9, 7, 8, 32, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}
                              {1, 5, 5, 1100, 24, 1, 1, {}}};
 
 TEST(Conv2dStatistics, EqualReference) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       for (const Conv2dCase& c : kConv2dCases)
         if (count_of(c.y_sizes()) > 0) check(kind, c, dtype, 2);
@@ -74,8 +75,8 @@ TEST(Conv2dStatistics, EqualReference) {
 
 // A plain sum of squares would lose what is asked for: 100^2 against 1.
 TEST(Conv2dStatistics, KeepSmallDeviationsFarFromZero) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const Conv2dCase& c : kTiles) check(kind, c, DType::f32, 100);
 }
 
@@ -100,27 +101,23 @@ TEST(Conv2dStatistics, OnHopper) {
   });
 }
 
-TEST(Conv2dStatistics, TheSameBitsInEverySchedule) {
-  if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "simt is not asked for";
-  for (const int capability : {80, 90}) {
-    const emulator::source::CapabilityScope scope(capability);
+TEST(Conv2dStatistics, TheSameBitsInEveryOrder) {
+  on_both_generations([](DeviceKind kind) {
     const Conv2dCase c{2, 19, 17, 8, 40, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}};
-    const DeviceArray x(DeviceKind::simt, DType::bf16, c.x_sizes(), uniform(count_of(c.x_sizes()), DType::bf16)),
-        w(DeviceKind::simt, DType::bf16, c.w_sizes(), uniform(count_of(c.w_sizes()), DType::bf16));
+    const DeviceArray x(kind, DType::bf16, c.x_sizes(), uniform(count_of(c.x_sizes()), DType::bf16)),
+        w(kind, DType::bf16, c.w_sizes(), uniform(count_of(c.w_sizes()), DType::bf16));
     std::vector<double> first;
-    for (const uint64_t seed : {uint64_t{0}, random_schedule(), random_schedule() + 2}) {
-      emulator::source::set_schedule_seed(seed);
-      DeviceArray y(DeviceKind::simt, DType::bf16, c.y_sizes()), part(DeviceKind::simt, DType::f32, {2 * c.O + 1});
-      kernels::conv2d_statistics(queue_on(DeviceKind::simt), y, part, x, w, View::none(), c.arguments);
-      emulator::source::set_schedule_seed(0);
+    in_orders(2, [&] {
+      DeviceArray y(kind, DType::bf16, c.y_sizes()), part(kind, DType::f32, {2 * c.O + 1});
+      kernels::conv2d_statistics(queue_on(kind), y, part, x, w, View::none(), c.arguments);
       if (first.empty()) first = part.host();
-      EXPECT_EQ(part.host(), first) << "capability " << capability << ", schedule " << seed;
-    }
-  }
+      EXPECT_EQ(part.host(), first) << name(kind);
+    });
+  });
 }
 
 TEST(Conv2dStatistics, SayWhatDoesNotFit) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray x(kind, DType::f32, {1, 4, 4, 2}), w(kind, DType::f32, {3, 1, 1, 2}),
         y(kind, DType::f32, {1, 4, 4, 3}), part(kind, DType::f32, {6});
     EXPECT_THAT(

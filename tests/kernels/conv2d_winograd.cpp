@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include "kernels/cpu/processor.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

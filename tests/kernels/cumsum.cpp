@@ -31,7 +31,7 @@ std::vector<double> sums_of(const std::vector<double>& x, int64_t n, bool revers
 }
 
 TEST(Cumsum, EqualsTheSumsInOrder) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kSummed)
       for (const Sizes& sizes : kSizes)
         for (const bool reverse : {false, true}) {
@@ -48,7 +48,7 @@ TEST(Cumsum, EqualsTheSumsInOrder) {
 
 TEST(Cumsum, WhatIsNotFiniteReachesTheSumsBehindItAlone) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const int64_t n : {40, 1000, 9001}) {
       std::vector<double> x(static_cast<size_t>(n), 1);
       x[17] = kInfinity;
@@ -63,7 +63,7 @@ TEST(Cumsum, WhatIsNotFiniteReachesTheSumsBehindItAlone) {
 }
 
 TEST(Nonzero, CoordinatesInOrder) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Sizes& sizes : {Sizes{7}, Sizes{3, 40}, Sizes{2, 3, 5, 7}, Sizes{5, 2001}}) {
       const int64_t n = count_of(sizes);
       const auto x = integers(n, 0, 1);

@@ -9,12 +9,12 @@ namespace weft::tests {
 namespace {
 
 TEST(Image, NormalizeCropsFlipsAndPads) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (const int64_t C : {1L, 3L, 4L})
         for (const bool placed : {true, false}) {
           // Rows of 8 pixels are whole units of 16 bytes.
-          const int64_t N = 5, H = pick(6, 12), W = pick(6, 12), P = pick(1, 9), Q = C == 3 ? 8 : pick(1, 9);
+          const int64_t N = 5, H = pick(6, 12), W = pick(6, 12), P = pick(1, 9), Q = pick(0, 1) ? 8 : pick(1, 9);
           SCOPED_TRACE(str(dtype, " C ", C, " ", H, "x", W, " to ", P, "x", Q, " placed ", placed, " on ", name(kind)));
           const auto x = integers(N * H * W * C, 0, 255);
           auto crop = integers(N * 3, -4, 6);  // windows that reach outside the image too

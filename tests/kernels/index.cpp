@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/index.h"
 
+#include <cmath>
+
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
@@ -22,11 +24,17 @@ struct Around {
 };
 
 TEST(Index, SelectAndItsGradient) {
-  for (const DeviceKind kind : device_runs())
+  struct Case {
+    Sizes sizes;
+    int64_t n;
+    int dim;
+  };
+  std::vector<Case> cases{{{4, 9, 16}, 13, 1}, {{9, 5}, 13, 0}, {{9, 2}, 2300, 0}, {{9, 6}, 0, 0}};
+  for (int dim = 0; dim < 3; ++dim) cases.push_back({{pick(1, 6), pick(1, 20), pick(1, 9)}, pick(1, 40), dim});
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kIndexed)
-      for (int dim = 0; dim < 3; ++dim) {
-        Sizes sizes{pick(1, 6), pick(1, 20), pick(1, 9)}, picked = sizes;
-        const int64_t n = pick(1, 40);
+      for (const auto& [sizes, n, dim] : cases) {
+        Sizes picked = sizes;
         picked[static_cast<size_t>(dim)] = n;
         const Around x_shape(sizes, dim), y_shape(picked, dim);
         const auto x = integers(count_of(sizes), 0, 1), index = integers(n, 0, x_shape.length - 1);
@@ -50,10 +58,11 @@ TEST(Index, SelectAndItsGradient) {
 }
 
 TEST(Index, GatherAndItsGradient) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kIndexed)
       for (int dim = 0; dim < 3; ++dim) {
-        Sizes sizes{pick(1, 6), pick(1, 20), pick(1, 9)}, picked = sizes;
+        const Sizes sizes = pick(0, 1) ? Sizes{pick(1, 6), pick(1, 20), pick(1, 9)} : Sizes{4, 9, 16};
+        Sizes picked = sizes;
         picked[static_cast<size_t>(dim)] = pick(1, 30);
         const Around x_shape(sizes, dim), y_shape(picked, dim);
         const auto x = integers(count_of(sizes), 0, 1), dy = integers(count_of(picked), -2, 2);
@@ -77,7 +86,7 @@ TEST(Index, GatherAndItsGradient) {
 }
 
 TEST(Index, PutKeepsTheLastOfEqualPositions) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kIndexed)
       for (const int64_t n : {int64_t{1}, pick(2, 40), int64_t{700}}) {
         const int64_t rows = pick(1, 20), inner = pick(1, 9);
@@ -96,11 +105,33 @@ TEST(Index, PutKeepsTheLastOfEqualPositions) {
 }
 
 TEST(Index, RavelIsOneStepOfHorner) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray y(kind, DType::i64, {3, 2}, {0, 1, 2, 3, 4, 5});
     kernels::ravel_index(queue_on(kind), y, DeviceArray(kind, DType::i64, {3, 2}, {0, 6, -1, -7, 2, 3}), 7);
     EXPECT_EQ(y.host(), (std::vector<double>{0, 13, 20, 21, 30, 38})) << name(kind);
+    const auto before = integers(400, 0, 9), index = integers(400, -5, 4);  // more than one block
+    const DeviceArray many(kind, DType::i64, {400}, before);
+    kernels::ravel_index(queue_on(kind), many, DeviceArray(kind, DType::i64, {400}, index), 5);
+    std::vector<double> want;
+    for (size_t i = 0; i < 400; ++i) want.push_back(before[i] * 5 + index[i] + (index[i] < 0 ? 5 : 0));
+    EXPECT_EQ(many.host(), want) << name(kind);
   }
+}
+
+TEST(Index, APositionOutsideReadsNothingOnAGpu) {
+  constexpr DeviceKind kind = DeviceKind::cuda;
+  if (!runs_on(kind)) GTEST_SKIP() << "needs the device cuda";
+  const kernels::Queue queue = queue_on(kind);
+  const DeviceArray index(kind, DType::i64, {3}, {-1, 1, 2}), y(kind, DType::bf16, {3}), whole(kind, DType::i64, {3});
+  kernels::index_select(queue, y, DeviceArray(kind, DType::bf16, {2}, {5, 6}), index, 0);
+  kernels::gather(queue, whole, DeviceArray(kind, DType::i64, {2}, {5, 6}), index, 0);
+  const DeviceArray put(kind, DType::f32, {2}, {1, 2}), ravelled(kind, DType::i64, {3}, {0, -1, 0});
+  kernels::index_put(queue, put, DeviceArray(kind, DType::f32, {3}, {7, 8, 9}), index);
+  kernels::ravel_index(queue, ravelled, DeviceArray(kind, DType::i64, {3}, {-3, 1, 2}), 2);
+  EXPECT_TRUE(near(y.host(), {NAN, 6, NAN}, {}));
+  EXPECT_EQ(whole.host(), (std::vector<double>{0, 6, 0}));
+  EXPECT_EQ(put.host(), (std::vector<double>{1, 8}));
+  EXPECT_EQ(ravelled.host(), (std::vector<double>{-1, -1, -1}));
 }
 
 TEST(Index, APositionOutsideIsNamed) {

@@ -7,6 +7,7 @@
 #include "kernels/cuda/gemm_plan.h"
 #include "kernels/cuda/wgmma_plan.h"
 #include "tests/support/compare.h"
+#include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"
 #include "tests/support/random_values.h"
 
@@ -232,7 +233,7 @@ TEST(LinearBackward, InputIsNotRoundedBeforeTheDerivative) {  // which would rou
 }
 
 TEST(LinearBackward, ReluTakesItsResultAsWell) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray dy(kind, DType::f32, {1, 1}, {2}), w(kind, DType::f32, {1, 4}, {1, 2, 3, 4}),
         saved(kind, DType::f32, {1, 4}, {0, 5, 0, 1}), dx(kind, DType::f32, {1, 4});
     kernels::linear_backward_input(queue_on(kind), dx, dy, w, saved, Activation::relu);
@@ -267,16 +268,16 @@ TEST(LinearBackward, WeightFromNothingToOdd) {
 }
 
 TEST(LinearBackward, WeightOfASharedOutDepth) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const int64_t o : {24, 21})
       for (const DType dtype : {DType::f32, DType::bf16})
         check(kind, Weight{1300, 20, o, dtype, DType::f32, o == 24 ? dtype : DType::f32});
 }
 
 TEST(LinearBackward, WeightOnEveryTileOfMma) {  // the largest need many blocks: several of each row
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs()) {
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices()) {
     if (kind == DeviceKind::cpu) continue;
     check(kind, Weight{40, 1288, 1160});
     check(kind, Weight{40, 264, 256});
@@ -302,21 +303,19 @@ TEST(LinearBackward, TheSameBitsInEveryRun) {
   on_both_generations([](DeviceKind kind) {
     const Matrix dy(kind, DType::bf16, 1500, 56), x(kind, DType::bf16, 1500, 64);
     std::vector<double> first;
-    for (int run = 0; run < 2; ++run) {
+    in_orders(2, [&] {
       const DeviceArray dw(kind, DType::f32, {56, 64}), db(kind, DType::f32, {56});
       kernels::linear_backward_weight(queue_on(kind), dw, db, dy.view, x.view);
       auto got = dw.host();
       for (const double value : db.host()) got.push_back(value);
-      if (run == 0)
-        first = got;
-      else
-        EXPECT_EQ(got, first);
-    }
+      if (first.empty()) first = got;
+      EXPECT_EQ(got, first);
+    });
   });
 }
 
 TEST(LinearBackward, SaysWhatDoesNotFit) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const kernels::Queue queue = queue_on(kind);
     const DeviceArray x(kind, DType::f32, {2, 3}), dy(kind, DType::f32, {2, 4}), w(kind, DType::f32, {4, 3}),
         b(kind, DType::f32, {4});

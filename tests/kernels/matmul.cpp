@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kernels/capability_scope.h"
 #include "kernels/cuda/gemm_plan.h"
 #include "kernels/half.h"
 #include "tests/support/compare.h"
@@ -67,7 +68,7 @@ void check(DeviceKind kind, const Case& c) {
 }
 
 TEST(Matmul, EqualsReferenceInEveryLayout) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool transpose_a : {false, true})
         for (const bool transpose_b : {false, true})
@@ -77,7 +78,7 @@ TEST(Matmul, EqualsReferenceInEveryLayout) {
 TEST(Matmul, SizesFromNothingToOdd) {
   const int64_t sizes[][4] = {{1, 0, 3, 4},    {1, 3, 0, 4},    {1, 3, 4, 0},    {0, 3, 4, 5},     {1, 1, 1, 1},
                               {1, 1, 37, 129}, {1, 129, 1, 37}, {1, 127, 65, 1}, {2, 33, 31, 257}, {5, 7, 3, 11}};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const auto& [B, M, N, K] : sizes)
       for (const DType dtype : {DType::f32, DType::bf16})
         for (const bool bias : {false, true})
@@ -101,7 +102,7 @@ TEST(Matmul, EdgesOfTiles) {
 }
 
 TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (const Grad grad : {Grad::overwrite, Grad::accumulate})
         for (const bool broadcast : {false, true})
@@ -109,9 +110,9 @@ TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
             check(kind, {3, 17, 23, 40, dtype, dtype, false, false, broadcast, bias, 0.5, grad});
 }
 
-TEST(Matmul, WholeVectorsAndAPartialStep) {            // lines of whole 16-byte units, a depth that no tile divides
-  const emulator::source::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
-  for (const DeviceKind kind : device_runs())
+TEST(Matmul, WholeVectorsAndAPartialStep) {   // lines of whole 16-byte units, a depth that no tile divides
+  const kernels::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Grad grad : {Grad::overwrite, Grad::accumulate})
         for (const bool transpose_a : {false, true})
@@ -120,13 +121,13 @@ TEST(Matmul, WholeVectorsAndAPartialStep) {            // lines of whole 16-byte
 }
 
 TEST(Matmul, HalvesIntoF32) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::bf16, DType::f16})
       check(kind, {2, 45, 33, 300, dtype, DType::f32, true, false, false, true, 1, Grad::accumulate});
 }
 
 TEST(Matmul, LargeEnoughForEveryThread) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     check(kind, {1, 260, 190, kind == DeviceKind::cpu ? 600 : 70, DType::f32, DType::f32, false, true});
 }
 
@@ -165,8 +166,8 @@ TEST(MatmulOnCpu, SameBitsWithAnyNumberOfThreads) {
 }
 
 TEST(Matmul, PanelsOfTiles) {  // ten rows of tiles: a panel of eight and one of two, in both slices
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {2, 300, 40, 9, dtype, dtype});
 }
 
@@ -176,8 +177,8 @@ constexpr kernels::TileSize kLargeTiles[] = {kernels::TileSize::large, kernels::
 // The tiles of large products, of 256 columns the last 44 and of 256 rows 136: depths of less than a step, of fewer
 // steps than there are stages, and of more.
 TEST(Matmul, LargeTiles) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const kernels::TileSize size : kLargeTiles)
       for (const DType dtype : {DType::bf16, DType::f16})
         for (const bool transpose_a : {false, true})
@@ -190,9 +191,9 @@ TEST(Matmul, LargeTiles) {
 }
 
 TEST(Matmul, SameBitsInEveryTile) {
-  const emulator::source::CapabilityScope ampere(80);
+  const kernels::CapabilityScope ampere(80);
   const int64_t M = 200, N = 264, K = 136;
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::bf16, DType::f16}) {
       const DeviceArray a(kind, dtype, {1, M, K}, uniform(M * K, dtype)),
           b(kind, dtype, {1, K, N}, uniform(K * N, dtype));

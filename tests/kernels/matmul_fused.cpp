@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "kernels/capability_scope.h"
 #include "kernels/matmul.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
@@ -80,15 +81,15 @@ void check(DeviceKind kind, const FusedCase& c) {
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh};
 
 TEST(MatmulFused, EveryActivationInEveryType) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Activation activation : kActivations)
         check(kind, {pick(1, 3), pick(1, 70), pick(1, 70), pick(1, 90), dtype, dtype, activation, pick(0, 1) == 1});
 }
 
 TEST(MatmulFused, ResidualAlsoInPlace) {
-  const emulator::source::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const bool pre : {false, true})
         for (const Residual residual : {Residual::other, Residual::y_itself})
@@ -103,21 +104,21 @@ TEST(MatmulFused, OnCpuInSeveralSlices) {
 }
 
 TEST(MatmulFused, SharedOutDepth) {  // few sums, long ones: shares of k, then the epilogue
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const int64_t n : {24, 21})
       check(kind, {1, 30, n, 1100, DType::bf16, DType::bf16, Activation::gelu_tanh, true, Residual::other});
 }
 
 TEST(MatmulFused, HalvesIntoF32) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::bf16, DType::f16})
       check(kind, {1, 70, 136, 72, dtype, DType::f32, Activation::relu, true, Residual::other, true, true, true});
 }
 
 TEST(MatmulFused, SumsAreNotRoundedBeforeTheResidual) {  // which takes away what a rounding would leave
   constexpr int64_t kRows = 30, kColumns = 40;
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::bf16, DType::f16})
       for (const bool kept : {false, true}) {
         const auto a = uniform(kRows, dtype), b = uniform(kColumns, dtype);
@@ -137,7 +138,7 @@ TEST(MatmulFused, SumsAreNotRoundedBeforeTheResidual) {  // which takes away wha
 }
 
 TEST(MatmulFused, SaysWhatDoesNotFit) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray a(kind, DType::f32, {1, 2, 3}), b(kind, DType::f32, {1, 3, 4}), y(kind, DType::f32, {1, 2, 4}),
         wrong(kind, DType::bf16, {1, 2, 4});
     EXPECT_EQ(

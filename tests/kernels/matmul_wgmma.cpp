@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/matmul_wgmma_case.h"
+#include "tests/support/emulator_seed.h"
 
 // Products on TMA and wgmma (kernels/cuda/gemm_wgmma.cuh), each way of cutting them into tiles on sizes that the
 // emulator can afford.
@@ -121,12 +122,10 @@ TEST(MatmulWgmma, MoreStepsThanStages) {
 // order of the threads decides: one product in five sees it.
 TEST(MatmulWgmma, NoLoadOvertakesTheProducts) {
   on_wgmma([](DeviceKind kind) {
-    const uint64_t schedule = emulator::source::schedule_seed();  // 0: the fixed order, of which there is but one
-    for (uint64_t other = 0; other < (schedule == 0 ? 1 : 12); ++other) {
-      if (schedule != 0) emulator::source::set_schedule_seed(schedule + 2 * other);
+    in_orders(12, [&] {
       for (const int steps : {7, 11, 12, 15})
         check_wgmma(kind, {1, 66, 40, 64 * steps}, {.tile = steps == 12 ? medium : small});
-    }
+    });
   });
 }
 
@@ -210,17 +209,16 @@ TEST(MatmulWgmma, SharedOutDepth) {
 TEST(MatmulWgmma, TheSameBitsInEveryRun) {
   on_wgmma([](DeviceKind kind) {
     const WgmmaFactor a(kind, DType::bf16, 1, 60, 1500, false), b(kind, DType::bf16, 1, 1500, 56, false);
-    std::vector<double> first;
-    for (const auto& [tile, cluster] : {std::pair{small, 1}, {joined, 2}, {joined, 4}})
-      for (int run = 0; run < 2; ++run) {
-        const WgmmaPlanScope scope({.tile = tile, .splits = 3, .cluster = cluster});
+    for (const auto& [tile, cluster] : {std::pair{small, 1}, {joined, 2}, {joined, 4}}) {
+      const WgmmaPlanScope scope({.tile = tile, .splits = 3, .cluster = cluster});
+      std::vector<double> first;
+      in_orders(2, [&] {
         DeviceArray y(kind, DType::f32, {1, 60, 56});
         kernels::matmul(queue_on(kind), y, a.view, b.view, View::none(), {});
-        if (run == 0)
-          first = y.host();
-        else
-          EXPECT_EQ(y.host(), first);
-      }
+        if (first.empty()) first = y.host();
+        EXPECT_EQ(y.host(), first);
+      });
+    }
   });
 }
 

@@ -23,12 +23,11 @@ const Types kTypes[] = {{DType::f32, DType::f32, false},
 
 /// Several steps of a rule on a device and in f64: `launch(w, copy, g, scalars)` and `rule(i, w, g, lr, step)`.
 template <class Launch, class Rule>
-void check(DeviceKind kind, const Types& types, bool maximize, const Launch& launch, const Rule& rule) {
-  const int64_t n = pick(50, 3000);
+void check(DeviceKind kind, const Types& types, bool maximize, int64_t n, const Launch& launch, const Rule& rule) {
   SCOPED_TRACE(str(types.weight, " gradient ", types.gradient, " n ", n, " on ", name(kind)));
-  auto w = uniform(n, types.weight);
+  auto w = uniform(n, types.weight, n == 3 ? 0.5 : -1, 1);  // three numbers must not come near 0 together
   const DeviceArray w_array(kind, types.weight, {n}, w), copy(kind, DType::bf16, {n});
-  for (int step = 1; step <= 3; ++step) {
+  for (const int step : {1, 2, 3, 17}) {
     const auto g = uniform(n, types.gradient);
     const double lr = rounded(0.1 / step, types.weight), scale = 0.5;
     const DeviceArray scalars(kind, types.weight, {3}, {lr, static_cast<double>(step), scale});
@@ -50,6 +49,12 @@ void check(DeviceKind kind, const Types& types, bool maximize, const Launch& lau
   }
 }
 
+/// Of nothing, of less than a unit of 16 bytes and of more than a block.
+template <class Launch, class Rule>
+void check(DeviceKind kind, const Types& types, bool maximize, const Launch& launch, const Rule& rule) {
+  for (const int64_t n : {int64_t{0}, int64_t{3}, pick(50, 3000)}) check(kind, types, maximize, n, launch, rule);
+}
+
 /// A state of n zeros as long as the weights may get.
 DeviceArray zeros(DeviceKind kind, DType dtype) { return {kind, dtype, {3000}, std::vector<double>(3000)}; }
 View first(const DeviceArray& state, const View& w) {
@@ -59,7 +64,7 @@ View first(const DeviceArray& state, const View& w) {
 }
 
 TEST(Optimizer, Sgd) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes)
       for (const double momentum : {0.0, 0.9})
         for (const bool nesterov : {false, true})
@@ -83,10 +88,11 @@ TEST(Optimizer, Sgd) {
 }
 
 TEST(Optimizer, Adam) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes)
       for (const bool decoupled : {false, true}) {
-        // Where gradient and weight decay cancel, the step is their rounding divided by eps: 1e-6 would show it as 1e-4.
+        // Where gradient and weight decay cancel, the step is their rounding divided by eps: 1e-6 would show it as
+        // 1e-4.
         const kernels::AdamArguments a{0.8, 0.95, 1e-3, 0.02, decoupled, decoupled};
         const DeviceArray m_array = zeros(kind, types.weight), v_array = zeros(kind, types.weight);
         std::vector<double> m(3000), v(3000);
@@ -108,7 +114,7 @@ TEST(Optimizer, Adam) {
 }
 
 TEST(Optimizer, Adadelta) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes) {
       const kernels::AdadeltaArguments a{0.9, 1e-6, 0.02, false};
       const DeviceArray s_array = zeros(kind, types.weight), u_array = zeros(kind, types.weight);
@@ -129,7 +135,7 @@ TEST(Optimizer, Adadelta) {
 }
 
 TEST(Optimizer, AmsgradKeepsTheLargestAverage) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes) {
       const kernels::AdamArguments a{0.8, 0.3, 1e-3, 0.02, false, false};  // averages that forget, and so fall
       const DeviceArray m_array = zeros(kind, types.weight), v_array = zeros(kind, types.weight),
@@ -153,7 +159,7 @@ TEST(Optimizer, AmsgradKeepsTheLargestAverage) {
 }
 
 TEST(Optimizer, Rmsprop) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes)
       for (const double momentum : {0.0, 0.7})
         for (const bool centred : {false, true}) {
@@ -179,7 +185,7 @@ TEST(Optimizer, Rmsprop) {
 }
 
 TEST(Optimizer, Adagrad) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes) {
       const kernels::AdagradArguments a{0.3, 1e-3, 0.02, true};
       const DeviceArray s_array = zeros(kind, types.weight);
@@ -198,7 +204,7 @@ TEST(Optimizer, Adagrad) {
 }
 
 TEST(Optimizer, Lion) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes) {
       const kernels::LionArguments a{0.5, 0.875, 0.02, false};
       const DeviceArray m_array = zeros(kind, types.weight);
@@ -234,7 +240,7 @@ struct Parts {
 
 TEST(Optimizer, ParameterSquares) {
   const Parts parts;
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
       const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
       const auto x = uniform(Parts::kCount, dtype);
@@ -267,7 +273,7 @@ void check_parts(DeviceKind kind, const Types& types, const Launch& launch, cons
 
 TEST(Optimizer, LarsMovesAParameterByItsNorms) {
   const Parts parts;
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes)
       for (const bool adapts : {false, true})
         for (const bool nesterov : {false, true}) {
@@ -303,7 +309,7 @@ TEST(Optimizer, LarsMovesAParameterByItsNorms) {
 
 TEST(Optimizer, LambMovesAParameterByItsNorms) {
   const Parts parts;
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const Types& types : kTypes)
       for (const bool adapts : {false, true})
         for (const bool clips : {false, true}) {
@@ -345,7 +351,7 @@ TEST(Optimizer, LambMovesAParameterByItsNorms) {
 }
 
 TEST(Optimizer, ClipGradient) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (const double norm : {0.5, 4.0}) {
         const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;

@@ -22,6 +22,7 @@ struct Statistics {
 };
 
 const DType kDrawn[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+constexpr int64_t kFar = 5000000000;  ///< a counter of more than 32 bits
 
 TEST(Philox, KnownAnswers) {  // Random123's published vectors for philox4x32-10
   const Philox4 zero = philox(0, 0, 0), ones = philox(~0ull, ~0ull, ~0ull);
@@ -34,35 +35,37 @@ TEST(Philox, KnownAnswers) {  // Random123's published vectors for philox4x32-10
 }
 
 TEST(Random, UniformIsTheDocumentedFunction) {
-  for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kDrawn) {
-      const int64_t seed = pick(0, 1 << 30), base = pick(0, 1000), n = pick(1, 999);
-      const uint64_t offset = static_cast<uint64_t>(pick(0, 50));
-      const DeviceArray y(kind, dtype, {n});
-      kernels::random_uniform(queue_on(kind), y, state(kind, seed, base), {offset}, -2, 3);
-      std::vector<double> want;
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t per_block = dtype == DType::f64 ? 2 : 4, j = i % per_block;
-        const Philox4 block = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(base + i / per_block) + offset);
-        want.push_back(-2 + 5 * (dtype == DType::f64 ? uniform01(block.word[2 * j], block.word[2 * j + 1])
-                                                     : static_cast<double>(uniform01(block.word[j]))));
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kDrawn)
+      for (const int64_t n : {int64_t{1}, int64_t{2}, int64_t{3}, pick(4, 999), int64_t{1030}}) {
+        const int64_t seed = pick(0, 1 << 30), base = pick(0, 1000) + (n % 2 ? kFar : 0);
+        const uint64_t offset = static_cast<uint64_t>(pick(0, 50));
+        const DeviceArray y(kind, dtype, {n});
+        kernels::random_uniform(queue_on(kind), y, state(kind, seed, base), {offset}, -2, 3);
+        std::vector<double> want;
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t per_block = dtype == DType::f64 ? 2 : 4, j = i % per_block;
+          const Philox4 block =
+              philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(base + i / per_block) + offset);
+          want.push_back(-2 + 5 * (dtype == DType::f64 ? uniform01(block.word[2 * j], block.word[2 * j + 1])
+                                                       : static_cast<double>(uniform01(block.word[j]))));
+        }
+        // -2 + 5 u rounds at the size of 5 u.
+        EXPECT_TRUE(near(y.host(), want, tolerance(dtype), std::vector<double>(want.size(), 5))) << dtype << ' ' << n;
       }
-      // -2 + 5 u rounds at the size of 5 u.
-      EXPECT_TRUE(near(y.host(), want, tolerance(dtype), std::vector<double>(want.size(), 5))) << dtype;
-    }
 }
 
 TEST(Random, NormalHasItsMomentsAndFormula) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kDrawn) {
       const int64_t seed = pick(0, 1 << 30), n = 20001;
       const DeviceArray y(kind, dtype, {n});
-      kernels::random_normal(queue_on(kind), y, state(kind, seed, 5), {}, 1, 2);
+      kernels::random_normal(queue_on(kind), y, state(kind, seed, kFar), {}, 1, 2);
       std::vector<double> want;
       const double turn = 2 * std::acos(-1.0);
       for (int64_t i = 0; i < n; ++i) {
         const bool wide = dtype == DType::f64;
-        const Philox4 block = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(5 + i / (wide ? 2 : 4)));
+        const Philox4 block = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(kFar + i / (wide ? 2 : 4)));
         const int64_t pair = i % 4 / 2 * 2;
         const double u =
             wide ? uniform01(block.word[0], block.word[1]) : static_cast<double>(uniform01(block.word[pair]));
@@ -79,26 +82,33 @@ TEST(Random, NormalHasItsMomentsAndFormula) {
 }
 
 TEST(Random, BernoulliOfEveryDtype) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype :
          {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8, DType::boolean}) {
-      const int64_t n = 10001;
+      const int64_t n = 10001, seed = pick(0, 1 << 30);
       const DeviceArray y(kind, dtype, {n});
-      kernels::random_bernoulli(queue_on(kind), y, state(kind, pick(0, 1 << 30), 0), {}, 0.3);
+      kernels::random_bernoulli(queue_on(kind), y, state(kind, seed, kFar), {7}, 0.3);
       const auto got = y.host();
-      for (const double v : got) ASSERT_TRUE(v == 0 || v == 1) << v;
+      std::vector<double> want;
+      for (int64_t i = 0; i < n; ++i)
+        want.push_back(
+            uniform01(philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(kFar + 7 + i / 4)).word[i % 4]) < 0.3f);
+      EXPECT_EQ(got, want) << dtype << " on " << name(kind);
       EXPECT_NEAR(Statistics(got).mean, 0.3, 6.5 * std::sqrt(0.21 / static_cast<double>(n))) << dtype;
     }
 }
 
 TEST(Random, PermutationHoldsEachNumberOnce) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const int64_t n : {0L, 1L, 2L, 3L, 5L, 16L, 17L, 1000L, 4097L}) {
       const int64_t seed = pick(0, 1 << 30);
       const DeviceArray y(kind, DType::i64, {n}), other(kind, DType::i64, {n});
-      kernels::random_permutation(queue_on(kind), y, state(kind, seed, 0), {});
-      kernels::random_permutation(queue_on(kind), other, state(kind, seed, 1), {});
+      kernels::random_permutation(queue_on(kind), y, state(kind, seed, kFar), {3});
+      kernels::random_permutation(queue_on(kind), other, state(kind, seed, kFar + 1), {3});
       auto got = y.host();
+      for (int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(got[static_cast<size_t>(i)],
+                  static_cast<double>(permuted(static_cast<uint64_t>(seed), kFar + 3, n, i)));
       if (n >= 1000) {
         EXPECT_NE(got, other.host()) << "the counter must matter";
       }
@@ -108,29 +118,30 @@ TEST(Random, PermutationHoldsEachNumberOnce) {
 }
 
 TEST(Random, DropoutKeepsScalesAndRepeats) {
-  for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kDrawn) {
-      const int64_t n = 10007, seed = pick(0, 1 << 30);
-      const auto x = uniform(n, dtype, 1, 2);
-      const DeviceArray in(kind, dtype, {n}, x), y(kind, dtype, {n}), again(kind, dtype, {n}), all(kind, dtype, {n});
-      kernels::dropout(queue_on(kind), y, in, state(kind, seed, 3), {}, 0.25);
-      kernels::dropout(queue_on(kind), again, in, state(kind, seed, 0), {3}, 0.25);
-      const auto got = y.host();
-      EXPECT_TRUE(near(got, again.host(), {})) << "base and offset add";
-      std::vector<double> want;
-      double kept = 0;
-      for (size_t i = 0; i < x.size(); ++i) {
-        const Philox4 block = philox(static_cast<uint64_t>(seed), 3 + i / 4);
-        want.push_back(uniform01(block.word[i % 4]) >= 0.25f ? x[i] / 0.75 : 0);
-        kept += got[i] != 0;
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kDrawn)
+      for (const int64_t n : {1, 2, 3, 1030, 10007}) {
+        const int64_t seed = pick(0, 1 << 30);
+        const auto x = uniform(n, dtype, 1, 2);
+        const DeviceArray in(kind, dtype, {n}, x), y(kind, dtype, {n}), again(kind, dtype, {n}), all(kind, dtype, {n});
+        kernels::dropout(queue_on(kind), y, in, state(kind, seed, kFar + 3), {}, 0.25);
+        kernels::dropout(queue_on(kind), again, in, state(kind, seed, kFar), {3}, 0.25);
+        const auto got = y.host();
+        EXPECT_TRUE(near(got, again.host(), {})) << "base and offset add";
+        std::vector<double> want;
+        double kept = 0;
+        for (size_t i = 0; i < x.size(); ++i) {
+          const Philox4 block = philox(static_cast<uint64_t>(seed), kFar + 3 + i / 4);
+          want.push_back(uniform01(block.word[i % 4]) >= 0.25f ? x[i] / 0.75 : 0);
+          kept += got[i] != 0;
+        }
+        EXPECT_TRUE(near(got, want, tolerance(dtype)));
+        EXPECT_NEAR(kept / static_cast<double>(n), 0.75, 6.5 * std::sqrt(0.1875 / static_cast<double>(n)));
+        kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 0);
+        EXPECT_TRUE(near(all.host(), x, {}));
+        kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 1);
+        EXPECT_TRUE(near(all.host(), std::vector<double>(x.size()), {}));
       }
-      EXPECT_TRUE(near(got, want, tolerance(dtype)));
-      EXPECT_NEAR(kept / static_cast<double>(n), 0.75, 6.5 * std::sqrt(0.1875 / static_cast<double>(n)));
-      kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 0);
-      EXPECT_TRUE(near(all.host(), x, {}));
-      kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 1);
-      EXPECT_TRUE(near(all.host(), std::vector<double>(x.size()), {}));
-    }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Sizes2 {
 };
 /// One unit (of sequences enough that a value near 0 does not stand alone), less than a vector, and more than a block
 /// of threads.
-const Sizes2 kSizes[] = {{9, 1}, {3, 5}, {4, 130}};
+const Sizes2 kSizes[] = {{9, 1}, {3, 5}, {3, 70}, {4, 130}};
 
 /// Where gate `gate` of `gates` of unit (b, j) lies.
 size_t at(int64_t b, int64_t j, int64_t gate, int64_t gates, int64_t H) {
@@ -29,7 +29,7 @@ size_t at(int64_t b, int64_t j, int64_t gate, int64_t gates, int64_t H) {
 }
 
 TEST(Recurrent, LstmForward) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kFloating)
       for (const auto& [B, H] : kSizes) {
         SCOPED_TRACE(str(dtype, " ", B, "x", H, " on ", name(kind)));
@@ -55,7 +55,7 @@ TEST(Recurrent, LstmForward) {
 }
 
 TEST(Recurrent, LstmBackward) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kFloating)
       for (const auto& [B, H] : kSizes)
         for (const bool has_later : {false, true}) {
@@ -87,7 +87,7 @@ TEST(Recurrent, LstmBackward) {
 }
 
 TEST(Recurrent, GruForward) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kFloating)
       for (const auto& [B, H] : kSizes) {
         SCOPED_TRACE(str(dtype, " ", B, "x", H, " on ", name(kind)));
@@ -114,7 +114,7 @@ TEST(Recurrent, GruForward) {
 }
 
 TEST(Recurrent, GruBackward) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kFloating)
       for (const auto& [B, H] : kSizes)
         for (const bool has_later : {false, true}) {

@@ -49,35 +49,50 @@ Outcome reference(Reduce f, const std::vector<double>& x, const Sizes& sizes, un
   return {y, count};
 }
 
+/// All functions of positive numbers, so that no sum cancels: the error is relative to the result.
+void check(DeviceKind kind, DType dtype, const Sizes& sizes, unsigned mask, Layout layout) {
+  const int64_t memory = memory_for(sizes);
+  const auto values = uniform(memory, dtype, 0.25, 1);
+  const DeviceArray array(kind, dtype, {memory}, values);
+  const Strided in = strided(array, sizes, layout);
+  std::vector<double> x;
+  for (size_t i = 0; i < in.places.size(); ++i) x.push_back(in.at(values, i));
+  for (int f = 0; f <= static_cast<int>(Reduce::norm); ++f) {
+    SCOPED_TRACE(
+        str("function ", f, " dims ", mask, " of ", in.view, " layout ", static_cast<int>(layout), " on ", name(kind)));
+    Sizes reduced;
+    const Outcome want = reference(static_cast<Reduce>(f), x, sizes, mask, reduced);
+    for (const DType out : {dtype, DType::f32}) {
+      if (dtype == DType::f64 && out == DType::f32) continue;
+      const DeviceArray y(kind, out, reduced);
+      kernels::reduce(queue_on(kind), static_cast<Reduce>(f), y, in.view);
+      EXPECT_TRUE(near(y.host(), want.values, tolerance(out, want.count)));
+    }
+  }
+}
+
 TEST(Reduce, EveryFunctionOverEveryDimensions) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
-      for (int f = 0; f <= static_cast<int>(Reduce::norm); ++f)
-        for (unsigned mask = 0; mask < 8; ++mask)
-          for (const Layout layout : {Layout::dense, Layout::permuted}) {
-            const Sizes sizes{pick(1, 6), pick(1, 40), pick(1, 40)};
-            SCOPED_TRACE(str("function ", f, " dims ", mask, " ", dtype, " layout ", static_cast<int>(layout), " on ",
-                             name(kind)));
-            const int64_t memory = memory_for(sizes);
-            // All positive, so that no sum cancels: the error is relative to the result.
-            const auto values = uniform(memory, dtype, 0.25, 1);
-            const DeviceArray array(kind, dtype, {memory}, values);
-            const Strided in = strided(array, sizes, layout);
-            std::vector<double> x;
-            for (size_t i = 0; i < in.places.size(); ++i) x.push_back(in.at(values, i));
-            Sizes reduced;
-            const Outcome want = reference(static_cast<Reduce>(f), x, sizes, mask, reduced);
-            for (const DType out : {dtype, DType::f32}) {
-              if (dtype == DType::f64 && out == DType::f32) continue;
-              const DeviceArray y(kind, out, reduced);
-              kernels::reduce(queue_on(kind), static_cast<Reduce>(f), y, in.view);
-              EXPECT_TRUE(near(y.host(), want.values, tolerance(out, want.count)));
-            }
-          }
+      for (unsigned mask = 0; mask < 8; ++mask)
+        for (const Layout layout : {Layout::dense, Layout::permuted, Layout::columns})
+          check(kind, dtype, {pick(1, 6), pick(1, 40), pick(1, 40)}, mask, layout);
+}
+
+/// Rows and columns of one block and of several, dimensions that join, and nothing.
+TEST(Reduce, LongRowsAndColumns) {
+  const struct {
+    Sizes sizes;
+    unsigned mask;
+  } cases[] = {{{1}, 1},          {{300}, 1},        {{9000}, 1},    {{700, 40}, 1}, {{5, 96}, 2}, {{3, 2500}, 2},
+               {{2, 9, 3, 8}, 7}, {{4, 5, 6, 8}, 6}, {{4, 5, 6}, 5}, {{4, 5, 6}, 2}, {{0, 3}, 2}};
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const auto& [sizes, mask] : cases) check(kind, dtype, sizes, mask, Layout::dense);
 }
 
 TEST(Reduce, LongSums) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const int64_t n = kind == DeviceKind::cpu ? 1000003 : 70001;
     const auto x = uniform(n, DType::f32, 0, 1);
     double sum = 0;
@@ -99,7 +114,7 @@ TEST(Reduce, TheMeanOfLargeNumbersOnTheCpuIsFinite) {
 }
 
 TEST(Reduce, ColumnsOfManyRows) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const int64_t M = kind == DeviceKind::cpu ? 20011 : 3001, C = 10;
     const auto x = uniform(M * C, DType::f32, 0, 1);
     Sizes reduced;
@@ -111,7 +126,7 @@ TEST(Reduce, ColumnsOfManyRows) {
 }
 
 TEST(Reduce, IntegersAreExact) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::i64, DType::i32})
       for (const Reduce f : {Reduce::sum, Reduce::max, Reduce::min, Reduce::sum_squares})
         for (unsigned mask = 0; mask < 4; ++mask) {
@@ -126,28 +141,41 @@ TEST(Reduce, IntegersAreExact) {
 
 TEST(Reduce, NothingAndNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray empty(kind, DType::f32, {3, 0}), y(kind, DType::f32, {3, 1});
     kernels::reduce(queue_on(kind), Reduce::sum, y, empty);
     EXPECT_TRUE(near(y.host(), {0, 0, 0}, {}));
     kernels::reduce(queue_on(kind), Reduce::mean, y, empty);
     EXPECT_TRUE(near(y.host(), {nan, nan, nan}, {}));
     EXPECT_NE(error_text([&] { kernels::reduce(queue_on(kind), Reduce::max, y, empty); }), "");
+    const DeviceArray no_rows(kind, DType::f32, {0, 3}), columns(kind, DType::f32, {1, 3});
+    kernels::reduce(queue_on(kind), Reduce::sum, columns, no_rows);
+    EXPECT_TRUE(near(columns.host(), {0, 0, 0}, {}));
+    kernels::reduce(queue_on(kind), Reduce::mean, columns, no_rows);
+    EXPECT_TRUE(near(columns.host(), {nan, nan, nan}, {}));
     const DeviceArray x(kind, DType::f32, {3, 3}, {1, nan, 2, nan, 1, 0, 3, 4, nan});
+    std::vector<double> values(400, 1);  // one NaN in the second warp of a row
+    values[57] = nan, values[399] = -5;
+    const DeviceArray wide(kind, DType::f32, {2, 200}, values), of_rows(kind, DType::f32, {2, 1});
     for (const Reduce f : {Reduce::max, Reduce::min}) {
       kernels::reduce(queue_on(kind), f, y, x);
       EXPECT_TRUE(near(y.host(), {nan, nan, nan}, {}));
+      kernels::reduce(queue_on(kind), f, of_rows, wide);
+      EXPECT_TRUE(near(of_rows.host(), {nan, f == Reduce::max ? 1.0 : -5.0}, {}));
     }
+    const DeviceArray place(kind, DType::i64, {2, 1});
+    kernels::argmax(queue_on(kind), place, wide, 1);
+    EXPECT_TRUE(near(place.host(), {57, 0}, {}));
   }
 }
 
 TEST(Argmax, EveryDtypeAndDimension) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
       for (int dim = 0; dim < 3; ++dim) {
         SCOPED_TRACE(str(dtype, " along ", dim, " on ", name(kind)));
         add_row({"kernel", "argmax", std::string(name(kind)), std::string(name(dtype)), "Argmax"});
-        const Sizes sizes{pick(2, 6), pick(2, 40), pick(2, 9)};
+        const Sizes sizes = pick(0, 1) ? Sizes{pick(2, 6), pick(2, 40), pick(2, 9)} : Sizes{13, 10, 41};
         Sizes kept = sizes;
         kept[static_cast<size_t>(dim)] = 1;
         const auto x = integers(count_of(sizes), 0, 7);  // ties on purpose
@@ -170,7 +198,7 @@ TEST(Argmax, EveryDtypeAndDimension) {
 
 TEST(Argmax, FirstOfTheLargest) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray x(kind, DType::f32, {3, 4}, {1, 5, 5, 2, nan, 9, nan, 1, -3, -2, -4, -2});
     const DeviceArray rows(kind, DType::i64, {3, 1}), columns(kind, DType::i64, {1, 4});
     kernels::argmax(queue_on(kind), rows, x, 1);

@@ -52,7 +52,7 @@ void expect_sorted(DeviceKind kind, DType dtype, const Sizes& sizes, const std::
 TEST(Sort, IsStableInEveryDtype) {
   // Rows of a part of a tile, of a whole one and of several with a remainder; many ties.
   const Sizes all[] = {{1}, {3, 2}, {2, 2, 37}, {5, 64}, {2, 2048}, {1, 2049}, {2, 5000}};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : kSorted)
       for (const Sizes& sizes : all)
         for (const bool descending : {false, true}) {
@@ -64,14 +64,14 @@ TEST(Sort, IsStableInEveryDtype) {
 }
 
 TEST(Sort, TheFirstOfManyTiles) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const int64_t k : {1, 9, 2048, 2500})
       expect_sorted(kind, DType::f32, {1, 11000}, integers(11000, -3000, 3000), k, true);
 }
 
 TEST(Sort, NanIsTheLargestAndZeroHasNoSign) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool descending : {false, true}) {
         std::vector<double> x{0, kNan, -0.0, kInfinity, -1, -kNan, -kInfinity, 0, 3, kNan, -0.0, -2, kInfinity};
@@ -85,7 +85,7 @@ TEST(Sort, WholeNumbersAtTheEndsOfTheirRange) {
   // Numbers that f64, the tests' own, holds.
   const std::vector<double> x{0x7fffffff, -2147483648.0, 0, -1, 0x7fffffff, 1};
   const std::vector<double> wide{-9223372036854775808.0, 4611686018427387904.0, -1, 0, 9007199254740992.0};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const bool descending : {false, true}) {
       expect_sorted(kind, DType::i32, {6}, x, 6, descending);
       expect_sorted(kind, DType::i64, {5}, wide, 5, descending);

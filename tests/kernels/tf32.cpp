@@ -76,7 +76,7 @@ TEST(Tf32, IsOffUntilItIsAllowed) {
   if (std::getenv("WEFT_ALLOW_TF32") == nullptr) {
     EXPECT_FALSE(kernels::allow_tf32());
   }
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     constexpr double kValue = 1 + 0x1p-12;  // tf32 has 1
     const DeviceArray a(kind, DType::f32, {1, 1, 1}, {kValue}), b(kind, DType::f32, {1, 1, 1}, {1}),
         y(kind, DType::f32, {1, 1, 1});
@@ -95,7 +95,7 @@ TEST(Tf32, IsOffUntilItIsAllowed) {
 }
 
 TEST(Tf32, TiesGoAwayFromZeroAndNanStays) {  // one column is too narrow for TMA
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     if (kind == DeviceKind::cpu) continue;
     const Tf32Scope scope;
     const std::vector<double> values{1 + 0x1p-11, -1 - 0x1p-11, 1 + 0x1p-11 - 0x1p-23, 3 - 0x1p-22, NAN, INFINITY,
@@ -119,8 +119,8 @@ TEST(Tf32, MatmulInEveryLayout) {
 }
 
 TEST(Tf32, MatmulOnLargerTiles) {
-  const emulator::source::CapabilityScope ampere(80);
-  for (const DeviceKind kind : device_runs())
+  const kernels::CapabilityScope ampere(80);
+  for (const DeviceKind kind : test_devices())
     for (const bool turned : {false, true}) {
       check(kind, {1, 264, 256, 40, turned, !turned});
       if (kind != DeviceKind::cpu) check(kind, {1, 1288, 1160, 20, turned, turned});

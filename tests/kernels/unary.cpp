@@ -39,11 +39,11 @@ std::vector<double> inputs(Unary f, int64_t n, DType dtype) {
 constexpr UnaryArguments kScalars{-0.5, 1.5};
 
 TEST(Unary, ForwardAndBackwardEqualReference) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (int i = 0; i < kernels::kUnaryCount; ++i) {
         const Unary f = static_cast<Unary>(i);
-        const int64_t n = pick(64, 700);
+        const int64_t n = i % 2 ? pick(64, 700) : 256;
         SCOPED_TRACE(str(name(f), " of ", n, " ", dtype, " on ", name(kind)));
         const auto x = inputs(f, n, dtype), dy = uniform(n, dtype);
         std::vector<double> y(x.size()), dx(x.size()), saved = x;
@@ -65,13 +65,38 @@ TEST(Unary, ForwardAndBackwardEqualReference) {
       }
 }
 
+/// Functions of the columns of [6, 11] are the columns of the function.
+TEST(Unary, EveryFunctionOfColumns) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (int i = 0; i < kernels::kUnaryCount; ++i) {
+        const Unary f = static_cast<Unary>(i);
+        const DeviceArray x(kind, dtype, {6, 11}, inputs(f, 66, dtype)), dy(kind, dtype, {6, 11}, uniform(66, dtype));
+        const auto run = [&](const kernels::View& from, const kernels::View& slope_of, Sizes sizes) {
+          const DeviceArray y(kind, dtype, sizes), dx(kind, dtype, sizes);
+          kernels::unary_forward(queue_on(kind), f, y, from, kScalars);
+          kernels::unary_backward(queue_on(kind), f, dx, slope_of, from, kScalars);
+          auto all = y.host();
+          for (const double v : dx.host()) all.push_back(v);
+          return all;
+        };
+        const Strided columns = strided(x, {11, 6}, Layout::permuted), slopes = strided(dy, {11, 6}, Layout::permuted);
+        const auto rows = run(x, dy, {6, 11});
+        std::vector<double> want;
+        for (const size_t half : {size_t{0}, size_t{66}})
+          for (const int64_t place : columns.places) want.push_back(rows[half + static_cast<size_t>(place)]);
+        EXPECT_TRUE(near(run(columns.view, slopes.view, {11, 6}), want, tolerance(dtype, 4)))
+            << name(f) << ' ' << dtype << " on " << name(kind);
+      }
+}
+
 TEST(Unary, AnyStridesAndInPlace) {
   const Sizes sizes{pick(1, 9), pick(1, 70), pick(1, 9)};
   const int64_t n = count_of(sizes);
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16})
-      for (const Layout from : {Layout::dense, Layout::permuted, Layout::gaps, Layout::broadcast})
-        for (const Layout to : {Layout::dense, Layout::permuted, Layout::gaps}) {
+      for (const Layout from : {Layout::dense, Layout::permuted, Layout::gaps, Layout::broadcast, Layout::columns})
+        for (const Layout to : {Layout::dense, Layout::permuted, Layout::gaps, Layout::columns}) {
           SCOPED_TRACE(str("layouts ", static_cast<int>(from), " to ", static_cast<int>(to), " on ", name(kind)));
           const int64_t memory = memory_for(sizes);
           const auto x = uniform(memory, dtype);
@@ -84,7 +109,7 @@ TEST(Unary, AnyStridesAndInPlace) {
             want[static_cast<size_t>(out.places[i])] = 2 * in.at(x, i) + 1;
           EXPECT_TRUE(near(target.host(), want, tolerance(dtype)));
         }
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const auto x = uniform(100000, DType::f32);
     const DeviceArray array(kind, DType::f32, {100000}, x);
     kernels::unary_forward(queue_on(kind), Unary::relu, array, array, {});
@@ -96,7 +121,7 @@ TEST(Unary, AnyStridesAndInPlace) {
 
 TEST(Unary, LongStridedRuns) {  // longer than the CPU's buffer of 512 elements
   const Sizes sizes{2, 1301};
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
       const auto x = uniform(memory_for(sizes), dtype);
       const DeviceArray source(kind, dtype, {memory_for(sizes)}, x);
@@ -110,14 +135,14 @@ TEST(Unary, LongStridedRuns) {  // longer than the CPU's buffer of 512 elements
 }
 
 TEST(Unary, Integers) {
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::i64, DType::i32})
       for (int i = 0; i < kernels::kUnaryCount; ++i) {
         const Unary f = static_cast<Unary>(i);
         if (!kernels::unary_takes_integers(f)) continue;
-        const auto x = integers(33, -9, 9);
-        DeviceArray y(kind, dtype, {33});
-        kernels::unary_forward(queue_on(kind), f, y, DeviceArray(kind, dtype, {33}, x), {-2, 4});
+        const auto x = integers(65, -50, 50);
+        DeviceArray y(kind, dtype, {65});
+        kernels::unary_forward(queue_on(kind), f, y, DeviceArray(kind, dtype, {65}, x), {-2, 4});
         std::vector<double> want;
         for (const double v : x) want.push_back(value(f, v, {-2, 4}));
         EXPECT_TRUE(near(y.host(), want, {})) << name(f);
@@ -126,7 +151,7 @@ TEST(Unary, Integers) {
 
 TEST(Unary, NanAndInfinityPass) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
-  for (const DeviceKind kind : device_runs())
+  for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       const DeviceArray x(kind, dtype, {3}, {nan, inf, -inf});
       DeviceArray y(kind, dtype, {3});
@@ -144,7 +169,7 @@ TEST(Unary, NanAndInfinityPass) {
 }
 
 TEST(Unary, MoreThanAGpuHoldsAtATime) {  // there a thread takes two units
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const int64_t n = (1 << 19) + 300;
     const auto x = integers(n, -100, 100);
     const DeviceArray y(kind, DType::f64, {n});
@@ -156,7 +181,7 @@ TEST(Unary, MoreThanAGpuHoldsAtATime) {  // there a thread takes two units
 }
 
 TEST(Unary, NothingToDo) {
-  for (const DeviceKind kind : device_runs()) {
+  for (const DeviceKind kind : test_devices()) {
     const DeviceArray empty(kind, DType::f32, {3, 0, 2});
     kernels::unary_forward(queue_on(kind), Unary::exp, empty, empty, {});
     kernels::unary_backward(queue_on(kind), Unary::exp, empty, empty, empty, {});

@@ -11,7 +11,7 @@ TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 from gpu_node import symbol_versions  # noqa: E402
 
-EXPECTED = """deps/include/boost/context/detail/fcontext.hpp deps/lib/libboost_context.a deps/include/fmt/format.h
+EXPECTED = """deps/include/fmt/format.h
 deps/lib/cmake/fmt/fmtConfig.cmake deps/include/nlohmann/json.hpp deps/include/CLI/CLI.hpp deps/include/toml++/toml.h
 deps/lib/cmake/GTest/GTestConfig.cmake deps/src/googletest/googletest/src/gtest-all.cc deps/src/googletest/googlemock/src/gmock-all.cc
 deps/include/hdf5.h deps/lib/libhdf5.a deps/include/jpeglib.h deps/lib/libjpeg.a deps/include/spng.h deps/lib/libspng.so.0 deps/include/openssl/evp.h deps/include/openssl/opensslconf.h

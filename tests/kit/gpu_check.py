@@ -87,6 +87,14 @@ batch, model = int(flags.get('-b', flags.get('--batch-size'))), flags['--model']
 for phase, rate in {rates}.items():
     print(f'{{model}}_{{phase}}\\t{{rate}}\\t{unit}\\n{{model}}_{{phase}}_step\\t{{1000 * batch / rate}}\\tms\\n{{model}}_{{phase}}_memory\\t4096\\tMiB')
 """
+EMULATE = r"""
+[ "$1 $2" = "--gpus 4" ] || exit 9
+shift 2
+echo "$*" >> "$FAKES/emulated"
+exec "$@"
+"""
+WEFT_RUN = r"""echo "timeout $WEFT_TIMEOUT: $*"
+"""
 LADDER = """
 [ "$FAKE_LADDER_FAILS" = "$1" ] && { echo "error: $1: step 3 is wrong" >&2; exit 1; }
 echo "steps of $*"
@@ -140,7 +148,7 @@ esac
             self.program(self.fakes / "programs" / name, script)
         for program in plan.FIRST_TESTS + plan.DEVICE_TESTS:
             name = program.split(":")[0]
-            googletest(self.fakes / "programs" / name, {"All/A.B/cuda": "pass", "All/A.B/simt": "pass", "Fields.C": "pass"}, self.fakes / "tests_started")
+            googletest(self.fakes / "programs" / name, {"All/A.B/cuda": "pass", "All/A.B/cpu": "pass", "Fields.C": "pass"}, self.fakes / "tests_started")
         self.out = pathlib.Path(self.folder.name) / "result.md"
 
     def tearDown(self):
@@ -293,11 +301,11 @@ esac
 
     def test_two_gpus_train_with_and_without_a_graph(self):
         self.program(self.bin / "nvidia-smi", NVIDIA_SMI + GPU * 2)
-        self.program(self.fakes / "programs/weft-run", 'echo "timeout $WEFT_TIMEOUT: $*"\n')
+        self.program(self.fakes / "programs/weft-run", WEFT_RUN)
         self.assertEqual(self.check("--only", "configure,two_gpus"), 0)
         log = (self.root / "build-cuda/gpu_check/two_gpus.log").read_text()
         for graph in ("off", "on"):
-            self.assertRegex(log, f"timeout 20: --nproc-per-node 2 \\S+/train_image .*--graph {graph} ")
+            self.assertRegex(log, f"timeout 20: --nproc-per-node 2 \\S+/train_image .*--graph {graph} .* --device cuda --model resnet20 ")
 
     def test_failures_leave_the_other_results(self):
         self.assertEqual(self.check(FAKE_BUILD="1", FAKE_TEST="***Failed", FAKE_ACCURACY="0.4", FAKE_NO_TORCH="1"), 1)
@@ -363,8 +371,8 @@ esac
         programs = pathlib.Path(os.environ.get("WEFT_BIN", "/nowhere"))
         if not all((programs / name).exists() for name in ("linear_probe", "finetune")):
             self.skipTest("needs the built programs, whose folder WEFT_BIN names")
-        for simt in (False, True):
-            for program in (plan.linear_probe(simt, pathlib.Path("work")), plan.finetune(simt, pathlib.Path("work"))):
+        for emulated in (False, True):
+            for program in (plan.linear_probe(emulated, pathlib.Path("work")), plan.finetune(emulated, pathlib.Path("work"))):
                 peer = TOOLS.parent / f"benchmarks/peers/pytorch_{program.name}.py"
                 for command, flags in ((str(programs / program.name), program.flags), (f"{sys.executable} {peer}", program.peer_flags)):
                     known = subprocess.run([*command.split(), "--help"], capture_output=True, text=True, check=True).stdout
@@ -407,7 +415,7 @@ esac
     def test_without_a_gpu(self):
         (self.bin / "nvidia-smi").unlink()
         self.assertEqual(self.check(), 2)
-        self.assertIn("gpu_check: no GPU: nvidia-smi is not on the PATH. `tools/gpu_check --device simt`", self.output)
+        self.assertIn("gpu_check: no GPU: nvidia-smi is not on the PATH. `tools/gpu_check --device emulated`", self.output)
         self.assertFalse(self.out.exists())
         self.program(self.bin / "nvidia-smi", "exit 9\n")
         self.assertEqual(self.check(), 2)
@@ -416,17 +424,21 @@ esac
     def test_dry_run_on_the_emulated_gpu(self):
         (self.bin / "nvidia-smi").unlink()
         (self.bin / "compute-sanitizer").unlink()
+        self.program(self.fakes / "programs/weft-emulate", EMULATE)
+        self.program(self.fakes / "programs/weft-run", WEFT_RUN)
         self.assertEqual(self.check("--dry-run"), 0, self.output if hasattr(self, "output") else "")
         stages = self.stages()
-        self.assertEqual([stages[name] for name in ("tests_device", "train", "bench", "sanitizers")], ["pass", "pass", "skipped", "skipped"])
+        self.assertEqual([stages[name] for name in ("tests_device", "train", "bench", "two_gpus", "sanitizers")], ["pass", "pass", "skipped", "pass", "skipped"])
         self.assertEqual([stages[name] for name in ("linear_probe", "linear_probe_pytorch", "finetune", "finetune_pytorch")],
                          ["pass", "skipped", "pass", "skipped"])
         started = (self.fakes / "programs_started").read_text()
         self.assertIn("linear_probe --model vit_tiny4 -b 2", started)
-        self.assertIn("--device simt", started)
-        self.assertIn("**PASS** on device `simt`", self.text)
-        self.assertEqual(set((self.fakes / "tests_started").read_text().splitlines()), {"1  simt", "2  simt", "3  simt"})
-        self.assertIn("-DWEFT_CUDA=OFF", (self.fakes / "configured").read_text())
+        self.assertIn("--device emulated", started)
+        self.assertIn("**PASS** on device `emulated`", self.text)
+        self.assertEqual(set((self.fakes / "tests_started").read_text().splitlines()), {"1  cuda", "2  cuda", "3  cuda"})
+        self.assertEqual([line.split()[1].split("/")[-1] for line in (self.fakes / "emulated").read_text().splitlines()], ["run_tests.py"] * 2)
+        self.assertRegex((self.root / "build-emulated/gpu_check/two_gpus.log").read_text(), "--graph on .* --device emulated --model resnet8 ")
+        self.assertIn("-DWEFT_CUDA_ARCHITECTURES=80-virtual", (self.fakes / "configured").read_text())
 
     def test_stages_by_name(self):
         self.assertEqual(self.check("--only", "configure,train"), 0)

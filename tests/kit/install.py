@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOUND = "-- weft 0.1.0, Release: parts\n--   found    oneDNN           fast\n"
-NEEDS = "weft: required and not found: Boost.Context, fmt. On Debian: apt-get install libboost-context-dev\n  libfmt-dev. Elsewhere, …"
+NEEDS = "weft: required and not found: nlohmann-json, fmt. On Debian: apt-get install nlohmann-json3-dev\n  libfmt-dev. Elsewhere, …"
 
 
 class Install(unittest.TestCase):
@@ -72,12 +72,12 @@ class Install(unittest.TestCase):
         status, text = self.install("--prefix", str(self.work / "out"))
         self.assertEqual(status, 1)
         rows = re.findall(r"^  (needed|optional) +(\S+)", text, re.MULTILINE)
-        self.assertEqual(rows, [("needed", "libboost-context-dev"), ("optional", "libspng-dev"), ("needed", "libfmt-dev")])
-        self.assertIn("-c conda-forge gxx cmake ninja libboost-devel fmt\n", text)
+        self.assertEqual(rows, [("optional", "libspng-dev"), ("needed", "nlohmann-json3-dev"), ("needed", "libfmt-dev")])
+        self.assertIn("-c conda-forge gxx cmake ninja nlohmann_json fmt\n", text)
         self.assertIn("(not there: libspng-dev)", text)
-        self.assertIn("spack install boost+context libspng fmt && spack load boost+context libspng fmt\n", text)
-        self.assertIn("module load Boost libspng fmt\n", text)
-        self.assertIn("apt-get install libboost-context-dev libfmt-dev libspng-dev\n", text)
+        self.assertIn("spack install libspng nlohmann-json fmt && spack load libspng nlohmann-json fmt\n", text)
+        self.assertIn("module load libspng nlohmann_json fmt\n", text)
+        self.assertIn("apt-get install nlohmann-json3-dev libfmt-dev libspng-dev\n", text)
         self.assertIn(f"micromamba run -p {self.work}/out/deps tools/install --prefix {self.work}/out\n", text)
         self.assertNotIn("--as-is", text)  # would not help
         self.assertEqual(len(self.asked()), 1)  # nothing was built
@@ -118,14 +118,14 @@ class Install(unittest.TestCase):
         cmake = shutil.which("cmake")
         if cmake is None:
             self.skipTest("needs CMake")
-        hidden = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("Boost", "fmt", "CLI11", "nlohmann_json", "CUDAToolkit", "MPI")]
+        hidden = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("fmt", "CLI11", "nlohmann_json", "CUDAToolkit", "MPI")]
         done = subprocess.run([cmake, "-S", str(ROOT), "-B", str(self.work / "real"), "-DWEFT_CUDA=OFF", "-DWEFT_BUILD_TESTS=OFF",
                                *hidden],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ, check=False)  # fmt: skip
         self.assertNotEqual(done.returncode, 0)
         text = " ".join(done.stdout.split())
-        self.assertIn("required and not found: Boost.Context, nlohmann-json, fmt, CLI11. On Debian: apt-get install "
-                      "libboost-context-dev nlohmann-json3-dev libfmt-dev libcli11-dev. Elsewhere", text)  # fmt: skip
+        self.assertIn("required and not found: nlohmann-json, fmt, CLI11. On Debian: apt-get install "
+                      "nlohmann-json3-dev libfmt-dev libcli11-dev. Elsewhere", text)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+import debian
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
 sys.path.insert(0, str(TOOLS))
@@ -86,12 +88,8 @@ class Prebuilt(unittest.TestCase):
     def test_in_a_debian_of_an_older_glibc(self):
         """Debian 11: glibc 2.31, of which no symbol is taken that 2.28 lacks (above)."""
         root = self.root.parent / "old"
-        if not shutil.which("debootstrap"):
-            self.skipTest("SKIPPED: needs debootstrap")
-        done = subprocess.run(["debootstrap", "--foreign", "--variant=minbase", "bullseye", str(root)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, check=False)
-        if done.returncode:
-            self.skipTest(f"SKIPPED: debootstrap got no Debian 11: {done.stdout[-300:]}")
+        if why := debian.bootstrap("bullseye", root, "--foreign"):
+            self.skipTest(f"SKIPPED: {why}")
         shutil.copytree(self.root / "weft", root / "weft", symlinks=True)
         (root / "dev/null").touch()
         if (root / "proc").is_symlink():  # to this machine's, as debootstrap leaves it

@@ -123,7 +123,7 @@ class RunTests(unittest.TestCase):
                                         "B.Last": "PASS", "B.Last (the end of its process)": "HANG"})
 
     def test_filters_and_programs_that_list_nothing(self):
-        self.program({"A.X/cuda": "pass", "A.X/simt": "fail"})
+        self.program({"A.X/cuda": "pass", "A.X/cpu": "fail"})
         self.assertEqual(self.run_them("test_a:*cuda*"), 0, self.output)
         self.assertEqual(list(self.words()), ["A.X/cuda"])
         self.assertEqual(self.run_them("test_a:*cuda*", "test_none", "test_a:*hip*"), 1)

@@ -17,9 +17,6 @@ ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 from lab import counts, program, text as lab_text  # noqa: E402
 
-KEPT = tempfile.TemporaryDirectory()
-os.environ.update(WEFT_NVCC=program.find_nvcc(), NVCC=str(ROOT / "tests/lab/nvcc_once"), WEFT_ONCE=KEPT.name)
-
 NO_NVCC = {"NVCC": "", "CUDA_HOME": "/none", "PATH": "/usr/bin:/bin"}
 KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
 
@@ -241,8 +238,6 @@ class Commands(unittest.TestCase):
             shutil.copytree(ROOT / "tools", tree / "tools", ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copy(ROOT / "CMakeLists.txt", tree)
             Path(folder, "bin").mkdir()
-            Path(folder, "emulator/lib").mkdir(parents=True)
-            Path(folder, "emulator/lib/libweft_simt_program.a").touch()
             planted = Path(folder, "bin/weft-emulate")
             planted.write_text(f"#!/bin/sh\ntouch {folder}/ran\n", encoding="utf-8")
             planted.chmod(0o755)
@@ -257,9 +252,6 @@ class Commands(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
         done = lab("run", KNOWN, NVCC="/no/nvcc")
         self.assertEqual((done.returncode, done.stderr), (2, "weft-lab: NVCC=/no/nvcc: no such program\n"))
-        done = lab("profile", KNOWN, **NO_NVCC)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("needs NVIDIA's compiler, though no GPU", done.stderr)
         with tempfile.TemporaryDirectory() as folder:
             broken = Path(folder, "broken.cu")
             broken.write_text("__global__ void k() { nothing(); }\nint main() {}\n", encoding="utf-8")
@@ -334,14 +326,30 @@ class Commands(unittest.TestCase):
         self.assertEqual((done.stderr, done.stdout.count("\n")), ("", 1))
 
     def test_without_nvcc(self):
-        """The source-level emulator takes nvcc's place: results, races and accesses out of bounds."""
-        for words, code, out, said in (((ROOT / "docs/course/transpose.cu",), 0, "0 wrong elements of 49152\n", ""),
-                                       ((RACE,), 86, "", "data race: write of 4 bytes at race.cu:7 against the read at race.cu:8"),
-                                       ((RACE, "beyond"), 86, "", "race.cu:8")):
-            done = lab("run", *words, **NO_NVCC)
-            self.assertEqual((done.returncode, done.stdout), (code, out), done.stderr)
-            self.assertIn("weft-lab: there is no nvcc", done.stderr)
-            self.assertIn(said, done.stderr)
+        """One line says where nvcc comes from; what tools/cuda_wheels has put beside the emulator is found."""
+        with tempfile.TemporaryDirectory() as folder:
+            def program_of(name):
+                Path(folder, name).parent.mkdir(parents=True)
+                Path(folder, name).write_text("#!/bin/sh\necho this is the wheel >&2; exit 1\n", encoding="utf-8")
+                Path(folder, name).chmod(0o755)
+                return lab("run", KNOWN, WEFT_EMULATE=f"{folder}/bin/weft-emulate", **NO_NVCC)
+
+            done = program_of("bin/weft-emulate")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn("nvcc was not found", done.stderr)
+            self.assertIn("`tools/install_packages nvcc` gets it", done.stderr)
+            done = program_of("cuda-wheels/nvcc/bin/nvcc")
+            self.assertEqual((done.returncode, done.stderr), (2, f"weft-lab: {KNOWN} does not compile:\nthis is the wheel\n"))
+
+    def test_the_compiler_cache_knows_a_file(self):
+        if not shutil.which("ccache"):
+            self.skipTest("SKIPPED: needs ccache")
+        with tempfile.TemporaryDirectory() as folder:
+            for hits in (0, 1):
+                self.assertEqual(lab("run", ROOT / "docs/course/transpose.cu", CCACHE_DIR=folder).returncode, 0)
+                told = subprocess.run(["ccache", "--print-stats"], env={**os.environ, "CCACHE_DIR": folder}, capture_output=True, text=True, check=True).stdout
+                counted = {name: int(number) for name, number in (line.split("\t") for line in told.splitlines())}
+                self.assertEqual(counted["direct_cache_hit"] + counted["preprocessed_cache_hit"], hits, told)
 
     def test_a_step_of_the_ladder(self):
         """Step 5's comment says 2 wavefronts for each read of a and 4 for each of b, step 7's that no lanes meet."""

@@ -6,7 +6,6 @@ In a ```console block a line that begins with `$ ` is run at the root of the tre
 prints, in this order: `…` alone stands for any lines, `…` at the end of a line for the rest of that line; the width of spaces does not matter.
 A number after `~` may be a quarter off: what a model says. Without a line of output nothing is expected but the end of the command.
 An image (-o docs/….svg) must be the one that is in the tree; the numbers of a timeline, which the model of time says, may be a quarter off."""
-import os
 import re
 import shlex
 import subprocess
@@ -20,9 +19,6 @@ ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/docs")]
 from console import commands_of, matches  # noqa: E402
 from lab import program  # noqa: E402
-
-KEPT = tempfile.TemporaryDirectory()
-os.environ.update(WEFT_NVCC=program.find_nvcc(), NVCC=str(ROOT / "tests/lab/nvcc_once"), WEFT_ONCE=KEPT.name)
 
 PAGES = sorted((ROOT / "docs/course").glob("*.md"))
 

@@ -14,9 +14,6 @@ ROOT, NAME = Path(sys.argv.pop(1)).resolve(), sys.argv.pop(1)
 sys.path.insert(0, str(ROOT / "tools"))
 from lab import exercises, page, program  # noqa: E402
 
-KEPT = tempfile.TemporaryDirectory()
-os.environ.update(WEFT_NVCC=program.find_nvcc(), NVCC=str(ROOT / "tests/lab/nvcc_once"), WEFT_ONCE=KEPT.name)
-
 FOLDER, SOLUTIONS = ROOT / "exercises" / NAME, ROOT / "exercises/solutions" / NAME
 SPEC = json.loads((FOLDER / "check.json").read_text(encoding="utf-8"))
 RUN_GOALS = {"results", "race", "uninitialised", "streams"}
@@ -29,8 +26,10 @@ def hint_of(goal):
     return {**exercises.USUAL_HINTS, **SPEC.get("hints", {})}[goal]
 
 
-def wrong_ones(folder):
-    """(goal, file) of each; those of wrong.diff are written to the folder."""
+def wrong_ones():
+    """(goal, file) of each; those of wrong.diff are written to the build folder, always by the same name: the compiler cache knows them by it."""
+    folder = Path(os.environ.get("WEFT_BUILD", ROOT / "build"), "tests/lab", NAME)
+    folder.mkdir(parents=True, exist_ok=True)
     found = [(file.stem.removeprefix("wrong_"), file) for file in sorted(SOLUTIONS.glob("wrong_*.cu"))]
     if (SOLUTIONS / "wrong.diff").exists():
         for number, part in enumerate((SOLUTIONS / "wrong.diff").read_text(encoding="utf-8").strip().split("\n\n")):
@@ -40,8 +39,9 @@ def wrong_ones(folder):
                 old, new = ("\n" + "".join(line[1:] + "\n" for line in change.splitlines() if line[0] in kept) for kept in (" -", " +"))
                 assert text.count(old) == 1, f"{title}: {text.count(old)} times in solution.cu:{old}"
                 text = text.replace(old, new)
-            found.append((title.split(":")[0], Path(folder, f"wrong_{number}.cu")))
-            found[-1][1].write_text(text, encoding="utf-8")
+            found.append((title.split(":")[0], folder / f"wrong_{number}.cu"))
+            if not found[-1][1].exists() or found[-1][1].read_text(encoding="utf-8") != text:  # to the cache a new file is a change
+                found[-1][1].write_text(text, encoding="utf-8")
     return found
 
 
@@ -65,27 +65,25 @@ class Exercise(unittest.TestCase):
         self.assertTrue(text.endswith(f"score: {len(result.goals)} of {len(result.goals)} - done"))
 
     def test_wrong_ones_get_their_hint(self):
-        with tempfile.TemporaryDirectory() as folder:
-            files = wrong_ones(folder)
-            self.assertGreaterEqual(len(files), 2)
-            for goal, file in files:
-                with self.subTest(goal):
-                    result, text = self.check(file)
-                    key = goal if goal in RUN_GOALS | {g["what"] for g in SPEC["goals"]} else "error"
-                    self.assertIn(key, [g.key for g in result.goals if not g.met], text)
-                    first = next(line for line in text.splitlines() if "hint: " in line)
-                    self.assertEqual(first.split("hint: ")[1], hint_of(goal), text)
+        files = wrong_ones()
+        self.assertGreaterEqual(len(files), 2)
+        for goal, file in files:
+            with self.subTest(goal):
+                result, text = self.check(file)
+                key = goal if goal in RUN_GOALS | {g["what"] for g in SPEC["goals"]} else "error"
+                self.assertIn(key, [g.key for g in result.goals if not g.met], text)
+                first = next(line for line in text.splitlines() if "hint: " in line)
+                self.assertEqual(first.split("hint: ")[1], hint_of(goal), text)
 
     def test_time_can_be_missed(self):
         """A goal on the time is missed by something whose results are right: the start, or a wrong solution."""
         if not any(goal["what"] == "time" for goal in SPEC["goals"]):
             return
-        with tempfile.TemporaryDirectory() as folder:
-            for file in [FOLDER / "start.cu", *(file for _, file in wrong_ones(folder))]:
-                time = next(goal for goal in self.check(file)[0].goals if goal.key == "time")
-                self.assertFalse(time.met and file.name == "start.cu")
-                if not time.met and not time.detail.startswith("not measured"):
-                    return
+        for file in [FOLDER / "start.cu", *(file for _, file in wrong_ones())]:
+            time = next(goal for goal in self.check(file)[0].goals if goal.key == "time")
+            self.assertFalse(time.met and file.name == "start.cu")
+            if not time.met and not time.detail.startswith("not measured"):
+                return
         self.fail("nothing misses the goal on the time")
 
     def test_describes_itself(self):

@@ -2,9 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/ladder/counts.h"
+#include "tests/support/hopper.h"
 
-// The claims of the steps' comments, as far as the emulator can count them. The names of the tests are those of the
-// ladders. In builds that cannot count (checks, sanitizers) there is nothing to hold: CannotCount says so.
+// The claims of the steps' comments, as far as the emulator can count them in nvcc's PTX. The names of the tests are
+// those of the ladders.
 
 namespace weft::tests {
 namespace {
@@ -97,12 +98,24 @@ TEST(Claims, MatmulBf16) {
     EXPECT_EQ(step[5].barriers, step[3].barriers / 2);
     EXPECT_EQ(step[6].loads.sectors, 2 * mma);
     EXPECT_EQ(step[6].shared.wavefronts, 24 * mma / 16 + stored / 2);
+    for (int i = 4; i <= 6; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
+  });
+}
+
+TEST(Claims, MatmulBf16OnHopper) {
+  if (const std::string why = why_no_wgmma(); !why.empty()) GTEST_SKIP() << why;
+  with_counts("matmul_bf16", [](const StepCounts& step) {
+    const int64_t M = 256, N = 256, K = 128, KiB = 1024;
     EXPECT_EQ(step[7].barriers, (M / 128) * (N / 128) * (1 + K / 64));
+    EXPECT_EQ(step[7].bulk_bytes, (M / 128) * (N / 128) * (K / 64) * 32 * KiB);
     EXPECT_EQ(step[8].barriers, (M / 128) * (N / 256)) << "once, for the mbarriers";
+    EXPECT_EQ(4 * step[8].bulk_bytes, 3 * step[7].bulk_bytes);
     EXPECT_EQ(step[9].barriers, step[9].blocks);
     EXPECT_LE(step[9].blocks, step[8].blocks);
+    EXPECT_EQ(step[9].bulk_bytes, step[8].bulk_bytes);
     EXPECT_EQ(step[10].blocks, 2) << "one cluster";
-    for (int i = 4; i <= 6; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
+    EXPECT_EQ(step[10].bulk_bytes, 2 * (K / 64) * 32 * KiB) << "32 KiB a step and block instead of 48";
+    for (int i = 7; i <= 10; ++i) EXPECT_EQ(step[i].loads.requests, 0) << "step " << i;
   });
 }
 

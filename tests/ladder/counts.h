@@ -3,16 +3,17 @@
 #include <functional>
 #include <vector>
 
-#include "emulator/source/count.h"
+#include "benchmarks/ladder/counts.h"
 #include "kernels/ladder/ladder.h"
 
 namespace weft::tests {
 
-/// The counts of each step of a ladder on simt with the sizes of the ladder's table: [n] is step n, [0] is empty.
-using StepCounts = std::vector<emulator::source::Counts>;
+/// The counts of a ladder's steps with the sizes of its table: [n] is step n; [0] and steps that this GPU does not run
+/// are empty.
+using StepCounts = std::vector<weft_emulator_counts>;
 
-/// Calls `check` with the counts of a ladder, once for each order of the threads: they must not depend on it. Builds
-/// that cannot count (checks, sanitizers) have nothing to hold.
+/// Calls `check` with the counts of a ladder in fixed and random orders of blocks and warps: they must not depend on
+/// it. Skips the test on a real GPU, which does not count.
 void with_counts(const char* ladder, const std::function<void(const StepCounts&)>& check);
 
 }  // namespace weft::tests

@@ -3,10 +3,12 @@
 
 #include <map>
 
+#include "kernels/capability_scope.h"
 #include "kernels/ladder/ladder.h"
 #include "tests/ladder/reference.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
+#include "tests/support/emulator_seed.h"
 #include "tests/support/random_values.h"
 
 namespace weft::tests {
@@ -36,56 +38,67 @@ struct Data {
     want = reference(ladder, problem, inputs);
   }
 
-  void run(const Step& step, const DeviceArray& y) const {
+  Values run(const Step& step) const {
     std::vector<DeviceArray> arrays;
     std::vector<kernels::View> views;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      arrays.emplace_back(step.device, problem.dtype, problem.inputs[i], inputs[i]);
+      arrays.emplace_back(DeviceKind::cuda, problem.dtype, problem.inputs[i], inputs[i]);
       views.push_back(arrays.back());
     }
-    step.run(queue_on(step.device), y, views);
+    const DeviceArray y(DeviceKind::cuda, problem.dtype, problem.output);
+    step.run(queue_on(DeviceKind::cuda), y, views);
+    return y.host();
+  }
+
+  void expect_equal(const Step& step) const {
+    SCOPED_TRACE(step.name);
+    in_orders(1, [&] { EXPECT_TRUE(near(run(step), want.y, tolerance(problem.dtype, want.terms))); });
   }
 };
 
-class Ladders : public testing::TestWithParam<std::string> {
+/// The steps that this GPU runs, from the one with a number on.
+std::vector<Step> steps_of(const Ladder& ladder, int first = 1) {
+  std::vector<Step> steps = kernels::ladder::steps(ladder);
+  std::erase_if(steps,
+                [&](const Step& step) { return step.number() < first || !step.available(queue_on(DeviceKind::cuda)); });
+  return steps;
+}
+
+class OnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs the device cuda";
+  }
+};
+
+class Ladders : public OnGpu, public testing::WithParamInterface<std::string> {
  protected:
   const Ladder& ladder() const { return kernels::ladder::find(GetParam()); }
 };
 
 TEST_P(Ladders, EveryStepEqualsReference) {
   const Data whole(ladder(), ladder().counted), odd(ladder(), odd_sizes().at(GetParam()));
-  for (const DeviceKind kind : device_runs())
-    for (const Step& step : kernels::ladder::steps(ladder(), kind))
-      for (const Data* data : {&whole, &odd}) {
-        if (!step.available(queue_on(kind))) continue;
-        if (data == &odd && step.sizes == kernels::ladder::Sizes::multiples) continue;  // see the next test
-        SCOPED_TRACE(str(step.name, data == &odd ? ", odd sizes" : "", " on ", name(kind)));
-        const DeviceArray y(kind, data->problem.dtype, data->problem.output);
-        data->run(step, y);
-        EXPECT_TRUE(near(y.host(), data->want.y, tolerance(data->problem.dtype, data->want.terms)));
-      }
+  for (const Step& step : steps_of(ladder())) {
+    whole.expect_equal(step);
+    if (step.sizes == kernels::ladder::Sizes::any) odd.expect_equal(step);  // the others: see the next test
+  }
 }
 
 TEST_P(Ladders, StepsThatWantWholeTilesSaySo) {
   const Data odd(ladder(), odd_sizes().at(GetParam()));
-  for (const DeviceKind kind : test_devices())
-    for (const Step& step : kernels::ladder::steps(ladder(), kind)) {
-      if (step.sizes == kernels::ladder::Sizes::any) continue;
-      const DeviceArray y(kind, odd.problem.dtype, odd.problem.output);
-      EXPECT_THAT(error_text([&] { odd.run(step, y); }),
-                  testing::MatchesRegex(str(step.name, ": expected .* a multiple of .*, got .*")));
-    }
+  for (const Step& step : steps_of(ladder())) {
+    if (step.sizes == kernels::ladder::Sizes::any) continue;
+    EXPECT_THAT(error_text([&] { odd.run(step); }),
+                testing::MatchesRegex(str(step.name, ": expected .* a multiple of .*, got .*")));
+  }
 }
 
-TEST_P(Ladders, ClimbFromOneWithoutGapsToWeftOnEveryDevice) {
-  for (const DeviceKind kind : test_devices()) {
-    if (kind == DeviceKind::cpu) continue;
-    const auto steps = kernels::ladder::steps(ladder(), kind);
-    ASSERT_GE(steps.size(), 4u) << name(kind);
-    for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].number(), static_cast<int>(i) + 1);
-    EXPECT_THAT(steps.back().title(), testing::EndsWith("_weft"));
-    EXPECT_EQ(steps.back().sizes, kernels::ladder::Sizes::any);
-  }
+TEST_P(Ladders, ClimbFromOneWithoutGapsToWeft) {
+  const auto steps = kernels::ladder::steps(ladder());
+  ASSERT_GE(steps.size(), 4u);
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].number(), static_cast<int>(i) + 1);
+  EXPECT_THAT(steps.back().title(), testing::EndsWith("_weft"));
+  EXPECT_EQ(steps.back().sizes, kernels::ladder::Sizes::any);
 }
 
 std::vector<std::string> names() {
@@ -96,34 +109,23 @@ std::vector<std::string> names() {
 
 INSTANTIATE_TEST_SUITE_P(All, Ladders, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
 
+using MatmulBf16 = OnGpu;
+
 /// The sizes of the tables are too small for a ring of stages to go round.
-TEST(Ladder, RingsOfStagesGoRound) {
+TEST_F(MatmulBf16, RingsOfStagesGoRound) {
   const Ladder& ladder = kernels::ladder::find("matmul_bf16");
   const Data deep(ladder, {256, 256, 448});
-  for (const DeviceKind kind : device_runs())
-    for (const Step& step : kernels::ladder::steps(ladder, kind)) {
-      if (step.number() < 5 || !step.available(queue_on(kind))) continue;
-      SCOPED_TRACE(str(step.name, " on ", name(kind)));
-      const DeviceArray y(kind, deep.problem.dtype, deep.problem.output);
-      deep.run(step, y);
-      EXPECT_TRUE(near(y.host(), deep.want.y, tolerance(deep.problem.dtype, deep.want.terms)));
-    }
+  for (const Step& step : steps_of(ladder, 5)) deep.expect_equal(step);
 }
 
-/// More tiles than the emulated device has multiprocessors, more than a panel of rows of them, and a panel that is not
-/// full: blocks that stay go from tile to tile while the ring goes on.
-TEST(Ladder, BlocksThatStayTakeManyTiles) {
+/// More tiles than multiprocessors, more than a panel of rows of them, and a panel that is not full: blocks that stay
+/// go from tile to tile while the ring goes on.
+TEST_F(MatmulBf16, BlocksThatStayTakeManyTiles) {
   const Ladder& ladder = kernels::ladder::find("matmul_bf16");
+  const kernels::MultiprocessorScope few(4);
   for (const Sizes& sizes : {Sizes{2304, 512, 64}, Sizes{512, 768, 192}}) {
     const Data data(ladder, sizes);
-    for (const DeviceKind kind : device_runs())
-      for (const Step& step : kernels::ladder::steps(ladder, kind)) {
-        if (step.number() < 9 || !step.available(queue_on(kind))) continue;
-        SCOPED_TRACE(str(step.name, " on ", name(kind)));
-        const DeviceArray y(kind, data.problem.dtype, data.problem.output);
-        data.run(step, y);
-        EXPECT_TRUE(near(y.host(), data.want.y, tolerance(data.problem.dtype, data.want.terms)));
-      }
+    for (const Step& step : steps_of(ladder, 9)) data.expect_equal(step);
   }
 }
 

@@ -4,6 +4,7 @@
 # install is told what to ask for.
 set -euo pipefail
 script=$1
+export WEFT_CUDA_WHEELS=OFF  # tests/install/cuda_wheels.sh tests them
 fake=$(mktemp -d)
 trap 'rm -rf "$fake"' EXIT
 
@@ -45,10 +46,10 @@ pretend dpkg "[[ \$1 != --print-architecture ]] || { echo amd64; exit; }; echo d
 expect 0 "Installing them" aarch64
 [[ $(cat "$fake/log") == "dpkg --add-architecture arm64
 apt-get update
-apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends qemu-user libboost-context-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64" ]]
+apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends qemu-user libfmt-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64" ]]
 mv "$fake/sudo" "$fake/no_sudo"
 expect 1 "  dpkg --add-architecture arm64 && apt-get update
-  apt-get install qemu-user libboost-context-dev:arm64" aarch64
+  apt-get install qemu-user libfmt-dev:arm64" aarch64
 mv "$fake/no_sudo" "$fake/sudo"
 # What is there for another architecture alone is missing; what is there for both is not.
 # shellcheck disable=SC2016

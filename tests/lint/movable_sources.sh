@@ -5,9 +5,9 @@
 set -euo pipefail
 shopt -s nullglob
 cd "$1"
-sources=(kernels/simt/*.cpp kernels/ladder/simt/*.cpp kernels/ladder/units/*.cu tests/simt/simt/*.cpp)
-if [[ ${#sources[@]} -lt 20 ]]; then
-  echo "movable_sources: expected the sources around kernels in $1, found ${#sources[@]}"
+sources=(kernels/ladder/units/*.cu kernels/no_cuda/*.h tests/kernels/contracts/*.h)
+if [[ ${#sources[@]} -lt 1 ]]; then
+  echo "movable_sources: found no source around kernels in $1"
   exit 1
 fi
 if grep -n '#include "/' "${sources[@]}"; then exit 1; fi

@@ -50,7 +50,7 @@ expect 0 "5 mutants in 4 files, 0 holes"  # half has one by itself
 
 broken() { sed "$1" "$tree/whole" > "$table"; }  # the table, changed by sed
 broken '/cuda/,$d'
-expect 1 "kernel twice has no mutant on simt"
+expect 1 "kernel twice has no mutant on cuda"
 broken 's/^mutant twice: thrice/mutant trice: thrice/'
 expect 1 "no kernel is called trice"
 broken '/^@/d'

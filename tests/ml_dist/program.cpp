@@ -145,7 +145,10 @@ TEST_F(Mnist, EveryDeviceBeginsWithTheSameLoss) {
     return std::stod(outcome.output.substr(outcome.output.find("Loss: ") + 6));
   };
   const double cpu = loss_on("--no-cuda");
-  for (const DeviceKind kind : test_devices()) EXPECT_NEAR(loss_on(str("--device ", name(kind))), cpu, 1e-4);
+  EXPECT_NEAR(loss_on("--device cpu"), cpu, 1e-4);
+  if (runs_on(DeviceKind::cuda)) {
+    EXPECT_NEAR(loss_on("--device " + gpu_device()), cpu, 1e-4);
+  }
 }
 
 // Behind sixteen epochs it would be too late.

@@ -23,11 +23,24 @@
 
 namespace weft::mutants {
 
-/// The number of the mutant that this process runs, from WEFT_MUTANT; 0: none. tools/mutants puts this header in front of
-/// a source and `(weft::mutants::chosen == 17 ? (wrong) : (right))` where a table names a site.
-inline const int chosen = [] {
-  const char* const text = std::getenv("WEFT_MUTANT");
-  return text ? std::atoi(text) : 0;
-}();
+/// The number of the mutant that this process runs, from WEFT_MUTANT; 0: none. weft-emulate gives a kernel the same number, in a register that
+/// GPUs leave to their drivers. tools/mutants puts this header in front of a source and
+/// `(weft::mutants::chosen() == 17 ? (wrong) : (right))` where a table names a site.
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+inline int chosen() {
+#ifdef __CUDA_ARCH__
+  int number;
+  asm("mov.b32 %0, %%envreg3;" : "=r"(number));
+  return number;
+#else
+  static const int number = [] {
+    const char* const text = std::getenv("WEFT_MUTANT");
+    return text ? std::atoi(text) : 0;
+  }();
+  return number;
+#endif
+}
 
 }  // namespace weft::mutants

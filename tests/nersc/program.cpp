@@ -246,7 +246,7 @@ TEST(Nersc, WhatIsWrongIsSaidInOneLine) {
   expect_refusal(folder, "--run_num=..", 2, "--run_num: expected a name without '/', got '..'");
   expect_refusal(folder, "--run_num=''", 2, "--run_num: 1 required TEXT missing");
   expect_refusal(folder, "--lr=0", 2, "--lr: expected a value above 0, got 0");
-  expect_refusal(folder, "--device=tpu", 1, "device: expected cpu, simt, cuda or cuda:N, got 'tpu'");
+  expect_refusal(folder, "--device=tpu", 1, "device: expected cpu, cuda, cuda:N or emulated, got 'tpu'");
   expect_refusal(folder, "--batch_size=9", 1, "data: expected at least the 9 samples of a batch, got 8");
   folder.write("file", "");
   expect_refusal(folder, "--root_dir=file", 1, "root_dir: cannot create file/default/0/checkpoints: Not a directory");

@@ -251,7 +251,6 @@ struct Regression {
 
 TEST(Fp8Linear, ATrainingFollowsThatInBf16) {
   for (const DeviceKind kind : tests::test_devices()) {
-    const emulator::source::CapabilityScope hopper(90);
     Regression eight(kind, true), sixteen(kind, false);
     double first = 0, last = 0;
     for (int step = 0; step < 80; ++step) {

@@ -642,7 +642,7 @@ std::string fault(const Op& op, const std::string& pattern, DType dtype, Device 
 }
 
 void sweep(DType dtype, DeviceKind kind) {
-  if (!tests::runs_on(kind)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves out " << name(kind);
+  if (!tests::runs_on(kind)) GTEST_SKIP() << "needs the device " << name(kind);
   std::mt19937_64 random(20);
   const Device device{kind, 0};
   int cases = 0, failed = 0;
@@ -741,7 +741,7 @@ TEST(LongSums, TheRunningMeanIsThatOfAllRows) {
 TEST(LongSums, ABiasThatTheNormTakesAwayCostsNoDigits) {
   const Tensor x = drawn({1, 8, 8, 16}), w = drawn({16, 3, 3, 16}), large = Tensor::full({16}, 1e4),
                var = Tensor::ones({16});
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) {
+  for (const DeviceKind kind : tests::test_devices()) {
     const Device device{kind, 0};
     const auto at = [&](const Tensor& t) { return t.to(device); };
     const Tensor y = conv2d_norm(at(x), at(w), at(large), {}, {}, {}, at(large), at(var), {.eps = 0});
@@ -755,10 +755,10 @@ TEST(Sweep, CpuF32) { sweep(DType::f32, DeviceKind::cpu); }
 TEST(Sweep, CpuF64) { sweep(DType::f64, DeviceKind::cpu); }
 TEST(Sweep, CpuBf16) { sweep(DType::bf16, DeviceKind::cpu); }
 TEST(Sweep, CpuF16) { sweep(DType::f16, DeviceKind::cpu); }
-TEST(Sweep, SimtF32) { sweep(DType::f32, DeviceKind::simt); }
-TEST(Sweep, SimtF64) { sweep(DType::f64, DeviceKind::simt); }
-TEST(Sweep, SimtBf16) { sweep(DType::bf16, DeviceKind::simt); }
-TEST(Sweep, SimtF16) { sweep(DType::f16, DeviceKind::simt); }
+TEST(Sweep, CudaF32) { sweep(DType::f32, DeviceKind::cuda); }
+TEST(Sweep, CudaF64) { sweep(DType::f64, DeviceKind::cuda); }
+TEST(Sweep, CudaBf16) { sweep(DType::bf16, DeviceKind::cuda); }
+TEST(Sweep, CudaF16) { sweep(DType::f16, DeviceKind::cuda); }
 
 }  // namespace
 }  // namespace weft::test

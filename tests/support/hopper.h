@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdio>
+#include <gtest/gtest.h>
 
+#include "kernels/capability_scope.h"
 #include "tests/support/devices.h"
 
 namespace weft::tests {
 
-/// Every run, those on the emulated device as an A100 and as a Hopper.
-template <class Body>
-void on_both_generations(Body&& body) {
-  for (const DeviceKind kind : device_runs())
-    for (const int capability : {80, 90}) {
-      if (kind != DeviceKind::simt && capability == 90) continue;
-      const emulator::source::CapabilityScope scope(capability);
-      body(kind);
-    }
+/// Empty where the first GPU is a Hopper, else why a test is skipped.
+inline std::string why_no_wgmma() {
+  if (!runs_on(DeviceKind::cuda)) return "needs the device cuda";
+  const std::string gpu = kernels::runtime(DeviceKind::cuda).describe(0);
+  if (gpu.find(" H") != gpu.npos || gpu.find(" GH") != gpu.npos) return "";
+  return gpu + " is no Hopper, whose wgmma this test is about";
 }
 
-/// The runs on devices that have wgmma: the emulated one, and Hopper. Another GPU is left out, and that is said.
+/// Every device as it is, and a GPU that is no A100 as one, too.
 template <class Body>
-void on_wgmma(Body&& body) {
-  const emulator::source::CapabilityScope hopper(90);
-  for (const DeviceKind kind : device_runs()) {
-    if (kind == DeviceKind::cpu) continue;
-    const std::string device = kernels::runtime(kind).describe(0);
-    if (kind == DeviceKind::cuda && device.find(" H") == device.npos && device.find(" GH") == device.npos) {
-      std::printf("SKIPPED on cuda: %s is no Hopper, whose wgmma this test is about\n", device.c_str());
-      continue;
-    }
+void on_both_generations(Body&& body) {
+  for (const DeviceKind kind : test_devices()) {
+    body(kind);
+    if (kind == DeviceKind::cpu || kernels::runtime(kind).describe(0).find("A100") != std::string::npos) continue;
+    const kernels::CapabilityScope ampere(80);
     body(kind);
   }
+}
+
+/// The device that has wgmma, as if it had two multiprocessors: each block walks over many tiles. A real one also as it
+/// is.
+template <class Body>
+void on_wgmma(Body&& body) {
+  if (const std::string why = why_no_wgmma(); !why.empty()) GTEST_SKIP() << why;
+  if (!emulated()) body(DeviceKind::cuda);
+  const kernels::MultiprocessorScope few(2);
+  body(DeviceKind::cuda);
 }
 
 }  // namespace weft::tests

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "emulator/source/simt.h"
+#include <dlfcn.h>
+
+#include <cstdint>
+
+#include "kernels/runtime.h"
 
 namespace weft::tests {
 
-/// How many kernels the emulated GPU (simt) has run for `body`, which must wait for them.
+/// The emulated GPU's count of the kernels that it has run in this process; none of a real GPU.
+inline auto* emulator_launches() {
+  static auto* const count = reinterpret_cast<int64_t (*)()>(dlsym(RTLD_DEFAULT, "weft_emulator_launches"));
+  return count;
+}
+
+inline bool counts_launches() { return emulator_launches() != nullptr; }
+
+/// How many kernels the emulated GPU runs for `body`.
 template <class Body>
 int64_t launches_of(Body&& body) {
   const auto count = [] {
-    const emulator::source::Usage usage = emulator::source::usage();
-    return usage.fixed_launches + usage.random_launches;
+    kernels::runtime(DeviceKind::cuda).synchronize_device(0);
+    return emulator_launches()();
   };
   const int64_t before = count();
   body();

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -14,7 +16,9 @@ namespace {
 /// Rows of the running test; written at its end.
 class Rows : public testing::EmptyTestEventListener {
  public:
-  explicit Rows(std::string path) : path_(std::move(path)) {}
+  explicit Rows(std::filesystem::path folder) : folder_(std::move(folder)) {
+    std::filesystem::create_directories(folder_);
+  }
 
   void add(const std::vector<std::string>& cells) {
     std::string row;
@@ -26,22 +30,24 @@ class Rows : public testing::EmptyTestEventListener {
  private:
   void OnTestStart(const testing::TestInfo&) override { rows_.clear(); }
   void OnTestEnd(const testing::TestInfo& test) override {
-    if (!test.result()->Passed()) return;
-    std::ofstream file(path_, std::ios::app);
-    for (const std::string& row : rows_) file << row << '\n';
-    if (!file.flush()) ADD_FAILURE() << "cannot write " << path_;
+    std::string name = std::string(test.test_suite_name()) + '.' + test.name();
+    std::replace(name.begin(), name.end(), '/', '.');
+    std::ofstream file(folder_ / name);
+    if (test.result()->Passed())
+      for (const std::string& row : rows_) file << row << '\n';
+    if (!file.flush()) ADD_FAILURE() << "cannot write " << folder_ / name;
   }
 
-  std::string path_;
+  std::filesystem::path folder_;
   std::mutex mutex_;
   std::set<std::string> rows_;
 };
 
 /// Null where nobody asks; GoogleTest owns it.
 Rows* make_rows() {
-  const char* const path = std::getenv("WEFT_TEST_ROWS");
-  if (!path) return nullptr;
-  Rows* const rows = new Rows(path);
+  const char* const folder = std::getenv("WEFT_TEST_ROWS");
+  if (!folder) return nullptr;
+  Rows* const rows = new Rows(folder);
   testing::UnitTest::GetInstance()->listeners().Append(rows);
   return rows;
 }

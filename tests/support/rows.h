@@ -6,7 +6,7 @@
 namespace weft::tests {
 
 /// Notes what the running test looks at: cells of one row of the tables in docs/ops.md (tools/op_table). The row counts
-/// only if the test passes; where WEFT_TEST_ROWS names no file, nothing is kept.
+/// only if the test passes. Each test has a file of its own in the folder WEFT_TEST_ROWS; without it nothing is kept.
 void add_row(std::vector<std::string> cells);
 
 }  // namespace weft::tests

@@ -16,10 +16,28 @@ struct Outcome {
   std::string output;  ///< stdout and stderr
 };
 
-/// Runs a shell command line.
+/// The device of a program that shall use this test's GPU: `cuda`, or `emulated:h100` where it is weft-emulate's.
+inline std::string gpu_device() {
+  const char* const gpu = std::getenv("WEFT_EMULATE_GPU");
+  return gpu ? std::string("emulated:") + gpu : "cuda";
+}
+
+/// LD_LIBRARY_PATH as it was before weft-emulate started this test: weft-emulate puts its own folder in front.
+inline std::string library_path_outside_emulator() {
+  const char* const all = std::getenv("LD_LIBRARY_PATH");
+  const std::string paths = all ? all : "";
+  const size_t first = paths.find(':');
+  return first == paths.npos ? "" : paths.substr(first + 1);
+}
+
+/// Runs a shell command line. Its programs see the GPUs of the machine alone, also where weft-emulate started this
+/// test: with `auto` they would train on the emulated one for minutes. Those that shall, have --device gpu_device().
 inline Outcome shell(const std::string& command) {
   Outcome outcome;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string line = command + " 2>&1";
+  if (std::getenv("WEFT_EMULATE_GPU") != nullptr)
+    line = "unset WEFT_EMULATE_GPU; export LD_LIBRARY_PATH='" + library_path_outside_emulator() + "'; " + line;
+  std::FILE* pipe = popen(line.c_str(), "r");
   if (pipe == nullptr) return outcome;
   std::array<char, 4096> buffer;
   size_t got;

@@ -254,7 +254,7 @@ TEST(Engine, ALossThatIsNotFiniteNamesItsStep) {
 
 TEST(Engine, AGraphOnTheCpuIsRefused) {
   EXPECT_THAT(test::error_of([] { Line line({.engine = {.graph = "on", .quiet = true}}); }),
-              HasSubstr("--graph on: expected --device cuda or simt, got cpu"));
+              HasSubstr("--graph on: expected --device cuda, got cpu"));
 }
 
 }  // namespace

@@ -36,7 +36,9 @@ TEST(BadInput, ZeroBatch) { expect_refusal("--data random:64x16x16x3 --batch-siz
 TEST(BadInput, BatchLargerThanTheSet) {
   expect_refusal("--data random:64x16x16x3 --model resnet8 --batch-size 65", 1, "65");
 }
-TEST(BadInput, UnknownDevice) { expect_refusal(kSmall + "--device tpu", 1, "expected cpu, simt, cuda"); }
+TEST(BadInput, UnknownDevice) {
+  expect_refusal(kSmall + "--device tpu", 1, "expected cpu, cuda, cuda:N or emulated, got 'tpu'");
+}
 TEST(BadInput, DecodingOnAGpuBesideTheCpu) {
   expect_refusal(kSmall + "--device cpu --decode-on gpu", 2, "--decode-on gpu: expected --device cuda, got cpu");
 }

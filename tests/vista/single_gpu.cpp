@@ -89,7 +89,8 @@ TEST(SingleGpu, RunsOnEveryDevice) {
   WEFT_NEEDS_ZIP();
   const TemporaryFolder folder;
   for (const DeviceKind kind : test_devices()) {
-    const Outcome run = run_in(folder, str("single_gpu 1 1 --batch_size 512 --device ", name(kind)));
+    const std::string device = kind == DeviceKind::cpu ? "cpu" : gpu_device();
+    const Outcome run = run_in(folder, "single_gpu 1 1 --batch_size 512 --device " + device);
     EXPECT_EQ(run.output, expected_lines(1, 1, 512, 4)) << said(folder);
   }
 }

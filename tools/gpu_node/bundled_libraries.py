@@ -100,15 +100,6 @@ class Prefix:
         (folder / f"{name}ConfigVersion.cmake").write_text(VERSION.format(version=version))
 
 
-def boost_headers():
-    """The few headers of Boost that the fibers need."""
-    source = "#include <boost/context/detail/fcontext.hpp>\n#include <boost/version.hpp>\n"
-    done = subprocess.run(["g++", "-std=c++20", "-M", "-x", "c++", "-"], input=source, capture_output=True, text=True)
-    if done.returncode:
-        raise Missing("expected the headers of libboost-context-dev on this machine. apt-get install libboost-context-dev")
-    return sorted({str(pathlib.Path(word).relative_to(INCLUDE)) for word in done.stdout.split() if word.startswith("/usr/include/boost/")})
-
-
 def merge_static(out, archives):
     """Merges several static libraries into one, so that users link only that."""
     script = f"CREATE {out}\n" + "".join(f"ADDLIB {archive}\n" for archive in archives) + "SAVE\nEND\n"
@@ -118,14 +109,6 @@ def merge_static(out, archives):
 def gather(folder):
     """Fills the folder; returns the packages taken, as (name, Debian version)."""
     prefix = Prefix(folder)
-
-    boost_dev = subprocess.run(["dpkg", "-S", "/usr/include/boost/context/detail/fcontext.hpp"], capture_output=True, text=True)
-    boost_base = subprocess.run(["dpkg", "-S", "/usr/include/boost/version.hpp"], capture_output=True, text=True)
-    if boost_dev.returncode or boost_base.returncode:
-        raise Missing("expected the Debian package libboost-context-dev on this machine. apt-get install libboost-context-dev")
-    prefix.headers(boost_base.stdout.split(":")[0], *boost_headers())
-    context = LIBRARIES / "libboost_context.a"
-    prefix.library(subprocess.run(["dpkg", "-S", str(context)], capture_output=True, text=True).stdout.split(":")[0], context, context.name)
 
     version = prefix.headers("nlohmann-json3-dev", "nlohmann")
     prefix.header_only_config("nlohmann_json", "nlohmann_json::nlohmann_json", version)

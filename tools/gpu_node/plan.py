@@ -10,9 +10,9 @@ from gpu_node import logs
 from gpu_node.stages import FAIL, PASS, Command, Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# Run first, as the most likely to fail on a GPU: single instructions, then the host's side of graphs, streams, loaders and NCCL. {0}: the device.
-FIRST_TESTS = ["test_hopper", "test_core:*{0}*:*Gpu*:*Stream*:*Graph*:*Allocator*:*Event*", "test_dist:*{0}*:*Nccl*:*OnAStillGpu*",
-               "test_data:*{0}*:*Gpu*:*Jpeg*:Fields.*"]
+# Run first, as the most likely to fail on a GPU: single instructions, then the host's side of graphs, streams, loaders and NCCL.
+FIRST_TESTS = ["test_hopper", "test_core:*cuda*:*Gpu*:*Stream*:*Graph*:*Allocator*:*Event*", "test_dist:*cuda*:*Nccl*:*OnAStillGpu*",
+               "test_data:*cuda*:*Gpu*:*Jpeg*:Fields.*"]
 # Those whose tests take seconds come first: the last process to begin is then a short one.
 DEVICE_TESTS = ["test_engines", "test_linear_probe", "test_train_image", "test_finetune", "test_kernels", "test_golden", "test_ops", "test_ladder",
                 "test_nn", "test_io", "test_train", "test_optim"]
@@ -27,33 +27,30 @@ GPU_ACCURACY = 0.9                               # six epochs of the embedded sh
 CLIMB = 'status=0; for name; do echo "ladder $name"; "$0" "$name" --device cuda --seconds 0.05 || status=1; done; exit $status'
 
 
-# Two ranks of one node: eager first, then each step as a graph. WEFT_TIMEOUT ends a rank that hangs.
-TWO_GPUS = ('status=0; for graph in off on; do echo "two ranks, --graph $graph"; WEFT_TIMEOUT=20 "$0/weft-run" --nproc-per-node 2 "$0/train_image" '
-            '--data shapes --model resnet20 --batch-size 64 --max-steps 60 --device cuda --parallel ddp --graph $graph --out "$1/$graph" '
-            '|| status=1; done; exit $status')
+# Two ranks of one node: eager first, then each step as a graph.
+TWO_GPUS = ('out=$1; shift; status=0; for graph in off on; do echo "two ranks, --graph $graph"; "$0/weft-run" --nproc-per-node 2 "$0/train_image" '
+            '--data shapes --parallel ddp --graph $graph --out "$out/$graph" "$@" || status=1; done; exit $status')
 
 
 def patience(device):
     """Seconds that a test may take: a kernel that waits for a lost barrier spins forever. cuDNN's slowest plans take 15 seconds."""
-    return 300 if device == "simt" else 25
+    return 300 if device == "emulated" else 25
 
 
 def configure_words(build, device, paths):
-    """CMake's flags: this GPU's own architecture, the bundle's libraries, and where cuDNN and NCCL are."""
+    """CMake's flags: this GPU's own architecture (PTX for an emulated one), the bundle's libraries, and where cuDNN and NCCL are."""
     words = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DWEFT_BUILD_TESTS=ON",
              "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", "-DWEFT_WERROR=OFF",
-             f"-DWEFT_TEST_TIMEOUT={patience(device)}", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
+             f"-DWEFT_TEST_TIMEOUT={patience(device)}", "-DWEFT_CUDA=ON"]
     if shutil.which("ninja"):
         words += ["-G", "Ninja"]
     if (ROOT / "deps/include").is_dir():
         words += [f"-DCMAKE_PREFIX_PATH={ROOT / 'deps'}"]
-    if device == "cuda":
-        words += [f"-DWEFT_CUDA_ARCHITECTURES={paths['architecture']}"]
-        words += [f"-DCMAKE_CUDA_COMPILER={paths['nvcc']}"] if paths["nvcc"] else []
-        words += [f"-DWEFT_CUBLASLT_ROOT={paths['cublaslt']}"] if paths["cublaslt"] else []
-        words += [f"-DWEFT_CUDNN_ROOT={paths['cudnn']}"] if paths["cudnn"] else []
-        words += [f"-DWEFT_NCCL_ROOT={paths['nccl']}"] if paths["nccl"] else []
-    return words
+    words += [f"-DWEFT_CUDA_ARCHITECTURES={paths['architecture'] if device == 'cuda' else '80-virtual'}"]
+    words += [f"-DCMAKE_CUDA_COMPILER={paths['nvcc']}"] if paths["nvcc"] else []
+    words += [f"-DWEFT_CUBLASLT_ROOT={paths['cublaslt']}"] if paths["cublaslt"] else []
+    words += [f"-DWEFT_CUDNN_ROOT={paths['cudnn']}"] if paths["cudnn"] else []
+    return words + ([f"-DWEFT_NCCL_ROOT={paths['nccl']}"] if paths["nccl"] else [])
 
 
 def read_configure(run, outcome):
@@ -93,9 +90,9 @@ class Program:
             name, model, batch, flags, peer_flags, cases, prepare)
 
 
-def linear_probe(simt, work):
+def linear_probe(emulated, work):
     """Both phases, twenty steps an epoch; the second epoch counts. ViT-B/14 at this batch takes some 10 GiB."""
-    model, batch, steps = ("vit_tiny4", 2, 2) if simt else ("dinov2_vitb14", 128, 20)
+    model, batch, steps = ("vit_tiny4", 2, 2) if emulated else ("dinov2_vitb14", 128, 20)
     cases = {f"{model}_{phase}": (f"{phase}_images_per_second", "images/s", f"{phase}_peak_tensor_bytes") for phase in ("probe", "finetune")}
     return Program("linear_probe", model, batch, ["-b", str(batch), "-e", "2", "--data", f"random:{batch * steps}x32x32x3", "--cache-features", "off",
                                                   "--parallel", "none"],
@@ -117,9 +114,9 @@ def write_texts(folder, texts, length, vocabulary):
         (folder / name).write_text("\n".join(["text\tlabel"] + rows) + "\n")
 
 
-def finetune(simt, work):
+def finetune(emulated, work):
     """In f32 as Hugging Face's Trainer, fifty steps an epoch; the second epoch counts."""
-    model, batch, length, steps, vocabulary = ("bert_tiny", 2, 8, 2, 300) if simt else ("bert_base", 8, 128, 50, 30522)
+    model, batch, length, steps, vocabulary = ("bert_tiny", 2, 8, 2, 300) if emulated else ("bert_base", 8, 128, 50, 30522)
     folder = work / "texts"
     return Program("finetune", model, batch, ["--batch-size", str(batch), "--max-length", str(length), "--epochs", "2", "--data", str(folder),
                                               "--weights", "random", "--vocab", str(folder / "vocab.txt"), "--save-steps", "1000000", "--parallel", "none"],
@@ -140,11 +137,11 @@ def program_stages(program, build, device, work, no_peer, needs):
 
     peer = f"{program.name}_pytorch"
     script = ROOT / f"benchmarks/peers/pytorch_{program.name}.py"
-    return [Stage(program.name, 60, needs=["configure"], prepare=commands, read=logs.read_program(summary, program.batch, program.cases),
+    return [Stage(program.name, 300 if device == "emulated" else 60, needs=["configure"], prepare=commands, read=logs.read_program(summary, program.batch, program.cases),
                   unless=lambda: needs(program.name), useful=15),
             Stage(peer, 45, [Command(peer, ["python3", str(script), "--model", program.model, *program.peer_flags, "--device", "cuda"])],
                   read=logs.read_bench, needs=["configure"], unless=lambda: no_peer(script), useful=15,
-                  not_here="PyTorch's side needs a GPU" if device == "simt" else None)]
+                  not_here="PyTorch's side needs a GPU" if device == "emulated" else None)]
 
 
 SANITIZERS = ["memcheck", "racecheck", "synccheck", "initcheck"]
@@ -152,7 +149,7 @@ SANITIZERS = ["memcheck", "racecheck", "synccheck", "initcheck"]
 FALSE_REPORTS = {("racecheck", "test_hopper"): "Hopper.NamedBarriersAndRegisters"}
 
 
-def sanitizers(limit, build, paths, cores, simt):
+def sanitizers(limit, build, paths, cores, emulated):
     """All tools at the same time, since none of them is a timing; test_hopper takes seconds, test_kernels is divided into shards."""
     shards = {"test_kernels": max(1, (cores - 2) // len(SANITIZERS)), "test_hopper": 1}
 
@@ -175,13 +172,15 @@ def sanitizers(limit, build, paths, cores, simt):
                         "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"})
 
     return Stage("sanitizers", limit, needs=["configure"], unless=unless, useful=15, read=logs.read_sanitizers,
-                 not_here="needs a GPU; the emulated one has tools/test racecheck" if simt else None,
+                 not_here="needs a GPU; for an emulated one there is weft-emulate --check" if emulated else None,
                  prepare=lambda _limit: [command(tool, program, i) for tool in SANITIZERS for program in there() for i in range(shards[program])])
 
 
 def tests(name, limit, programs, build, work, jobs, device, incomplete):
     """Many tests a process. `incomplete`: not all of the programs have to be there; otherwise one that is missing fails the stage."""
     out = work / name
+    # As many GPUs as the tests of several ranks take.
+    emulate = [str(build / "bin/weft-emulate"), "--gpus", "4"] if device == "emulated" else []
 
     def there(program):
         return (build / "bin" / program.split(":")[0]).exists()
@@ -192,26 +191,29 @@ def tests(name, limit, programs, build, work, jobs, device, incomplete):
     def commands(limit):
         shutil.rmtree(out, ignore_errors=True)
         again = min(AGAIN, limit / 4)
-        return [Command(name, [sys.executable, str(ROOT / "tools/gpu_node/run_tests.py"), str(build / "bin"), str(out), "--jobs", str(jobs),
+        return [Command(name, [*emulate, sys.executable, str(ROOT / "tools/gpu_node/run_tests.py"), str(build / "bin"), str(out), "--jobs", str(jobs),
                                "--patience", str(patience(device)), "--minutes", f"{(0.97 * limit - again) / 60:.4f}", "--again", f"{again:.1f}",
-                               *(program for program in programs if there(program) or not incomplete)], {"WEFT_TEST_DEVICES": device})]
+                               *(program for program in programs if there(program) or not incomplete)], {"WEFT_TEST_DEVICES": "cuda"})]
 
     return Stage(name, limit, needs=["configure"], prepare=commands, read=logs.read_tests(out, missing), useful=10,
                  unless=lambda: f"{', '.join(missing())} are not there" if len(missing()) == len(programs) else None)
 
 
 def stages(build, device, paths, cores, work, prebuilt=False):
-    simt = device == "simt"
+    emulated = device == "emulated"
     few = max(1, min(8, cores // 2))
-    jobs = few if simt else max(1, cores - 2)
+    jobs = few if emulated else max(1, cores - 2)
     keep_going = ["-k", "0"] if shutil.which("ninja") else ["-k"]
     run_folder = work / "train"
     peer = ROOT / "benchmarks/peers/pytorch.py"
     bench, ladder = build / "bin/bench", build / "bin/ladder"
-    training = ["--model", "resnet8", "--batch-size", "16", "--max-steps", "5"] if simt else [
+    training = ["--model", "resnet8", "--batch-size", "16", "--max-steps", "5"] if emulated else [
         "--model", "resnet20", "--epochs", "6", "--batch-size", "64", "--schedule", "onecycle", "--workers", "4"]
 
-    no_suite = "the GPU suite needs a GPU" if simt else None
+    two_ranks = ["--model", "resnet8", "--batch-size", "8", "--max-steps", "3"] if emulated else [
+        "--model", "resnet20", "--batch-size", "64", "--max-steps", "60"]
+
+    no_suite = "the GPU suite needs a GPU" if emulated else None
 
     def needs(*programs):
         missing = [program for program in programs if not (build / "bin" / program).exists()]
@@ -226,17 +228,17 @@ def stages(build, device, paths, cores, work, prebuilt=False):
         return str(max(5, int(0.85 * limit)))  # the last case may take longer than it should
 
     def device_tests(name, limit, programs):
-        return tests(name, limit, programs, build, work, jobs, device, incomplete=prebuilt or simt)
+        return tests(name, limit, programs, build, work, jobs, device, incomplete=prebuilt or emulated)
 
     host_programs = [program.split(":")[0] for program in FIRST_TESTS if program != "test_hopper"]
     device_labels = "|".join(program[len("test_"):] for program in ["test_hopper"] + DEVICE_TESTS)
     all_stages = [
         Stage("configure", 60, [Command("configure", configure_words(build, device, paths))], read_configure),
-        Stage("build", 600 if simt else 240,
+        Stage("build", 600 if emulated else 240,
               [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--target", "device_check", *host_programs, "weft-run", "--",
                                  *keep_going])], needs=["configure"]),
-        device_tests("tests_first", 120 if simt else 30, [program.format(device) for program in FIRST_TESTS]),
-        device_tests("tests_device", 300 if simt else 115, DEVICE_TESTS),
+        device_tests("tests_first", 120 if emulated else 30, FIRST_TESTS),
+        device_tests("tests_device", 300 if emulated else 115, DEVICE_TESTS),
         Stage("bench", 53, read=logs.read_bench, needs=["configure"], unless=lambda: needs("bench"), not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench", [str(bench), "--suite", "gpu", "--seconds-total", seconds(limit)])]),
         Stage("bench_pytorch", 60, read=logs.read_bench, needs=["configure"], unless=lambda: no_peer(peer), not_here=no_suite, useful=15,
@@ -244,19 +246,20 @@ def stages(build, device, paths, cores, work, prebuilt=False):
                                                                "--seconds-total", seconds(limit)])]),
         Stage("bench_engines", 60, read=logs.read_bench, needs=["configure"], unless=lambda: needs("bench"), not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench_engines", [str(bench), "--suite", "engines", "--seconds-total", seconds(limit)])]),
-        *program_stages(linear_probe(simt, work), build, device, work, no_peer, needs),
-        *program_stages(finetune(simt, work), build, device, work, no_peer, needs),
-        Stage("train", 60, [Command("train", [str(build / "bin/train_image"), "--data", "shapes", "--device", device, "--precision", "bf16",
+        *program_stages(linear_probe(emulated, work), build, device, work, no_peer, needs),
+        *program_stages(finetune(emulated, work), build, device, work, no_peer, needs),
+        Stage("train", 300 if emulated else 60, [Command("train", [str(build / "bin/train_image"), "--data", "shapes", "--device", device, "--precision", "bf16",
                                               "--out", str(run_folder), "--overwrite", *training])],
-              read_training(run_folder, None if simt else GPU_ACCURACY), needs=["configure"], unless=lambda: needs("train_image")),
-        Stage("two_gpus", 60, [Command("two_gpus", ["sh", "-c", TWO_GPUS, str(build / "bin"), str(work / "two_gpus")])], needs=["configure"],
-              unless=lambda: needs("weft-run", "train_image"), not_here=None if paths["gpus"] > 1 else "needs two GPUs", useful=30),
+              read_training(run_folder, None if emulated else GPU_ACCURACY), needs=["configure"], unless=lambda: needs("train_image")),
+        Stage("two_gpus", 120 if emulated else 60, [Command("two_gpus", ["sh", "-c", TWO_GPUS, str(build / "bin"), str(work / "two_gpus"), "--device", device, *two_ranks],
+                                       {"WEFT_TIMEOUT": "100" if emulated else "20"})], needs=["configure"],  # ends a rank that hangs
+              unless=lambda: needs("weft-run", "train_image"), not_here=None if emulated or paths["gpus"] > 1 else "needs two GPUs", useful=30),
         Stage("ladders", 60, [Command("ladders", ["sh", "-c", CLIMB, str(ladder), *LADDERS])], logs.read_ladders, needs=["configure"],
               unless=lambda: needs("ladder"), not_here=no_suite, useful=15),
-        sanitizers(180, build, paths, cores, simt),
-        Stage("build_rest", 600 if simt else 120, [Command("build_rest", ["cmake", "--build", str(build), "-j", str(cores), "--", *keep_going])],
+        sanitizers(180, build, paths, cores, emulated),
+        Stage("build_rest", 600 if emulated else 120, [Command("build_rest", ["cmake", "--build", str(build), "-j", str(cores), "--", *keep_going])],
               needs=["configure"]),
-        Stage("tests_rest", 300 if simt else 60, needs=["configure"], read=logs.read_ctest, useful=10, commands=[
+        Stage("tests_rest", 300 if emulated else 60, needs=["configure"], read=logs.read_ctest, useful=10, commands=[
             Command("tests_rest", ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", "-j", str(few),
                                    "-LE", f"^({device_labels}|gpu_code)$"])]),
     ]

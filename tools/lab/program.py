@@ -54,25 +54,24 @@ def emulator_options(gpus, streams):
     return ["--gpus", str(gpus), "--streams", streams]
 
 
-def find_tool(name, variable, hint, required=True):
-    """The path of a program: named by a variable, in PATH, in CUDA's usual folder, or of a pip package. None, or Problem, when it is nowhere."""
+def find_tool(name, variable):
+    """The path of a program, or None: named by a variable, in PATH, in CUDA's usual folder, where tools/cuda_wheels has put it, or of a pip package."""
     named = os.environ.get(variable)
     if named:
         if shutil.which(named):
             return shutil.which(named)
         raise Problem(f"{variable}={named}: no such program")
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    wheels = sorted(Path(find_emulator()).resolve().parent.parent.glob(f"cuda-wheels/*/bin/{name}"))
     packages = sorted(Path(sysconfig.get_paths()["purelib"]).glob(f"nvidia/*/bin/{name}"))
-    found = shutil.which(name) or shutil.which(f"{cuda}/bin/{name}") or next(map(str, packages), None)
-    if found or not required:
+    return shutil.which(name) or shutil.which(f"{cuda}/bin/{name}") or next(map(str, wheels + packages), None)
+
+
+def find_nvcc():
+    if found := find_tool("nvcc", "NVCC"):
         return found
-    raise Problem(f"{name} was not found{hint}")
-
-
-def find_nvcc(required=True):
-    return find_tool("nvcc", "NVCC", ": compiling CUDA needs NVIDIA's compiler, though no GPU and no driver. Install the CUDA toolkit "
-                     "(its parts nvcc and cudart are enough; docs/install.md), or name it: NVCC=/path/to/nvcc. `weft-lab run` alone can do without: "
-                     "ninja -C build weft_simt_program", required)
+    cure = "install the CUDA toolkit's parts nvcc and cudart" if PREFIX else "`tools/install_packages nvcc` gets it"
+    raise Problem(f"nvcc was not found. Compiling CUDA needs it, though no GPU and no driver: {cure}, or name it: NVCC=/path/to/nvcc")
 
 
 def find_emulator():
@@ -91,68 +90,6 @@ def beside(emulator, name):
     return next((file for libraries in ("../emulator/lib", "../lib/weft-emulate") if (file := folder / libraries / name).exists()), None)
 
 
-def find_engine():
-    """The source-level emulator (emulator/source/README.md) as a library to link a program with, or None: for where there is no nvcc."""
-    named = os.environ.get("WEFT_EMULATE")
-    programs = [named] if named else [ROOT / "build/bin/weft-emulate", PREFIX and PREFIX / "bin/weft-emulate"]
-    return next((file for program in programs if program and (file := beside(program, "libweft_simt_program.a"))), None)
-
-
-# The host's C++ compiler builds for the source-level emulator as kernels/CMakeLists.txt does for its checked build. At the end the program says
-# what has stopped a kernel, of which the launch has told by an error code only: while the engine's own variables of the thread, made before, live.
-HOST_FLAGS = ["-std=c++20", "-O1", "-g2", "-gdwarf-4", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-fno-strict-aliasing",
-              "-fstack-clash-protection", "-w", "-DWEFT_DEVICE=simt", "-DWEFT_SIMT=1"]
-LAST_WORDS = f"""
-namespace {{
-struct LastWords {{
-  ~LastWords() {{
-    cudaDeviceSynchronize();
-    const char* const text = cudaGetErrorString(cudaErrorLaunchFailure);
-    if (std::strcmp(text, "unspecified launch failure") == 0) return;
-    std::fflush(nullptr);
-    std::fprintf(stderr, "weft-lab: %s\\n", std::strncmp(text, ": ", 2) == 0 ? text + 2 : text);
-    std::_Exit({FINDINGS});
-  }}
-}};
-thread_local LastWords last_words;
-const bool begun = (cudaGetErrorString(cudaErrorLaunchFailure), cudaDeviceSynchronize(), &last_words != nullptr);
-}}  // namespace
-"""
-
-
-class HostProgram:
-    """A .cu file compiled by the host's C++ compiler for the source-level emulator. It can only run: races, bounds and reads of memory that was
-    never written are always checked, and nothing is counted."""
-
-    def __init__(self, source, engine, flags=(), timeout=None):
-        self.source, self.timeout, self.warnings = Path(source).resolve(), timeout, ""
-        if not self.source.is_file():
-            raise Problem(f"there is no file {source}")
-        self.folder = tempfile.TemporaryDirectory(prefix="weft-lab-")
-        folder = Path(self.folder.name)
-        self.path, text = folder / self.source.stem, folder / "source.cpp"
-        (folder / "weft").symlink_to(ROOT)
-        subprocess.run(["cmake", f"-DIN={self.source}", f"-DOUT={text}", "-P", str(ROOT / "cmake/launch_syntax.cmake")], check=True)
-        text.write_text("#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n" + text.read_text(encoding="utf-8") + LAST_WORDS, encoding="utf-8")
-        compiler = find_tool("c++", "CXX", "")
-        for command in ([compiler, *HOST_FLAGS, f"-I{ROOT / 'emulator/source/include'}", f"-I{self.source.parent}", f"-I{ROOT}", f"-I{folder}", *flags,
-                         "-c", str(text), "-o", f"{text}.o"],
-                        [compiler, f"{text}.o", str(engine), "-lboost_context", "-pthread", "-ldl", "-o", str(self.path)]):
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-            if done.returncode != 0:
-                self.folder.cleanup()
-                raise Problem(f"{source} does not compile for the source-level emulator, which takes the place of nvcc:\n{done.stderr.rstrip()}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.folder.cleanup()
-
-    def command(self, _, arguments=()):
-        return [str(self.path), *arguments]
-
-
 class Program:
     """A compiled .cu file, in a folder that goes away with it. Options of weft-emulate go with each of its runs; a run that takes longer than
     `timeout` seconds (None: any time) ends in Endless."""
@@ -169,18 +106,22 @@ class Program:
         arch = ARCHITECTURES[gpu]
         # PTX alone: ptxas has nothing to do. The runtime is shared, so that the emulator's can replace it. Weft's own wrappers of PTX
         # (kernels/cuda/ptx*.cuh) are there for who includes them.
-        command = [find_nvcc(), "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-gencode", f"arch=compute_{arch},code=compute_{arch}",
-                   f"-I{ROOT}", "-DWEFT_DEVICE=cuda", *flags, str(self.source), "-o", str(self.path)]
+        nvcc = [find_nvcc(), "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "--no-compress", "-gencode",
+                f"arch=compute_{arch},code=compute_{arch}", f"-I{ROOT}", *flags]
+        link = [f"{self.path}.o", "-o", str(self.path)]
         if nccl := beside(self.emulator, "libnccl.so.2"):
-            command += ["-Xlinker", f"-rpath-link={nccl.parent}", "-Xlinker", "--as-needed", f"-L{nccl.parent}", f"-l:{nccl.name}"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        self.warnings = done.stderr
-        if done.returncode != 0:
-            self.folder.cleanup()
-            said = (done.stderr or done.stdout).rstrip()
-            if "undefined reference to `main'" in said:
-                said += "\nIt has no main(): is it an exercise? tools/weft-lab check NN FILE.cu adds one."
-            raise Problem(f"{source} does not compile:\n{said}")
+            link += ["-Xlinker", f"-rpath-link={nccl.parent}", "-Xlinker", "--as-needed", f"-L{nccl.parent}", f"-l:{nccl.name}"]
+        cache = [ccache] if (ccache := shutil.which("ccache")) else []
+        self.warnings = ""
+        for command in ([*cache, *nvcc, "-c", str(self.source), "-o", f"{self.path}.o"], [*nvcc, *link]):
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            self.warnings += done.stderr
+            if done.returncode != 0:
+                self.folder.cleanup()
+                said = (done.stderr or done.stdout).rstrip()
+                if "undefined reference to `main'" in said:
+                    said += "\nIt has no main(): is it an exercise? tools/weft-lab check NN FILE.cu adds one."
+                raise Problem(f"{source} does not compile:\n{said}")
 
     def __enter__(self):
         return self
@@ -223,7 +164,7 @@ class Program:
     def assemble(self):
         """({mangled kernel: (registers, bytes of spill loads and stores)}, {(mangled kernel, file, line): [machine instructions]}): what
         ptxas makes of the PTX, where it and nvdisasm are there."""
-        ptxas = find_tool("ptxas", "PTXAS", "", required=False)
+        ptxas = find_tool("ptxas", "PTXAS")
         text = subprocess.run([self.emulator, "--gpu", self.gpu, "--ptx", str(self.path)], capture_output=True, text=True, check=False).stdout
         if not ptxas or not text:
             return {}, {}
@@ -237,7 +178,7 @@ class Program:
 
     @staticmethod
     def disassemble(cubin):
-        nvdisasm = find_tool("nvdisasm", "NVDISASM", "", required=False)
+        nvdisasm = find_tool("nvdisasm", "NVDISASM")
         if not nvdisasm:
             return {}
         done = subprocess.run([nvdisasm, "-c", "-gi", str(cubin)], capture_output=True, text=True, check=False)

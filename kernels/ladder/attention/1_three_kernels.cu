@@ -17,7 +17,7 @@
 //
 // Limit: the matrix's traffic (and, in these products, scattered loads of k).
 
-namespace weft::kernels::WEFT_DEVICE::attention_1 {
+namespace weft::kernels::cuda::attention_1 {
 
 constexpr int kBlock = 32, kThreads = 128;
 constexpr unsigned kAllLanes = 0xffffffffu;
@@ -75,4 +75,4 @@ void run(const Queue& queue, const View& y, const View& q, const View& k, const 
 
 const Rung<run> rung("attention/1_three_kernels", "scores, softmax, values, with an L x L matrix in memory");
 
-}  // namespace weft::kernels::WEFT_DEVICE::attention_1
+}  // namespace weft::kernels::cuda::attention_1

@@ -20,7 +20,7 @@
 // Limit: the ordinary pipes, of which 64 threads a block fill few (128 and more registers each); 16 bytes from shared
 // memory (one address for the whole warp) for every 4 multiply-adds.
 
-namespace weft::kernels::WEFT_DEVICE::attention_2 {
+namespace weft::kernels::cuda::attention_2 {
 
 constexpr int kQueries = 64, kKeys = 32, kThreads = kQueries;
 using Vec4 = Vec<float, 4>;
@@ -91,4 +91,4 @@ void run(const Queue& queue, const View& y, const View& q, const View& k, const 
 
 const Rung<run> rung("attention/2_fused", "one kernel, an online softmax: no score is ever stored");
 
-}  // namespace weft::kernels::WEFT_DEVICE::attention_2
+}  // namespace weft::kernels::cuda::attention_2

@@ -22,7 +22,7 @@
 //
 // Limit: loading, exponentials and products take turns.
 
-namespace weft::kernels::WEFT_DEVICE::attention_3 {
+namespace weft::kernels::cuda::attention_3 {
 
 constexpr int kWarps = 4, kQueries = 16 * kWarps, kKeys = 64, kThreads = kWarps * 32, kRuns = kHeadDim / 8;
 constexpr int kTile = kKeys * kHeadDim;
@@ -42,7 +42,7 @@ __device__ void load_keys(bf16* tile, const bf16* from, int first, int L, int th
 
 __global__ void __launch_bounds__(kThreads)
     attention_kernel(bf16* y, const bf16* q, const bf16* k, const bf16* v, int L, float scale_log2e) {
-  WEFT_DYNAMIC_SHARED(bf16, tile_k);
+  bf16* const tile_k = dynamic_shared<bf16>();
   bf16* const tile_v = tile_k + kTile;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = lane / 4, pair = lane % 4;
   const int64_t head = static_cast<int64_t>(blockIdx.y) * L * kHeadDim;
@@ -135,4 +135,4 @@ void run(const Queue& queue, const View& y, const View& q, const View& k, const 
 
 const Rung<run> rung("attention/3_tensor_cores", "both products by mma; scores pass between them in registers");
 
-}  // namespace weft::kernels::WEFT_DEVICE::attention_3
+}  // namespace weft::kernels::cuda::attention_3

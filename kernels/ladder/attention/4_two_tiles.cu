@@ -18,7 +18,7 @@
 // al., arXiv 2407.08608) lets two warp groups alternate, one in the tensor cores (wgmma) while the other takes
 // exponentials, and reaches 740 TFLOP/s, 75% of an H100's peak; cuDNN 9.19 on an H200, D = 128, L = 2048: 633.
 
-namespace weft::kernels::WEFT_DEVICE::attention_4 {
+namespace weft::kernels::cuda::attention_4 {
 
 constexpr int kWarps = 4, kQueries = 16 * kWarps, kKeys = 64, kThreads = kWarps * 32, kRuns = kHeadDim / 8;
 constexpr int kTile = kKeys * kHeadDim;
@@ -38,7 +38,7 @@ __device__ void load_keys(bf16* tile, const bf16* from, int first, int L, int th
 
 __global__ void __launch_bounds__(kThreads)
     attention_kernel(bf16* y, const bf16* q, const bf16* k, const bf16* v, int L, float scale_log2e) {
-  WEFT_DYNAMIC_SHARED(bf16, ring);  // of two pairs: keys, values
+  bf16* const ring = dynamic_shared<bf16>();  // of two pairs: keys, values
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = lane / 4, pair = lane % 4;
   const int64_t head = static_cast<int64_t>(blockIdx.y) * L * kHeadDim;
   const int i = static_cast<int>(blockIdx.x) * kQueries + thread / 32 * 16 + group;  // and i + 8
@@ -136,4 +136,4 @@ void run(const Queue& queue, const View& y, const View& q, const View& k, const 
 
 const Rung<run> rung("attention/4_two_tiles", "the next keys travel while these are used");
 
-}  // namespace weft::kernels::WEFT_DEVICE::attention_4
+}  // namespace weft::kernels::cuda::attention_4

@@ -11,7 +11,7 @@
 //
 // Predicted: the share of step 4 and more on an A100; on Hopper what wgmma allows.
 
-namespace weft::kernels::WEFT_DEVICE::attention_5 {
+namespace weft::kernels::cuda::attention_5 {
 
 /// [G,L,D] as the contract's [B=1, L, H=G, D].
 View by_heads(View view, const Attention& a) {
@@ -32,4 +32,4 @@ void run(const Queue& queue, const View& y, const View& q, const View& k, const 
 
 const Rung<run> rung("attention/5_weft", "Weft's kernel: masks, dropout, any head dimension, packed qkv");
 
-}  // namespace weft::kernels::WEFT_DEVICE::attention_5
+}  // namespace weft::kernels::cuda::attention_5

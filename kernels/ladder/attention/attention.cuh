@@ -5,7 +5,7 @@
 #include "kernels/cuda/convert.cuh"
 #include "kernels/ladder/ladder.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::inline rungs {
+namespace weft::kernels::cuda::inline rungs {
 
 inline constexpr int kHeadDim = 64;
 
@@ -33,4 +33,4 @@ struct Attention {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::inline rungs
+}  // namespace weft::kernels::cuda::inline rungs

@@ -17,7 +17,7 @@
 //
 // Limit: memory transactions; and nothing is reused on purpose.
 
-namespace weft::kernels::WEFT_DEVICE::conv2d_1 {
+namespace weft::kernels::cuda::conv2d_1 {
 
 constexpr int kThreads = 128;
 
@@ -45,4 +45,4 @@ void run(const Queue& queue, const View& y, const View& x, const View& f) {
 
 const Rung<run> rung("conv2d/1_direct", "one thread per element, the plain sum");
 
-}  // namespace weft::kernels::WEFT_DEVICE::conv2d_1
+}  // namespace weft::kernels::cuda::conv2d_1

@@ -19,7 +19,7 @@
 //
 // Limit: on these pipes the product; with tensor cores it would be the buffer.
 
-namespace weft::kernels::WEFT_DEVICE::conv2d_2 {
+namespace weft::kernels::cuda::conv2d_2 {
 
 constexpr int kTile = 32, kThreads = 128;
 
@@ -62,4 +62,4 @@ void run(const Queue& queue, const View& y, const View& x, const View& f) {
 
 const Rung<run> rung("conv2d/2_im2col", "neighbourhoods into rows, then a product of matrices");
 
-}  // namespace weft::kernels::WEFT_DEVICE::conv2d_2
+}  // namespace weft::kernels::cuda::conv2d_2

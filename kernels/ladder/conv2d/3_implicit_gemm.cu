@@ -15,7 +15,7 @@
 //
 // Limit: multiply-adds on the ordinary pipes, fed with two wavefronts each.
 
-namespace weft::kernels::WEFT_DEVICE::conv2d_3 {
+namespace weft::kernels::cuda::conv2d_3 {
 
 constexpr int kTile = 32;
 
@@ -46,4 +46,4 @@ void run(const Queue& queue, const View& y, const View& x, const View& f) {
 
 const Rung<run> rung("conv2d/3_implicit_gemm", "the matrix of neighbourhoods exists only tile by tile");
 
-}  // namespace weft::kernels::WEFT_DEVICE::conv2d_3
+}  // namespace weft::kernels::cuda::conv2d_3

@@ -21,7 +21,7 @@
 //
 // Limit: the tile (see matmul_bf16/6_large_tiles), and for layers with many pixels and few channels, memory.
 
-namespace weft::kernels::WEFT_DEVICE::conv2d_4 {
+namespace weft::kernels::cuda::conv2d_4 {
 
 constexpr int kTileM = 64, kTileN = 64, kTileK = 32, kWarpM = 32, kWarpN = 32, kStages = 4;
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRuns = kTileK / 8;
@@ -32,7 +32,7 @@ __device__ int run_offset(int row, int run) { return (row * kRuns + (run ^ (row 
 
 __global__ void __launch_bounds__(kThreads)
     conv2d_kernel(bf16* y, const bf16* x, const bf16* f, int H, int W, int C, int O, int R, int pixels, int K) {
-  WEFT_DYNAMIC_SHARED(bf16, ring);
+  bf16* const ring = dynamic_shared<bf16>();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = warp / (kTileN / kWarpN) * kWarpM, column = warp % (kTileN / kWarpN) * kWarpN;
   const int first_m = static_cast<int>(blockIdx.y) * kTileM, first_n = static_cast<int>(blockIdx.x) * kTileN;
@@ -97,4 +97,4 @@ void run(const Queue& queue, const View& y, const View& x, const View& f) {
 
 const Rung<run> rung("conv2d/4_tensor_cores", "matmul_bf16's ring of stages, with pixels for rows", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::conv2d_4
+}  // namespace weft::kernels::cuda::conv2d_4

@@ -11,7 +11,7 @@
 //
 // Predicted: the share that matmul_bf16's last step has of cuBLAS.
 
-namespace weft::kernels::WEFT_DEVICE::conv2d_5 {
+namespace weft::kernels::cuda::conv2d_5 {
 
 void run(const Queue& queue, const View& y, const View& x, const View& f) {
   const Conv2d p("conv2d/5_weft", y, x, f);
@@ -20,4 +20,4 @@ void run(const Queue& queue, const View& y, const View& x, const View& f) {
 
 const Rung<run> rung("conv2d/5_weft", "Weft's kernel: any stride, padding, dilation, groups");
 
-}  // namespace weft::kernels::WEFT_DEVICE::conv2d_5
+}  // namespace weft::kernels::cuda::conv2d_5

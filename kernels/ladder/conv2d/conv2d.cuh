@@ -3,7 +3,7 @@
 #include "kernels/cuda/convert.cuh"
 #include "kernels/ladder/ladder.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::inline rungs {
+namespace weft::kernels::cuda::inline rungs {
 
 /// y[n,h,w,o] = sum over r, s, c of x[n, h + r - R/2, w + s - R/2, c] f[o,r,s,c], stride 1, zeros around the images;
 /// bf16. The steps see it as a product: pixels = N H W rows, O columns, K = R R C deep.
@@ -38,4 +38,4 @@ struct Conv2d {
   static int size(const View& view, int d) { return static_cast<int>(view.sizes[d]); }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::inline rungs
+}  // namespace weft::kernels::cuda::inline rungs

@@ -28,7 +28,7 @@
 //
 // Limit: stores of 4 bytes a lane, 8 rows apart; and any size that is not whole tiles.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_10 {
+namespace weft::kernels::cuda::matmul_bf16_10 {
 
 constexpr int kTileM = 128, kTileN = 256, kTileK = 64, kStages = 4, kThreads = 128 * (1 + kTileM / 64), kPanel = 8;
 constexpr int kCluster = 2, kWarps = kTileM / 16;  // kWarps: of a block's consumers; kPanel: in clusters
@@ -49,7 +49,7 @@ __device__ Position position(int i, int clusters_m, int tiles_n) {
 __global__ void __launch_bounds__(kThreads, 1)
     matmul_kernel(bf16* y, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, int M,
                   int N, int K) {
-  WEFT_DYNAMIC_SHARED(uint8_t, ring);
+  uint8_t* const ring = dynamic_shared<uint8_t>();
   auto* const full = reinterpret_cast<ptx::Barrier*>(ring + kStages * kStage);
   ptx::Barrier* const empty = full + kStages;
   const int thread = static_cast<int>(threadIdx.x) % 128, steps = K / kTileK, rank = ptx::cluster_rank();
@@ -131,4 +131,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_bf16/10_clusters_sm90", "Hopper: two blocks share b by multicast", Sizes::multiples,
                      has_wgmma);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_10
+}  // namespace weft::kernels::cuda::matmul_bf16_10

@@ -17,7 +17,7 @@
 // Predicted: on an A100 82% of the peak of 312 TFLOP/s at 8192 by the model of time (the best cuBLAS
 // products measured there reach 271: stas00, ml-engineering); on an H100 the bar is 80% of 989.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_11 {
+namespace weft::kernels::cuda::matmul_bf16_11 {
 
 void run(const Queue& queue, const View& y, const View& a, const View& b) {
   const Matmul<bf16> p("matmul_bf16/11_weft", y, a, b);
@@ -27,4 +27,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_bf16/11_weft", "Weft's kernel: any size, transposes, batches, epilogues");
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_11
+}  // namespace weft::kernels::cuda::matmul_bf16_11

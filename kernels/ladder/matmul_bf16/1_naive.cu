@@ -15,7 +15,7 @@
 // (A100) or 2048 (H100) with bf16 operands. Without them at most 1 / 16 of an H100 can be reached, and this step is far
 // from that.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_1 {
+namespace weft::kernels::cuda::matmul_bf16_1 {
 
 constexpr int kBlock = 32;
 
@@ -36,4 +36,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_bf16/1_naive", "one thread per element, on the ordinary pipes");
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_1
+}  // namespace weft::kernels::cuda::matmul_bf16_1

@@ -21,7 +21,7 @@
 //
 // Limit: memory: 48 sectors (1536 bytes) per mma, which takes an A100's SM 2 clocks; L2 gives it some 64 bytes a clock.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_2 {
+namespace weft::kernels::cuda::matmul_bf16_2 {
 
 constexpr int kTileM = 16, kTileN = 8, kTileK = 16, kWarps = 4;
 
@@ -54,4 +54,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_bf16/2_tensor_cores", "mma.sync: 2048 multiply-adds in one instruction", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_2
+}  // namespace weft::kernels::cuda::matmul_bf16_2

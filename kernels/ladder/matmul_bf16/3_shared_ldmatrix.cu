@@ -22,7 +22,7 @@
 // group of 4 banks, 4 deep; and 128 bytes apart in b, 8 deep. 2 x 4 x 4 + 2 x 4 x 8 = 96 wavefronts for 8 mma, which an
 // A100's SM could do in 16 clocks: 17% of its peak at best.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_3 {
+namespace weft::kernels::cuda::matmul_bf16_3 {
 
 constexpr int kTileM = 64, kTileN = 64, kTileK = 32, kWarpM = 32, kWarpN = 32;
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRunsA = kTileK / 8, kRunsB = kTileN / 8;
@@ -33,7 +33,7 @@ __device__ int offset_b(int row, int run) { return (row * kRunsB + run) * 8; }
 
 __global__ void __launch_bounds__(kThreads)
     matmul_kernel(bf16* y, const bf16* a, const bf16* b, int /*M*/, int N, int K) {
-  WEFT_DYNAMIC_SHARED(bf16, tile_a);
+  bf16* const tile_a = dynamic_shared<bf16>();
   bf16* const tile_b = tile_a + kTileM * kTileK;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = warp / (kTileN / kWarpN) * kWarpM, column = warp % (kTileN / kWarpN) * kWarpN;
@@ -83,4 +83,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_bf16/3_shared_ldmatrix", "tiles in shared memory, dealt out by ldmatrix",
                      Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_3
+}  // namespace weft::kernels::cuda::matmul_bf16_3

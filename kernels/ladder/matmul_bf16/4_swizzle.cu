@@ -21,7 +21,7 @@
 //
 // Limit: a block loads, waits, multiplies, waits. Its tensor cores rest while 8 KiB travel.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_4 {
+namespace weft::kernels::cuda::matmul_bf16_4 {
 
 constexpr int kTileM = 64, kTileN = 64, kTileK = 32, kWarpM = 32, kWarpN = 32;
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRunsA = kTileK / 8, kRunsB = kTileN / 8;
@@ -32,7 +32,7 @@ __device__ int offset_b(int row, int run) { return (row * kRunsB + (run ^ row % 
 
 __global__ void __launch_bounds__(kThreads)
     matmul_kernel(bf16* y, const bf16* a, const bf16* b, int /*M*/, int N, int K) {
-  WEFT_DYNAMIC_SHARED(bf16, tile_a);
+  bf16* const tile_a = dynamic_shared<bf16>();
   bf16* const tile_b = tile_a + kTileM * kTileK;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = warp / (kTileN / kWarpN) * kWarpM, column = warp % (kTileN / kWarpN) * kWarpN;
@@ -81,4 +81,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_bf16/4_swizzle", "8 rows of a matrix lie in 8 groups of banks", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_4
+}  // namespace weft::kernels::cuda::matmul_bf16_4

@@ -20,7 +20,7 @@
 // Limit: a warp tile of 32 x 32 reads 16 wavefronts per 8 mma: shared memory is exactly as busy as an A100's tensor
 // cores, and twice as busy as an H100's.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_5 {
+namespace weft::kernels::cuda::matmul_bf16_5 {
 
 constexpr int kTileM = 64, kTileN = 64, kTileK = 32, kWarpM = 32, kWarpN = 32, kStages = 4;
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRunsA = kTileK / 8, kRunsB = kTileN / 8;
@@ -32,7 +32,7 @@ __device__ int offset_b(int row, int run) { return (row * kRunsB + (run ^ row % 
 
 __global__ void __launch_bounds__(kThreads)
     matmul_kernel(bf16* y, const bf16* a, const bf16* b, int /*M*/, int N, int K) {
-  WEFT_DYNAMIC_SHARED(bf16, ring);
+  bf16* const ring = dynamic_shared<bf16>();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = warp / (kTileN / kWarpN) * kWarpM, column = warp % (kTileN / kWarpN) * kWarpN;
   const int first_m = static_cast<int>(blockIdx.y) * kTileM, first_n = static_cast<int>(blockIdx.x) * kTileN;
@@ -93,4 +93,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_bf16/5_cp_async", "a ring of 4 stages: 3 steps of k are always under way",
                      Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_5
+}  // namespace weft::kernels::cuda::matmul_bf16_5

@@ -21,7 +21,7 @@
 // Limit: on Hopper, mma.sync itself: every operand passes registers, and it feeds the tensor cores at some 60% of their
 // rate. wgmma reads its operands from shared memory, 128 threads at a time. And small outputs leave SMs without a tile.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_6 {
+namespace weft::kernels::cuda::matmul_bf16_6 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 32, kWarpM = 64, kWarpN = 32, kStages = 4;
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRunsA = kTileK / 8, kRunsB = kTileN / 8;
@@ -33,7 +33,7 @@ __device__ int offset_b(int row, int run) { return (row * kRunsB + (run ^ row % 
 
 __global__ void __launch_bounds__(kThreads)
     matmul_kernel(bf16* y, const bf16* a, const bf16* b, int /*M*/, int N, int K) {
-  WEFT_DYNAMIC_SHARED(bf16, ring);
+  bf16* const ring = dynamic_shared<bf16>();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int row = warp / (kTileN / kWarpN) * kWarpM, column = warp % (kTileN / kWarpN) * kWarpN;
   const int first_m = static_cast<int>(blockIdx.y) * kTileM, first_n = static_cast<int>(blockIdx.x) * kTileN;
@@ -93,4 +93,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_bf16/6_large_tiles", "128 x 128 per block, 64 x 32 per warp", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_6
+}  // namespace weft::kernels::cuda::matmul_bf16_6

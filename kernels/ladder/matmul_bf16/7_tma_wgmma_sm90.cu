@@ -26,7 +26,7 @@
 // Limit: between two steps all threads wait: for the tensor cores to finish, for the barrier, for thread
 // 0.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_7 {
+namespace weft::kernels::cuda::matmul_bf16_7 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 4, kThreads = 128;
 constexpr int kLine = 128, kGroup = 8 * kLine;  // bytes: of a line, of the 8 lines that a swizzle covers
@@ -34,7 +34,7 @@ constexpr int kBytesA = kTileM * kLine, kBytesB = kTileN / 64 * kTileK * kLine, 
 
 __global__ void __launch_bounds__(kThreads) matmul_kernel(bf16* y, const __grid_constant__ TensorMap map_a,
                                                           const __grid_constant__ TensorMap map_b, int N, int K) {
-  WEFT_DYNAMIC_SHARED(uint8_t, ring);
+  uint8_t* const ring = dynamic_shared<uint8_t>();
   __shared__ ptx::Barrier full[kStages];
   const int thread = static_cast<int>(threadIdx.x), steps = K / kTileK;
   const int first_m = static_cast<int>(blockIdx.y) * kTileM, first_n = static_cast<int>(blockIdx.x) * kTileN;
@@ -97,4 +97,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_bf16/7_tma_wgmma_sm90", "Hopper: a copy engine, tensor cores that read shared memory",
                      Sizes::multiples, has_wgmma);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_7
+}  // namespace weft::kernels::cuda::matmul_bf16_7

@@ -27,7 +27,7 @@
 // Limit: what happens between tiles: the stores of one tile and the first loads of the next take turns, and the tiles'
 // order decides what L2 still holds.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_8 {
+namespace weft::kernels::cuda::matmul_bf16_8 {
 
 constexpr int kTileM = 128, kTileN = 256, kTileK = 64, kStages = 4, kThreads = 128 * (1 + kTileM / 64);
 constexpr int kLine = 128, kGroup = 8 * kLine;  // bytes: of a line, of the 8 lines that a swizzle covers
@@ -35,7 +35,7 @@ constexpr int kBytesA = kTileM * kLine, kBytesB = kTileN / 64 * kTileK * kLine, 
 
 __global__ void __launch_bounds__(kThreads, 1) matmul_kernel(bf16* y, const __grid_constant__ TensorMap map_a,
                                                              const __grid_constant__ TensorMap map_b, int N, int K) {
-  WEFT_DYNAMIC_SHARED(uint8_t, ring);
+  uint8_t* const ring = dynamic_shared<uint8_t>();
   __shared__ ptx::Barrier full[kStages], empty[kStages];
   const int thread = static_cast<int>(threadIdx.x) % 128, steps = K / kTileK;
   const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;  // -1: the producer
@@ -99,4 +99,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_bf16/8_specialised_sm90", "Hopper: one warpgroup loads, two multiply", Sizes::multiples,
                      has_wgmma);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_8
+}  // namespace weft::kernels::cuda::matmul_bf16_8

@@ -33,7 +33,7 @@
 // Limit: L2 still delivers 48 KiB for every tile and step: 132 blocks want 6 MiB in the 1100 clocks that a step lasts,
 // 5.6 KiB a clock, about what L2 can.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_bf16_9 {
+namespace weft::kernels::cuda::matmul_bf16_9 {
 
 constexpr int kTileM = 128, kTileN = 256, kTileK = 64, kStages = 4, kThreads = 128 * (1 + kTileM / 64), kPanel = 16;
 constexpr int kLine = 128, kGroup = 8 * kLine;  // bytes: of a line, of the 8 lines that a swizzle covers
@@ -52,7 +52,7 @@ __device__ Position position(int i, int tiles_m, int tiles_n) {
 __global__ void __launch_bounds__(kThreads, 1)
     matmul_kernel(bf16* y, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, int M,
                   int N, int K) {
-  WEFT_DYNAMIC_SHARED(uint8_t, ring);
+  uint8_t* const ring = dynamic_shared<uint8_t>();
   __shared__ ptx::Barrier full[kStages], empty[kStages];
   const int thread = static_cast<int>(threadIdx.x) % 128, steps = K / kTileK;
   const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;  // -1: the producer
@@ -126,4 +126,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_bf16/9_persistent_sm90", "Hopper: blocks that stay, tiles in panels for L2",
                      Sizes::multiples, has_wgmma);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_9
+}  // namespace weft::kernels::cuda::matmul_bf16_9

@@ -12,7 +12,7 @@
 // Predicted: as step 9 on large matrices, ahead of it on small ones. Peak share to expect 70 to 80%: multiply-add
 // instructions are all that matters, and every 16 bytes from shared memory cost an issue slot too.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_10 {
+namespace weft::kernels::cuda::matmul_f32_10 {
 
 void run(const Queue& queue, const View& y, const View& a, const View& b) {
   const Matmul<float> p("matmul_f32/10_weft", y, a, b);
@@ -22,4 +22,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/10_weft", "Weft's kernel: any size, transposes, batches, epilogues");
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_10
+}  // namespace weft::kernels::cuda::matmul_f32_10

@@ -20,7 +20,7 @@
 //
 // Limit: memory transactions. The neighbours in a warp are neighbours in m, which lies far apart in memory.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_1 {
+namespace weft::kernels::cuda::matmul_f32_1 {
 
 constexpr int kBlock = 32;
 
@@ -41,4 +41,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/1_naive", "one thread per element, neighbours in different rows");
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_1
+}  // namespace weft::kernels::cuda::matmul_f32_1

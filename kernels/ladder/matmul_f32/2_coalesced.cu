@@ -16,7 +16,7 @@
 // Limit: still 5 sectors (160 bytes) for 32 multiply-adds, 0.4 flop per byte; caches help, but an SM takes 64 bytes a
 // clock from L2 and could do 128 multiply-adds with them. Every element of a is loaded by N threads, of b by M threads.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_2 {
+namespace weft::kernels::cuda::matmul_f32_2 {
 
 constexpr int kBlock = 32;
 
@@ -37,4 +37,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/2_coalesced", "neighbours in a warp are neighbours in memory");
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_2
+}  // namespace weft::kernels::cuda::matmul_f32_2

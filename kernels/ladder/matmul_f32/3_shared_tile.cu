@@ -24,7 +24,7 @@
 //
 // Limit: shared memory reads per multiply-add. A thread must do more with what it has read.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_3 {
+namespace weft::kernels::cuda::matmul_f32_3 {
 
 constexpr int kTile = 32;
 
@@ -51,4 +51,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/3_shared_tile", "a block loads a tile once, all its threads use it");
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_3
+}  // namespace weft::kernels::cuda::matmul_f32_3

@@ -21,7 +21,7 @@
 //
 // From here on sizes must be whole tiles: masks would hide the idea. Weft's own kernel, the last step, takes any size.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_4 {
+namespace weft::kernels::cuda::matmul_f32_4 {
 
 constexpr int kTileM = 64, kTileN = 64, kTileK = 8, kRows = 8;
 constexpr int kThreads = kTileM / kRows * kTileN;
@@ -56,4 +56,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/4_register_column", "a thread owns 8 rows: b stays in a register", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_4
+}  // namespace weft::kernels::cuda::matmul_f32_4

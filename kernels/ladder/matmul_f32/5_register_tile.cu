@@ -18,7 +18,7 @@
 //
 // Limit: bank conflicts, and one instruction per 4 bytes for all this moving.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_5 {
+namespace weft::kernels::cuda::matmul_f32_5 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kAcross = kTileN / kSide, kThreads = kTileM / kSide * kAcross;
@@ -62,4 +62,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_f32/5_register_tile", "a thread owns 8 x 8: 16 reads for 64 multiply-adds",
                      Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_5
+}  // namespace weft::kernels::cuda::matmul_f32_5

@@ -21,7 +21,7 @@
 // b at distances of 32 bytes: 8 x 32 = 256 bytes, so two lanes share each bank. And in the turned store of a, lanes 2i
 // and 2i+1 hold the same m: the same bank, different lines.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_6 {
+namespace weft::kernels::cuda::matmul_f32_6 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kAcross = kTileN / kSide, kThreads = kTileM / kSide * kAcross;
@@ -72,4 +72,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/6_vectorised", "16 bytes per access; a is turned on its way in", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_6
+}  // namespace weft::kernels::cuda::matmul_f32_6

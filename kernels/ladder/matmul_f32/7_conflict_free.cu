@@ -22,7 +22,7 @@
 // Limit: loading and computing take turns. While a block waits for its next tile (some 500 clocks), it multiplies
 // nothing.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_7 {
+namespace weft::kernels::cuda::matmul_f32_7 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kAcross = kTileN / kSide, kThreads = kTileM / kSide * kAcross;
@@ -77,4 +77,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_f32/7_conflict_free", "squares 64 apart and a swizzle: no two lanes in one bank",
                      Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_7
+}  // namespace weft::kernels::cuda::matmul_f32_7

@@ -21,7 +21,7 @@
 //
 // Limit: shared memory still feeds the multiply-adds with 12 wavefronts per 16 clocks of work.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_8 {
+namespace weft::kernels::cuda::matmul_f32_8 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kAcross = kTileN / kSide, kThreads = kTileM / kSide * kAcross;
@@ -79,4 +79,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 
 const Rung<run> rung("matmul_f32/8_double_buffer", "the next tile travels while this one is used", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_8
+}  // namespace weft::kernels::cuda::matmul_f32_8

@@ -22,7 +22,7 @@
 // Limit: the multiply-add pipes, at last. What is left is scheduling (which only SASS can do better), the edges of the
 // matrix, and choosing tiles for small ones.
 
-namespace weft::kernels::WEFT_DEVICE::matmul_f32_9 {
+namespace weft::kernels::cuda::matmul_f32_9 {
 
 constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kWarpM = 32, kWarpN = 64, kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32;
@@ -83,4 +83,4 @@ void run(const Queue& queue, const View& y, const View& a, const View& b) {
 const Rung<run> rung("matmul_f32/9_warp_tile", "a warp is 4 x 8 threads: it reads 96 values, not 144",
                      Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::matmul_f32_9
+}  // namespace weft::kernels::cuda::matmul_f32_9

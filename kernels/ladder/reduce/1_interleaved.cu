@@ -24,7 +24,7 @@
 //
 // Limit: instructions, not memory.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_1 {
+namespace weft::kernels::cuda::reduce_1 {
 
 __global__ void reduce_kernel(float* out, const float* in, int64_t n) {
   __shared__ float tile[kReduceThreads];
@@ -45,4 +45,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("reduce/1_interleaved", "a tree of additions; active threads spread over all warps");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_1
+}  // namespace weft::kernels::cuda::reduce_1

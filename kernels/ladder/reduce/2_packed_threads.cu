@@ -16,7 +16,7 @@
 // bank: 2, 4, 8, 16, 16, 8 … wavefronts for one request. The 36 requests of a tree take 141 wavefronts, to the last one
 // as many as the 141 requests of step 1 did. The instructions are gone, their time in shared memory is not.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_2 {
+namespace weft::kernels::cuda::reduce_2 {
 
 __global__ void reduce_kernel(float* out, const float* in, int64_t n) {
   __shared__ float tile[kReduceThreads];
@@ -37,4 +37,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("reduce/2_packed_threads", "active threads fill whole warps");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_2
+}  // namespace weft::kernels::cuda::reduce_2

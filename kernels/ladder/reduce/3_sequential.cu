@@ -16,7 +16,7 @@
 //
 // Limit: half of the threads do nothing but load one element, then wait at 9 barriers.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_3 {
+namespace weft::kernels::cuda::reduce_3 {
 
 __global__ void reduce_kernel(float* out, const float* in, int64_t n) {
   __shared__ float tile[kReduceThreads];
@@ -37,4 +37,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("reduce/3_sequential", "fold in halves: neighbours again, no bank conflicts");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_3
+}  // namespace weft::kernels::cuda::reduce_3

@@ -12,7 +12,7 @@
 //
 // Limit: the tree still takes 9 barriers for 512 elements. In the last 5 rounds one warp works and 7 wait.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_4 {
+namespace weft::kernels::cuda::reduce_4 {
 
 __global__ void reduce_kernel(float* out, const float* in, int64_t n) {
   __shared__ float tile[kReduceThreads];
@@ -33,4 +33,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("reduce/4_add_while_loading", "the first addition happens on the way in");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_4
+}  // namespace weft::kernels::cuda::reduce_4

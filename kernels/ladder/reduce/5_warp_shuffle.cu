@@ -18,7 +18,7 @@
 // Limit: memory at last, but each thread asks for only 8 bytes in its life: 512 elements per block make many short
 // blocks, whose start and end cost as much as their work.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_5 {
+namespace weft::kernels::cuda::reduce_5 {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
@@ -46,4 +46,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("reduce/5_warp_shuffle", "lanes exchange registers: one barrier instead of nine");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_5
+}  // namespace weft::kernels::cuda::reduce_5

@@ -15,7 +15,7 @@
 //
 // Limit: memory. For a short input, the two launches.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_6 {
+namespace weft::kernels::cuda::reduce_6 {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int64_t kBlocks = 1024;
@@ -51,4 +51,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("reduce/6_vector_loads", "16 bytes a load, many loads a thread, few blocks");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_6
+}  // namespace weft::kernels::cuda::reduce_6

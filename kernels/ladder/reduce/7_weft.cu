@@ -13,10 +13,10 @@
 //
 // Predicted: 85% of the bandwidth or more for large tensors.
 
-namespace weft::kernels::WEFT_DEVICE::reduce_7 {
+namespace weft::kernels::cuda::reduce_7 {
 
 void run(const Queue& queue, const View& y, const View& x) { reduce(queue, Reduce::sum, y, x); }
 
 const Rung<run> rung("reduce/7_weft", "Weft's kernel: any dimensions and strides, two stages, same bits always");
 
-}  // namespace weft::kernels::WEFT_DEVICE::reduce_7
+}  // namespace weft::kernels::cuda::reduce_7

@@ -5,7 +5,7 @@
 #include "kernels/allocator.h"
 #include "kernels/ladder/ladder.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::inline rungs {
+namespace weft::kernels::cuda::inline rungs {
 
 inline constexpr int kReduceThreads = 256;
 
@@ -31,4 +31,4 @@ inline void reduce_in_rounds(const Queue& queue, const char* name, const View& y
   }
 }
 
-}  // namespace weft::kernels::WEFT_DEVICE::inline rungs
+}  // namespace weft::kernels::cuda::inline rungs

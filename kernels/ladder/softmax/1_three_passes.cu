@@ -14,7 +14,7 @@
 //
 // Limit: scattered access and far too few threads.
 
-namespace weft::kernels::WEFT_DEVICE::softmax_1 {
+namespace weft::kernels::cuda::softmax_1 {
 
 constexpr int kThreads = 128;
 
@@ -37,4 +37,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("softmax/1_three_passes", "one thread per row: maximum, sum, quotient");
 
-}  // namespace weft::kernels::WEFT_DEVICE::softmax_1
+}  // namespace weft::kernels::cuda::softmax_1

@@ -15,7 +15,7 @@
 //
 // Limit: as before, 32 sectors per load.
 
-namespace weft::kernels::WEFT_DEVICE::softmax_2 {
+namespace weft::kernels::cuda::softmax_2 {
 
 constexpr int kThreads = 128;
 
@@ -42,4 +42,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("softmax/2_online", "maximum and sum in one pass");
 
-}  // namespace weft::kernels::WEFT_DEVICE::softmax_2
+}  // namespace weft::kernels::cuda::softmax_2

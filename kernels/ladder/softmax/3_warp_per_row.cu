@@ -14,7 +14,7 @@
 //
 // Limit: the second read of the row.
 
-namespace weft::kernels::WEFT_DEVICE::softmax_3 {
+namespace weft::kernels::cuda::softmax_3 {
 
 constexpr int kThreads = 128, kRows = kThreads / 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
@@ -47,4 +47,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("softmax/3_warp_per_row", "32 lanes share a row: whole sectors, 32 times the threads");
 
-}  // namespace weft::kernels::WEFT_DEVICE::softmax_3
+}  // namespace weft::kernels::cuda::softmax_3

@@ -18,7 +18,7 @@
 //
 // Limit: memory, if enough loads are under way; each moves 4 bytes.
 
-namespace weft::kernels::WEFT_DEVICE::softmax_4 {
+namespace weft::kernels::cuda::softmax_4 {
 
 constexpr int kThreads = 128, kRows = kThreads / 32, kMost = 1024;
 constexpr unsigned kAllLanes = 0xffffffffu;
@@ -57,4 +57,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("softmax/4_registers", "the row stays in registers: read once");
 
-}  // namespace weft::kernels::WEFT_DEVICE::softmax_4
+}  // namespace weft::kernels::cuda::softmax_4

@@ -12,7 +12,7 @@
 //
 // Limit: memory. Rows longer than 1024 need more lanes: the last step.
 
-namespace weft::kernels::WEFT_DEVICE::softmax_5 {
+namespace weft::kernels::cuda::softmax_5 {
 
 constexpr int kThreads = 128, kRows = kThreads / 32, kMost = 1024;
 constexpr unsigned kAllLanes = 0xffffffffu;
@@ -59,4 +59,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("softmax/5_vectorised", "16 bytes per access, one division per row", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::softmax_5
+}  // namespace weft::kernels::cuda::softmax_5

@@ -9,10 +9,10 @@
 //
 // Predicted: 85% of the bandwidth or more for rows of 128 bytes and more.
 
-namespace weft::kernels::WEFT_DEVICE::softmax_6 {
+namespace weft::kernels::cuda::softmax_6 {
 
 void run(const Queue& queue, const View& y, const View& x) { softmax_forward(queue, y, x, false); }
 
 const Rung<run> rung("softmax/6_weft", "Weft's kernel: any row, any floating dtype");
 
-}  // namespace weft::kernels::WEFT_DEVICE::softmax_6
+}  // namespace weft::kernels::cuda::softmax_6

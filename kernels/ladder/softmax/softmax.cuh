@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/ladder/ladder.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::inline rungs {
+namespace weft::kernels::cuda::inline rungs {
 
 /// y[m,c] = exp(x[m,c]) / sum of exp(x[m,:]), row-major f32. The steps subtract the row's maximum first: exp(x) itself
 /// overflows from 89 on, and the quotient stays the same.
@@ -22,4 +22,4 @@ struct Rows {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::inline rungs
+}  // namespace weft::kernels::cuda::inline rungs

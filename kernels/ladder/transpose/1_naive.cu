@@ -17,7 +17,7 @@
 //
 // Limit: scattered stores.
 
-namespace weft::kernels::WEFT_DEVICE::transpose_1 {
+namespace weft::kernels::cuda::transpose_1 {
 
 constexpr int kBlock = 32;
 
@@ -35,4 +35,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("transpose/1_naive", "one thread per element: reads rows, writes columns");
 
-}  // namespace weft::kernels::WEFT_DEVICE::transpose_1
+}  // namespace weft::kernels::cuda::transpose_1

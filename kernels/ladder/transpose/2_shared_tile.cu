@@ -15,7 +15,7 @@
 // Limit: bank conflicts, the worst there are. A row of the tile is 32 words, as many as there are banks; so all 32
 // elements of a column lie in one bank, and the column is read one lane at a time: 32 wavefronts instead of 1.
 
-namespace weft::kernels::WEFT_DEVICE::transpose_2 {
+namespace weft::kernels::cuda::transpose_2 {
 
 constexpr int kTile = 32;
 
@@ -36,4 +36,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("transpose/2_shared_tile", "turn a tile in shared memory: whole sectors both ways");
 
-}  // namespace weft::kernels::WEFT_DEVICE::transpose_2
+}  // namespace weft::kernels::cuda::transpose_2

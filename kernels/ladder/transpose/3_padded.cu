@@ -14,7 +14,7 @@
 //
 // Limit: on today's GPUs, too little work per thread: one load, one barrier, one store of 4 bytes.
 
-namespace weft::kernels::WEFT_DEVICE::transpose_3 {
+namespace weft::kernels::cuda::transpose_3 {
 
 constexpr int kTile = 32;
 
@@ -35,4 +35,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("transpose/3_padded", "one word of padding: a column lies in 32 banks");
 
-}  // namespace weft::kernels::WEFT_DEVICE::transpose_3
+}  // namespace weft::kernels::cuda::transpose_3

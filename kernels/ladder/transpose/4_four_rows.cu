@@ -14,7 +14,7 @@
 //
 // Limit: 4 bytes per instruction: 2 x 32 load and store instructions of a warp for a tile of 4 KiB.
 
-namespace weft::kernels::WEFT_DEVICE::transpose_4 {
+namespace weft::kernels::cuda::transpose_4 {
 
 constexpr int kTile = 32, kRows = 8;
 
@@ -43,4 +43,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("transpose/4_four_rows", "four loads under way per thread");
 
-}  // namespace weft::kernels::WEFT_DEVICE::transpose_4
+}  // namespace weft::kernels::cuda::transpose_4

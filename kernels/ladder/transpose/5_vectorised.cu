@@ -17,7 +17,7 @@
 //
 // Limit: memory.
 
-namespace weft::kernels::WEFT_DEVICE::transpose_5 {
+namespace weft::kernels::cuda::transpose_5 {
 
 constexpr int kTile = 32, kThreads = kTile * kTile / 4;
 using Vec4 = Vec<float, 4>;
@@ -47,4 +47,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("transpose/5_vectorised", "16 bytes per access; a swizzle instead of padding", Sizes::multiples);
 
-}  // namespace weft::kernels::WEFT_DEVICE::transpose_5
+}  // namespace weft::kernels::cuda::transpose_5

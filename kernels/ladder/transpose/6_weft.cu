@@ -12,7 +12,7 @@
 //
 // Predicted: 80% of the bandwidth.
 
-namespace weft::kernels::WEFT_DEVICE::transpose_6 {
+namespace weft::kernels::cuda::transpose_6 {
 
 void run(const Queue& queue, const View& y, const View& x) {
   const Transpose p("transpose/6_weft", y, x);
@@ -24,4 +24,4 @@ void run(const Queue& queue, const View& y, const View& x) {
 
 const Rung<run> rung("transpose/6_weft", "Weft's copy between any strides, any dtype");
 
-}  // namespace weft::kernels::WEFT_DEVICE::transpose_6
+}  // namespace weft::kernels::cuda::transpose_6

@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/ladder/ladder.cuh"
 
-namespace weft::kernels::WEFT_DEVICE::inline rungs {
+namespace weft::kernels::cuda::inline rungs {
 
 /// y[N,M] = x[M,N] turned, both row-major.
 struct Transpose {
@@ -21,4 +21,4 @@ struct Transpose {
   }
 };
 
-}  // namespace weft::kernels::WEFT_DEVICE::inline rungs
+}  // namespace weft::kernels::cuda::inline rungs

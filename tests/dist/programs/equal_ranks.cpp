@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage: dist_equal_ranks cpu|simt|cuda STEPS [RANKS]
+// Usage: dist_equal_ranks cpu|cuda STEPS [RANKS]
 // n ranks equal one: trains small models with DDP and with each strategy of FSDP, and in one process on the same global
 // batches, and compares losses and weights. With RANKS the ranks are threads of this process; without, they are
 // processes, whose backend the launcher decides. Rank 0 prints a line per case with the errors, what they may be, and a
@@ -136,7 +136,7 @@ int run(const std::string& text, int steps, int threads) {
 
 int main(int argc, char** argv) {
   try {
-    WEFT_CHECK(argc == 3 || argc == 4, "usage: dist_equal_ranks cpu|simt|cuda STEPS [RANKS]");
+    WEFT_CHECK(argc == 3 || argc == 4, "usage: dist_equal_ranks cpu|cuda STEPS [RANKS]");
     return run(argv[1], std::atoi(argv[2]), argc > 3 ? std::atoi(argv[3]) : 0);
   } catch (const std::exception& error) {
     std::cerr << str("dist_equal_ranks: ", error.what(), "\n");

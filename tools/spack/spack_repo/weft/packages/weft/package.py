@@ -38,7 +38,6 @@ class Weft(CMakePackage, CudaPackage):
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
-    depends_on("boost+context")
     depends_on("fmt")
     depends_on("nlohmann-json")
     depends_on("cli11")

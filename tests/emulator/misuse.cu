@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs with one planted misuse of warp collectives, barriers, asynchronous copies or division, named by the argument:
+// misuse.cmake has what the emulator must report. A name with `_right` is the repaired twin, which must pass in silence.
+#include "tests/emulator/misuse.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+constexpr int kThreads = 64;
+constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
+
+enum class Misuse {
+  mask_without_the_caller,
+  half_warp_calls_full_shuffle,
+  half_warp_calls_full_vote,
+  half_warp_calls_full_match,
+  half_warp_calls_full_reduction,
+  two_collectives_with_one_mask,
+  barrier_against_collective,
+  two_masks_at_two_places,
+  guard_excludes_members,
+  shuffle_from_outside_the_mask,
+  shuffle_from_an_exited_lane,
+  shuffle_from_a_missing_lane,
+  division_by_zero,
+  remainder_by_zero,
+  barrier_of_two_sizes,
+  static_shared_one_past_the_end,
+  atomic_one_past_the_end,
+  copy_to_global_memory,
+  copy_misaligned,
+  copy_at_exit,
+};
+
+__device__ unsigned shared_address(const void* memory) { return static_cast<unsigned>(__cvta_generic_to_shared(memory)); }
+
+__global__ void warp_kernel(Misuse misuse, bool right, int* data) {
+  const int t = static_cast<int>(threadIdx.x), lane = t % 32;
+  int value = t;
+  switch (misuse) {
+    case Misuse::mask_without_the_caller:
+      value = __shfl_sync(right ? kFull : 1u, t, 0);
+      break;
+    case Misuse::half_warp_calls_full_shuffle:
+      if (lane < 16) value = __shfl_sync(right ? kHalf : kFull, t, 0);
+      __syncthreads();
+      break;
+    case Misuse::half_warp_calls_full_vote:
+      if (lane < 16) value = static_cast<int>(__ballot_sync(right ? kHalf : kFull, t & 1));
+      __syncthreads();
+      break;
+    case Misuse::half_warp_calls_full_match:
+      if (lane < 16) value = static_cast<int>(__match_any_sync(right ? kHalf : kFull, t & 1));
+      __syncthreads();
+      break;
+    case Misuse::half_warp_calls_full_reduction:
+      if (lane < 16) value = __reduce_add_sync(right ? kHalf : kFull, t);
+      __syncthreads();
+      break;
+    case Misuse::two_collectives_with_one_mask:
+      if (lane < 16)
+        value = __shfl_sync(right ? kHalf : kFull, t, 0);
+      else
+        value = __any_sync(right ? ~kHalf : kFull, t);
+      break;
+    case Misuse::barrier_against_collective:
+      if (t < 8) __syncwarp(right ? 0xffu : kFull);
+      __syncthreads();
+      break;
+    case Misuse::two_masks_at_two_places:
+      // Lanes may wait for each other at two places when they name the same lanes.
+      if (lane < 16) {
+        data[t] = t;
+        __syncwarp(right ? kFull : kHalf);
+      } else {
+        __syncwarp(kFull);
+        value = data[t - 16];
+      }
+      break;
+    case Misuse::guard_excludes_members:
+      asm volatile("{ .reg .pred p; setp.lt.u32 p, %0, 16; @p bar.warp.sync %1; }" ::"r"(lane), "r"(right ? kHalf : kFull)
+                   : "memory");
+      __syncthreads();
+      break;
+    case Misuse::shuffle_from_outside_the_mask:
+      if (lane < 16) value = __shfl_sync(kHalf, t, right ? 3 : 20);
+      break;
+    case Misuse::shuffle_from_an_exited_lane:
+      if (lane == 3) return;
+      // A mask may name lanes that have exited.
+      value = __shfl_sync(kFull, t, right ? 4 : 3) + __any_sync(kFull, t) + __reduce_add_sync(kFull, t);
+      __syncwarp();
+      break;
+    case Misuse::shuffle_from_a_missing_lane:
+      // A block of 40 threads: a mask may name lanes that do not exist.
+      value = __shfl_down_sync(kFull, t, 1, right ? 8 : 32) + __all_sync(kFull, t);
+      __syncwarp();
+      break;
+    case Misuse::division_by_zero:
+      if (!right || data[1] != 0) value = t / data[1];
+      break;
+    case Misuse::remainder_by_zero:
+      value = static_cast<int>(static_cast<long long>(t) % (data[1] + (right ? 7ll : 0ll)));
+      break;
+    default:
+      break;
+  }
+  data[t] = value;
+}
+
+__global__ void block_kernel(Misuse misuse, bool right, int* data) {
+  __shared__ alignas(16) int tile[kThreads];
+  const int t = static_cast<int>(threadIdx.x);
+  unsigned to = shared_address(tile + t);
+  switch (misuse) {
+    case Misuse::barrier_of_two_sizes:
+      asm volatile("barrier.sync 3, %0;" ::"r"(t < 32 || right ? 64 : 96) : "memory");
+      return;
+    case Misuse::static_shared_one_past_the_end:
+      tile[t + (right ? 0 : data[0] + 1)] = t;
+      __syncthreads();
+      data[t] = tile[kThreads - 1 - t];
+      return;
+    case Misuse::atomic_one_past_the_end:
+      atomicAdd(data + t + (right ? 0 : 1 << 14) - data[0], 1);
+      return;
+    case Misuse::copy_to_global_memory:
+      if (!right) to = static_cast<unsigned>(reinterpret_cast<unsigned long long>(data) | 1u << 31);
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.wait_all;" ::"r"(to), "l"(data + t) : "memory");
+      return;
+    case Misuse::copy_misaligned:
+      if (t == 0)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n\tcp.async.wait_all;" ::"r"(to), "l"(data + !right) : "memory");
+      return;
+    case Misuse::copy_at_exit:
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.commit_group;" ::"r"(to), "l"(data + t) : "memory");
+      if (right) asm volatile("cp.async.wait_group 0;" ::: "memory");
+      // Loops end with copies of no bytes, which nobody waits for.
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n\tcp.async.commit_group;" ::"r"(to), "l"(data + t), "r"(0)
+                   : "memory");
+      return;
+    default:
+      return;
+  }
+}
+
+struct Named {
+  const char* name;
+  Misuse misuse;
+  int threads = kThreads;
+};
+constexpr Named kNames[] = {
+    {"mask_without_the_caller", Misuse::mask_without_the_caller},
+    {"half_warp_calls_full_shuffle", Misuse::half_warp_calls_full_shuffle},
+    {"half_warp_calls_full_vote", Misuse::half_warp_calls_full_vote},
+    {"half_warp_calls_full_match", Misuse::half_warp_calls_full_match},
+    {"half_warp_calls_full_reduction", Misuse::half_warp_calls_full_reduction},
+    {"two_collectives_with_one_mask", Misuse::two_collectives_with_one_mask},
+    {"barrier_against_collective", Misuse::barrier_against_collective},
+    {"two_masks_at_two_places", Misuse::two_masks_at_two_places, 32},
+    {"guard_excludes_members", Misuse::guard_excludes_members},
+    {"shuffle_from_outside_the_mask", Misuse::shuffle_from_outside_the_mask},
+    {"shuffle_from_an_exited_lane", Misuse::shuffle_from_an_exited_lane},
+    {"shuffle_from_a_missing_lane", Misuse::shuffle_from_a_missing_lane, 40},
+    {"division_by_zero", Misuse::division_by_zero},
+    {"remainder_by_zero", Misuse::remainder_by_zero},
+    {"barrier_of_two_sizes", Misuse::barrier_of_two_sizes},
+    {"static_shared_one_past_the_end", Misuse::static_shared_one_past_the_end},
+    {"atomic_one_past_the_end", Misuse::atomic_one_past_the_end},
+    {"copy_to_global_memory", Misuse::copy_to_global_memory},
+    {"copy_misaligned", Misuse::copy_misaligned},
+    {"copy_at_exit", Misuse::copy_at_exit},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  char name[128] = "";
+  if (argc > 1) std::strncpy(name, argv[1], sizeof(name) - 1);
+  char* const suffix = std::strstr(name, "_right");
+  const bool right = suffix != nullptr;
+  if (right) *suffix = '\0';
+  int* data = nullptr;
+  constexpr size_t kBytes = 1 << 16;
+  if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
+  cudaMemset(data, 0, kBytes);
+  bool found = launch_hopper(name, right, data);
+  for (const Named& known : kNames)
+    if (std::strcmp(known.name, name) == 0) {
+      const auto kernel = known.misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
+      kernel<<<1, known.threads>>>(known.misuse, right, data);
+      found = true;
+    }
+  if (!found) {
+    std::printf("no misuse of this name\n");
+    return 2;
+  }
+  const cudaError_t launched = cudaGetLastError(), status = cudaDeviceSynchronize();
+  std::printf("%s\n", cudaGetErrorName(launched != cudaSuccess ? launched : status));
+  return launched == cudaSuccess && status == cudaSuccess ? 0 : 1;
+}

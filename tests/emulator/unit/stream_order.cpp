@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/machine/stream_order.h"
+
+#include <gtest/gtest.h>
+
+namespace emulator {
+namespace {
+
+TEST(StreamOrder, IsReadFromText) {
+  EXPECT_EQ(parse_streams("inorder")->order, StreamOrder::inorder);
+  EXPECT_EQ(parse_streams("lazy")->order, StreamOrder::lazy);
+  EXPECT_EQ(parse_streams("random")->order, StreamOrder::random);
+  EXPECT_EQ(parse_streams("starve:12")->order, StreamOrder::starve);
+  EXPECT_EQ(parse_streams("starve:12")->starved, 12);
+  for (const char* text : {"", "Lazy", "starve", "starve:", "starve:-1", "starve:2x", "random:3"})
+    EXPECT_FALSE(parse_streams(text).has_value()) << text;
+}
+
+}  // namespace
+}  // namespace emulator
