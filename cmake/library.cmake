@@ -114,13 +114,19 @@ function(weft_test area)
     endif()
     add_dependencies(test_${area} weft-emulate)
   endif()
-  set(labels ${area} ${arg_TIERS})
-  list(JOIN labels "\\;" labels)
   foreach(tier ${arg_TIERS})
     add_dependencies(${tier}_tests test_${area})
   endforeach()
-  gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120
-    PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" LABELS ${labels} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=${omp_threads};OMP_WAIT_POLICY=passive;${arg_ENVIRONMENT}")
+  gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120 TEST_LIST ${area}_tests
+    PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" TIMEOUT ${arg_TIMEOUT})
+  # Properties that are lists: gtest_discover_tests would take their later elements for other properties.
+  set(properties ${CMAKE_CURRENT_BINARY_DIR}/${area}_properties.cmake)
+  file(CONFIGURE OUTPUT ${properties} @ONLY CONTENT "foreach(test IN LISTS @area@_tests)
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"@area@;@arg_TIERS@\"
+    ENVIRONMENT \"OMP_NUM_THREADS=@omp_threads@;OMP_WAIT_POLICY=passive;@arg_ENVIRONMENT@\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})
 endfunction()
 
 # weft_optional(LIBRARY [FOLDER/]NAME found? include libraries…): of this folder, the files NAME.cpp and NAME_*.cpp or their stub

@@ -7,7 +7,7 @@ namespace weft::dist {
 struct InitOptions {
   bool alone = false;  ///< do not look for other ranks
   std::string backend =
-      "auto";                   ///< auto: nccl on GPUs; else mpi where this process is an MPI rank, gloo, in that order
+      "auto";  ///< auto: nccl on GPUs; else mpi where this process is an MPI rank, gloo, in that order
   /// auto: the GPU of this rank, else cpu. emulated[:GPU]: an emulated GPU for each rank; the process starts again
   /// (core/emulated.h). Alone: see choose_device().
   std::string device = "auto";

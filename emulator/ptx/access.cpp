@@ -74,7 +74,7 @@ std::string wrong_shared(const Block& block, uint64_t address, uint64_t bytes, b
   const Kernel& kernel = *block.grid->kernel;
   for (size_t k = 0; k < kernel.shared_variables.size() && k < kernel.shared_offsets.size(); ++k)
     if (kernel.shared_offsets[k] + kernel.shared_variables[k].bytes == offset)
-      text += cat("; `", kernel.shared_variables[k].name, "` ends here");
+      text += cat("; `", demangled(std::string(kernel.shared_variables[k].name)), "` ends here");
   return text + ')';
 }
 

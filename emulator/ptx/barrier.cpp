@@ -61,6 +61,7 @@ void complete(Block& block, size_t id) {
   const uint32_t phase = barrier.phase + 1;
   barrier = {};
   barrier.phase = phase;
+  block.open_barriers &= ~(1u << id);
 }
 
 bool is_full(const Block& block, const Block::Barrier& barrier) {
@@ -115,6 +116,7 @@ bool arrive(Warp& w, const Instruction* i, const BarrierForm& form, const Reques
   const uint32_t whole_block = (block.threads + kLanes - 1) / kLanes * kLanes;
   const uint32_t expected = request.expected ? request.expected : whole_block;
   if (state.arrived == 0) {
+    block.open_barriers |= 1u << request.id;
     state.expected = expected;
     state.all = request.expected == 0;
     state.value = form.act == Act::red_and;
@@ -357,8 +359,10 @@ void leave_cluster_barrier(Warp& w, uint32_t lanes) {
 }
 
 void Block::threads_exited() {
-  for (size_t id = 0; id < barriers.size(); ++id)
+  for (uint32_t left = open_barriers; left != 0; left &= left - 1) {
+    const size_t id = static_cast<size_t>(std::countr_zero(left));
     if (barriers[id].all && is_full(*this, barriers[id])) complete(*this, id);
+  }
   if (cluster->barrier_arrived > 0 && cluster->barrier_arrived >= cluster->live_threads) complete_cluster(*cluster);
 }
 

@@ -71,6 +71,21 @@ class BlockMemory {
   }
 };
 
+/// Of a cluster that has ended: the next one gets its blocks with their memory.
+void forget(Cluster& cluster) {
+  cluster.barrier_arrived = cluster.barrier_phase = cluster.threads = 0;
+  cluster.time = nullptr;
+  cluster.time_owner.reset();
+  for (const auto& block : cluster.blocks) {
+    block->barriers = {};
+    block->open_barriers = 0;
+    block->hopper.reset();
+    block->register_pool.reset();
+    block->checks.reset();
+    block->pending.clear();
+  }
+}
+
 void begin_block(Block& block, const Grid& grid) {
   const Kernel& kernel = *grid.kernel;
   const Launch& launch = *grid.launch;
@@ -87,8 +102,8 @@ void begin_block(Block& block, const Grid& grid) {
   const size_t warp_bytes = register_bytes + predicate_bytes + local_bytes;
   // Shared memory as the hardware aligns it: swizzles look at its addresses, which are offsets here.
   const size_t shared_bytes = round_up(block.shared_end, 1024);
-  char* memory = BlockMemory::take(shared_bytes + warps * warp_bytes);
-  block.memory = {memory, BlockMemory::release};
+  if (!block.memory) block.memory = {BlockMemory::take(shared_bytes + warps * warp_bytes), BlockMemory::release};
+  char* memory = static_cast<char*>(block.memory.get());
   block.shared = memory;
   std::memset(memory + kSharedBase, 0xff, shared_bytes - kSharedBase);
   memory += shared_bytes;
@@ -96,6 +111,9 @@ void begin_block(Block& block, const Grid& grid) {
   block.warps.resize(warps);
   for (uint32_t w = 0; w < warps; ++w, memory += warp_bytes) {
     Warp& warp = block.warps[w];
+    std::vector<Group> groups = std::move(warp.groups);  // its memory
+    warp = {};
+    warp.groups = std::move(groups);
     warp.registers = memory;
     warp.predicates = reinterpret_cast<uint32_t*>(memory + register_bytes);
     warp.local = memory + register_bytes + predicate_bytes;
@@ -260,6 +278,7 @@ class Run {
     std::array<Block::Known, Block::kKnown> known;
     Count count;
     std::vector<std::unique_ptr<Cluster>> resident;
+    std::unique_ptr<Cluster> ended;
   };
 
   void work(Worker& own) {
@@ -275,6 +294,8 @@ class Run {
         if (round == Round::done || round == Round::worked) standstill.moved();
         if (round == Round::done) {
           if (time_) time_->add(*resident[turn]->time);
+          forget(*resident[turn]);
+          own.ended = std::move(resident[turn]);
           resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
           continue;
         }
@@ -323,7 +344,8 @@ class Run {
   bool begin_cluster(Worker& own) {
     const uint64_t number = grid_.next_cluster.fetch_add(1, std::memory_order_relaxed);
     if (number >= clusters_) return false;
-    auto cluster = std::make_unique<Cluster>();
+    auto cluster = own.ended ? std::move(own.ended) : std::make_unique<Cluster>();
+    cluster->blocks.resize(grid_.cluster_blocks);
     cluster->grid = &grid_;
     cluster->number = number;
     if (counts() || grid_.profile || time_) cluster->count = &own.count;
@@ -332,7 +354,8 @@ class Run {
     cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
                       static_cast<uint32_t>(number / count.x / count.y)};
     for (uint32_t rank = 0; rank < grid_.cluster_blocks; ++rank) {
-      auto block = std::make_unique<Block>();
+      std::unique_ptr<Block>& block = cluster->blocks[rank];
+      if (!block) block = std::make_unique<Block>();
       block->grid = &grid_;
       block->cluster = cluster.get();
       block->known = own.known.data();
@@ -342,7 +365,6 @@ class Run {
       block->number = block->index.x + uint64_t{launch_.grid.x} * (block->index.y + uint64_t{launch_.grid.y} * block->index.z);
       begin_block(*block, grid_);
       cluster->threads += block->threads;
-      cluster->blocks.push_back(std::move(block));
     }
     cluster->live_threads = cluster->threads;
     if (time_) {

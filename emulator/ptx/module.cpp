@@ -47,7 +47,19 @@ MemoryKind kind_of(const Variable& v) { return v.is_managed ? MemoryKind::manage
 
 }  // namespace
 
-std::string Kernel::where(const Instruction* i) const { return describe_line(module->text().files, lines, i->line); }
+std::string Kernel::where(const Instruction* i) const {
+  // Code that the compiler has made has line 0: it gets the line of what jumps to it, or comes before it.
+  const Instruction* named = i;
+  for (int steps = 0; steps < 256 && lines[named->line].line == 0 && lines[i->line].file != 0; ++steps) {
+    if (named <= code.data() || named >= code.data() + code.size()) break;
+    const auto jump = std::ranges::find_if(code, [&](const Instruction& from) {
+      return (from.flags & kJump) != 0 && reinterpret_cast<const char*>(&from) + static_cast<int64_t>(from.imm) ==
+                                              reinterpret_cast<const char*>(named);
+    });
+    named = (named->flags & kLeader) != 0 && jump != code.end() ? &*jump : named - 1;
+  }
+  return describe_line(module->text().files, lines, lines[named->line].line != 0 ? named->line : i->line);
+}
 
 Module::Module(std::string ptx, int device, int capability)
     : text_(parse_module(std::move(ptx))), device_(device), capability_(capability) {

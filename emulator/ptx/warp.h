@@ -198,6 +198,7 @@ struct Block {
     uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
   };
   std::array<Barrier, 16> barriers;
+  uint32_t open_barriers = 0;  ///< those at which a thread has arrived, a bit each
   /// Ranges of global memory that instructions found last; a slot each, by the instruction's address. All blocks that an
   /// OS thread runs of a grid share them.
   struct Known {

@@ -11,6 +11,8 @@
 namespace {
 
 constexpr int kThreads = 64;
+constexpr size_t kBytes = 1 << 16;  // of data, which is 0
+constexpr int kZero = 256;          // an index of data that no thread writes by itself
 constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
 
 enum class Misuse {
@@ -74,12 +76,13 @@ __global__ void warp_kernel(Misuse misuse, bool right, int* data) {
     case Misuse::two_masks_at_two_places:
       // Lanes may wait for each other at two places when they name the same lanes.
       if (lane < 16) {
-        data[t] = t;
+        data[kZero + t] = t;
         __syncwarp(right ? kFull : kHalf);
       } else {
         __syncwarp(kFull);
-        value = data[t - 16];
+        value = data[kZero + t - 16];
       }
+      __syncthreads();
       break;
     case Misuse::guard_excludes_members:
       asm volatile("{ .reg .pred p; setp.lt.u32 p, %0, 16; @p bar.warp.sync %1; }" ::"r"(lane), "r"(right ? kHalf : kFull)
@@ -101,10 +104,10 @@ __global__ void warp_kernel(Misuse misuse, bool right, int* data) {
       __syncwarp();
       break;
     case Misuse::division_by_zero:
-      if (!right || data[1] != 0) value = t / data[1];
+      if (!right || data[kZero] != 0) value = t / data[kZero];
       break;
     case Misuse::remainder_by_zero:
-      value = static_cast<int>(static_cast<long long>(t) % (data[1] + (right ? 7ll : 0ll)));
+      value = static_cast<int>(static_cast<long long>(t) % (data[kZero] + (right ? 7ll : 0ll)));
       break;
     default:
       break;
@@ -121,12 +124,12 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
       asm volatile("barrier.sync 3, %0;" ::"r"(t < 32 || right ? 64 : 96) : "memory");
       return;
     case Misuse::static_shared_one_past_the_end:
-      tile[t + (right ? 0 : data[0] + 1)] = t;
+      tile[t + data[kZero] + !right] = t;
       __syncthreads();
-      data[t] = tile[kThreads - 1 - t];
+      data[t] = tile[t];
       return;
     case Misuse::atomic_one_past_the_end:
-      atomicAdd(data + t + (right ? 0 : 1 << 14) - data[0], 1);
+      atomicAdd(data + t + (right ? 0 : kBytes / sizeof(int)), 1);
       return;
     case Misuse::copy_to_global_memory:
       if (!right) to = static_cast<unsigned>(reinterpret_cast<unsigned long long>(data) | 1u << 31);
@@ -185,7 +188,6 @@ int main(int argc, char** argv) {
   const bool right = suffix != nullptr;
   if (right) *suffix = '\0';
   int* data = nullptr;
-  constexpr size_t kBytes = 1 << 16;
   if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
   cudaMemset(data, 0, kBytes);
   bool found = launch_hopper(name, right, data);

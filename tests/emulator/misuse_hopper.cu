@@ -91,7 +91,7 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
   const int t = static_cast<int>(threadIdx.x);
   const unsigned barrier = shared_address(barriers), other = shared_address(barriers + 1);
   if (t == 0) {
-    init_unfenced(barrier, misuse == Misuse::too_few_arrivals ? 2 : 1);
+    init_unfenced(barrier, misuse == Misuse::too_few_arrivals || (misuse == Misuse::two_loads_to_one_place && !right) ? 2 : 1);
     if (right || misuse != Misuse::mbarrier_not_fenced) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
@@ -149,7 +149,10 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
       return;
     case Misuse::two_loads_to_one_place:
       if (t == 0) load(tile, data, kBytes, barrier);
-      if (right) wait(barrier, 0);
+      if (right) {
+        wait(barrier, 0);
+        __syncthreads();
+      }
       if (t == 0) load(tile + 64, data, kBytes, barrier);
       wait(barrier, right ? 1 : 0);
       return;
@@ -261,6 +264,7 @@ __global__ void __launch_bounds__(3 * kThreads, 1) three_groups_kernel(bool righ
     acquire_registers<232>();  // 128 x 40 + 256 x 232 = 64512
   else
     acquire_registers<240>();
+  __syncthreads();
 }
 
 __global__ void __cluster_dims__(2, 1, 1) cluster_kernel(Misuse misuse, bool right) {

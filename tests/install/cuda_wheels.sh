@@ -79,6 +79,14 @@ grep -q "nothing is built for the device cuda" "$work/log" || fail "$(cat "$work
 [[ -z $(ls "$BUILD/cuda-wheels") ]] || fail "left: $(ls "$BUILD/cuda-wheels")"
 rm "$BUILD/no_network" "$BUILD/asked"
 
+# A GPU whose driver could not run what it compiles.
+printf '#!/bin/bash\nprintf "550.54.15\\n550.54.15\\n"\n' >"$work/bin/nvidia-smi"
+chmod +x "$work/bin/nvidia-smi"
+if wheels; then fail "an old driver is accepted"; fi
+grep -q "driver 550.54.15 is too old" "$work/log" || fail "$(cat "$work/log")"
+asked ''
+sed -i s/550/580/g "$work/bin/nvidia-smi"
+
 # The compiler alone; a second time nothing; for tests the rest.
 wheels || fail "$(cat "$work/log")"
 asked 1
