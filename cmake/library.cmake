@@ -77,14 +77,14 @@ function(weft_in_tier tier)
   set_property(TEST ${arg_TESTS} APPEND PROPERTY LABELS ${tier})
 endfunction()
 
-# weft_test(AREA [ALONE] [GPU] [TIERS cpu|quick…] LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
+# weft_test(AREA [ALONE] [GPU] [ROWS] [TIERS cpu|quick…] LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
 # test named AREA.Suite.Name and labelled AREA. What GoogleTest skips is skipped, and so is a test that the program does not
 # have at that moment: CTest's list is made without WEFT_TEST_DEVICES, which takes whole devices away. ALONE: WEFT_UNITY compiles
 # its files one by one all the same, since they have names in common. GPU: WEFT_ON_GPU starts it (not
 # programs that start others, which would find the GPU as well: tests/orders has their tests for cuda). TIERS: which of the two its tests
-# belong to; every test belongs to `all`.
+# belong to; every test belongs to `all`. ROWS: they note rows for docs/ops.md (tests/support/rows.h).
 function(weft_test area)
-  cmake_parse_arguments(arg "ALONE;GPU" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT;TIERS" ${ARGN})
+  cmake_parse_arguments(arg "ALONE;GPU;ROWS" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT;TIERS" ${ARGN})
   if(WEFT_TEST_TIMEOUT)
     set(arg_TIMEOUT ${WEFT_TEST_TIMEOUT})
   elseif(NOT arg_TIMEOUT)
@@ -94,6 +94,12 @@ function(weft_test area)
   set(omp_threads 2)
   if(WEFT_SANITIZE STREQUAL "thread")
     set(omp_threads 1)
+  endif()
+  set(fixture "")
+  if(arg_ROWS)
+    list(APPEND arg_SOURCES ${PROJECT_SOURCE_DIR}/tests/support/rows.cpp)
+    list(APPEND arg_ENVIRONMENT WEFT_TEST_ROWS=${PROJECT_BINARY_DIR}/rows/${area})
+    set(fixture FIXTURES_SETUP rows)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   add_executable(test_${area} ${sources} ${arg_SOURCES})
@@ -118,7 +124,7 @@ function(weft_test area)
     add_dependencies(${tier}_tests test_${area})
   endforeach()
   gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120 TEST_LIST ${area}_tests
-    PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" TIMEOUT ${arg_TIMEOUT})
+    PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" TIMEOUT ${arg_TIMEOUT} ${fixture})
   # Properties that are lists: gtest_discover_tests would take their later elements for other properties.
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${area}_properties.cmake)
   file(CONFIGURE OUTPUT ${properties} @ONLY CONTENT "foreach(test IN LISTS @area@_tests)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Planted misuses of collectives, barriers, asynchronous copies and division (misuse.cu): each with what must be reported, and
 # its repaired twin, which must be silent. Included by CMakeLists.txt, which has emulated_program() and emulated_test().
-emulated_program(misuse misuse.cu misuse_hopper.cu LINK CUDA::cuda_driver)
+emulated_program(misuse misuse.cu misuse_hopper.cu LINK weft_cuda_driver)
 target_include_directories(emulated_misuse PRIVATE ${PROJECT_SOURCE_DIR})
 
 # misuse(NAME text [OPTIONS…]): NAME ends with this report under these options; NAME_right ends with 0 under all checks.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/cudnn_attention.h"
 
-#include <dlfcn.h>
-
 #include <limits>
 
 #include "tests/engines/cudnn_without_gpu.h"
@@ -12,8 +10,7 @@
 #include "tests/support/error_text.h"
 
 // Attention by cuDNN, without a GPU. Its engines are compiled when a plan is made, and then loaded into the driver:
-// where there is none, one that loads everything and runs nothing takes its place (pretended_driver.c). So it does
-// under weft-emulate, whose libcudart does without libcuda.so.1.
+// where there is none, a pretended one takes its place.
 
 namespace weft::tests {
 namespace {
@@ -25,11 +22,8 @@ class CudnnAttention : public CudnnRun {
     CudnnRun::SetUp();
     if (IsSkipped()) return;
     if (*WEFT_PRETENDED_DRIVER == '\0') GTEST_SKIP() << "needs the toolkit's stub of the CUDA driver";
-    static const bool pretended = [] {
-      if (!emulated() && dlopen("libcuda.so.1", RTLD_NOW)) return false;
-      return dlopen(WEFT_PRETENDED_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr;
-    }();
-    if (!pretended) GTEST_SKIP() << "there is a CUDA driver, into which kernels of other GPUs cannot be loaded";
+    if (!pretended_driver())
+      GTEST_SKIP() << "there is a CUDA driver, into which kernels of other GPUs cannot be loaded";
   }
 };
 

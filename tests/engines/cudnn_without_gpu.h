@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -30,6 +31,16 @@ constexpr auto kPlanProperties = static_cast<cudnnBackendAttributeName_t>(407);
 inline const CudnnLibrary& real() {
   static const CudnnLibrary library = load_cudnn("");
   return library;
+}
+
+/// Has cuDNN a driver that loads everything and runs nothing (pretended_driver.c)? Not where the machine has one. Under
+/// weft-emulate our own calls go by libcudart, which needs no libcuda.so.1.
+inline bool pretended_driver() {
+  static const bool pretended = [] {
+    if (*WEFT_PRETENDED_DRIVER == '\0' || (!emulated() && dlopen("libcuda.so.1", RTLD_NOW))) return false;
+    return dlopen(WEFT_PRETENDED_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr;
+  }();
+  return pretended;
 }
 
 /// Numbers in the memory of the GPU, once its work is done.
@@ -67,6 +78,7 @@ inline CudnnDescriptor properties(int version) {
 class Cudnn : public testing::Test {
  protected:
   void SetUp() override {
+    if (emulated()) pretended_driver();  // before cuDNN looks for a driver and finds the emulator's
     if (!real().missing.empty()) GTEST_SKIP() << "needs cuDNN: " << real().missing;
     if (real().GetVersion() < kDeviceless) GTEST_SKIP() << "needs cuDNN 9.8, which makes plans without a GPU";
   }

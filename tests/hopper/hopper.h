@@ -45,7 +45,7 @@ void wgmma_problem(const Queue& queue, const WgmmaProblem& problem);
 
 /// Four 8x8 matrices through stmatrix: register m of lane l is registers[32 m + l], out is shared memory after it.
 void store_matrices(const Queue& queue, uint16_t* out, const uint32_t* registers, bool transposed);
-/// Two of three warpgroups hand numbers to each other by named barriers and change their registers; out[t] for t < 384.
+/// Three warpgroups exchange numbers through named barriers and change their registers; out[t] for t < 384.
 void warpgroups_talk(const Queue& queue, int* out);
 
 }  // namespace weft::kernels::cuda

@@ -191,7 +191,7 @@ TEST(BatchNorm, TheMaskFollowsFromTheInput) {
 
 TEST(BatchNorm, Inference) {
   for (const DeviceKind kind : test_devices())
-    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
       const int64_t M = 37, C = 19;
       const auto x = uniform(M * C, dtype), residual = uniform(M * C, dtype);

@@ -54,8 +54,10 @@ SharedWork any(CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       return record_node(p.eventRecord.event);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
-      cudaConditionalNodeParams conditional{p.conditional.handle, cudaGraphConditionalNodeType(p.conditional.type),
-                                            p.conditional.size, nullptr};
+      cudaConditionalNodeParams conditional{};
+      conditional.handle = p.conditional.handle;
+      conditional.type = cudaGraphConditionalNodeType(p.conditional.type);
+      conditional.size = p.conditional.size;
       SharedWork work = conditional_node(conditional);
       p.conditional.phGraph_out = conditional.phGraph_out;
       return work;
