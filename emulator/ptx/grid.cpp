@@ -2,12 +2,14 @@
 // How a grid runs: OS threads take clusters in order; a cluster's warps take turns. A cluster whose warps only spin lets the
 // next one begin, so that blocks may wait for each other as far as a GPU would hold them at the same time.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "emulator/machine/options.h"
 #include "emulator/ptx/checker.h"
@@ -151,10 +153,28 @@ bool apply_pending(Cluster& cluster) {
   return false;
 }
 
+/// Wakes other OS threads once a launch has run for longer than that takes.
+class Help {
+ public:
+  explicit Help(std::function<void()> call) : call_(std::move(call)) {}
+  /// Called again and again by the launching thread.
+  void consider(const Grid& grid, uint64_t clusters) {
+    if (!call_ || grid.next_cluster.load(std::memory_order_relaxed) >= clusters || Clock::now() - begun_ < kPatience) return;
+    std::exchange(call_, nullptr)();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kPatience = std::chrono::microseconds(40);
+  std::function<void()> call_;
+  Clock::time_point begun_ = Clock::now();
+};
+
 enum class Round { worked, spins, stuck, done };
 
-/// A turn for every warp of the cluster that can run. `spins`: all threads only read memory.
-Round run_round(Cluster& cluster) {
+/// A turn for every warp of the cluster that can run; `after_each` is called after each. `spins`: all threads only read memory.
+template <class F>
+Round run_round(Cluster& cluster, const F& after_each) {
   bool worked = false, yielded = false, spins = false, changed = false;
   const bool random = cluster.random_order() && !cluster.grid->suspected;
   const uint32_t live_threads = cluster.live_threads;
@@ -166,6 +186,7 @@ Round run_round(Cluster& cluster) {
       if (warp.groups.size() == 1 && warp.groups[0].state == Group::State::blocked) continue;
       warp.spins = warp.changed = false;
       const Turn turn = warp.run(random ? 1 + static_cast<int32_t>(cluster.choose(kFuel)) : kFuel);
+      after_each();
       worked = worked || turn == Turn::waits;
       yielded = yielded || turn == Turn::yields;
       spins = spins || warp.spins;
@@ -249,11 +270,11 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  /// One OS thread's part of the grid.
-  void work() {
+  /// One OS thread's part of the grid. `help`: of the launching thread.
+  void work(Help* help = nullptr) {
     Worker own;
     const double begun = counts() ? thread_seconds() : 0;
-    work(own);
+    work(own, help);
     if (!counts()) return;
     const std::lock_guard lock(mutex_);
     count_.warp_instructions += own.count.warp_instructions;
@@ -281,7 +302,7 @@ class Run {
     std::unique_ptr<Cluster> ended;
   };
 
-  void work(Worker& own) {
+  void work(Worker& own, Help* help) {
     std::vector<std::unique_ptr<Cluster>>& resident = own.resident;
     size_t turn = 0;
     Standstill standstill(grid_);
@@ -290,7 +311,9 @@ class Run {
         if (grid_.failed.load(std::memory_order_relaxed)) return;
         if (resident.empty() && !begin_cluster(own)) return;
         turn %= resident.size();
-        const Round round = run_round(*resident[turn]);
+        const Round round = run_round(*resident[turn], [&] {
+          if (help) help->consider(grid_, clusters_);
+        });
         if (round == Round::done || round == Round::worked) standstill.moved();
         if (round == Round::done) {
           if (time_) time_->add(*resident[turn]->time);
@@ -406,10 +429,10 @@ class Helpers {
     return *helpers;
   }
 
-  /// Calls `work` on this thread and on `others` more; on this one alone while they help another launch, which may
-  /// be waiting for this work.
-  void run(uint32_t others, const std::function<void()>& work) {
-    if (busy_.test_and_set()) return work();
+  /// Calls `work` on `others` threads; not while they help another launch, which may be waiting for this work.
+  /// Returns whether end() must be called.
+  bool begin(uint32_t others, const std::function<void()>& work) {
+    if (busy_.test_and_set()) return false;
     {
       std::unique_lock lock(mutex_);
       while (threads_ < others) {
@@ -421,8 +444,10 @@ class Helpers {
       ++generation_;
     }
     begin_.notify_all();
-    work();
-    // Threads that have not begun by now would find nothing to do.
+    return true;
+  }
+  /// Returns when they have ended. Threads that have not begun by now would find nothing to do.
+  void end() {
     std::unique_lock lock(mutex_);
     wanted_ = 0;
     end_.wait(lock, [&] { return running_ == 0; });
@@ -467,11 +492,15 @@ void run(const Launch& launch, Touched* touched) {
   if (timing::report_again(launch)) return;
   Run run(launch, touched);
   const uint32_t workers = static_cast<uint32_t>(run.most_workers());
-  const auto work = [&run] { run.work(); };
-  if (workers <= 1)
-    work();
-  else
-    Helpers::get().run(workers - 1, work);
+  if (workers <= 1) {
+    run.work();
+  } else {
+    const std::function<void()> work = [&run] { run.work(); };
+    bool helped = false;
+    Help help([&] { helped = Helpers::get().begin(workers - 1, work); });
+    run.work(&help);
+    if (helped) Helpers::get().end();
+  }
   if (counts()) count_launch(*launch.kernel, run.count());
   run.report_time();
   run.rethrow();

@@ -3,8 +3,8 @@
 #include "kernels/cuda/ptx_hopper.cuh"
 
 // wgmma (PTX ISA 8.5, section 9.7.15): 128 threads, a warpgroup, multiply a[64xK] by b[KxN] straight from shared
-// memory, asynchronously; the sums stay in registers. Only files named *_sm90.cu may include this. On the emulator the
-// same functions come from kernels/cuda/simt/ptx_wgmma.cuh.
+// memory, asynchronously; the accumulators stay in registers.
+// Only files named *_sm90.cu may include this.
 //
 //   wgmma_fence();                                      // registers and, once per kernel, the operands are settled
 //   for (…) wgmma<T, N>(sums, describe(a), describe(b));  // issued, not finished
