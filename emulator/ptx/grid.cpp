@@ -73,7 +73,7 @@ class BlockMemory {
   }
 };
 
-/// Of a cluster that has ended: the next one gets its blocks with their memory.
+/// Clears a cluster that has ended: the next one gets its blocks with their memory.
 void forget(Cluster& cluster) {
   cluster.barrier_arrived = cluster.barrier_phase = cluster.threads = 0;
   cluster.time = nullptr;
@@ -165,7 +165,7 @@ class Help {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr auto kPatience = std::chrono::microseconds(40);
+  static constexpr auto kPatience = std::chrono::microseconds(20);
   std::function<void()> call_;
   Clock::time_point begun_ = Clock::now();
 };

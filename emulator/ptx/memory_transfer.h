@@ -291,6 +291,7 @@ const Instruction* store(Warp& w, const Instruction* i) {
     }
     std::memcpy(span.at(lane), values, sizeof(values));
   };
+  if constexpr (S != Reach::local) w.changed = true;
   if (lanes != kAllLanes) {
     if (!inside<kBytes>(span.base, span.offset, window.begin, window.size, lanes)) return store_any(w, i);
     note_touched<S, Base>(w, span, lanes, kBytes, Touch::write);
@@ -302,7 +303,6 @@ const Instruction* store(Warp& w, const Instruction* i) {
   const Pattern pattern = scan<kBytes>(span.base, span.offset, window.begin, window.size);
   if (pattern == Pattern::outside) [[unlikely]]
     return store_any(w, i);
-  if constexpr (S != Reach::local) w.changed = true;
   note_touched<S, Base>(w, span, lanes, kBytes, Touch::write);
   if (checked(w)) [[unlikely]]
     note_span<S, Base>(w, i, span, lanes, kBytes, true, pattern);

@@ -12,7 +12,7 @@ function(race name expect)
     COMMAND $<TARGET_FILE:emulated_races> ${name}_right)
 endfunction()
 set(at "at [^ ]*races.cu:[0-9]+")
-set(hopper_at "at [^ ]*races_hopper.cu:[0-9]+")
+set(hopper_at "at ([^ ]*hopper.cuh:[0-9]+, inlined at )*[^ ]*races_hopper.cu:[0-9]+")
 # Which of two accesses comes second, and is reported, depends on the order of warps.
 set(anywhere "at [^\n]*races(_hopper)?.cu:[0-9]+")
 set(two "data race: (read|write) of 4 bytes ${at}[^\n]* against the (read|write) ${at}[^\n]* by block")

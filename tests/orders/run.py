@@ -34,7 +34,7 @@ PROGRAMS = {
     "test_dist": ("*cuda*:Nccl.*:*OnGpu*:DdpErrors.AG*:DistributedOptimizer.OnEveryDevice:DropoutOfRanks.*:"
                   "FsdpKernels.AResNet*:Pipeline.HalfPrecision*:*TensorParallelGradients.*", 82),
     "test_golden": ("*cuda*:*Modules.*:Losses.*:*MoreOptimizers.*", 44),
-    "test_train_image": ("OnGpu.*:*GraphedTraining*:TrainImageGraph.*", 10),
+    "test_train_image": ("OnGpu.*:*GraphedTraining*", 13),
 }
 OUTCOME = re.compile(r"\[\s+(OK|FAILED|SKIPPED)\s+\] (\S+?)(?:, where .*)? \((\d+) ms\)")
 
