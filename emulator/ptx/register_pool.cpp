@@ -28,7 +28,8 @@ RegisterPool& pool_of(Block& block) {
   if (!block.register_pool) {
     auto pool = std::make_shared<RegisterPool>();
     pool->warps.resize(block.warps.size());
-    for (Owner& owner : pool->warps) owner.registers = (block.grid->kernel->launch_registers + kUnit - 1) / kUnit * kUnit;
+    for (Owner& owner : pool->warps)
+      owner.registers = (block.grid->kernel->launch_registers + kUnit - 1) / kUnit * kUnit;
     pool->requests.resize((block.warps.size() + kWarps - 1) / kWarps);
     block.register_pool = std::move(pool);
   }
@@ -44,7 +45,8 @@ const Instruction* setmaxnreg(Warp& w, const Instruction* i) {
   const auto fail = [&](const std::string& what) { w.fail(i, 0, FaultCode::launch_failure, request_text(i) + what); };
   const uint32_t group = w.index / kWarps;
   if ((group + 1) * kWarps * kLanes > w.block->threads)
-    fail(cat(": a warpgroup is 4 whole warps; warp ", w.index, " of a block of ", w.block->threads, " threads is in none"));
+    fail(cat(": a warpgroup is 4 whole warps; warp ", w.index, " of a block of ", w.block->threads,
+             " threads is in none"));
   RegisterPool& pool = pool_of(*w.block);
   Owner& own = pool.warps[w.index];
   std::vector<const Instruction*>& requests = pool.requests[group];
@@ -75,7 +77,8 @@ void check_register_requests(const Block& block) {
   const auto* const pool = static_cast<const RegisterPool*>(block.register_pool.get());
   if (!pool) return;
   for (size_t group = 0; group < pool->requests.size(); ++group) {
-    const auto begin = pool->warps.begin() + static_cast<std::ptrdiff_t>(group * kWarps), end = std::min(begin + kWarps, pool->warps.end());
+    const auto begin = pool->warps.begin() + static_cast<std::ptrdiff_t>(group * kWarps),
+               end = std::min(begin + kWarps, pool->warps.end());
     for (auto warp = begin; warp != end; ++warp)
       if (warp->requests < pool->requests[group].size()) {
         const Instruction* const i = pool->requests[group][warp->requests];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C functions that the emulator exports to programs: the count of launches, and the seed of the orders.
+// The emulator's own interfaces to programs: C functions for the count of launches and the seed, and the number of a mutant.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
@@ -15,6 +15,8 @@ namespace {
 __global__ void arrive(unsigned* arrived, unsigned* order) {
   if (threadIdx.x % 32 == 0) order[atomicAdd(arrived, 1)] = threadIdx.x / 32;
 }
+
+__global__ void read_mutant(unsigned* to) { asm volatile("mov.u32 %0, %%envreg3;" : "=r"(*to)); }
 
 void expect(bool holds, const char* what) {
   if (holds) return;
@@ -76,6 +78,12 @@ int main() {
   for (int i = 0; i < 3; ++i) cudaGraphLaunch(exec, stream);
   cudaStreamSynchronize(stream);
   expect(launches() == before + 6, "three graphs of two kernels run six");
+
+  read_mutant<<<1, 1>>>(memory);
+  unsigned mutant = 0;
+  cudaMemcpy(&mutant, memory, sizeof mutant, cudaMemcpyDeviceToHost);
+  const char* const text = std::getenv("WEFT_MUTANT");
+  expect(mutant == (text ? std::strtoul(text, nullptr, 10) : 0), "%envreg3 is WEFT_MUTANT");
   expect(cudaGetLastError() == cudaSuccess, "no call has failed");
   return 0;
 }

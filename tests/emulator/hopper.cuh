@@ -8,7 +8,9 @@
 
 namespace hopper {
 
-inline __device__ unsigned shared_address(const void* memory) { return static_cast<unsigned>(__cvta_generic_to_shared(memory)); }
+inline __device__ unsigned shared_address(const void* memory) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(memory));
+}
 
 inline __device__ void init_unfenced(unsigned barrier, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
@@ -21,21 +23,22 @@ inline __device__ void arrive(unsigned barrier) {
   asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(barrier) : "memory");
 }
 inline __device__ void arrive_relaxed(unsigned barrier) {
-  asm volatile("{ .reg .b64 state; mbarrier.arrive.relaxed.cta.shared::cta.b64 state, [%0]; }" ::"r"(barrier) : "memory");
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.relaxed.cta.shared::cta.b64 state, [%0]; }" ::"r"(barrier)
+               : "memory");
 }
 inline __device__ void wait(unsigned barrier, int parity) {
   unsigned done = 0;
   while (!done)
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
 }
 inline __device__ void load(int* to, const int* from, unsigned bytes, unsigned barrier) {
   asm volatile(
       "{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%3], %2; }\n\t"
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(to)),
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }

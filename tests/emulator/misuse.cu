@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs with one planted misuse of warp collectives, barriers, asynchronous copies or division, named by the argument:
-// misuse.cmake has what the emulator must report. A name with `_right` is the repaired twin, which must pass in silence.
+// Programs with one planted misuse of warp collectives, barriers, asynchronous copies or division, named by the
+// argument: misuse.cmake has what the emulator must report. A name with `_right` is the repaired twin, which must pass
+// in silence.
 #include "tests/emulator/misuse.h"
 
 #include <cuda_runtime.h>
@@ -38,7 +39,9 @@ enum class Misuse {
   copy_at_exit,
 };
 
-__device__ unsigned shared_address(const void* memory) { return static_cast<unsigned>(__cvta_generic_to_shared(memory)); }
+__device__ unsigned shared_address(const void* memory) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(memory));
+}
 
 __global__ void warp_kernel(Misuse misuse, bool right, int* data) {
   const int t = static_cast<int>(threadIdx.x), lane = t % 32;
@@ -85,7 +88,8 @@ __global__ void warp_kernel(Misuse misuse, bool right, int* data) {
       __syncthreads();
       break;
     case Misuse::guard_excludes_members:
-      asm volatile("{ .reg .pred p; setp.lt.u32 p, %0, 16; @p bar.warp.sync %1; }" ::"r"(lane), "r"(right ? kHalf : kFull)
+      asm volatile("{ .reg .pred p; setp.lt.u32 p, %0, 16; @p bar.warp.sync %1; }" ::"r"(lane),
+                   "r"(right ? kHalf : kFull)
                    : "memory");
       __syncthreads();
       break;
@@ -133,17 +137,21 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
       return;
     case Misuse::copy_to_global_memory:
       if (!right) to = static_cast<unsigned>(reinterpret_cast<unsigned long long>(data) | 1u << 31);
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.wait_all;" ::"r"(to), "l"(data + t) : "memory");
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.wait_all;" ::"r"(to), "l"(data + t)
+                   : "memory");
       return;
     case Misuse::copy_misaligned:
       if (t == 0)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n\tcp.async.wait_all;" ::"r"(to), "l"(data + !right) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n\tcp.async.wait_all;" ::"r"(to), "l"(data + !right)
+                     : "memory");
       return;
     case Misuse::copy_at_exit:
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.commit_group;" ::"r"(to), "l"(data + t) : "memory");
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.commit_group;" ::"r"(to), "l"(data + t)
+                   : "memory");
       if (right) asm volatile("cp.async.wait_group 0;" ::: "memory");
       // Loops end with copies of no bytes, which nobody waits for.
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n\tcp.async.commit_group;" ::"r"(to), "l"(data + t), "r"(0)
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n\tcp.async.commit_group;" ::"r"(to), "l"(data + t),
+                   "r"(0)
                    : "memory");
       return;
     default:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planted misuses of misuse.cu that need compute capability 9.0: registers of warpgroups, mbarriers, bulk copies, wgmma, clusters.
+// Planted misuses of misuse.cu that need compute capability 9.0: registers of warpgroups, mbarriers, bulk copies,
+// wgmma, clusters.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -91,8 +92,10 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
   const int t = static_cast<int>(threadIdx.x);
   const unsigned barrier = shared_address(barriers), other = shared_address(barriers + 1);
   if (t == 0) {
-    init_unfenced(barrier, misuse == Misuse::too_few_arrivals || (misuse == Misuse::two_loads_to_one_place && !right) ? 2 : 1);
-    if (right || misuse != Misuse::mbarrier_not_fenced) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    init_unfenced(barrier,
+                  misuse == Misuse::too_few_arrivals || (misuse == Misuse::two_loads_to_one_place && !right) ? 2 : 1);
+    if (right || misuse != Misuse::mbarrier_not_fenced)
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
   switch (misuse) {
@@ -140,7 +143,8 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
     case Misuse::too_many_arrivals:
       // Two arrivals in one instruction: the mbarrier waits for one.
       if (t == 0)
-        asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0], %1; }" ::"r"(barrier), "r"(right ? 1 : 2)
+        asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0], %1; }" ::"r"(barrier),
+                     "r"(right ? 1 : 2)
                      : "memory");
       return;
     case Misuse::load_misaligned:
@@ -208,17 +212,18 @@ __global__ void tensor_kernel(Misuse misuse, bool right, const __grid_constant__
   const unsigned barrier = shared_address(barriers);
   if (threadIdx.x == 0) {
     init(barrier, 1);
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], 1024; }" ::"r"(barrier) : "memory");
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], 1024; }" ::"r"(barrier)
+                 : "memory");
     if (misuse == Misuse::wrong_count_of_coordinates && !right)
       asm volatile(
-          "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2, %2}], [%3];" ::"r"(
-              shared_address(tile)),
+          "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2, %2}], "
+          "[%3];" ::"r"(shared_address(tile)),
           "l"(&map), "r"(0), "r"(barrier)
           : "memory");
     else
       asm volatile(
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2}], [%3];" ::"r"(
-              shared_address(tile)),
+          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2}], "
+          "[%3];" ::"r"(shared_address(tile)),
           "l"(&map), "r"(0), "r"(barrier)
           : "memory");
     wait(barrier, 0);

@@ -48,7 +48,7 @@ TEST(BriefWaits, InTheChild) {
 
 double wait_of_child(const std::string& environment) {
   const Outcome child =
-      shell("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT WEFT_TEST_WAITS=1 OMP_NUM_THREADS=2 " + environment + " /proc/" +
+      shell("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT WEFT_TEST_WAITS=1 WEFT_TEST_DEVICES=cpu OMP_NUM_THREADS=2 " + environment + " /proc/" +
             std::to_string(getpid()) + "/exe --gtest_filter=BriefWaits.InTheChild");
   const size_t at = child.output.find("waiting took ");
   double wait = -1;
