@@ -17,4 +17,5 @@ emulated_test(runtime.no_such_order OPTIONS --streams soon COMMAND $<TARGET_FILE
 
 # Threads of Weft that name no device (device_in_use.cu), with two GPUs.
 emulated_program(device_in_use device_in_use.cu LINK weft::weft)
+set_target_properties(emulated_device_in_use PROPERTIES LINKER_LANGUAGE CXX)  # as all that links libweft.so: full RELRO
 emulated_test(device_in_use OPTIONS --gpus 2 COMMAND $<TARGET_FILE:emulated_device_in_use>)
