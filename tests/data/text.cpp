@@ -49,9 +49,9 @@ TEST(Words, KeepUnassignedCharactersAndDropPrivateOnes) {
 }
 
 TEST(Words, WithoutControlCharactersAndBrokenBytes) {
-  EXPECT_THAT(split_words(std::string_view("a\0b\x07"
-                                           "c\u200B\uFEFF\uFFFDd",
-                                           18),
+  using namespace std::literals;
+  EXPECT_THAT(split_words("a\0b\x07"
+                          "c\u200B\uFEFF\uFFFDd"sv,
                           true),
               ElementsAre("abcd"));
   EXPECT_THAT(split_words("x\xC3(y \xFF\xFE z\xE2\x82", true), ElementsAre("x", "(", "y", "z"));

@@ -186,6 +186,10 @@ TEST(LinearBackward, InputOfASharedOutDepth) {  // few sums, long ones
   });
 }
 
+TEST(LinearBackward, WeightOfOneOutputWithGaps) {
+  check(DeviceKind::cpu, Weight{.M = 11, .I = 59, .O = 1, .dw = DType::f32, .gap = 2});
+}
+
 TEST(LinearBackward, InputOfManyRowsOnTheCpu) {  // which takes them in slabs
   for (const Activation f : kDerived)
     check(DeviceKind::cpu, Input{530, 1000, 8, DType::bf16, DType::bf16, f, false, 3});

@@ -25,7 +25,7 @@ exec chroot $0 /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin:/usr/sbin:/sbin LC_
 INSIDE = """cd /weft
 tools/quickstart --max-steps 20
 grep 'found    oneDNN' /build/configure.log
-dpkg -s libgtest-dev libgmock-dev > /dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends libgtest-dev libgmock-dev
+DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends libgtest-dev libgmock-dev python3 > /dev/null
 cmake -B /build -DWEFT_BUILD_TESTS=ON > /dev/null
 ninja -C /build test_kernels test_ops test_core test_data
 export WEFT_TEST_DEVICES=cpu OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive
