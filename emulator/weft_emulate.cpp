@@ -37,8 +37,8 @@ int print_ptx(const std::string& path, const std::string& key) {
   const emulator::Gpu* const gpu = emulator::find_gpu(key);
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  if (!file || !gpu) {
-    std::cerr << "weft-emulate: " << (gpu ? "cannot read " + path : "--gpu: there is no '" + key + "'") << '\n';
+  if (!file) {
+    std::cerr << "weft-emulate: cannot read " << path << '\n';
     return 2;
   }
   // Aligned as in the file.
@@ -127,6 +127,10 @@ int main(int argc, char** argv) {
   app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
   if (!time_of.empty()) return print_predictions(time_of, gpu, overlap, clock);
+  if (!gpu.empty() && !emulator::find_gpu(gpu)) {
+    std::cerr << "weft-emulate: --gpu: expected one of " << emulator::gpu_keys() << ", got '" << gpu << "'\n";
+    return 2;
+  }
   if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
   std::vector<std::string> program = app.remaining();
   if (program.empty() || program[0].starts_with("-")) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
@@ -34,12 +35,26 @@ uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t m
   return value;
 }
 
+/// How many of `gpus` the program sees: as in CUDA, CUDA_VISIBLE_DEVICES lists numbers, and ends at the first that no GPU has.
+int visible_of(int gpus) {
+  const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!list) return gpus;
+  int seen = 0;
+  for (std::istringstream text(list); seen < gpus; ++seen) {
+    int number = -1;
+    if (!(text >> number) || number < 0 || number >= gpus) break;
+    text.ignore();  // the comma
+  }
+  return seen;
+}
+
 Options read_options() {
   Options o;
   const std::string_view gpu = variable("WEFT_EMULATE_GPU");
   o.gpu = find_gpu(gpu.empty() ? "h100" : gpu);
   if (!o.gpu) refuse(cat("WEFT_EMULATE_GPU: expected one of ", gpu_keys(), ", got '", gpu, "'"));
   o.gpus = static_cast<int>(number("WEFT_EMULATE_GPUS", 1, 0, 64));
+  o.gpus = visible_of(o.gpus);
   o.seed = number("WEFT_EMULATE_SEED", 0, 0, ~uint64_t{0});
   o.threads = static_cast<int>(number("WEFT_EMULATE_THREADS", 0, 0, 1024));
   if (o.threads == 0) o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
