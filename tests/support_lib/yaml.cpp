@@ -156,7 +156,8 @@ TEST(Yaml, WrongFiles) {
   test::write_file(none, std::string((4 << 20) + 1, '\n'));
   EXPECT_EQ(error_text([&] { YamlSection{none}; }), none + ": expected a YAML file of at most 4 MiB, got a larger one");
   EXPECT_EQ(error_of_yaml("default: {a: 1\nb: 2\n"), "2: not YAML: end of map flow not found");
-  EXPECT_EQ(error_of_yaml("a: 1\ndefault: *NOWHERE\n"), "2: not YAML: the referenced anchor is not defined");
+  EXPECT_THAT(error_of_yaml("a: 1\ndefault: *NOWHERE\n"),  // yaml-cpp 0.8 adds the name
+              testing::StartsWith("2: not YAML: the referenced anchor is not defined"));
   EXPECT_EQ(error_of_yaml("- 1\n- 2\n"), "1: expected keys with values, got a list");
   EXPECT_EQ(error_of_yaml("\njust a text\n"), "2: expected keys with values, got 'just a text'");
   EXPECT_EQ(error_of_yaml("default:\n  x: 1\n---\ndefault: 2\n"), "3: expected one document, got a second one");
