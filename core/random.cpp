@@ -39,7 +39,7 @@ std::mutex& mutex() {
 
 using Entries = std::map<std::pair<int, int>, Entry>;
 thread_local Entries* own_entries = nullptr;
-thread_local uint64_t own_key = 0;
+thread_local uint64_t own_key = 0, own_default_seed = 0;
 
 Entries& process_entries() {
   static auto* const entries = new Entries;
@@ -49,7 +49,7 @@ Entries& process_entries() {
 Entry& entry(Device device) {
   Entries& entries = own_entries ? *own_entries : process_entries();
   auto [found, made] = entries.try_emplace({static_cast<int>(device.kind), device.index});
-  if (made) found->second.generator.seed = default_seed;
+  if (made) found->second.generator.seed = own_entries ? own_default_seed : default_seed;
   return found->second;
 }
 
@@ -73,17 +73,23 @@ Tensor whole_state(Device device) {
 
 struct ThreadGenerators::State {
   Entries entries;
+  Entries* outer;  // the thread's before, with their key and seed
+  uint64_t outer_key, outer_default_seed;
 };
 
-ThreadGenerators::ThreadGenerators() : state_(std::make_unique<State>()) {
+ThreadGenerators::ThreadGenerators() : state_(new State{{}, own_entries, own_key, own_default_seed}) {
   const std::lock_guard lock(mutex());
-  WEFT_CHECK(!own_entries, "random: this thread has generators of its own already");
-  for (const auto& [device, entry] : process_entries()) state_->entries[device].generator = entry.generator;
+  for (const auto& [device, entry] : own_entries ? *own_entries : process_entries())
+    state_->entries[device].generator = entry.generator;
+  if (!own_entries) own_key = process_key, own_default_seed = default_seed;
   own_entries = &state_->entries;
-  own_key = process_key;
 }
 
-ThreadGenerators::~ThreadGenerators() { own_entries = nullptr; }
+ThreadGenerators::~ThreadGenerators() {
+  own_entries = state_->outer;
+  own_key = state_->outer_key;
+  own_default_seed = state_->outer_default_seed;
+}
 
 Generator& generator(Device device) {
   const std::lock_guard lock(mutex());
@@ -92,9 +98,8 @@ Generator& generator(Device device) {
 
 void manual_seed(uint64_t seed) {
   const std::lock_guard lock(mutex());
-  if (!own_entries) default_seed = seed;
-  entry({}).generator = {seed, 0};
-  for (int index = 0; index < 16; ++index) entry({DeviceKind::cuda, index}).generator = {seed, 0};
+  (own_entries ? own_default_seed : default_seed) = seed;
+  for (auto& [device, entry] : own_entries ? *own_entries : process_entries()) entry.generator = {seed, 0};
 }
 
 void set_dropout_rank(int rank) {

@@ -15,7 +15,10 @@ class EncodedDataset : public Dataset {
   virtual std::span<const uint8_t> encoded(int64_t index, std::vector<uint8_t>& buffer) const = 0;
   /// Compares the bytes with the checksum that the set keeps, if any. Errors: they are damaged.
   virtual void check(int64_t index, std::span<const uint8_t> bytes) const;
-  int64_t label(int64_t index) const { return labels_.at(static_cast<size_t>(index)); }
+  int64_t label(int64_t index) const {
+    check_index(index);
+    return labels_[static_cast<size_t>(index)];
+  }
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   const std::vector<std::string>& classes() const override { return classes_; }

@@ -2,6 +2,7 @@
 #include "data/field_series.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/error.h"
 
@@ -19,9 +20,11 @@ FieldSeries::FieldSeries(const fs::path& folder, FieldSeriesOptions options)
   const auto known = static_cast<int64_t>(std::min(o.means.size(), o.stds.size()));
   WEFT_CHECK(known >= channels, "fields: expected means and standard deviations of ", channels, " channels, got ",
              o.means.size(), " and ", o.stds.size());
-  for (int64_t c = 0; c < channels; ++c)
-    WEFT_CHECK(o.stds[static_cast<size_t>(c)] > 0, "fields: channel ", c,
-               ": expected a positive standard deviation, got ", o.stds[static_cast<size_t>(c)]);
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    WEFT_CHECK(o.stds[c] > 0 && std::isfinite(o.stds[c]), "fields: channel ", c,
+               ": expected a positive standard deviation, got ", o.stds[c]);
+    WEFT_CHECK(std::isfinite(o.means[c]), "fields: channel ", c, ": expected a finite mean, got ", o.means[c]);
+  }
   std::error_code error;
   std::vector<fs::path> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
@@ -54,10 +57,20 @@ void FieldSeries::read_time(const FieldFile& file, int64_t time, int64_t channel
   }
 }
 
-void FieldSeries::read(int64_t index, float* input, float* target) const {
+FieldSeries::Time FieldSeries::find(int64_t index) const {
   WEFT_CHECK(index >= 0 && index < size_, "fields: expected a pair below ", size_, ", got ", index);
   const auto file = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
-  const int64_t time = index - (file > 0 ? ends_[file - 1] : 0);
+  return {file, index - (file > 0 ? ends_[file - 1] : 0)};
+}
+
+std::string FieldSeries::origin(int64_t index, size_t number, const Shape& place) const {
+  const auto [file, time] = find(index);
+  return str(files_[file]->path(), ", time ", time + (number == 0 ? 0 : options_.dt), ", channel ", place[2], ", row ",
+             place[0], ", column ", place[1]);
+}
+
+void FieldSeries::read(int64_t index, float* input, float* target) const {
+  const auto [file, time] = find(index);
   read_time(*files_[file], time, options_.in_channels, input);
   read_time(*files_[file], time + options_.dt, options_.out_channels, target);
 }
@@ -75,6 +88,11 @@ Recipe recipe(const std::shared_ptr<const FieldSeries>& series) {
   made.parts = {{DType::f32, {o.rows, o.columns, o.in_channels}}, {DType::f32, {o.rows, o.columns, o.out_channels}}};
   made.write = [series](int64_t index, Draw&, const Row& row) {
     series->read(index, row.part<float>(0), row.part<float>(1));
+  };
+  made.size = series->size();
+  made.names = {"input", "target"};
+  made.origin = [series](int64_t index, size_t number, const Shape& place) {
+    return series->origin(index, number, place);
   };
   made.description = series->describe();
   made.upload_scope = "data copy in";

@@ -22,17 +22,25 @@ struct FieldSeriesOptions {
 class FieldSeries {
  public:
   /// Errors: no file NAME.h5 in the folder, files of different sizes or smaller than the window, fewer means or
-  /// standard deviations than channels, one that is not positive, no pair at all; those of open_fields.
+  /// standard deviations than channels, one that is not finite or no positive deviation, no pair at all; those of open_fields.
   FieldSeries(const std::filesystem::path& folder, FieldSeriesOptions options);
 
   int64_t size() const { return size_; }
   const FieldSeriesOptions& options() const { return options_; }
   /// input [rows, columns, in_channels], target [rows, columns, out_channels]. From any number of threads at once.
   void read(int64_t index, float* input, float* target) const;
+  /// Where a value of that comes from, `place` in input (0) or target (1): `train/1979.h5, time 3, channel 0, row 5,
+  /// column 2`.
+  std::string origin(int64_t index, size_t number, const Shape& place) const;
   /// `data/train: 3 files, 1095 pairs of 20 x 360 x 720`.
   std::string describe() const;
 
  private:
+  struct Time {
+    size_t file;
+    int64_t time;  ///< of the input
+  };
+  Time find(int64_t index) const;
   void read_time(const FieldFile& file, int64_t time, int64_t channels, float* to) const;
 
   std::string folder_;
@@ -46,6 +54,7 @@ struct FieldBatch {
   Tensor input;   ///< f32 [count, rows, columns, in_channels]
   Tensor target;  ///< f32 [count, rows, columns, out_channels]
   int64_t count = 0, epoch = 0, step = 0;
+  void fields(auto& v) { v("input", input), v("target", target); }
 };
 
 /// Batches of a FieldSeries, read straight into their memory.

@@ -117,7 +117,7 @@ void ImageLoader::Assembly::write(int64_t index, Draw& draw, const Row& row) con
     *row.part<int64_t>(1) = image.label;
   }
   const Size got{view.height, view.width, view.channels};
-  WEFT_CHECK(got == stored_, "loader: expected images of one size, ", stored_.height, "x", stored_.width, "x",
+  WEFT_CHECK(got == stored_, "expected images of one size, ", stored_.height, "x", stored_.width, "x",
              stored_.channels, ", got ", got.height, "x", got.width, "x", got.channels, " from ",
              printable(set_->origin(index)),
              ". Choose an augmentation that gives one size, such as imagenet or resize:SIZE.");
@@ -152,6 +152,9 @@ Recipe ImageLoader::Assembly::recipe(const std::shared_ptr<const Assembly>& asse
   }
   recipe.whole_batch = true;
   recipe.unit = "images";
+  recipe.size = a.set_->size();
+  recipe.names = {"images", "labels"};
+  recipe.origin = [set = a.set_](int64_t index, size_t, const Shape&) { return printable(set->origin(index)); };
   recipe.description = a.set_->describe();
   recipe.assemble_scope = "assemble images";
   return recipe;

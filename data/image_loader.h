@@ -13,6 +13,7 @@ struct Batch {
   int64_t count = 0;  ///< the last batch of an epoch may be smaller
   int64_t epoch = 0;
   int64_t step = 0;  ///< position in the epoch
+  void fields(auto& v) { v("images", images), v("labels", labels); }
 };
 
 /// Where images are cropped, mirrored and normalised.
@@ -33,7 +34,8 @@ struct ImageLoaderOptions {
   DType dtype = DType::f32;  ///< of the images: f32, f64, bf16, or u8 for images as stored
   /// The same bits either way; host needs f32, and u8 has nothing to transform but a window to cut out, in the workers.
   TransformOn transform_on = TransformOn::automatic;
-  /// Per channel; empty: those of the set (channel_statistics).
+  /// Per channel, where white is 1; empty: those of the set (channel_statistics). A validation set wants those of the
+  /// training set, which its loader's options() have.
   std::vector<float> mean = {}, std = {};
 };
 

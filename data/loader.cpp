@@ -7,13 +7,16 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "core/ops/gather.h"
 #include "core/profile/recorder.h"
 #include "core/stream.h"
+#include "core/text.h"
 #include "core/trace.h"
 #include "kernels/error.h"
+#include "kernels/philox.h"
 #include "kernels/pinned_memory.h"
 #include "kernels/transfer.h"
 
@@ -63,24 +66,80 @@ void hand_over(const Event& uploaded, const std::vector<Tensor>& tensors) {
 // A worker takes so many samples at once that it rarely waits for the lock, and large ones one by one.
 constexpr int64_t kMostSamples = 8;
 constexpr int64_t kChunkBytes = 8 << 20;
+constexpr int kMostWorkers = 1024;
+
+/// The same failure as an Error that names what failed; the original is nested in it.
+std::exception_ptr at(const std::string& place, const std::exception_ptr& failure) {
+  try {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const OutOfMemory& error) {
+      std::throw_with_nested(OutOfMemory(str("loader: ", place, ": ", error.what())));
+    } catch (const std::exception& error) {
+      std::throw_with_nested(Error(str("loader: ", place, ": ", error.what())));
+    } catch (...) {
+      std::throw_with_nested(Error(str("loader: ", place, ": an exception without a text")));
+    }
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+/// Samples draw from generators of their own, and the same on all ranks.
+struct SampleGenerators {
+  SampleGenerators() { set_dropout_rank(0); }
+  const ThreadGenerators own;
+};
 
 }  // namespace
 
-void Row::put(size_t number, const char* field, int64_t index, const Tensor& value) const {
+void Row::put(size_t number, const char* field, const Tensor& value) const {
   const Tensor& whole = parts_[number];
   const Shape sizes = whole.sizes();
   const Part part{whole.dtype(), std::span(sizes.begin(), sizes.end()).subspan(1)};
-  WEFT_CHECK(value.defined() && value.device().kind == DeviceKind::cpu, "loader: expected '", field,
-             "' on the CPU in sample ", index, ", got ", value);
-  WEFT_CHECK(value.dtype() == part.dtype && value.sizes() == part.sizes, "loader: expected '", field, "' ", part.dtype,
-             part.sizes, " in all samples, got ", value, " in sample ", index,
-             ". Give a collate function that pads where sizes differ.");
+  WEFT_CHECK(value.defined() && value.device().kind == DeviceKind::cpu, "expected '", field, "' on the CPU, got ",
+             value);
+  WEFT_CHECK(value.dtype() == part.dtype && value.sizes() == part.sizes, "expected '", field, "' ", part.dtype,
+             part.sizes, " in all samples, got ", value, ". Give a collate function that pads where sizes differ.");
   const Tensor dense = value.contiguous();
   std::memcpy(this->part<std::byte>(number), dense.raw_data(), dense.nbytes());
 }
 
+void seed_sample(uint64_t seed, int64_t epoch, int64_t index) {
+  constexpr uint64_t kOwn = 0x6E75D8A300000000ull;  // other numbers than the sample's Draw has
+  Draw draw = Draw::of_sample(seed ^ kOwn, epoch, index);
+  const uint64_t high = draw.word();
+  manual_seed(high << 32 | draw.word());
+}
+
+uint64_t sample_seed(uint64_t loader, uint64_t manual) {
+  const Philox4 mixed = philox(manual, 0, 0);  // so that two equal seeds do not cancel
+  return loader ^ (static_cast<uint64_t>(mixed.word[0]) << 32 | mixed.word[1]);
+}
+
+std::vector<size_t> places_of(const std::vector<std::string>& fields, const std::vector<std::string>& names) {
+  std::vector<size_t> places(fields.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  if (names.empty()) return places;
+  std::vector<std::string> sorted = fields, wanted = names;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(wanted.begin(), wanted.end());
+  WEFT_CHECK(sorted == wanted && std::adjacent_find(wanted.begin(), wanted.end()) == wanted.end(),
+             "loader: expected a batch with the fields of its samples, ", joined(names), ", each once, got ",
+             joined(fields));
+  for (size_t i = 0; i < fields.size(); ++i)
+    places[i] = static_cast<size_t>(std::find(names.begin(), names.end(), fields[i]) - names.begin());
+  return places;
+}
+
 Recipe rows_of(std::vector<Tensor> tensors) {
   Recipe recipe;
+  WEFT_CHECK(!tensors.empty() && tensors[0].dim() > 0, "loader: expected tensors of rows, got ",
+             tensors.empty() ? "none" : str(tensors[0]));
+  recipe.size = tensors[0].size(0);
+  for (const Tensor& tensor : tensors)
+    WEFT_CHECK(tensor.dim() > 0 && tensor.size(0) == recipe.size, "loader: expected ", recipe.size,
+               " rows in each tensor, got ", tensor);
   recipe.parts = {{DType::i64, {}}};
   recipe.write = [](int64_t index, Draw&, const Row& row) { *row.part<int64_t>(0) = index; };
   recipe.on_device = [tensors = std::move(tensors)](const std::vector<Tensor>& rows) {
@@ -96,6 +155,9 @@ class LoaderEngine::Workshop {
  public:
   Workshop(Recipe recipe, Sampler sampler, LoaderOptions options)
       : options_(options), recipe_(std::move(recipe)), sampler_(sampler) {
+    WEFT_CHECK(recipe_.size < 0 || sampler_.set_size() == recipe_.size, "loader: expected a sampler of the set's ",
+               recipe_.size, " samples, got one of ", sampler_.set_size(),
+               recipe_.description.empty() ? "" : " for " + recipe_.description);
     if (sampler_.batch_size() > 0) options_.batch_size = sampler_.batch_size();
     WEFT_CHECK(options_.batch_size > 0, "loader: expected a batch size of at least 1, got ", options_.batch_size);
     const int64_t most = is_joined() ? sampler_.most() : sampler_.size();
@@ -106,6 +168,8 @@ class LoaderEngine::Workshop {
     WEFT_CHECK(options_.workers >= 0 && options_.prefetch >= 1,
                "loader: expected at least 0 workers and 1 batch of prefetch, got ", options_.workers, " and ",
                options_.prefetch);
+    WEFT_CHECK(options_.workers <= kMostWorkers, "loader: expected at most ", kMostWorkers, " workers, got ",
+               options_.workers);
     copy_stream_ = std::make_unique<Stream>(options_.device);
     slots_.resize(static_cast<size_t>(options_.workers == 0 ? 2 : options_.prefetch + 2));
     int64_t bytes = 1;  // of a sample
@@ -151,14 +215,18 @@ class LoaderEngine::Workshop {
   }
 
   void start(int64_t epoch, int64_t step) {
-    WEFT_CHECK(epoch >= 0 && step >= 0 && step <= steps_per_epoch(), "loader: expected a step from 0 to ",
-               steps_per_epoch(), ", got epoch ", epoch, " step ", step);
-    if (started_ && untouched_ && epoch == epoch_ && step == next_step_) return;
+    WEFT_CHECK(epoch >= 0, "loader: expected an epoch of at least 0, got ", epoch);
+    WEFT_CHECK(step >= 0 && step <= steps_per_epoch(), "loader: expected a step from 0 to ", steps_per_epoch(),
+               ", got epoch ", epoch, " step ", step);
+    const uint64_t seed = sample_seed(options_.seed, generator({}).seed);
+    if (started_ && untouched_ && epoch == epoch_ && step == next_step_ && seed == seed_) return;
     stop_claims();
     ahead_.reset();
+    seed_ = seed;
     epoch_ = epoch;
     next_step_ = step;
     started_ = untouched_ = true;
+    ended_ = false;
     const int64_t end = std::min(steps_per_epoch(), step + static_cast<int64_t>(slots_.size()) - 1);
     for (int64_t s = step; s < end; ++s) prepare(s);
     {
@@ -172,17 +240,25 @@ class LoaderEngine::Workshop {
 
   std::optional<Stacked> next() {
     const TraceScope scope("next batch");
-    WEFT_CHECK(started_, "loader: expected start(epoch) before next()");
+    WEFT_CHECK(started_, "loader: expected start(epoch) before next()", ended_ ? str(": epoch ", epoch_, " ended") : "");
     untouched_ = false;
     const int64_t step = next_step_, steps = steps_per_epoch();
-    if (step >= steps) return std::nullopt;
+    if (step >= steps) {
+      started_ = false;
+      ended_ = true;
+      return std::nullopt;
+    }
     if (!ahead_) {
       wait_for(step);
       ahead_ = send(step);
     }
     Stacked batch{*std::exchange(ahead_, std::nullopt), slot(step).count, epoch_, step};
     hand_over(*slot(step).copied, batch.tensors);
-    if (recipe_.on_device) batch.tensors = recipe_.on_device(std::move(batch.tensors));
+    if (recipe_.on_device) {
+      started_ = false;  // unless it throws
+      batch.tensors = recipe_.on_device(std::move(batch.tensors));
+      started_ = true;
+    }
     next_step_ = step + 1;
     ++statistics_.batches;
     statistics_.samples += batch.count;
@@ -202,6 +278,19 @@ class LoaderEngine::Workshop {
     return batch;
   }
 
+  std::string origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const {
+    // A stand-in comes after the last sample.
+    const int64_t at = std::min(step * options_.batch_size + place[0], sampler_.size());
+    const int64_t index = sampler_.index(epoch, at);
+    const Shape in_row = std::span(place.begin() + 1, place.end());
+    if (!recipe_.origin)
+      return str("sample ", index, recipe_.description.empty() ? "" : " of " + recipe_.description,
+                 in_row.rank() > 0 ? str(" at ", in_row) : "");
+    const std::string from = recipe_.origin(index, number, in_row);
+    return str("sample ", index, from.empty() ? "" : " (" + from + ")");
+  }
+  const std::vector<std::string>& names() const { return recipe_.names; }
+
   LoaderOptions options_;
   LoaderStatistics statistics_;
 
@@ -213,10 +302,13 @@ class LoaderEngine::Workshop {
   Slot& slot(int64_t step) { return slots_[static_cast<size_t>(step) % slots_.size()]; }
   bool on_cpu() const { return options_.device.kind == DeviceKind::cpu; }
 
+  int64_t index_of(const Slot& to, int64_t step, int64_t position) const {
+    return sampler_.index(epoch_, to.count > 0 ? step * options_.batch_size + position : sampler_.size());
+  }
+
   /// Brings one sample into the slot.
-  void assemble(Slot& to, int64_t step, int64_t position) const {
-    const int64_t at = to.count > 0 ? step * options_.batch_size + position : sampler_.size();
-    const int64_t index = sampler_.index(epoch_, at);
+  void assemble(Slot& to, int64_t index, int64_t position) const {
+    seed_sample(seed_, epoch_, index);
     Draw draw = Draw::of_sample(options_.seed, epoch_, index);
     if (recipe_.collate)
       to.samples[static_cast<size_t>(position)] = recipe_.get(index, draw);
@@ -247,22 +339,24 @@ class LoaderEngine::Workshop {
     if (end == to.rows()) ++claim_step_, claim_position_ = 0;
     ++in_flight_;
     lock.unlock();
-    int64_t at = first;
+    int64_t position = first;
     std::exception_ptr failure;
     try {
       const TraceScope scope(recipe_.assemble_scope);
-      for (; at < end; ++at) assemble(to, step, at);
+      for (; position < end; ++position) assemble(to, index_of(to, step, position), position);
     } catch (...) {
-      failure = std::current_exception();
+      failure = at(str("sample ", index_of(to, step, position)), std::current_exception());
     }
     lock.lock();
-    if (failure) to.fail_at(at, failure);
+    if (failure) to.fail_at(position, failure);
     if (recipe_.collate && to.left == end - first && !to.failure) {  // nobody else is at work on this batch
       lock.unlock();
       try {
+        constexpr int64_t kCollate = int64_t{1} << 39;  // no sample's
+        seed_sample(seed_, epoch_, kCollate | index_of(to, step, 0));
         collate(to);
       } catch (...) {
-        failure = std::current_exception();
+        failure = at(str("collate of batch ", step, " of epoch ", epoch_), std::current_exception());
       }
       lock.lock();
       if (failure) to.fail_at(end, failure);
@@ -273,6 +367,7 @@ class LoaderEngine::Workshop {
   }
 
   void work() {
+    const SampleGenerators own;
     std::unique_lock lock(mutex_);
     while (true) {
       work_there_.wait(lock, [this] { return closing_ || claim_step_ < open_until_; });
@@ -313,10 +408,12 @@ class LoaderEngine::Workshop {
     std::exception_ptr failure;
     {
       std::unique_lock lock(mutex_);
-      if (workers_.empty())
+      if (workers_.empty()) {
+        const SampleGenerators own;
         while (wanted.left > 0) assemble_chunk(lock);
-      else
+      } else {
         work_done_.wait(lock, [&] { return wanted.left == 0; });
+      }
       failure = wanted.failure;
     }
     statistics_.waited_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
@@ -350,7 +447,8 @@ class LoaderEngine::Workshop {
   std::vector<Slot> slots_;
 
   // The consumer's position.
-  bool started_ = false;
+  bool started_ = false, ended_ = false;
+  uint64_t seed_ = 0;  ///< of the samples' own generators
   bool untouched_ = false;  ///< no batch was asked for since the start
   int64_t epoch_ = 0;
   int64_t next_step_ = 0;
@@ -372,6 +470,10 @@ LoaderEngine::LoaderEngine(Recipe recipe, Sampler sampler, LoaderOptions options
 LoaderEngine::~LoaderEngine() = default;
 LoaderEngine::LoaderEngine(LoaderEngine&&) noexcept = default;
 
+std::string LoaderEngine::origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const {
+  return workshop_->origin(epoch, step, number, place);
+}
+const std::vector<std::string>& LoaderEngine::names() const { return workshop_->names(); }
 int64_t LoaderEngine::samples_per_epoch() const { return workshop_->samples(); }
 int64_t LoaderEngine::steps_per_epoch() const { return workshop_->steps_per_epoch(); }
 double LoaderEngine::mean_count(int64_t step) const { return workshop_->mean_count(step); }

@@ -33,17 +33,18 @@ struct Stacked {
   int64_t step = 0;  ///< position in the epoch
 };
 
-/// `from` as an aggregate of its tensors, count, epoch and step. Errors: another number of tensors.
-template <class Batch, size_t... I>
-Batch batch_as(const Stacked& from, std::index_sequence<I...>) {
-  static_assert(sizeof...(I) > 0, "a batch is an aggregate of at most 8 tensors, count, epoch and step");
-  if constexpr (requires { Batch{from.tensors[I]..., from.count, from.epoch, from.step}; }) {
-    WEFT_CHECK(from.tensors.size() == sizeof...(I), "loader: expected ", sizeof...(I), " tensors for a batch, got ",
-               from.tensors.size());
-    return {from.tensors[I]..., from.count, from.epoch, from.step};
-  } else {
-    return batch_as<Batch>(from, std::make_index_sequence<sizeof...(I) - 1>());
-  }
+/// Calls visit(name, tensor) for each field of a batch.
+template <class Batch, class Visit>
+void each_tensor(Batch& batch, Visit&& visit) {
+  const auto checked = [&]<class Field>(const char* name, Field& field) {
+    static_assert(std::is_same_v<Field, Tensor>, "a batch's fields() names its Tensors, and is not const");
+    visit(name, field);
+  };
+  static_assert(
+      requires { batch.fields(checked); },
+      "a batch names its tensors, which are found by these names: give it "
+      "`void fields(auto& v) { v(\"x\", x), v(\"y\", y); }`; its count, epoch and step need no name");
+  batch.fields(checked);
 }
 
 /// Brings batches to a device. Worker threads assemble them in a ring of slots (pinned memory for a GPU, the batch's
@@ -51,9 +52,11 @@ Batch batch_as(const Stacked& from, std::index_sequence<I...>) {
 /// (seed, epoch, step) alone: not on the number of workers, nor on where the loader was started.
 ///   loader.start(epoch);                       // or start(epoch, step) to resume
 ///   while (auto batch = loader.next()) { … }
-/// An exception in a worker is thrown again by the next() that would have returned the batch; after it, start anew.
-/// Use it from one thread. Errors: a batch size below 1, workers below 0; with drop_last, a batch size above the number
-/// of samples.
+/// An exception in a worker is thrown by the next() that would have returned the batch, as a weft::Error that names the
+/// sample and has the original nested in it; after it, start anew. Random numbers that a sample draws from Weft's
+/// generators are a function of (manual_seed(), LoaderOptions::seed, epoch, index), and leave the caller's as they are.
+/// Use it from one thread. Errors: a sampler of another size than the set, a batch size below 1, workers outside 0 …
+/// 1024; with drop_last, a batch size above the number of samples.
 class LoaderEngine {
  public:
   LoaderEngine(Recipe recipe, Sampler sampler, LoaderOptions options);
@@ -68,8 +71,12 @@ class LoaderEngine {
   /// that is so already, nothing is dropped: start(epoch + 1) before validation, and again before training, has the
   /// first batches made in between. Errors: a step outside 0 … steps_per_epoch().
   void start(int64_t epoch, int64_t step = 0);
-  /// The next batch; none at the end of the epoch. Errors: not started; the worker's.
+  /// The next batch; none at the end of the epoch, once. Errors: not started, or not again since the end; the worker's.
   std::optional<Stacked> next();
+  /// Where a value of batch `step` comes from: `sample 7 (1979.h5, time 3, channel 0)`. `place`: within tensor `number`.
+  std::string origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const;
+  /// Of the batch's tensors; empty where they have none.
+  const std::vector<std::string>& names() const;
 
   const LoaderOptions& options() const;
   LoaderStatistics statistics() const;
@@ -80,18 +87,44 @@ class LoaderEngine {
   std::unique_ptr<Workshop> workshop_;
 };
 
-/// The engine with batches of a type: see batch_as.
+/// Which of the tensors `names` each of a batch's fields is; without names, the one at its place. Errors: others than
+/// these, or one twice.
+std::vector<size_t> places_of(const std::vector<std::string>& fields, const std::vector<std::string>& names);
+
+/// The engine with batches of a type, whose fields() names its tensors. They are found by name: those of the samples'
+/// fields, or Recipe::names. Errors: other names.
 template <class Batch>
 class BatchLoader : public LoaderEngine {
  public:
-  using LoaderEngine::LoaderEngine;
-  std::optional<Batch> next() {
-    auto batch = LoaderEngine::next();
-    if constexpr (std::is_same_v<Batch, Stacked>)
-      return batch;
-    else
-      return batch ? std::optional(batch_as<Batch>(*batch, std::make_index_sequence<8>())) : std::nullopt;
+  BatchLoader(Recipe recipe, Sampler sampler, LoaderOptions options)
+      : LoaderEngine(std::move(recipe), sampler, options) {
+    if constexpr (!std::is_same_v<Batch, Stacked>) {
+      Batch batch{};
+      std::vector<std::string> fields;
+      each_tensor(batch, [&](const char* name, Tensor&) { fields.emplace_back(name); });
+      places_ = places_of(fields, names());
+    }
   }
+  std::optional<Batch> next() {
+    auto from = LoaderEngine::next();
+    if constexpr (std::is_same_v<Batch, Stacked>) {
+      return from;
+    } else {
+      if (!from) return std::nullopt;
+      WEFT_CHECK(from->tensors.size() == places_.size(), "loader: expected ", places_.size(),
+                 " tensors for a batch, got ", from->tensors.size());
+      std::optional<Batch> batch(std::in_place);
+      auto place = places_.begin();
+      each_tensor(*batch, [&](const char*, Tensor& tensor) { tensor = from->tensors[*place++]; });
+      if constexpr (requires { batch->count; }) batch->count = from->count;
+      if constexpr (requires { batch->epoch; }) batch->epoch = from->epoch;
+      if constexpr (requires { batch->step; }) batch->step = from->step;
+      return batch;
+    }
+  }
+
+ private:
+  std::vector<size_t> places_;
 };
 
 /// Sample::Batch where a sample has one, else Stacked.
@@ -117,7 +150,8 @@ class Loader : public BatchLoader<typename BatchOf<Sample>::type> {
   template <class Set>
   Loader(std::shared_ptr<Set> set, Sampler sampler, LoaderOptions options = {})
       : Base(stacking(std::move(set)), sampler, options) {}
-  /// `collate` makes the tensors of a batch, on the host and in a worker: for samples of several sizes.
+  /// `collate` makes the tensors of a batch, on the host and in a worker: for samples of several sizes. Where a batch
+  /// has a type, they are in the order of its fields().
   template <class Set>
   Loader(std::shared_ptr<Set> set, Sampler sampler, LoaderOptions options,
          std::function<std::vector<Tensor>(std::vector<Sample>)> collate)

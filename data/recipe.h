@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/random.h"
 #include "core/tensor.h"
 #include "data/draw.h"
 
@@ -31,9 +32,8 @@ class Row {
     const int64_t bytes = whole.view().strides[0] * static_cast<int64_t>(size_of(whole.dtype()));
     return reinterpret_cast<T*>(static_cast<std::byte*>(whole.raw_data()) + position_ * bytes);
   }
-  /// Copies a field of sample `index`. Errors: another dtype or other sizes than the part has, another device than the
-  /// CPU.
-  void put(size_t number, const char* field, int64_t index, const Tensor& value) const;
+  /// Copies a field of a sample. Errors: another dtype or other sizes than the part has, another device than the CPU.
+  void put(size_t number, const char* field, const Tensor& value) const;
 
  private:
   const std::vector<Tensor>& parts_;
@@ -55,6 +55,12 @@ struct Recipe {
   /// as many tensors as the batch has, of those that travelled. Absent: these are the batch.
   std::function<std::vector<Tensor>(std::vector<Tensor> arrived)> on_device = {};
 
+  int64_t size = -1;  ///< samples of the set, which a sampler must have, too; -1: not known
+  /// Of the batch's tensors, by which the fields of a batch find them; absent: those are in the batch's order.
+  std::vector<std::string> names = {};
+  /// Where the value at `place` of a sample's row of tensor `number` comes from: `1979.h5, time 3, channel 0`.
+  std::function<std::string(int64_t index, size_t number, const Shape& place)> origin = {};
+
   bool whole_batch = false;                       ///< a batch size above the number of samples is an error
   const char* unit = "samples";                   ///< in error texts
   std::string description = {};                   ///< of the set, in error texts
@@ -67,34 +73,60 @@ template <class Set>
 auto sample_of(const Set& set, int64_t index, [[maybe_unused]] Draw& draw) {
   if constexpr (requires { set.get(index, draw); })
     return set.get(index, draw);
-  else
+  else if constexpr (requires { set.get(index); })
     return set.get(index);
+  else
+    static_assert(sizeof(Set) == 0,
+                  "a set has `Sample get(int64_t index) const`, or `Sample get(int64_t index, data::Draw& draw) const` "
+                  "where samples are random; const, because several threads call it");
 }
 
 template <class Set>
 using SampleOf = decltype(sample_of(std::declval<const Set&>(), 0, std::declval<Draw&>()));
 
-/// What error texts say of the set.
+/// The size of the set, and what error texts say of it. Errors: no set, or one without a sample.
 template <class Set>
-Recipe of_set([[maybe_unused]] const Set& set) {
+Recipe of_set(const std::shared_ptr<Set>& set) {
+  static_assert(
+      requires(const Set& some) { static_cast<int64_t>(some.size()); },
+      "a set has `int64_t size() const`: its number of samples");
+  WEFT_CHECK(set, "loader: expected a set, got a null pointer");
   Recipe recipe;
-  if constexpr (requires { set.describe(); }) recipe.description = set.describe();
+  recipe.size = static_cast<int64_t>(set->size());
+  if constexpr (requires { set->describe(); }) recipe.description = set->describe();
+  WEFT_CHECK(recipe.size > 0, "loader: expected a set of at least one sample, got ", recipe.size,
+             recipe.description.empty() ? "" : ": ", recipe.description);
   return recipe;
 }
+
+template <class Field>
+concept Number = std::is_same_v<Field, bool> || std::is_same_v<Field, uint8_t> || std::is_same_v<Field, int32_t> ||
+                 std::is_same_v<Field, int64_t> || std::is_same_v<Field, float> || std::is_same_v<Field, double>;
 
 /// Calls visit(name, field) for each field of a sample: those that its fields() names, those of a tuple, or itself.
 template <class Sample, class Visit>
 void each_field(Sample& sample, Visit&& visit) {
-  if constexpr (requires { sample.fields(visit); })
-    sample.fields(visit);
+  const auto checked = [&]<class Field>(const char* name, Field& field) {
+    using Plain = std::remove_const_t<Field>;
+    static_assert(Number<Plain> || std::is_same_v<Plain, Tensor>,
+                  "a field of a sample is a Tensor, or a float, double, int32_t, int64_t, uint8_t or bool. A struct names "
+                  "its fields by `void fields(auto& v) { v(\"x\", x), v(\"y\", y); }`, a vector becomes one by "
+                  "Tensor::from(…); samples of any other type take a collate function");
+    visit(name, field);
+  };
+  if constexpr (requires { sample.fields(checked); })
+    sample.fields(checked);
   else if constexpr (requires { std::tuple_size<Sample>::value; })
-    std::apply([&](auto&... fields) { (visit("field", fields), ...); }, sample);
+    std::apply([&](auto&... fields) { (checked("field", fields), ...); }, sample);
   else
-    visit("sample", sample);
+    checked("sample", sample);
 }
 
-template <class Field>
-concept Number = std::is_arithmetic_v<std::remove_cvref_t<Field>>;
+/// Seeds this thread's generators, which are its own (ThreadGenerators), for one sample: what get() draws by normal(),
+/// uniform() and the like is a function of these three. `seed`: see sample_seed().
+void seed_sample(uint64_t seed, int64_t epoch, int64_t index);
+/// Of a loader's seed and that of manual_seed().
+uint64_t sample_seed(uint64_t loader, uint64_t manual);
 
 /// Stacks the samples of anything with `size()` and `get(index)` or `get(index, draw)`. A sample is a number, a Tensor
 /// on the CPU, a tuple of those, or a struct that names its fields as a Module does:
@@ -106,23 +138,27 @@ concept Number = std::is_arithmetic_v<std::remove_cvref_t<Field>>;
 /// The first sample sets dtypes and sizes, the others are held to them.
 template <class Set>
 Recipe stacking(std::shared_ptr<Set> set) {
-  Recipe recipe = of_set(*set);
+  Recipe recipe = of_set(set);
   Draw draw = Draw::of_sample(0, 0, 0);
+  const ThreadGenerators own;  // the first sample, which only says sizes, draws no number of the caller's
   SampleOf<Set> first = sample_of(*set, 0, draw);
-  each_field(first, [&]<class Field>(const char*, Field& field) {
-    if constexpr (Number<Field>)
-      recipe.parts.push_back({dtype_of<Field>, {}});
-    else
+  each_field(first, [&]<class Field>(const char* name, Field& field) {
+    recipe.names.emplace_back(name);
+    if constexpr (std::is_same_v<std::remove_const_t<Field>, Tensor>) {
+      WEFT_CHECK(field.defined(), "loader: expected a Tensor '", name, "' in sample 0, got an undefined one");
       recipe.parts.push_back({field.dtype(), field.sizes()});
+    } else {
+      recipe.parts.push_back({dtype_of<std::remove_const_t<Field>>, {}});
+    }
   });
   recipe.write = [set](int64_t index, Draw& its, const Row& row) {
     SampleOf<Set> sample = sample_of(*set, index, its);
     size_t number = 0;
     each_field(sample, [&]<class Field>(const char* name, Field& field) {
-      if constexpr (Number<Field>)
-        *row.part<Field>(number++) = field;
+      if constexpr (std::is_same_v<std::remove_const_t<Field>, Tensor>)
+        row.put(number++, name, field);
       else
-        row.put(number++, name, index, field);
+        *row.part<std::remove_const_t<Field>>(number++) = field;
     });
   };
   return recipe;
@@ -131,7 +167,7 @@ Recipe stacking(std::shared_ptr<Set> set) {
 /// Collates the samples of such a set, which may be of any type, as by padding them.
 template <class Set>
 Recipe collating(std::shared_ptr<Set> set, std::function<std::vector<Tensor>(std::vector<SampleOf<Set>>)> collate) {
-  Recipe recipe = of_set(*set);
+  Recipe recipe = of_set(set);
   recipe.get = [set](int64_t index, Draw& draw) { return std::any(sample_of(*set, index, draw)); };
   recipe.collate = [collate = std::move(collate)](std::vector<std::any>& samples) {
     std::vector<SampleOf<Set>> all;
@@ -141,7 +177,8 @@ Recipe collating(std::shared_ptr<Set> set, std::function<std::vector<Tensor>(std
   return recipe;
 }
 
-/// Rows of tensors, [rows, …] each, that are on their device already: only the rows' numbers travel.
+/// Rows of tensors, [rows, …] each, that are on their device already: only the rows' numbers travel. Errors: no tensor,
+/// other numbers of rows.
 Recipe rows_of(std::vector<Tensor> tensors);
 
 }  // namespace weft::data

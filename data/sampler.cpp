@@ -14,6 +14,8 @@ Sampler::Sampler(int64_t set_size, SamplerOptions options) : set_size_(set_size)
              "sampler: expected a rank from 0 to world - 1, got rank ", options.rank, " of ", options.world);
   const int64_t whole = set_size / options.world, rest = set_size % options.world;
   size_ = whole;
+  WEFT_CHECK(options.tail != Tail::drop || whole > 0, "sampler: expected at least one image for each of ",
+             options.world, " ranks, got ", set_size, ", all of which Tail::drop leaves out");
   if (options.tail == Tail::repeat && rest > 0) size_ += 1;
   if ((options.tail == Tail::uneven || options.tail == Tail::joined) && options.rank < rest) size_ += 1;
   if (options.step == 0) return;

@@ -26,12 +26,14 @@ struct SamplerOptions {
 
 /// Which image comes when: a pure function of (seed, epoch, position), so that resuming is setting a counter. Rank r
 /// of W takes positions r, r + W, r + 2W … of one global order (PyTorch's DistributedSampler), so that W ranks with
-/// batches of B see together what one rank with batches of W B sees. Errors: an empty set, a rank outside the world, a
-/// step that leaves a rank without an image.
+/// batches of B see together what one rank with batches of W B sees. Its seed is its own, which manual_seed() does not
+/// change. Errors: an empty set, one with fewer images than ranks that Tail::drop leaves empty, a rank outside the world,
+/// a step that leaves a rank without an image.
 class Sampler {
  public:
   Sampler(int64_t set_size, SamplerOptions options = {});
 
+  int64_t set_size() const { return set_size_; }
   /// Images of this rank in one epoch, of all ranks, and of the rank that has most.
   int64_t size() const { return size_; }
   int64_t size_of_all() const;

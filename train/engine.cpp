@@ -21,6 +21,7 @@ namespace weft::train {
 namespace {
 
 constexpr int64_t kReadEvery = 20;  // steps between two looks at the loss on a GPU
+constexpr double kLeastScale = 1.0 / 1024;  // at which gradients of f16 must be finite
 
 Tensor times(const Tensor& loss, double factor) { return factor == 1 ? loss : mul(loss, factor); }
 
@@ -144,6 +145,8 @@ bool Engine::is_whole_step() const {
 
 void Engine::step(Batch batch) {
   const TraceScope scope("step");
+  if (first_step_ < 0) first_step_ = position_.step;
+  updates_ = true;
   task_.before_step(batch);
   if (graph_ && (parts_.world.size() == 1 || is_whole_step())) {
     unread_batch_ = batch.tensors;
@@ -155,12 +158,12 @@ void Engine::step(Batch batch) {
   } else {
     update(std::move(batch.tensors), batch.samples);
   }
+  updates_ = false;
   ++position_.step;
   ++position_.step_in_epoch;
   task_.after_step();
   const bool logs = options_.log_interval > 0 && position_.step % options_.log_interval == 0;
-  const int64_t every = parts_.world.device().kind == DeviceKind::cuda ? kReadEvery : 1;
-  if (!logs && interruption_.sums.unread_steps() < every) return;
+  if (!logs && interruption_.sums.unread_steps() < (reads_each_step() ? 1 : kReadEvery)) return;
   read();
   if (logs) task_.log_steps(std::exchange(logged_, {}));
 }
@@ -256,10 +259,18 @@ void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batc
 }
 
 void Engine::apply_gradients() {
+  if (reads_each_step()) {
+    if (!parts_.scaler) interruption_.sums.count_gradient(gradient_is_finite(*parts_.optimizer.flat()));
+    read();
+  }
   task_.before_update();
   if (parts_.scaler) {
     const double scale = parts_.scaler->scale();
-    if (!parts_.scaler->update(std::isfinite(parts_.strategy.grad_norm().item()))) return;
+    if (!parts_.scaler->update(std::isfinite(parts_.strategy.grad_norm().item()))) {
+      WEFT_CHECK(scale > kLeastScale, "gradient is not finite at step ", position_.step + 1,
+                 ", even with a loss scale of ", scale, ": the gradient overflows in f16. Use bf16, or lower the rate");
+      return;
+    }
     const NoGrad no_grad;
     parts_.optimizer.flat()->gradient().mul_(1 / scale);
   }
@@ -279,24 +290,17 @@ Tensor Engine::forward(const Tensor& x) {
   return alone_ ? parts_.model(x) : parts_.strategy.forward(x);
 }
 
+double Engine::weight_of(const StepSums::Totals& totals) const {
+  return static_cast<double>(options_.sum == LossSum::per_step ? totals.steps * data_ranks() : totals.samples);
+}
+
 StepSums::Totals Engine::read() {
   StepSums::Totals totals = interruption_.sums.read();
   if (totals.steps == 0) return totals;
   // The ranks of a row have counted the same samples.
   const int row = parts_.strategy.row_size();
   totals.samples /= row, totals.loss /= row, totals.correct /= row;
-  if (!std::isfinite(totals.loss)) {
-    progress_.end();
-    fail_not_finite(parts_.world, parts_.model, parts_.strategy,
-                    {.epoch = position_.epoch + 1,
-                     .step = position_.step,
-                     .loss = totals.loss,
-                     .here = !totals.own_loss_is_finite,
-                     .forward = [&] {
-                       alone_ = true;
-                       task_.loss(unread_batch_);
-                     }});
-  }
+  if (!std::isfinite(totals.loss) || !totals.gradients_are_finite) fail_not_finite(totals);
   unread_batch_.clear();
   last_read_ = totals;
   position_.loss_sum += totals.loss;
@@ -310,14 +314,61 @@ StepSums::Totals Engine::read() {
   logged_.own_loss += totals.own_loss;
   logged_.correct += totals.correct;
   logged_.own_correct += totals.own_correct;
-  const double weight =
-      static_cast<double>(options_.sum == LossSum::per_step ? totals.steps * data_ranks() : totals.samples);
   progress_.step({.images = totals.samples,
-                  .loss = totals.loss / weight,
+                  .loss = totals.loss / weight_of(totals),
                   .correct = counts_correct_ ? totals.correct : -1,
                   .waited = task_.waited() < 0 ? -1 : totals.waited,
                   .steps = totals.steps});
   return totals;
+}
+
+void Engine::fail_not_finite(const StepSums::Totals& totals) {
+  progress_.end();
+  const bool gradient = std::isfinite(totals.loss);
+  const bool whole = !parts_.strategy.is_sharded() && !parts_.strategy.pipeline();
+  BadSteps bad{.epoch = position_.epoch + 1,
+               .last = position_.step + (updates_ ? 1 : 0),
+               .loss = totals.loss / weight_of(totals),
+               .gradient = gradient,
+               .updated = !updates_,
+               .f16 = options_.precision == DType::f16,
+               .here = gradient ? !totals.own_gradient_is_finite : !totals.own_loss_is_finite,
+               .data = [&] { return bad_data(totals.steps); },
+               .forward = {},
+               .backward = {}};
+  bad.first = bad.last - totals.steps + 1;
+  bad.of_this_process = bad.first - 1 - first_step_;
+  if (whole) bad.forward = [&] { repeat_step([](const Tensor&) {}); };
+  if (whole && parts_.world.size() == 1) bad.backward = [&] { repeat_step([](const Tensor& l) { l.backward(); }); };
+  train::fail_not_finite(parts_.world, parts_.model, parts_.strategy, parts_.optimizer.flat(), bad);
+}
+
+std::string Engine::bad_data(int64_t steps) {
+  const int64_t end = position_.step_in_epoch + (updates_ ? 1 : 0), batches = task_.batches();
+  const int64_t first = (end - steps) * options_.accumulate, last = std::min(end * options_.accumulate, batches);
+  const auto look = [&](const std::vector<Tensor>& tensors, int64_t batch) {
+    return not_finite_in(tensors, [&](size_t number, const Shape& place) {
+      return task_.origin(position_.epoch, batch, number, place);
+    });
+  };
+  task_.start_epoch(position_.epoch, first);
+  for (int64_t batch = first; batch < last; ++batch) {
+    const std::optional<Batch> again = task_.next();
+    if (!again) break;
+    const std::string found = look(again->tensors, batch);
+    if (!found.empty()) return found;
+  }
+  const std::string found = look(unread_batch_, last - 1);
+  return found.empty() ? "" : found + ", after what the program did to the batch";
+}
+
+void Engine::repeat_step(const std::function<void(const Tensor& loss)>& then) {
+  alone_ = true;
+  if (options_.accumulate == 1) return then(task_.loss(unread_batch_).loss);
+  const int64_t first = (position_.step_in_epoch - (updates_ ? 0 : 1)) * options_.accumulate;
+  task_.start_epoch(position_.epoch, first);
+  for (int64_t left = std::min(options_.accumulate, task_.batches() - first); left > 0; --left)
+    then(task_.loss(next_in_step(0).tensors).loss);
 }
 
 void Engine::save_on_the_way() {

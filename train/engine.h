@@ -86,6 +86,10 @@ class Task {
   /// next() brings batch `batch` of the epoch, and so on. May be called again for the same place.
   virtual void start_epoch(int64_t epoch, int64_t batch) = 0;
   virtual std::optional<Batch> next() = 0;
+  /// Where the value at `place` of tensor `number` of a batch comes from, for error texts.
+  virtual std::string origin(int64_t /*epoch*/, int64_t /*batch*/, size_t number, const Shape& place) const {
+    return str("tensor ", number, " of the batch at ", place);
+  }
   /// Seconds that next() has waited so far; negative: not known.
   virtual double waited() const { return -1; }
 
@@ -219,8 +223,17 @@ class Engine {
   /// Ranks with samples of their own.
   int64_t data_ranks() const { return parts_.world.size() / parts_.strategy.row_size(); }
   void apply_gradients();
+  /// By which the sum of losses becomes their mean.
+  double weight_of(const StepSums::Totals& totals) const;
   /// Reads the sums; a loss that is not finite ends the run.
   StepSums::Totals read();
+  /// Ahead of each update, while the weights are still those that made the loss; else every 20 steps.
+  bool reads_each_step() const { return parts_.world.device().kind == DeviceKind::cpu; }
+  [[noreturn]] void fail_not_finite(const StepSums::Totals& totals);
+  /// Where the data of the last steps are not finite.
+  std::string bad_data(int64_t steps);
+  /// Forward and loss of each batch of the last step once more; what `then` does with it.
+  void repeat_step(const std::function<void(const Tensor& loss)>& then);
   void save_on_the_way();
   void make_graph();
   bool must_stop();
@@ -245,6 +258,8 @@ class Engine {
   double saving_seconds_ = 0;         // of the epoch under way
   Epoch epoch_;
   bool counts_correct_ = false, alone_ = false;  // alone: without other ranks
+  bool updates_ = false;                         // between a step's backward and its end
+  int64_t first_step_ = -1;                      // that this process makes; -1: none yet
 };
 
 }  // namespace weft::train

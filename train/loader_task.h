@@ -23,6 +23,11 @@ class LoaderTask : public Task {
     auto batch = loader_->next();
     return batch ? std::optional(Batch{std::move(batch->tensors), batch->count}) : std::nullopt;
   }
+  std::string origin(int64_t epoch, int64_t batch, size_t number, const Shape& place) const override {
+    const std::vector<std::string>& names = loader_->names();
+    return str(number < names.size() ? "'" + names[number] + "'" : str("tensor ", number), " of ",
+               loader_->origin(epoch, batch, number, place));
+  }
 
  protected:
   explicit LoaderTask(std::shared_ptr<data::LoaderEngine> loader) : loader_(std::move(loader)) {}

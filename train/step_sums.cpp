@@ -37,12 +37,15 @@ StepSums::Totals StepSums::read() {
   const std::string_view stop = signals_.stop_signal();
   const std::vector<double> all = world_.sum(
       {totals.own_loss, totals.own_correct, static_cast<double>(totals.own_samples), std::exchange(waited_, 0),
-       stop == "SIGINT" ? 1.0 : 0.0, stop == "SIGTERM" ? 1.0 : 0.0, signals_.take_save_request() ? 1.0 : 0.0},
+       stop == "SIGINT" ? 1.0 : 0.0, stop == "SIGTERM" ? 1.0 : 0.0, signals_.take_save_request() ? 1.0 : 0.0,
+       gradient_is_finite_ ? 0.0 : 1.0},
       "loss, counts and signals");
   loss_sum_.zero_();
   correct_sum_.zero_();
   totals.own_loss_is_finite = std::isfinite(totals.own_loss);
   totals.loss = all[0];
+  totals.own_gradient_is_finite = std::exchange(gradient_is_finite_, true);
+  totals.gradients_are_finite = all[7] == 0;
   totals.correct = all[1];
   totals.samples = std::llround(all[2]);
   totals.waited = all[3] / world_.size();

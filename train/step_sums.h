@@ -29,6 +29,7 @@ class StepSums {
     int64_t own_samples = 0;
     double waited = 0;  ///< seconds for data, mean over the ranks
     bool own_loss_is_finite = true;
+    bool gradients_are_finite = true, own_gradient_is_finite = true;  ///< as count_gradient() says
   };
 
   StepSums(const dist::World& world, Signals& signals, LossSum kind = LossSum::per_sample);
@@ -37,6 +38,8 @@ class StepSums {
   void add(const Tensor& loss, int64_t samples, const Tensor& correct = {}) const;
   /// On the host, once per step.
   void count(int64_t samples, double waited);
+  /// Whether this rank's gradient of the step under way is finite.
+  void count_gradient(bool finite) { gradient_is_finite_ = finite; }
   int64_t unread_steps() const { return steps_; }
   /// Waits for the device and, on several ranks, for all of them; a signal to any rank counts for all from here on. All
   /// ranks call it after the same step.
@@ -57,6 +60,7 @@ class StepSums {
   double waited_ = 0;
   std::string stop_signal_;
   bool save_ = false;
+  bool gradient_is_finite_ = true;
 };
 
 }  // namespace weft::train

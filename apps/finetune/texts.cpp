@@ -8,6 +8,7 @@ namespace {
 
 struct TextSet {
   const Texts& texts;
+  int64_t size() const { return static_cast<int64_t>(texts.labels.size()); }
   Text get(int64_t index) const {
     const auto row = static_cast<size_t>(index);
     return {&texts.encodings[row], texts.labels[row]};

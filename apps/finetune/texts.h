@@ -25,6 +25,7 @@ struct TextBatch {
   Tensor input;   ///< i64 [count, 3, tokens]: ids, token types, and 1 up to the end of the text
   Tensor labels;  ///< i64 [count]
   int64_t count = 0, epoch = 0, step = 0;
+  void fields(auto& v) { v("input", input), v("labels", labels); }
 };
 
 /// A text of a set that lives elsewhere.

@@ -46,6 +46,7 @@ FeatureSets features_of_file(const std::filesystem::path& path, const std::strin
 struct Examples {
   Tensor input, labels;
   int64_t count = 0, epoch = 0, step = 0;
+  void fields(auto& v) { v("input", input), v("labels", labels); }
 };
 
 /// Where the steps of a phase come from.

@@ -14,6 +14,8 @@ data::Recipe recipe(const RandomFieldsOptions& o) {
       std::generate_n(row.part<float>(part), parts[part].sizes.numel(),
                       [&] { return static_cast<float>(draw.uniform()); });
   };
+  made.size = o.samples;
+  made.names = {"x", "y"};
   return made;
 }
 

@@ -17,6 +17,7 @@ struct FieldBatch {
   Tensor x;  ///< [B, H, W, in]
   Tensor y;  ///< [B, H, W, out]
   int64_t count = 0, epoch = 0, step = 0;
+  void fields(auto& v) { v("x", x), v("y", y); }
 };
 
 /// A set of pairs of fields that are uniform in [0, 1) and new in every epoch: a sample is a function of (seed, epoch,

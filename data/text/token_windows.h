@@ -27,6 +27,7 @@ class TokenWindows {
     return last < 0 ? 0 : last / stride_ + 1;
   }
   std::tuple<Tensor, Tensor> get(int64_t index) const {
+    WEFT_CHECK(index >= 0 && index < size(), "token windows: expected an index below ", size(), ", got ", index);
     const int64_t* const begin = tokens_->data() + index * stride_;
     return {Tensor::from_host(begin, {length_}, DType::i64), Tensor::from_host(begin + 1, {length_}, DType::i64)};
   }

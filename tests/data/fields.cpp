@@ -165,6 +165,11 @@ TEST_F(Fields, RefusesWithOneLine) {
   o = options();
   o.stds[1] = 0;
   refused(o, "channel 1: expected a positive standard deviation, got 0");
+  o.stds[1] = INFINITY;
+  refused(o, "channel 1: expected a positive standard deviation, got inf");
+  o = options();
+  o.means[2] = NAN;
+  refused(o, "channel 2: expected a finite mean, got nan");
   o = options();
   o.dt = 9;
   refused(o, "holds no pair of times 9 apart in one file");
@@ -188,6 +193,13 @@ TEST_F(Fields, RefusesWithOneLine) {
               }),
               HasSubstr("cannot write"));
   const auto series = std::make_shared<const FieldSeries>(folder_.path(), options());
+  EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(6), {.batch_size = 1}); }),
+              HasSubstr("expected a sampler of the set's 5 samples, got one of 6"));
+  FieldLoader named(series, Sampler(5, {.shuffle = false}), {.batch_size = 2});
+  EXPECT_THAT(named.origin(0, 2, 1, {0, 1, 3, 1}), HasSubstr("1980.h5, time "));
+  EXPECT_THAT(named.origin(0, 2, 1, {0, 1, 3, 1}), HasSubstr(", channel 1, row 1, column 3)"));
+  for (const int64_t index : {-1, 5})
+    EXPECT_THAT(error_text([&] { series->read(index, nullptr, nullptr); }), HasSubstr(str("a pair below 5, got ", index)));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 6, .drop_last = true}); }),
               HasSubstr("expected a batch size of at most 5, the number of samples of this rank, got 6"));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 1, .workers = -1}); }),

@@ -215,7 +215,7 @@ TEST(Loader, ThrowsTheWorkersErrorOnceAndStartsAnew) {
       loader.start(0);
       EXPECT_TRUE(loader.next());
       // Several images of the batch are broken: the first is named, whichever worker was faster.
-      EXPECT_EQ(error_text([&] { loader.next(); }), "awkward: cannot read image_25.jpg");
+      EXPECT_EQ(error_text([&] { loader.next(); }), "loader: sample 25: awkward: cannot read image_25.jpg");
       EXPECT_THAT(error_text([&] { loader.next(); }), HasSubstr("expected start(epoch) before next()"));
     }
   }
@@ -272,8 +272,14 @@ TEST(Loader, RefusesWhatMakesNoSense) {
   ImageLoader loader(set, Sampler(10), make_pipeline("none", Split::train), kPlain);
   EXPECT_THAT(error_text([&] { loader.next(); }), HasSubstr("expected start(epoch) before next()"));
   EXPECT_THAT(error_text([&] { loader.start(0, 4); }), HasSubstr("a step from 0 to 3, got epoch 0 step 4"));
+  EXPECT_THAT(error_text([&] { loader.start(-1); }), HasSubstr("an epoch of at least 0, got -1"));
   loader.start(0, 3);
   EXPECT_FALSE(loader.next());
+  EXPECT_THAT(error_text([&] { loader.next(); }), HasSubstr("expected start(epoch) before next(): epoch 0 ended"));
+  EXPECT_THAT(text([](auto& o) { o.workers = 5000; }), HasSubstr("at most 1024 workers, got 5000"));
+  for (const int64_t size : {8, 12})
+    EXPECT_THAT(error_text([&] { ImageLoader(set, Sampler(size), make_pipeline("none", Split::train), kPlain); }),
+                HasSubstr(str("expected a sampler of the set's 10 samples, got one of ", size, " for ")));
 }
 
 /// Windows of another size than the set's images have, which no pipeline with a name cuts from a set in memory. All

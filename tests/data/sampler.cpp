@@ -84,6 +84,9 @@ TEST(Sampler, StepsOfAllRanksNeedNotDivideByThem) {
 TEST(Sampler, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_text([] { Sampler(0); }), HasSubstr("at least one image, got 0"));
   EXPECT_THAT(error_text([] { Sampler(3, {.rank = 2, .world = 2}); }), HasSubstr("got rank 2 of 2"));
+  EXPECT_THAT(error_text([] { Sampler(-3); }), HasSubstr("at least one image, got -3"));
+  EXPECT_THAT(error_text([] { Sampler(3, {.world = 4, .tail = Tail::drop}); }),
+              HasSubstr("at least one image for each of 4 ranks, got 3, all of which Tail::drop leaves out"));
   EXPECT_THAT(error_text([] { Sampler(3, {.world = 0}); }), HasSubstr("got rank 0 of 0"));
   EXPECT_THAT(error_text([] { Sampler(3).index(0, 3); }), HasSubstr("a position below 3, got 3"));
   EXPECT_THAT(error_text([] { Sampler(9, {.world = 4, .tail = Tail::joined, .step = 3}); }),
