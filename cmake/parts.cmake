@@ -237,7 +237,7 @@ find_package(fmt QUIET)
 weft_require("fmt" "${fmt_FOUND}" "libfmt-dev")
 
 weft_find_library(libjpeg-turbo WEFT_HAVE_JPEG WEFT_JPEG_INCLUDE jpeglib.h WEFT_JPEG jpeg)
-weft_part("libjpeg-turbo" "${WEFT_HAVE_JPEG}" "JPEG images" "apt-get install libjpeg62-turbo-dev")
+weft_part("libjpeg-turbo" "${WEFT_HAVE_JPEG}" "JPEG images" "apt-get install libjpeg-dev")
 weft_find_library(libspng WEFT_HAVE_SPNG WEFT_SPNG_INCLUDE spng.h WEFT_SPNG spng)
 weft_part("libspng" "${WEFT_HAVE_SPNG}" "PNG images" "apt-get install libspng-dev")
 weft_find_library(zlib WEFT_HAVE_ZLIB WEFT_ZLIB_INCLUDE zlib.h WEFT_ZLIB z)

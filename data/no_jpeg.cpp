@@ -6,7 +6,7 @@ namespace weft::data {
 
 Image decode_jpeg(std::span<const uint8_t>, const std::string& path, DecodeOptions) {
   fail("jpeg: cannot read ", path,
-       ": built without libjpeg. On Debian: apt-get install libjpeg62-turbo-dev, then configure again.");
+       ": built without libjpeg. On Debian: apt-get install libjpeg-dev, then configure again.");
 }
 
 }  // namespace weft::data

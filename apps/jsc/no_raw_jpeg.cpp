@@ -7,7 +7,7 @@ namespace weft::jsc {
 struct RawJpeg::State {};
 
 RawJpeg::RawJpeg() {
-  fail("--raw: built without libjpeg. On Debian: apt-get install libjpeg62-turbo-dev, then configure again.");
+  fail("--raw: built without libjpeg. On Debian: apt-get install libjpeg-dev, then configure again.");
 }
 RawJpeg::~RawJpeg() = default;
 size_t RawJpeg::decode(std::span<const uint8_t>) { return 0; }

@@ -6,7 +6,7 @@
 namespace bench {
 
 ImageFolder::ImageFolder(int, int) {
-  throw std::runtime_error("built without libjpeg-turbo: apt-get install libjpeg62-turbo-dev and build again");
+  throw std::runtime_error("built without libjpeg-turbo: apt-get install libjpeg-dev and build again");
 }
 ImageFolder::~ImageFolder() = default;
 

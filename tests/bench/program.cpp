@@ -94,7 +94,7 @@ TEST(Bench, ACaseWithoutItsPartSaysHowToBuildItIn) {
   const Outcome outcome = bench("--tiny --seconds 0 --filter '^loader_jpeg$'");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.output,
-            "bench: loader_jpeg: built without libjpeg-turbo: apt-get install libjpeg62-turbo-dev and build again\n");
+            "bench: loader_jpeg: built without libjpeg-turbo: apt-get install libjpeg-dev and build again\n");
 }
 
 TEST(Bench, EveryCaseOfTheSuiteOpsRuns) {

@@ -260,7 +260,7 @@ TEST(DecodeImage, AStubSaysHowToBuildItsPartIn) {
   if (!WEFT_HAVE_JPEG) {
     EXPECT_THAT(error_text([] { decode(read_file(golden("baseline.jpg")), "a.jpg"); }),
                 HasSubstr("jpeg: cannot read a.jpg: built without libjpeg. On Debian: apt-get install "
-                          "libjpeg62-turbo-dev, then configure again."));
+                          "libjpeg-dev, then configure again."));
   }
   if (!WEFT_HAVE_SPNG) {
     EXPECT_THAT(error_text([] { decode(read_file(golden("rgb.png")), "a.png"); }),
