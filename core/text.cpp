@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cstdint>
 
+#include "core/utf8.h"
+
 namespace weft {
 
 std::string joined(const std::vector<std::string>& names, size_t limit) {
@@ -17,27 +19,6 @@ std::string joined(const std::vector<std::string>& names, size_t limit) {
 namespace {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-/// The length of the UTF-8 character that begins at `at`, and its number; 0 where the bytes are none: cut short, too
-/// long for their number, a surrogate, beyond U+10FFFF.
-size_t decode(std::string_view text, size_t at, uint32_t& number) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xC2 ? 0
-                        : first < 0xE0 ? 2
-                        : first < 0xF0 ? 3
-                        : first < 0xF5 ? 4
-                                       : 0;
-  if (length == 0 || length > text.size() - at) return 0;
-  number = length == 1 ? first : first & (0x7F >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if (!continues(text[at + i])) return 0;
-    number = number << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3F);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = number >= 0xD800 && number < 0xE000;
-  return number < kSmallest[length] || number > 0x10FFFF || surrogate ? 0 : length;
-}
 
 /// Whether a terminal shows the character where it stands: no control character, no line or paragraph separator, no
 /// mark of Unicode's bidirectional algorithm (UAX #9: ALM, LRM, RLM, embeddings, overrides, isolates), no zero-width
@@ -55,7 +36,7 @@ void append(std::string& out, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   for (size_t at = 0; at < text.size();) {
     uint32_t number = 0;
-    const size_t length = decode(text, at, number);
+    const size_t length = decode_utf8(text, at, number);
     const size_t bytes = std::max<size_t>(length, 1);
     if (length > 0 && is_shown(number)) {
       out += text.substr(at, length);
@@ -70,6 +51,25 @@ void append(std::string& out, std::string_view text) {
 }
 
 }  // namespace
+
+size_t decode_utf8(std::string_view text, size_t at, uint32_t& number) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xC2 ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
+  if (length == 0 || length > text.size() - at) return 0;
+  number = length == 1 ? first : first & (0x7F >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if (!continues(text[at + i])) return 0;
+    number = number << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3F);
+  }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = number >= 0xD800 && number < 0xE000;
+  return number < kSmallest[length] || number > 0x10FFFF || surrogate ? 0 : length;
+}
 
 std::string printable(std::string_view text, size_t most) {
   std::string out;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <queue>
@@ -75,6 +76,15 @@ std::string bytes_of(std::string_view text) {
   return result;
 }
 
+AddedToken added_token(const nlohmann::json& json, bool special) {
+  return {.content = json.at("content"),
+          .special = json.value("special", special),
+          .normalized = json.value("normalized", false),
+          .lstrip = json.value("lstrip", false),
+          .rstrip = json.value("rstrip", false),
+          .single_word = json.value("single_word", false)};
+}
+
 uint64_t pair_key(int64_t left, int64_t right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right);
 }
@@ -84,9 +94,10 @@ uint64_t pair_key(int64_t left, int64_t right) {
 BytePair::BytePair(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
   for (size_t id = 0; id < tokens_.size(); ++id)
     if (!tokens_[id].empty()) ids_.emplace(tokens_[id], static_cast<int64_t>(id));
-  const auto end = ids_.find(std::string(kEndOfText));
-  if (end != ids_.end()) end_of_text_ = end->second;
+  set_special({kEndOfText});
 }
+
+int64_t BytePair::end_of_text() const { return find(kEndOfText); }
 
 BytePair BytePair::of_bytes(std::string_view text) {
   std::array<bool, 256> occurs{};
@@ -118,6 +129,7 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
          printable(error.what()), "'");
   }
   BytePair result(std::move(tokens));
+  result.files_ = {{"vocab.json", text}, {"merges.txt", read_text(merges, "merges")}};
   const std::vector<std::string> lines = read_lines(merges);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].empty() || (i == 0 && lines[i].starts_with("#version"))) continue;
@@ -134,12 +146,130 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
   return result;
 }
 
+BytePair BytePair::from_tokenizer_json(const fs::path& path) {
+  const TokenizerJson json = read_tokenizer_json(path, "BPE");
+  const auto expect = [&](bool right, const char* what, const auto&... got) {
+    WEFT_CHECK(right, path.string(), ": expected ", what, ", as GPT-2's tokenizer, got ", printable(str(got...)));
+  };
+  expect(json.normalizers.empty(), "no normalizer", joined(json.normalizers));
+  expect(json.pre_tokenizers.empty() || (json.pre_tokenizers.size() == 1 && json.pre_tokenizers[0] == "ByteLevel"),
+         "the pre_tokenizer ByteLevel alone", joined(json.pre_tokenizers));
+  expect(json.uses_pattern, "ByteLevel's use_regex", "false");
+  expect(!json.byte_fallback, "no byte_fallback", "true");
+  expect(!json.ignores_merges, "no ignore_merges", "true");
+  expect(json.dropout == 0, "no dropout of merges", json.dropout);
+  expect(json.continuation.empty(), "no continuing_subword_prefix", json.continuation);
+  expect(json.word_end.empty(), "no end_of_word_suffix", json.word_end);
+  std::vector<std::string> tokens;
+  for (const std::string& token : json.vocabulary) tokens.push_back(bytes_of(token));
+  BytePair result(std::move(tokens));
+  for (const auto& [left, right] : json.merges) {
+    try {
+      result.add_merge(bytes_of(left), bytes_of(right));
+    } catch (const Error& error) {
+      fail(path.string(), ": merge ", result.merges_.size() + 1, ": ", error.what());
+    }
+  }
+  for (const AddedToken& token : json.added) result.add_named(token, path.string());
+  result.prefix_space_ = json.adds_prefix_space;
+  return result;
+}
+
 BytePair BytePair::from_folder(const fs::path& folder) {
-  for (const auto& [vocabulary, merges] :
-       {std::pair{"vocab.json", "merges.txt"}, std::pair{"encoder.json", "vocab.bpe"}})
-    if (fs::exists(folder / vocabulary)) return from_files(folder / vocabulary, folder / merges);
-  fail("byte pairs: expected vocab.json and merges.txt in the folder ", folder.string(),
-       ", as Hugging Face's gpt2 has them");
+  const auto has = [&](const char* name) { return fs::exists(folder / name); };
+  WEFT_CHECK(has("tokenizer.json") || has("vocab.json") || has("encoder.json"),
+             "byte pairs: expected tokenizer.json, or vocab.json and merges.txt, in the folder ", folder.string(),
+             ", as Hugging Face's gpt2 has them");
+  BytePair result = has("tokenizer.json") ? from_tokenizer_json(folder / "tokenizer.json")
+                    : has("vocab.json")   ? from_files(folder / "vocab.json", folder / "merges.txt")
+                                          : from_files(folder / "encoder.json", folder / "vocab.bpe");
+  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json",
+                           "special_tokens_map.json", "added_tokens.json"})
+    if (has(name)) result.files_.emplace(name, read_text(folder / name, "tokenizer"));
+  result.read_special_tokens(folder);
+  result.set_special({kEndOfText});
+  return result;
+}
+
+/// Ids are in added_tokens.json, in tokenizer_config.json since transformers 4.34; the special ones among them are
+/// also named with their purpose, by their text or as an object.
+void BytePair::read_special_tokens(const fs::path& folder) {
+  using Json = nlohmann::json;
+  const auto named = [&](const std::string& content) {
+    return std::any_of(named_.begin(), named_.end(), [&](const AddedToken& token) { return token.content == content; });
+  };
+  std::map<std::string, int64_t> added;
+  const auto add_special = [&](const Json& value, const std::string& path) {
+    AddedToken token = value.is_string() ? AddedToken{.content = value, .special = true} : added_token(value, true);
+    const auto id = added.find(token.content);
+    if (id != added.end()) token.id = id->second;
+    if (!token.content.empty() && !named(token.content)) add_named(std::move(token), path);
+  };
+  for (const char* name : {"added_tokens.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+    const auto file = files_.find(name);
+    if (file == files_.end()) continue;
+    const std::string path = (folder / name).string();
+    check_nesting(file->second, path);
+    try {
+      const Json json = Json::parse(file->second);
+      if (file->first == "added_tokens.json") {
+        for (const auto& [content, id] : json.items()) added[content] = json_integer<int64_t>(id, path);
+        continue;
+      }
+      const Json decoder = json.value("added_tokens_decoder", Json::object());
+      for (const auto& [id, value] : decoder.items()) {
+        AddedToken token = added_token(value, false);
+        token.id = json_integer<int64_t>(Json::parse(id), path);
+        if (!named(token.content)) add_named(std::move(token), path);
+      }
+      for (const char* key : {"add_bos_token", "add_eos_token"})
+        WEFT_CHECK(!json.contains(key) || json[key] != true, path, ": expected no ", key, ", got true");
+      if (json.contains("add_prefix_space")) prefix_space_ = json["add_prefix_space"].get<bool>();
+      for (const auto& [key, value] : json.items()) {
+        if (key.ends_with("_token") && (value.is_string() || value.is_object())) add_special(value, path);
+        if (key.ends_with("_special_tokens") && value.is_array())
+          for (const Json& one : value) add_special(one, path);
+      }
+    } catch (const Json::exception& error) {
+      fail(path, ": expected the special tokens of a tokenizer, got '", printable(error.what()), "'");
+    }
+  }
+  for (const auto& [content, id] : added)
+    if (!named(content))
+      add_named({.content = content, .id = id, .normalized = true}, (folder / "added_tokens.json").string());
+}
+
+void BytePair::add_named(AddedToken token, const std::string& file) {
+  const std::string shown = printable(token.content, 100);
+  WEFT_CHECK(!token.content.empty(), file, ": expected the text of an added token, got none");
+  WEFT_CHECK(!token.single_word, file, ": expected no single_word, got it for '", shown, "'");
+  auto known = ids_.find(token.content);
+  if (known == ids_.end()) known = ids_.find(bytes_of(token.content));
+  if (token.id < 0 && known != ids_.end()) token.id = known->second;
+  WEFT_CHECK(token.id >= 0 && token.id < kMostIds, file, ": expected an id below ", kMostIds, " of the token '", shown,
+             "' in the vocabulary or among the added tokens, got ", token.id < 0 ? std::string("none") : str(token.id));
+  WEFT_CHECK(known == ids_.end() || known->second == token.id, file, ": the token '", shown, "' has the ids ", token.id,
+             " and, in the vocabulary, ", known->second);
+  if (size() <= token.id) tokens_.resize(static_cast<size_t>(token.id) + 1);
+  std::string& place = tokens_[static_cast<size_t>(token.id)];
+  WEFT_CHECK(place.empty() || known != ids_.end(), file, ": the id ", token.id, " of '", shown,
+             "' is another token's: '", printable(visible(place), 100), "'");
+  if (known != ids_.end()) ids_.erase(known);
+  place = token.content;
+  ids_[place] = token.id;
+  named_.push_back(std::move(token));
+}
+
+void BytePair::set_special(std::initializer_list<std::string_view> tokens) {
+  special_ = named_;
+  for (const std::string_view content : tokens) {
+    const bool named =
+        std::any_of(named_.begin(), named_.end(), [&](const auto& token) { return token.content == content; });
+    const int64_t id = find(content);
+    if (!named && id >= 0) special_.push_back({.content = std::string(content), .id = id, .special = true});
+  }
+  std::stable_sort(special_.begin(), special_.end(),
+                   [](const auto& a, const auto& b) { return a.content.size() > b.content.size(); });
 }
 
 void BytePair::add_merge(std::string_view left, std::string_view right) {
@@ -149,14 +279,70 @@ void BytePair::add_merge(std::string_view left, std::string_view right) {
     return found->second;
   };
   const int64_t a = id(std::string(left)), b = id(std::string(right));
-  const Merge merge{static_cast<int64_t>(ordered_merges_.size()), id(std::string(left) + std::string(right))};
-  merges_.emplace(pair_key(a, b), merge);
-  ordered_merges_.emplace_back(a, b);
+  const int64_t merged = id(std::string(left) + std::string(right));
+  merges_.emplace(pair_key(a, b), Merge{static_cast<int64_t>(merges_.size()), merged});
 }
+
+/// The tokens of one text. Pieces occur again and again: where their ids stand is known.
+struct BytePair::Encoder {
+  explicit Encoder(const BytePair& tokenizer) : pairs(tokenizer) {
+    for (const AddedToken& token : pairs.special_) first_bytes[token.normalized ? 1 : 0] += token.content[0];
+  }
+
+  /// Hugging Face's tokenizers search the tokens of the normalised text between the others.
+  void add(std::string_view text, bool normalized = false) {
+    const auto add_text = [&](std::string_view part) {
+      if (!part.empty()) normalized ? add_pieces(part) : add(part, true);
+    };
+    size_t begin = 0;
+    for (size_t at = 0; (at = text.find_first_of(first_bytes[normalized ? 1 : 0], at)) != std::string_view::npos;) {
+      const auto found = std::find_if(pairs.special_.begin(), pairs.special_.end(), [&](const AddedToken& token) {
+        return token.normalized == normalized && text.substr(at).starts_with(token.content);
+      });
+      if (found == pairs.special_.end()) {
+        ++at;
+        continue;
+      }
+      const size_t before = found->lstrip ? trailing_space(text.substr(begin, at - begin)) : 0;
+      add_text(text.substr(begin, at - begin - before));
+      ids.push_back(found->id);
+      at += found->content.size();
+      if (found->rstrip) at += leading_space(text.substr(at));
+      begin = at;
+    }
+    add_text(text.substr(begin));
+  }
+
+  void add_pieces(std::string_view text) {
+    if (pairs.merges_.empty()) {
+      for (const char& byte : text) add_piece({&byte, 1});
+      return;
+    }
+    if (pairs.prefix_space_ && !text.starts_with(' ')) text = spaced.emplace_back(' ' + std::string(text));
+    for (const std::string_view piece : split_pieces(text)) {
+      const size_t begin = ids.size();
+      const auto before = known.find(piece);
+      if (before == known.end()) {
+        add_piece(piece);
+        known.emplace(piece, std::pair{begin, ids.size()});
+      } else {
+        for (size_t i = before->second.first; i < before->second.second; ++i) ids.push_back(ids[i]);
+      }
+    }
+  }
+
+  void add_piece(std::string_view piece);
+
+  const BytePair& pairs;
+  std::string first_bytes[2];      // of the special tokens, those of the normalised text apart
+  std::deque<std::string> spaced;  // what `known` points to
+  std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;
+  std::vector<int64_t> ids;
+};
 
 /// The neighbours stand in a linked list, their possible merges in a queue by rank and place; those that no longer hold
 /// are passed over. A piece of n bytes takes n log n.
-void BytePair::append_piece(std::string_view piece, std::vector<int64_t>& ids) const {
+void BytePair::Encoder::add_piece(std::string_view piece) {
   struct Symbol {
     int64_t id, before, after;  // id -1: merged into the one before
   };
@@ -167,8 +353,8 @@ void BytePair::append_piece(std::string_view piece, std::vector<int64_t>& ids) c
   std::vector<Symbol> symbols;
   const auto count = static_cast<int64_t>(piece.size());
   for (int64_t i = 0; i < count; ++i) {
-    const auto byte = ids_.find(std::string(1, piece[static_cast<size_t>(i)]));
-    WEFT_CHECK(byte != ids_.end(), "byte pairs: the vocabulary has no token for the byte ",
+    const auto byte = pairs.ids_.find(std::string(1, piece[static_cast<size_t>(i)]));
+    WEFT_CHECK(byte != pairs.ids_.end(), "byte pairs: the vocabulary has no token for the byte ",
                static_cast<int>(static_cast<uint8_t>(piece[static_cast<size_t>(i)])), " of '", printable(piece, 40),
                "'");
     symbols.push_back({byte->second, i - 1, i + 1 < count ? i + 1 : -1});
@@ -179,8 +365,8 @@ void BytePair::append_piece(std::string_view piece, std::vector<int64_t>& ids) c
     const Symbol& a = symbols[static_cast<size_t>(left)];
     if (a.after < 0) return;
     const int64_t right_id = symbols[static_cast<size_t>(a.after)].id;
-    const auto found = merges_.find(pair_key(a.id, right_id));
-    if (found != merges_.end()) candidates.push({found->second.rank, left, a.id, right_id});
+    const auto found = pairs.merges_.find(pair_key(a.id, right_id));
+    if (found != pairs.merges_.end()) candidates.push({found->second.rank, left, a.id, right_id});
   };
   for (int64_t i = 0; i < count; ++i) consider(i);
   while (!candidates.empty()) {
@@ -189,7 +375,7 @@ void BytePair::append_piece(std::string_view piece, std::vector<int64_t>& ids) c
     Symbol& a = symbols[static_cast<size_t>(best.left)];
     if (a.id != best.left_id || a.after < 0 || symbols[static_cast<size_t>(a.after)].id != best.right_id) continue;
     Symbol& b = symbols[static_cast<size_t>(a.after)];
-    a.id = merges_.at(pair_key(best.left_id, best.right_id)).merged;
+    a.id = pairs.merges_.at(pair_key(best.left_id, best.right_id)).merged;
     b.id = -1;
     a.after = b.after;
     if (a.after >= 0) symbols[static_cast<size_t>(a.after)].before = best.left;
@@ -201,23 +387,9 @@ void BytePair::append_piece(std::string_view piece, std::vector<int64_t>& ids) c
 }
 
 std::vector<int64_t> BytePair::encode(std::string_view text) const {
-  std::vector<int64_t> ids;
-  if (merges_.empty()) {
-    for (const char& byte : text) append_piece({&byte, 1}, ids);
-    return ids;
-  }
-  std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;  // where the ids of a piece stand in `ids`
-  for (const std::string_view piece : split_pieces(text)) {
-    const size_t begin = ids.size();
-    const auto before = known.find(piece);
-    if (before == known.end()) {
-      append_piece(piece, ids);
-      known.emplace(piece, std::pair{begin, ids.size()});
-    } else {
-      for (size_t i = before->second.first; i < before->second.second; ++i) ids.push_back(ids[i]);
-    }
-  }
-  return ids;
+  Encoder encoder(*this);
+  encoder.add(text);
+  return std::move(encoder.ids);
 }
 
 std::string BytePair::decode(std::span<const int64_t> ids) const {
@@ -231,14 +403,18 @@ std::string BytePair::decode(std::span<const int64_t> ids) const {
 }
 
 void BytePair::save(const fs::path& folder) const {
-  nlohmann::ordered_json vocabulary = nlohmann::ordered_json::object();
-  for (size_t id = 0; id < tokens_.size(); ++id)
-    if (!tokens_[id].empty()) vocabulary[visible(tokens_[id])] = id;
-  std::string merges = "#version: 0.2\n";
-  for (const auto& [left, right] : ordered_merges_)
-    merges += visible(tokens_[static_cast<size_t>(left)]) + ' ' + visible(tokens_[static_cast<size_t>(right)]) + '\n';
-  write_atomically(folder / "vocab.json", vocabulary.dump(), "vocabulary");
-  write_atomically(folder / "merges.txt", merges, "merges");
+  std::map<std::string, std::string> files = files_;
+  if (files.empty()) {
+    nlohmann::ordered_json vocabulary = nlohmann::ordered_json::object();
+    for (size_t id = 0; id < tokens_.size(); ++id) vocabulary[visible(tokens_[id])] = id;
+    // Hugging Face's class would add `<|endoftext|>`, which the model lacks.
+    const nlohmann::ordered_json config{
+        {"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", nullptr}, {"eos_token", nullptr}, {"unk_token", nullptr}};
+    files = {{"vocab.json", vocabulary.dump()},
+             {"merges.txt", "#version: 0.2\n"},
+             {"tokenizer_config.json", config.dump(2) + '\n'}};
+  }
+  for (const auto& [name, text] : files) write_atomically(folder / name, text, "tokenizer");
 }
 
 int64_t BytePair::find(std::string_view token) const {
@@ -253,23 +429,9 @@ RobertaPairs::RobertaPairs(BytePair pairs)
       padding_(pairs_.find("<pad>")) {
   WEFT_CHECK(first_ >= 0 && separator_ >= 0 && padding_ >= 0,
              "vocabulary: expected the tokens <s>, </s> and <pad> of RoBERTa among ", pairs_.size(), " tokens");
+  pairs_.set_special({"<s>", "<pad>", "</s>", "<unk>", "<mask>"});
 }
 
-std::vector<int64_t> RobertaPairs::ids_of(std::string_view text) const {
-  constexpr std::string_view kSpecial[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
-  std::vector<int64_t> ids;
-  for (;;) {
-    size_t at = 0;  // of the first special token, and no further: a text may be nothing but special tokens
-    std::string_view special;
-    for (; special.empty() && (at = text.find('<', at)) != std::string_view::npos; at += special.empty())
-      for (const std::string_view one : kSpecial)
-        if (text.substr(at).starts_with(one) && pairs_.find(one) >= 0) special = one;
-    const std::vector<int64_t> more = pairs_.encode(text.substr(0, at));
-    ids.insert(ids.end(), more.begin(), more.end());
-    if (special.empty()) return ids;
-    ids.push_back(pairs_.find(special));
-    text.remove_prefix(at + special.size());
-  }
-}
+std::vector<int64_t> RobertaPairs::ids_of(std::string_view text) const { return pairs_.encode(text); }
 
 }  // namespace weft::data

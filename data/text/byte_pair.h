@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,19 +11,23 @@
 #include <vector>
 
 #include "data/text/encoding.h"
+#include "data/text/tokenizer_json.h"
 
 namespace weft::data {
 
 /// The byte-level byte-pair encoding of GPT-2 (Radford et al. 2019, section 2.2; Sennrich et al. 2016): a text is cut
-/// into pieces (split_pieces()), a piece into bytes, and the pair of neighbours that the list of merges names first
-/// becomes one token, again and again. Any bytes can be encoded, and decode() gives them back.
+/// at its special tokens, what lies between them into pieces (split_pieces()), a piece into bytes, and the pair of
+/// neighbours that the list of merges names first becomes one token, again and again. Any bytes can be encoded, and
+/// decode() gives them back.
 class BytePair {
  public:
   /// The published files: vocab.json (also called encoder.json), which gives each token its id, and merges.txt
   /// (vocab.bpe), a pair a line. Errors: a file cannot be read, an id twice, a merge of tokens or to a token that the
   /// vocabulary lacks, with its line.
   static BytePair from_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
-  /// vocab.json and merges.txt of a folder, or encoder.json and vocab.bpe. Errors: neither is there; as above.
+  /// tokenizer.json of a folder, or else vocab.json and merges.txt, or encoder.json and vocab.bpe. The special tokens
+  /// are those of tokenizer.json, tokenizer_config.json, special_tokens_map.json and added_tokens.json, and
+  /// `<|endoftext|>`. Errors: no such file is there; the entry that asks for another tokenizer than GPT-2's; as above.
   static BytePair from_folder(const std::filesystem::path& folder);
   /// A token for each byte of the text, in the order of the bytes, without merges: of an ASCII text its characters.
   static BytePair of_bytes(std::string_view text);
@@ -29,32 +35,41 @@ class BytePair {
   /// Ids are below it. A vocabulary may leave some out.
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   /// The id of `<|endoftext|>`, which parts documents; -1: the vocabulary has none.
-  int64_t end_of_text() const { return end_of_text_; }
+  int64_t end_of_text() const;
   /// The id of a token that the files write like this; -1: there is none.
   int64_t find(std::string_view token) const;
 
-  /// A special token that is written out in the text is text. Errors: a byte that the vocabulary lacks; with merges,
-  /// built without utf8proc.
+  /// The special tokens besides those that a file names. A token that the vocabulary lacks is left out.
+  void set_special(std::initializer_list<std::string_view> tokens);
+
+  /// A special token that is written out in the text is that token, as with Hugging Face's tokenizers. Errors: a byte
+  /// that the vocabulary lacks; with merges, built without utf8proc.
   std::vector<int64_t> encode(std::string_view text) const;
   /// The bytes of the tokens; those of one token need not be whole characters. Errors: an id of no token.
   std::string decode(std::span<const int64_t> ids) const;
 
-  /// Writes FOLDER/vocab.json and FOLDER/merges.txt.
+  /// Writes the files that from_folder() read, as they were; of_bytes(): vocab.json, merges.txt and
+  /// tokenizer_config.json.
   void save(const std::filesystem::path& folder) const;
 
  private:
   struct Merge {
     int64_t rank, merged;
   };
+  struct Encoder;
   explicit BytePair(std::vector<std::string> tokens);
+  static BytePair from_tokenizer_json(const std::filesystem::path& path);
+  void read_special_tokens(const std::filesystem::path& folder);
   void add_merge(std::string_view left, std::string_view right);
-  void append_piece(std::string_view piece, std::vector<int64_t>& ids) const;
+  void add_named(AddedToken token, const std::string& file);
 
   std::vector<std::string> tokens_;  // bytes by id; empty: no such id
   std::unordered_map<std::string, int64_t> ids_;
-  std::unordered_map<uint64_t, Merge> merges_;               // by both ids, left << 32 | right
-  std::vector<std::pair<int64_t, int64_t>> ordered_merges_;  // as in the file
-  int64_t end_of_text_ = -1;
+  std::unordered_map<uint64_t, Merge> merges_;  // by both ids, left << 32 | right
+  std::vector<AddedToken> named_;               // by the files
+  std::vector<AddedToken> special_;             // and the others, the longest first
+  bool prefix_space_ = false;                   // a text that begins with no space gets one
+  std::map<std::string, std::string> files_;    // by name
 };
 
 /// RoBERTa's encoding (Liu et al. 2019): byte pairs between `<s>` and `</s>`, two texts as `<s> first </s></s> second

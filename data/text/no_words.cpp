@@ -13,5 +13,7 @@ namespace {
 
 std::vector<std::string> split_words(std::string_view, bool) { fail_without(); }
 std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
+size_t leading_space(std::string_view) { fail_without(); }
+size_t trailing_space(std::string_view) { fail_without(); }
 
 }  // namespace weft::data

@@ -79,6 +79,7 @@ TokenizerJson parsed(const Json& json, const std::string& wanted) {
   for (const Json& merge : value_or(model, "merges", Json::array())) result.merges.push_back(merge_of(merge));
   result.unknown = value_or<std::string>(model, "unk_token", "");
   result.continuation = value_or<std::string>(model, "continuing_subword_prefix", wanted == "WordPiece" ? "##" : "");
+  result.word_end = value_or<std::string>(model, "end_of_word_suffix", "");
   if (const auto most = model.find("max_input_chars_per_word"); most != model.end())
     result.longest_word = json_integer<int64_t>(*most, "max_input_chars_per_word");
   result.byte_fallback = value_or(model, "byte_fallback", false);

@@ -28,6 +28,7 @@ struct TokenizerJson {
   std::vector<AddedToken> added;                            ///< in the order of ids
   std::string unknown;                                      ///< the model's unk_token; "": none
   std::string continuation;                                 ///< continuing_subword_prefix: "##"; "": none
+  std::string word_end;                                     ///< end_of_word_suffix: "</w>"; "": none
   int64_t longest_word = 0;                                 ///< max_input_chars_per_word; 0: the file does not say
 
   /// Types in their order, those of a Sequence one by one: "BertNormalizer", "NFC"; "ByteLevel", "BertPreTokenizer".

@@ -151,6 +151,28 @@ std::vector<std::string_view> split_pieces(std::string_view text) {
   return pieces;
 }
 
+size_t leading_space(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size()) {
+    const Character next = character_at(text, end);
+    if (next.kind != Kind::space) break;
+    end += next.bytes;
+  }
+  return end;
+}
+
+size_t trailing_space(std::string_view text) {
+  size_t begin = text.size();
+  for (size_t at = begin; at > 0;) {
+    do --at;
+    while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);  // to the first byte of a character
+    const Character last = character_at(text, at);
+    if (last.kind != Kind::space || at + last.bytes != begin) break;
+    begin = at;
+  }
+  return text.size() - begin;
+}
+
 std::vector<std::string> split_words(std::string_view text, bool lowercase) {
   Words words(lowercase);
   const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data());

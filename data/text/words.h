@@ -17,4 +17,9 @@ std::vector<std::string> split_words(std::string_view text, bool lowercase);
 /// space. One after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
 std::vector<std::string_view> split_pieces(std::string_view text);
 
+/// Bytes of the white space (Unicode's property White_Space) at the beginning and at the end of a UTF-8 text. Errors:
+/// built without utf8proc.
+size_t leading_space(std::string_view text);
+size_t trailing_space(std::string_view text);
+
 }  // namespace weft::data

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "data/text/words.h"
 #include "io/file_reader.h"
@@ -64,6 +65,94 @@ TEST(BytePair, EqualsTheTwoPublishedTokenizers) {
   pairs.save(copy / "");
   expect_cases(BytePair::from_folder(copy / ""), folder / "cases.json");
   EXPECT_EQ(read_text(copy / "merges.txt", "merges"), read_text(folder / "merges.txt", "merges"));
+}
+
+std::string golden_text(const char* name) {
+  return read_text(std::filesystem::path(WEFT_GOLDEN) / "byte_pair" / name, "golden");
+}
+
+/// The golden vocabulary as tokenizer.json has it, each merge as one text or as two.
+nlohmann::json golden_tokenizer_json(bool pairs) {
+  nlohmann::json merges = nlohmann::json::array();
+  std::istringstream lines(golden_text("merges.txt"));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    const size_t space = line.find(' ');
+    merges.push_back(pairs ? nlohmann::json{line.substr(0, space), line.substr(space + 1)} : nlohmann::json(line));
+  }
+  const nlohmann::json end{{"id", 50256}, {"content", "<|endoftext|>"}, {"special", true}};
+  return {{"added_tokens", {end}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+          {"model", {{"type", "BPE"}, {"vocab", nlohmann::json::parse(golden_text("vocab.json"))}, {"merges", merges}}}};
+}
+
+TEST(BytePair, OfTokenizerJsonAlone) {
+  const TemporaryFolder folder, copy;
+  for (const bool pairs : {false, true}) {
+    write(folder / "tokenizer.json", golden_tokenizer_json(pairs).dump());
+    const BytePair tokens = BytePair::from_folder(folder / "");
+    EXPECT_EQ(tokens.size(), 50257);
+    expect_cases(tokens, std::filesystem::path(WEFT_GOLDEN) / "byte_pair/cases.json");
+    tokens.save(copy / "");
+    EXPECT_EQ(read_text(copy / "tokenizer.json", "copy"), read_text(folder / "tokenizer.json", "original"));
+  }
+}
+
+// What transformers 5.24 made of these folders.
+TEST(BytePair, FollowsTheTokensThatAFolderAdds) {
+  const TemporaryFolder folder;
+  write(folder / "vocab.json", golden_text("vocab.json"));
+  write(folder / "merges.txt", golden_text("merges.txt"));
+  const auto ids = [&](const char* text) { return BytePair::from_folder(folder / "").encode(text); };
+  write(folder / "added_tokens.json", R"({"<pad>": 50257, "<my tok>": 50258, "<é>": 50259})");
+  EXPECT_EQ(ids("a <pad> b<pad>"), (Ids{64, 220, 50257, 275, 50257}));
+  EXPECT_EQ(ids("<my tok> x <my tok>"), (Ids{50258, 2124, 220, 50258}));
+  EXPECT_EQ(ids("\u00E9<\u00E9>x"), (Ids{127, 102, 50259, 87}));
+  const BytePair tokens = BytePair::from_folder(folder / "");
+  EXPECT_EQ(tokens.size(), 50260);
+  EXPECT_EQ(tokens.decode(Ids{50258, 50259}), "<my tok><\u00E9>");
+  const TemporaryFolder copy;
+  tokens.save(copy / "");
+  EXPECT_EQ(BytePair::from_folder(copy / "").encode("<my tok>"), (Ids{50258}));
+
+  const auto decoder = [](const char* flags) {
+    return R"({"added_tokens_decoder": {"50257": {"content": "<pad>", "rstrip": true},
+               "50258": {"content": "<|im|>", "lstrip": true, "normalized": true)" +
+           std::string(flags) + "}}}";
+  };
+  std::filesystem::remove(folder / "added_tokens.json");
+  write(folder / "tokenizer_config.json", decoder(""));
+  EXPECT_EQ(ids("a <pad> b<pad>\u3000\n c"), (Ids{64, 220, 50257, 65, 50257, 66}));
+  EXPECT_EQ(ids("x \u3000<|im|>\t y"), (Ids{87, 50258, 197, 331}));
+  EXPECT_EQ(ids("<pad> <|im|><pad><pad>"), (Ids{50257, 50258, 50257, 50257}));
+  write(folder / "tokenizer_config.json", decoder(R"(, "single_word": true)"));
+  EXPECT_THAT(error_text([&] { ids("a"); }),
+              HasSubstr("tokenizer_config.json: expected no single_word, got it for '<|im|>'"));
+
+  write(folder / "tokenizer_config.json", R"({"add_prefix_space": true, "eos_token": "<|endoftext|>"})");
+  EXPECT_EQ(ids("say<|endoftext|> say"), (Ids{910, 50256, 910}));
+  write(folder / "tokenizer_config.json", R"({"add_bos_token": true})");
+  EXPECT_THAT(error_text([&] { ids("a"); }), HasSubstr("tokenizer_config.json: expected no add_bos_token, got true"));
+  write(folder / "tokenizer_config.json", "[]");
+  EXPECT_THAT(error_text([&] { ids("a"); }),
+              HasSubstr("tokenizer_config.json: expected the special tokens of a tokenizer, got '"));
+  write(folder / "tokenizer_config.json", R"({"pad_token": "<pad>"})");
+  EXPECT_THAT(error_text([&] { ids("a"); }),
+              HasSubstr("tokenizer_config.json: expected an id below 16777216 of the token '<pad>' in the vocabulary "
+                        "or among the added tokens, got none"));
+  std::filesystem::remove(folder / "tokenizer_config.json");
+  write(folder / "special_tokens_map.json", R"({"pad_token": {"content": "<pad>", "lstrip": true}})");
+  write(folder / "added_tokens.json", R"({"<pad>": 50257})");
+  EXPECT_EQ(ids("a <pad> a"), (Ids{64, 50257, 257}));
+  write(folder / "added_tokens.json", R"({"<pad>": 50256})");
+  EXPECT_THAT(error_text([&] { ids("a"); }),
+              HasSubstr("special_tokens_map.json: the id 50256 of '<pad>' is another token's: '<|endoftext|>'"));
+  write(folder / "added_tokens.json", R"({"<pad>": 50257, "<|endoftext|>": 50258})");
+  EXPECT_THAT(
+      error_text([&] { ids("a"); }),
+      HasSubstr("added_tokens.json: the token '<|endoftext|>' has the ids 50258 and, in the vocabulary, 50256"));
 }
 
 /// The golden vocabulary with RoBERTa's special tokens after it.
@@ -142,6 +231,37 @@ TEST(BytePair, SaysWithoutUtf8procHowToGetIt) {
 
 #endif
 
+// What other families' tokenizer.json asks for would give other tokens.
+TEST(BytePair, RefusesOtherTokenizers) {
+  const TemporaryFolder folder;
+  const auto error = [&](const char* pointer, const nlohmann::json& value) {
+    nlohmann::json json{
+        {"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}}}, {"merges", nlohmann::json::array()}}}};
+    json[nlohmann::json::json_pointer(pointer)] = value;
+    write(folder / "tokenizer.json", json.dump());
+    return error_text([&] { BytePair::from_folder(folder / ""); });
+  };
+  using Json = nlohmann::json;
+  EXPECT_THAT(error("/model/byte_fallback", true),
+              HasSubstr("tokenizer.json: expected no byte_fallback, as GPT-2's tokenizer, got true"));
+  EXPECT_THAT(error("/model/ignore_merges", true), HasSubstr("expected no ignore_merges"));
+  EXPECT_THAT(error("/model/dropout", 0.1), HasSubstr("expected no dropout of merges, as GPT-2's tokenizer, got 0.1"));
+  EXPECT_THAT(error("/model/end_of_word_suffix", "</w>"), HasSubstr("expected no end_of_word_suffix"));
+  EXPECT_THAT(error("/model/continuing_subword_prefix", "##"), HasSubstr("expected no continuing_subword_prefix"));
+  EXPECT_THAT(error("/normalizer", Json{{"type", "NFC"}}),
+              HasSubstr("expected no normalizer, as GPT-2's tokenizer, got NFC"));
+  EXPECT_THAT(error("/pre_tokenizer", Json{{"type", "Metaspace"}}),
+              HasSubstr("expected the pre_tokenizer ByteLevel alone, as GPT-2's tokenizer, got Metaspace"));
+  const Json split{{"type", "Split"}, {"pattern", {{"Regex", "x"}}}},
+      bytes{{"type", "ByteLevel"}, {"use_regex", false}};
+  EXPECT_THAT(error("/pre_tokenizer", Json{{"type", "Sequence"}, {"pretokenizers", {split, bytes}}}),
+              HasSubstr("got Split, ByteLevel"));
+  EXPECT_THAT(error("/pre_tokenizer", bytes),
+              HasSubstr("expected ByteLevel's use_regex, as GPT-2's tokenizer, got false"));
+  EXPECT_THAT(error("/model/merges", Json{"a b"}),
+              HasSubstr("tokenizer.json: merge 1: the vocabulary has no token 'ab'"));
+}
+
 TEST(BytePair, SaysWhatIsWrong) {
   const TemporaryFolder folder;
   const auto error = [&](const std::string& vocabulary, const std::string& merges) {
@@ -157,7 +277,7 @@ TEST(BytePair, SaysWhatIsWrong) {
               HasSubstr("merges.txt line 2: the vocabulary has no token 'ab'"));
   EXPECT_THAT(error(R"({"a": 0, "b": 1})", "a\n"), HasSubstr("merges.txt line 1: expected two tokens, got 'a'"));
   EXPECT_THAT(error_text([&] { BytePair::from_folder(folder / "none"); }),
-              HasSubstr("byte pairs: expected vocab.json and merges.txt in the folder "));
+              HasSubstr("byte pairs: expected tokenizer.json, or vocab.json and merges.txt, in the folder "));
 }
 
 }  // namespace

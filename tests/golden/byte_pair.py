@@ -41,6 +41,7 @@ TEXTS = [
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ababababab hahahahaha",
     "<|endoftext|> is text here, <|end and so|>",
     "----- ===== ***** ..... !!!!! ????? ''''' \"\"\"\"\" ````` _____ __init__ a_b-c.d",
+    "Hello, world!<|endoftext|><|endoftext|>\n\nAll:\nSpeak <|endoftext|>Speak",
 ]
 
 
@@ -59,10 +60,11 @@ class Published:
         self.tiktoken = tiktoken.Encoding("gpt2", pat_str=PATTERN, mergeable_ranks=data_gym_to_mergeable_bpe_ranks(*files),
                                           special_tokens={"<|endoftext|>": 50256})
         self.tokenizers = tokenizers.ByteLevelBPETokenizer(*reversed(files), add_prefix_space=False)
+        self.tokenizers.add_special_tokens(["<|endoftext|>"])
         self.spelled = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
     def ids(self, text):
-        ids = self.tiktoken.encode_ordinary(text)
+        ids = self.tiktoken.encode(text, allowed_special="all")
         assert ids == self.tokenizers.encode(text).ids, text
         assert self.tiktoken.decode_bytes(ids) == text.encode(), text
         return ids
