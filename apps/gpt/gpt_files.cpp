@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/gpt/gpt_files.h"
 
+#include <algorithm>
+#include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/autograd.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
 #include "io/json.h"
@@ -17,22 +21,82 @@ using Json = nlohmann::ordered_json;
 
 fs::path weights_file(const fs::path& path) {
   if (!fs::is_directory(path)) return path;
-  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"})
+  for (const char* name :
+       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (fs::exists(path / name)) return path / name;
   fail("expected model.safetensors or pytorch_model.bin in this folder");
 }
 
+bool is_nanogpt(const fs::path& path) { return fs::is_regular_file(path); }
+
+/// nanoGPT's checkpoint has the weights in its dict `model`.
+std::unique_ptr<WeightsFile> open(const fs::path& path, bool nanogpt) {
+  return open_weights(path, {.key = nanogpt ? "model" : ""});
+}
+
 /// A file may hold the output layer beside the embedding whose weight it shares.
 void require_tied(const WeightsFile& file) {
-  const int64_t head = file.find("lm_head.weight");
-  int64_t tokens = file.find("transformer.wte.weight");
-  if (tokens < 0) tokens = file.find("wte.weight");
-  if (head < 0 || tokens < 0) return;
-  const auto values = [&](int64_t index) {
-    return file.read(static_cast<size_t>(index)).to(DType::f32).to_vector<float>();
+  const auto named = [&](std::string_view name) {
+    return std::find_if(file.tensors().begin(), file.tensors().end(),
+                        [&](const WeightInfo& info) { return info.name.ends_with(name); });
+  };
+  const auto head = named("lm_head.weight"), tokens = named("wte.weight");
+  if (head == file.tensors().end() || tokens == file.tensors().end()) return;
+  const auto values = [&](auto found) {
+    const auto index = static_cast<size_t>(found - file.tensors().begin());
+    return file.read(index).to(DType::f32).to_vector<float>();
   };
   WEFT_CHECK(values(head) == values(tokens),
              "lm_head.weight differs from wte.weight: nn::Gpt's output layer is the token embedding");
+}
+
+std::vector<NamedTensor> biases_of(nn::Gpt& model) {
+  std::vector<NamedTensor> biases = model.parameters();
+  std::erase_if(biases, [](const NamedTensor& entry) { return !entry.name.ends_with(".bias"); });
+  return biases;
+}
+
+/// How Hugging Face calls gelu's two forms.
+std::optional<Gelu> gelu_named(const std::string& name) {
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Gelu::tanh;
+  return name == "gelu" ? std::optional(Gelu::erf) : std::nullopt;
+}
+
+/// An id, a list of them, or null.
+std::vector<int64_t> ids_of(const nlohmann::json& value, const std::string& what) {
+  std::vector<int64_t> ids;
+  if (value.is_null()) return ids;
+  for (const auto& id : value.is_array() ? value : nlohmann::json::array({value}))
+    ids.push_back(json_integer<int64_t>(id, what));
+  return ids;
+}
+
+/// `model_args` of nanoGPT's train.py.
+GptConfig read_nanogpt(const fs::path& path) {
+  std::map<std::string, std::string> args;
+  try {
+    args = open_weights(path, {.key = "model_args"})->metadata();
+  } catch (const Error& error) {
+    fail("model: expected a folder with config.json, or nanoGPT's checkpoint, got the file ", path.string(), ": ",
+         error.what());
+  }
+  const auto size = [&](const char* key) {
+    constexpr int64_t kMost = 1 << 20;
+    const auto found = args.find(key);
+    const std::string text = found == args.end() ? "none" : found->second;
+    const char* const end = text.data() + text.size();
+    int64_t value = 0;
+    const auto [rest, wrong] = std::from_chars(text.data(), end, value);
+    WEFT_CHECK(wrong == std::errc() && rest == end && value >= 1 && value <= kMost, "model: ", path.string(),
+               ": expected model_args.", key, " of 1 to ", kMost, ", got ", printable(text));
+    return value;
+  };
+  return {.sizes = {.vocabulary = size("vocab_size"),
+                    .positions = size("block_size"),
+                    .width = size("n_embd"),
+                    .depth = size("n_layer"),
+                    .heads = size("n_head"),
+                    .gelu = Gelu::erf}};  // nn.GELU()
 }
 
 }  // namespace
@@ -41,10 +105,12 @@ fs::path model_folder(const fs::path& path) {
   return fs::exists(path / "model" / "config.json") ? path / "model" : path;
 }
 
-nn::GptOptions read_gpt_options(const fs::path& folder) {
+GptConfig read_gpt_config(const fs::path& folder) {
+  if (is_nanogpt(folder)) return read_nanogpt(folder);
   const fs::path path = folder / "config.json";
   const std::string text = read_text(path, "model");
   check_nesting(text, "model: " + path.string());
+  GptConfig config;
   try {
     const auto json = nlohmann::json::parse(text);  // in any order: the ordered kind searches names one by one
     const auto size = [&](const char* key) {
@@ -60,59 +126,104 @@ nn::GptOptions read_gpt_options(const fs::path& folder) {
       WEFT_CHECK(got == wanted, "model: ", path.string(), ": expected ", key, " ", wanted.dump(), ", got ",
                  printable(got.dump()));
     };
-    const int64_t width = size("n_embd");
     expect("model_type", "gpt2");
-    expect("activation_function", "gelu_new");
     expect("tie_word_embeddings", true);
     expect("scale_attn_weights", true);
     expect("scale_attn_by_inverse_layer_idx", false);
-    if (json.contains("n_inner") && !json["n_inner"].is_null()) expect("n_inner", 4 * width);
-    return {.vocabulary = size("vocab_size"),
-            .positions = size("n_positions"),
-            .width = width,
-            .depth = size("n_layer"),
-            .heads = size("n_head"),
-            .eps = json.value("layer_norm_epsilon", 1e-5)};
+    expect("add_cross_attention", false);
+    const auto gelu = gelu_named(json.value("activation_function", "gelu_new"));
+    WEFT_CHECK(gelu, "model: ", path.string(), ": expected activation_function gelu_new or gelu, got ",
+               printable(json["activation_function"].dump()));
+    config.sizes = {.vocabulary = size("vocab_size"),
+                    .positions = size("n_positions"),
+                    .width = size("n_embd"),
+                    .depth = size("n_layer"),
+                    .heads = size("n_head"),
+                    .eps = json.value("layer_norm_epsilon", 1e-5),
+                    .gelu = *gelu};
+    if (json.contains("n_inner") && !json["n_inner"].is_null()) config.sizes.hidden = size("n_inner");
+    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"})
+      config.dropout = std::max(config.dropout, json.value(key, 0.0));
+    if (fs::exists(folder / "generation_config.json")) {
+      config.generation = read_text(folder / "generation_config.json", "model");
+      check_nesting(config.generation, "model: " + (folder / "generation_config.json").string());
+    }
+    const auto generation = config.generation.empty() ? nlohmann::json() : nlohmann::json::parse(config.generation);
+    for (const auto& from : {json, generation}) {  // the second has the last word
+      if (from.contains("eos_token_id")) config.end = ids_of(from["eos_token_id"], path.string() + ": eos_token_id");
+      if (from.contains("bos_token_id") && !from["bos_token_id"].is_null())
+        config.begin = json_integer<int64_t>(from["bos_token_id"], path.string() + ": bos_token_id");
+    }
+    return config;
   } catch (const nlohmann::json::exception& error) {
     fail("model: ", path.string(), ": expected the configuration of Hugging Face's GPT-2, got '",
          printable(error.what()), "'");
   }
 }
 
+data::BytePair read_tokenizer(const std::string& flag, const fs::path& weights) {
+  if (flag != "auto") return data::BytePair::from_folder(model_folder(flag));
+  WEFT_CHECK(!is_nanogpt(weights), "--tokenizer: expected the folder of a tokenizer, got none: the checkpoint ",
+             weights.string(), " holds weights alone");
+  return data::BytePair::from_folder(weights);
+}
+
+void require_room(const data::BytePair& tokens, const nn::GptOptions& sizes) {
+  WEFT_CHECK(tokens.size() <= sizes.vocabulary, "--tokenizer: expected at most the ", sizes.vocabulary,
+             " tokens of the weights, got ", tokens.size());
+}
+
 void load_gpt(nn::Gpt& model, const fs::path& given) {
   try {
+    const bool nanogpt = is_nanogpt(given);
     const fs::path path = weights_file(given);
-    require_tied(*open_weights(path));
-    train::load_weights(model, path, {.rename = {.map = "hf_gpt2"}});
+    const auto file = open(path, nanogpt);
+    require_tied(*file);
+    const std::string map = guess_name_map(*file) == "nanogpt" ? "nanogpt" : "hf_gpt2";
+    train::LoadWeightsOptions options{.key = nanogpt ? "model" : "", .rename = {.map = map}};
+    const std::vector<NamedTensor> biases = biases_of(model);
+    options.strict = map != "nanogpt" || renamed_weights(open(path, nanogpt), options.rename)->find("ln_f.bias") >= 0;
+    const train::LoadedWeights loaded = train::load_weights(model, path, options);
+    if (options.strict) return;
+    WEFT_CHECK(loaded.misshapen.empty() && loaded.unexpected.empty() && loaded.missing.size() == biases.size(),
+               "expected nanoGPT's weights without biases, got ", loaded.text());
+    const NoGrad no_grad;
+    for (const NamedTensor& bias : biases) bias.tensor.zero_();
   } catch (const Error& error) {
     fail("--weights ", given.string(), ": ", error.what());
   }
 }
 
-void save_gpt(const fs::path& folder, StateDict state, const nn::GptOptions& options, const data::BytePair& tokens) {
+void save_gpt(const fs::path& folder, StateDict state, const GptConfig& given, const data::BytePair& tokens) {
   fs::create_directories(folder);
   std::erase_if(state.tensors, [](const NamedTensor& entry) { return nn::is_fp8_state(entry.name); });
   write_safetensors(folder / "model.safetensors",
                     renamed_state(state, {.map = "to_hf_gpt2", .add_prefix = "transformer."}), {{"format", "pt"}});
   tokens.save(folder);
-  const Json end = tokens.end_of_text() < 0 ? Json() : Json(tokens.end_of_text());
+  const nn::GptOptions& options = given.sizes;
+  const Json of_text = tokens.end_of_text() < 0 ? Json() : Json(tokens.end_of_text());
+  Json end = of_text;
+  if (given.end)
+    end = given.end->empty() ? Json() : given.end->size() == 1 ? Json(given.end->front()) : Json(*given.end);
   const Json config{{"architectures", {"GPT2LMHeadModel"}},
                     {"model_type", "gpt2"},
-                    {"activation_function", "gelu_new"},
+                    {"activation_function", options.gelu == Gelu::tanh ? "gelu_new" : "gelu"},
                     {"vocab_size", options.vocabulary},
                     {"n_positions", options.positions},
                     {"n_ctx", options.positions},
                     {"n_embd", options.width},
                     {"n_layer", options.depth},
                     {"n_head", options.heads},
+                    {"n_inner", options.hidden > 0 ? Json(options.hidden) : Json()},
                     {"embd_pdrop", options.dropout},
                     {"attn_pdrop", options.dropout},
                     {"resid_pdrop", options.dropout},
                     {"layer_norm_epsilon", options.eps},
                     {"tie_word_embeddings", true},
-                    {"bos_token_id", end},
+                    {"bos_token_id", given.begin ? Json(*given.begin) : of_text},
                     {"eos_token_id", end}};
   write_atomically(folder / "config.json", config.dump(2) + '\n', "configuration");
+  if (!given.generation.empty()) write_atomically(folder / "generation_config.json", given.generation, "configuration");
 }
 
 }  // namespace weft::gpt

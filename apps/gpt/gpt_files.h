@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "core/state_dict.h"
 #include "data/text/byte_pair.h"
@@ -11,17 +14,32 @@ namespace weft::gpt {
 /// The folder of a model's files that `path` means: itself, or `model` in the folder of a run of train_gpt.
 std::filesystem::path model_folder(const std::filesystem::path& path);
 
-/// The sizes in FOLDER/config.json of Hugging Face's GPT-2. Errors: it cannot be read; another kind of model, or one of
-/// a form that nn::Gpt does not have, by the entry.
-nn::GptOptions read_gpt_options(const std::filesystem::path& folder);
+/// What Hugging Face's config.json of a GPT-2 and generation_config.json say, or nanoGPT's checkpoint.
+struct GptConfig {
+  nn::GptOptions sizes{};
+  double dropout = 0;                         ///< the largest of the file's; the sizes have none
+  std::optional<int64_t> begin{};             ///< bos_token_id
+  std::optional<std::vector<int64_t>> end{};  ///< eos_token_id; none: the files do not say
+  std::string generation{};                   ///< the text of generation_config.json; "": there is none
+};
 
-/// Copies Hugging Face's weights into the model: a file, or a folder with model.safetensors, its index, or
-/// pytorch_model.bin. Errors: other names or shapes; an output layer that is not the token embedding.
+/// `path`: the folder of config.json, or nanoGPT's checkpoint (a file with `model_args`). Errors: it cannot be read;
+/// another kind of model, or one of a form that nn::Gpt does not have, by the entry.
+GptConfig read_gpt_config(const std::filesystem::path& path);
+
+/// The tokenizer of --tokenizer, or, where that is auto, of the weights' folder. Errors: no folder; more tokens than
+/// the model has.
+data::BytePair read_tokenizer(const std::string& flag, const std::filesystem::path& weights);
+void require_room(const data::BytePair& tokens, const nn::GptOptions& sizes);
+
+/// Copies weights into the model: of a file, or of a folder with model.safetensors or pytorch_model.bin or the index of
+/// either, under the names of Hugging Face's GPT-2 or nanoGPT's, whose matrices lie the other way. nanoGPT's models
+/// without biases get biases of 0. Errors: other names or shapes; an output layer that is not the token embedding.
 void load_gpt(nn::Gpt& model, const std::filesystem::path& path);
 
-/// Writes FOLDER/model.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json, vocab.json,
-/// merges.txt. `state`: the model's.
-void save_gpt(const std::filesystem::path& folder, StateDict state, const nn::GptOptions& options,
+/// Writes FOLDER/model.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json,
+/// generation_config.json where there was one, and the tokenizer's files. `state`: the model's.
+void save_gpt(const std::filesystem::path& folder, StateDict state, const GptConfig& config,
               const data::BytePair& tokens);
 
 }  // namespace weft::gpt

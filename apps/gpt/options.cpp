@@ -9,18 +9,23 @@ namespace weft::gpt {
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("train_gpt", "Trains a GPT on a text.");
-  flags.add("data", o.data, "a text file, such as tiny shakespeare");
-  flags.add("val-share", o.val_share, "the share at the end of the text that is kept for validation",
-            {.min = 0, .max = 0.9, .above = true});
   flags.add(
-      "tokenizer", o.tokenizer,
-      "bytes (each that occurs is a token: characters), a folder with vocab.json and merges.txt, or auto: that of "
-      "the weights, else bytes");
+      "data", o.data,
+      "a UTF-8 text, such as tiny shakespeare; a .bin file of tokens as nanoGPT and llm.c write it; or a folder of "
+      "train.bin and val.bin");
+  flags.add("val-share", o.val_share, "the share at the end of the file that is kept for validation",
+            {.min = 0, .max = 0.9, .above = true});
+  flags.add("tokenizer", o.tokenizer,
+            "bytes (each that occurs is a token: characters), a folder with tokenizer.json, or vocab.json and "
+            "merges.txt, or auto: that of "
+            "the weights, else bytes");
   flags.add_choice("model", o.model, nn::gpt_names(),
                    "the sizes of a model with random weights; gpt2: 12 layers, 768 wide; gpt_mini: 6 layers, 384 wide; "
                    "gpt_tiny: 4 layers, 128 wide");
-  flags.add("weights", o.weights,
-            "random, or a folder under Hugging Face's names (config.json, model.safetensors), or the folder of a run");
+  flags.add(
+      "weights", o.weights,
+      "random, or a folder under Hugging Face's names (config.json, model.safetensors), or the folder of a run, or "
+      "nanoGPT's ckpt.pt");
   flags.add("context", o.context, "tokens of a sequence; 0: as many as the model has positions",
             {.min = 0, .max = 1e6});
   flags.add("epochs", o.epochs,

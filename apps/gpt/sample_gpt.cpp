@@ -14,7 +14,7 @@ namespace weft::gpt {
 namespace {
 
 struct SampleOptions {
-  std::string weights = "gpt-run", prompt, precision = "f32", device = "auto";
+  std::string weights = "gpt-run", tokenizer = "auto", prompt, precision = "f32", device = "auto";
   int64_t samples = 1, tokens = 200, top_k = 0, seed = 1337;
   double temperature = 1;
 };
@@ -23,8 +23,9 @@ bool parse(int argc, char** argv, SampleOptions& o) {
   support::Flags flags("sample_gpt", "Writes text with a trained GPT.");
   flags.add("weights", o.weights,
             "the folder of a run of train_gpt, or one under Hugging Face's names (config.json, model.safetensors, "
-            "vocab.json, merges.txt)");
-  flags.add("prompt", o.prompt, "what the text begins with; default: the end of another text, or a new line");
+            "tokenizer.json, or vocab.json and merges.txt), or nanoGPT's ckpt.pt");
+  flags.add("tokenizer", o.tokenizer, "the tokenizer's folder; auto: the folder of the weights");
+  flags.add("prompt", o.prompt, "what the text begins with; default: the token that begins a text, or a new line");
   flags.add("samples", o.samples, "texts", {.min = 1, .max = 1e6});
   flags.add("tokens", o.tokens, "of each text, after the prompt", {.min = 1, .max = 1e9});
   flags.add("temperature", o.temperature, "below 1 likely tokens are drawn more often; 0: the likeliest always",
@@ -43,20 +44,29 @@ int run(int argc, char** argv) {
   if (!parse(argc, argv, o)) return train::kExitOk;
   const std::filesystem::path folder = model_folder(o.weights);
   const nn::SkipInit loaded_below;
-  nn::Gpt model(read_gpt_options(folder));
-  const data::BytePair tokenizer = data::BytePair::from_folder(folder);
+  const GptConfig config = read_gpt_config(folder);
+  const data::BytePair tokenizer = read_tokenizer(o.tokenizer, folder);
+  require_room(tokenizer, config.sizes);
+  nn::Gpt model(config.sizes);
   load_gpt(model, folder);
   model.to(choose_device(o.device));
   model.eval();
-  std::vector<int64_t> prompt = tokenizer.encode(o.prompt.empty() && tokenizer.end_of_text() < 0 ? "\n" : o.prompt);
-  if (prompt.empty()) prompt.push_back(tokenizer.end_of_text());
+  const std::vector<int64_t> of_text(tokenizer.end_of_text() < 0 ? 0 : 1, tokenizer.end_of_text());
+  std::vector<int64_t> prompt = tokenizer.encode(o.prompt);
+  if (prompt.empty() && config.begin && *config.begin >= 0 && *config.begin < tokenizer.size())
+    prompt = {*config.begin};
+  if (prompt.empty()) prompt = of_text.empty() ? tokenizer.encode("\n") : of_text;
   manual_seed(static_cast<uint64_t>(o.seed));
   const Autocast low(train::precision_named(o.precision));
   for (int64_t i = 0; i < o.samples; ++i) {
     if (i > 0) std::cout << "---------------\n";
     std::cout << o.prompt;
     nn::generate(model, prompt,
-                 {.tokens = o.tokens, .temperature = o.temperature, .top_k = o.top_k, .end = tokenizer.end_of_text()},
+                 {.tokens = o.tokens,
+                  .temperature = o.temperature,
+                  .top_k = o.top_k,
+                  .end = config.end.value_or(of_text),
+                  .below = tokenizer.size()},
                  [&](int64_t token) {
                    std::cout << tokenizer.decode({&token, 1}) << std::flush;
                  });

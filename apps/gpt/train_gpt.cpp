@@ -7,6 +7,7 @@
 #include "apps/gpt/trainer.h"
 #include "core/choose_device.h"
 #include "core/random.h"
+#include "data/text/corpus.h"
 #include "dist/group/same_lines.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
@@ -18,22 +19,62 @@ namespace {
 
 namespace fs = std::filesystem;
 
-data::BytePair make_tokenizer(const Options& o, const std::string& text) {
-  if (o.tokenizer == "auto" && o.weights != "random") return data::BytePair::from_folder(model_folder(o.weights));
-  if (o.tokenizer == "auto" || o.tokenizer == "bytes") return data::BytePair::of_bytes(text);
-  return data::BytePair::from_folder(model_folder(o.tokenizer));
+/// The bytes of --data: of a file, or of train.bin and val.bin in a folder.
+struct Data {
+  fs::path path;
+  bool tokens = false;  ///< their numbers, and no text
+  std::string train, val;
+
+  explicit Data(const fs::path& given) : path(given) {
+    const bool pair = fs::is_directory(given);
+    WEFT_CHECK(!pair || (fs::exists(given / "train.bin") && fs::exists(given / "val.bin")), "--data ", given.string(),
+               ": expected a text, a file of tokens, or a folder of train.bin and val.bin, got another folder. `cat ",
+               given.string(), "/*.txt > TEXT` makes one text");
+    train = read_text(pair ? given / "train.bin" : given, "--data");
+    if (pair) val = read_text(given / "val.bin", "--data");
+    tokens = pair || data::holds_tokens(given, train);
+  }
+  std::string name(const char* part) const {
+    return "--data " + (fs::is_directory(path) ? path / part : path).string();
+  }
+};
+
+data::BytePair make_tokenizer(const Options& o, const Data& data) {
+  const bool of_weights = o.tokenizer == "auto" && o.weights != "random";
+  if (!of_weights && (o.tokenizer == "auto" || o.tokenizer == "bytes")) {
+    WEFT_CHECK(!data.tokens, data.name("train.bin"),
+               ": expected a text, got the numbers of tokens. --tokenizer names the folder of the tokenizer that made "
+               "them (vocab.json, merges.txt)");
+    return data::BytePair::of_bytes(data::text_of(data.train, data.name("")));
+  }
+  return read_tokenizer(o.tokenizer, of_weights ? model_folder(o.weights) : fs::path());
 }
 
-std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer) {
+/// The last --val-share of one file, or both files of a folder.
+std::pair<Tokens, Tokens> make_tokens(const Options& o, const Data& data, const data::BytePair& tokenizer) {
+  auto all = data.tokens ? data::tokens_of(data.train, tokenizer.size(), data.name("train.bin"))
+                         : tokenizer.encode(data::text_of(data.train, data.name("")));
+  if (!data.val.empty())
+    return {std::make_shared<std::vector<int64_t>>(std::move(all)),
+            std::make_shared<std::vector<int64_t>>(data::tokens_of(data.val, tokenizer.size(), data.name("val.bin")))};
+  const auto kept = static_cast<int64_t>(static_cast<double>(all.size()) * (1 - o.val_share));
+  return {std::make_shared<std::vector<int64_t>>(all.begin(), all.begin() + kept),
+          std::make_shared<std::vector<int64_t>>(all.begin() + kept, all.end())};
+}
+
+/// The model, whose sizes become those of `config`.
+std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer, GptConfig& config) {
   manual_seed(static_cast<uint64_t>(o.seed));
   const bool random = o.weights == "random";
-  nn::GptOptions sizes = random ? nn::gpt_options(o.model) : read_gpt_options(model_folder(o.weights));
+  nn::GptOptions& sizes = config.sizes;
   if (random) {
+    sizes = nn::gpt_options(o.model);
     sizes.vocabulary = tokenizer.size();
     if (o.context > 0) sizes.positions = o.context;
+  } else {
+    config = read_gpt_config(model_folder(o.weights));
   }
-  WEFT_CHECK(tokenizer.size() <= sizes.vocabulary, "--tokenizer: expected at most the ", sizes.vocabulary,
-             " tokens of the weights, got ", tokenizer.size());
+  require_room(tokenizer, sizes);
   sizes.dropout = o.dropout;
   if (o.context == 0) o.context = sizes.positions;
   auto model = std::make_shared<nn::Gpt>(sizes);
@@ -56,16 +97,16 @@ int run(int argc, char** argv) {
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   train::require_same_settings(ranks, options.toml, "data weights tokenizer out device");
-  const std::string text = read_text(options.data, "--data");
-  dist::check_same_lines(*ranks.group(),
-                         str(text.size(), " bytes with the checksum ", crc32c(text.data(), text.size())),
-                         "data: the text is", "All ranks must read the same one");
-  const data::BytePair tokenizer = make_tokenizer(options, text);
-  const std::vector<int64_t> ids = tokenizer.encode(text);
-  const auto kept = static_cast<int64_t>(static_cast<double>(ids.size()) * (1 - options.val_share));
-  const Tokens train = std::make_shared<std::vector<int64_t>>(ids.begin(), ids.begin() + kept);
-  const Tokens val = std::make_shared<std::vector<int64_t>>(ids.begin() + kept, ids.end());
-  const auto model = make_model(options, tokenizer);
+  const Data data(options.data);
+  dist::check_same_lines(
+      *ranks.group(),
+      str(data.train.size() + data.val.size(), " bytes with the checksum ",
+          crc32c(data.train.data(), data.train.size()), ' ', crc32c(data.val.data(), data.val.size())),
+      "data: the text is", "All ranks must read the same one");
+  const data::BytePair tokenizer = make_tokenizer(options, data);
+  const auto [train, val] = make_tokens(options, data, tokenizer);
+  GptConfig config{.dropout = options.dropout};
+  const auto model = make_model(options, tokenizer, config);
   check_grid(options, model->options.heads, ranks.size());
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(options.out, options.resume))
@@ -82,13 +123,16 @@ int run(int argc, char** argv) {
               << " for validation, of " << tokenizer.size() << '\n'
               << "model   " << sizes.depth << " layers, " << sizes.width << " wide, " << sizes.heads << " heads, "
               << nn::parameter_count(*model) << " parameters, weights " << options.weights << ", " << options.precision
+              << (config.dropout == options.dropout
+                      ? ""
+                      : str(", dropout ", options.dropout, " (the weights' configuration: ", config.dropout, ')'))
               << '\n'
               << (row > 1 ? str("grid    ", ranks.size() / row, " data x ", options.tensor, " model ranks x ",
                                 options.pipeline, " stages\n")
                           : "")
               << "run     " << options.out << std::endl;
   }
-  Trainer trainer(options, folder.get(), ranks, tokenizer, model, train, val);
+  Trainer trainer(options, folder.get(), ranks, tokenizer, config, model, train, val);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
     return train::kExitOk;

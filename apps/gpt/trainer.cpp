@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/gpt/gpt_files.h"
 #include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "dist/tensor/parallel_block.h"
@@ -21,8 +20,19 @@ dist::Grid make_grid(const Options& o, const dist::World& world) {
   return {world.group(), dist::make_process_group_alone(), world.group()};
 }
 
+void require_windows(const char* part, const std::vector<int64_t>& tokens, int64_t context) {
+  WEFT_CHECK(static_cast<int64_t>(tokens.size()) > context, "--context: expected fewer than the ", tokens.size(),
+             " tokens of the ", part, " text, got ", context);
+}
+
+std::shared_ptr<const data::TokenWindows> make_validation(const Tokens& tokens, int64_t context) {
+  require_windows("validation", *tokens, context);
+  return std::make_shared<const data::TokenWindows>(tokens, context, context);
+}
+
 std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
                                                 const Tokens& tokens, int64_t context) {
+  require_windows("training", *tokens, context);
   const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
   const int64_t step = o.batch_size * o.accumulate * grid.data()->size();
   WEFT_CHECK(windows->size() >= step, "--data: a step of ", step, " sequences of ", context,
@@ -82,22 +92,23 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
 }  // namespace
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-                 const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
-                 const Tokens& val)
-    : Trainer(options, folder, world, make_grid(options, world), tokenizer, model, train, val) {}
+                 const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
+                 const Tokens& train, const Tokens& val)
+    : Trainer(options, folder, world, make_grid(options, world), tokenizer, config, model, train, val) {}
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-                 const dist::Grid& grid, const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model,
-                 const Tokens& train, const Tokens& val)
+                 const dist::Grid& grid, const data::BytePair& tokenizer, const GptConfig& config,
+                 const std::shared_ptr<nn::Gpt>& model, const Tokens& train, const Tokens& val)
     : LoaderTask(make_loader(options, world, grid, train, options.context)),
       options_(options),
       folder_(folder),
       world_(world),
       grid_(grid),
       tokenizer_(tokenizer),
+      config_(config),
       model_(model),
       train_(train),
-      val_(std::make_shared<data::TokenWindows>(val, options.context, options.context)),
+      val_(make_validation(val, options.context)),
       context_(options.context),
       strategy_(make_strategy(options, model, world, grid_)),
       adam_(make_adam(options, *strategy_)),
@@ -205,7 +216,7 @@ std::string Trainer::save() {
   checkpoint.texts.insert({"config", options_.toml});
   if (folder_) {
     folder_->save(train::RunFolder::kLastCheckpoint, checkpoint, /*keep=*/2);
-    save_gpt(folder_->file("model"), checkpoint.part("model"), model_->options, tokenizer_);
+    save_gpt(folder_->file("model"), checkpoint.part("model"), config_, tokenizer_);
   }
   return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
 }

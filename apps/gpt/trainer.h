@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "apps/gpt/gpt_files.h"
 #include "apps/gpt/options.h"
 #include "data/text/byte_pair.h"
 #include "data/text/token_windows.h"
@@ -26,8 +27,8 @@ class Trainer final : public train::LoaderTask {
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it. Errors: a text that
   /// is too short for one step.
   Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-          const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
-          const Tokens& val);
+          const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
+          const Tokens& train, const Tokens& val);
 
   train::RunEnd run();
   /// What run() would do, for --dry-run.
@@ -35,8 +36,8 @@ class Trainer final : public train::LoaderTask {
 
  private:
   Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const dist::Grid& grid,
-          const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
-          const Tokens& val);
+          const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
+          const Tokens& train, const Tokens& val);
   int64_t samples() const override;
   void before_step(train::Batch& batch) override;
   train::Measured loss(const std::vector<Tensor>& batch) override;
@@ -53,6 +54,7 @@ class Trainer final : public train::LoaderTask {
   const dist::World& world_;
   dist::Grid grid_;
   const data::BytePair& tokenizer_;
+  const GptConfig& config_;
   std::shared_ptr<nn::Gpt> model_;
   Tokens train_;
   std::shared_ptr<const data::TokenWindows> val_;

@@ -86,14 +86,15 @@ ParallelGptBlock::ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroup
       ln_2(whole.ln_2.weight.size(0), whole.ln_2.eps),
       c_fc(whole.c_fc, group),
       c_proj(whole.c_proj, group),
-      dropout(whole.dropout.p) {
+      dropout(whole.dropout.p),
+      gelu(whole.gelu) {
   ln_1.weight = whole.ln_1.weight, ln_1.bias = whole.ln_1.bias;
   ln_2.weight = whole.ln_2.weight, ln_2.bias = whole.ln_2.bias;
 }
 
 Tensor ParallelGptBlock::forward(const Tensor& x) const {
   const NormedSum stream = ln_2.add(x, dropout(attn(ln_1(x), {.causal = true})));
-  return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, Gelu::tanh)));
+  return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, gelu)));
 }
 
 void ParallelGptBlock::fields(nn::Visitor& v) {

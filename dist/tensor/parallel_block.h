@@ -65,6 +65,7 @@ struct ParallelGptBlock : nn::Module {
   ColumnParallelLinear c_fc;
   RowParallelLinear c_proj;
   nn::Dropout dropout;
+  Gelu gelu;
 
   /// This rank's part of a block that each rank has whole.
   ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group);

@@ -191,6 +191,20 @@ NameMap hf_gpt2() {
           "*h.#.attn.c_attn.weight"};
 }
 
+/// karpathy/nanoGPT: GPT-2's names, and matrices that lie as ours. torch.compile puts a word before them.
+NameMap nanogpt() {
+  return {"nanogpt",
+          "nanoGPT's names to nn::Gpt's",
+          {
+              {"h.#.attn.bias", "", false},
+              {"lm_head.weight", "", false},
+              {"h.#.attn.c_attn.*", "h.#.attn.qkv.*"},
+              {"h.#.attn.c_proj.*", "h.#.attn.proj.*"},
+          },
+          {"_orig_mod.transformer.", "transformer.", "_orig_mod."},
+          nullptr};
+}
+
 /// The same rows from right to left.
 NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
   NameMap result{name, purpose, {}, {}, nullptr};
@@ -209,9 +223,13 @@ std::vector<NameMap> all_maps() {
           inverse(hf_distilbert(), "to_hf_distilbert", "the way back from hf_distilbert"),
           hf_bert(),
           inverse(hf_bert(), "to_hf_bert", "the way back from hf_bert"),
+          nanogpt(),
           hf_gpt2(),
           inverse(hf_gpt2(), "to_hf_gpt2", "the way back from hf_gpt2 (--add-prefix transformer.)")};
 }
+
+/// Of the matrix that makes queries, keys and values: three times as many rows as columns.
+bool lies_as_linear(const Shape& sizes) { return sizes.rank() == 2 && sizes[0] == 3 * sizes[1]; }
 
 }  // namespace
 
@@ -225,7 +243,8 @@ std::string guess_name_map(const WeightsFile& file) {
   for (const NameMap& map : all_maps())
     if (map.sign != nullptr)
       for (const WeightInfo& info : file.tensors())
-        if (info.name.size() <= kLongestMappedName && match_name(map.sign, info.name)) return map.name;
+        if (info.name.size() <= kLongestMappedName && match_name(map.sign, info.name))
+          return std::string_view(map.name) == "hf_gpt2" && lies_as_linear(info.sizes) ? "nanogpt" : map.name;
   return "";
 }
 

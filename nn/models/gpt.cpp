@@ -22,6 +22,8 @@ constexpr GptSize kGptSizes[] = {
     {"gpt2_xl", 1024, 1600, 48, 25}, {"gpt_mini", 256, 384, 6, 6},        {"gpt_tiny", 64, 128, 4, 4},
 };
 
+int64_t hidden_of(const GptOptions& options) { return options.hidden > 0 ? options.hidden : 4 * options.width; }
+
 constexpr LinearOptions kGptLinear{.init = Init::transformer};
 
 /// One of the tokens by their logits [vocabulary].
@@ -56,9 +58,10 @@ GptBlock::GptBlock(const GptOptions& options)
     : ln_1(options.width, options.eps),
       attn(options.width, options.heads, {.dropout = options.dropout}),
       ln_2(options.width, options.eps),
-      c_fc(options.width, 4 * options.width, kGptLinear),
-      c_proj(4 * options.width, options.width, kGptLinear),
-      dropout(options.dropout) {
+      c_fc(options.width, hidden_of(options), kGptLinear),
+      c_proj(hidden_of(options), options.width, kGptLinear),
+      dropout(options.dropout),
+      gelu(options.gelu) {
   const double std = 0.02 / std::sqrt(2 * static_cast<double>(options.depth));
   init_normal_(attn.proj.weight.detach(), std);
   init_normal_(c_proj.weight.detach(), std);
@@ -66,7 +69,7 @@ GptBlock::GptBlock(const GptOptions& options)
 
 Tensor GptBlock::add_branches(const Tensor& x, const Tensor& attended) const {
   const NormedSum stream = ln_2.add(x, dropout(attended));
-  return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, Gelu::tanh)));
+  return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, gelu)));
 }
 
 Tensor GptBlock::forward(const Tensor& x) const { return add_branches(x, attn(ln_1(x), {.causal = true})); }
@@ -158,8 +161,10 @@ std::vector<int64_t> generate(const Gpt& model, const std::vector<int64_t>& prom
     const Tensor ids = Tensor::from(fresh, {1, end - known}, model.wte.weight.device());
     const Tensor logits = model.extend(ids, past).select(1, end - known - 1);
     known = end;
-    text.push_back(draw(logits.to(DType::f32).to(Device{}).reshape({-1}).to_vector<float>(), options));
-    if (text.back() == options.end) {
+    std::vector<float> each_logit = logits.to(DType::f32).to(Device{}).reshape({-1}).to_vector<float>();
+    if (options.below > 0) each_logit.resize(std::min(each_logit.size(), static_cast<size_t>(options.below)));
+    text.push_back(draw(each_logit, options));
+    if (std::find(options.end.begin(), options.end.end(), text.back()) != options.end.end()) {
       text.pop_back();
       break;
     }

@@ -17,16 +17,18 @@ struct GptOptions {
   int64_t width = 768, depth = 12, heads = 12;
   double dropout = 0;  ///< of embeddings, attention weights and branches
   double eps = 1e-5;   ///< of the norms
+  int64_t hidden = 0;  ///< width inside the mlp; 0: four times `width`
+  Gelu gelu = Gelu::tanh;
 };
 
-/// Norms in front: x += attn(ln_1(x)), x += mlp(ln_2(x)), causal, the mlp four times as wide with gelu by the tanh
-/// formula. x [N, tokens, width].
+/// Norms in front: x += attn(ln_1(x)), x += mlp(ln_2(x)), causal, the mlp with gelu. x [N, tokens, width].
 struct GptBlock : Module {
   LayerNorm ln_1;
   MultiHeadAttention attn;
   LayerNorm ln_2;
   Linear c_fc, c_proj;
   Dropout dropout;
+  Gelu gelu;
 
   explicit GptBlock(const GptOptions& options);
   Tensor forward(const Tensor& x) const override;
@@ -66,10 +68,11 @@ struct Gpt : Module, Staged {
 };
 
 struct GenerateOptions {
-  int64_t tokens = 100;    ///< new ones
-  double temperature = 1;  ///< logits are divided by it; 0: the likeliest token
-  int64_t top_k = 0;       ///< only so many of the likeliest tokens; 0: all
-  int64_t end = -1;        ///< the token that ends the text early, such as BytePair::end_of_text(); -1: none
+  int64_t tokens = 100;        ///< new ones
+  double temperature = 1;      ///< logits are divided by it; 0: the likeliest token
+  int64_t top_k = 0;           ///< only so many of the likeliest tokens; 0: all
+  std::vector<int64_t> end{};  ///< the tokens that end the text early, such as BytePair::end_of_text()
+  int64_t below = 0;           ///< draw only tokens below it, where the vocabulary is padded; 0: all
 };
 
 /// Tokens that follow `prompt`, drawn one by one with the CPU's generator (manual_seed() makes them repeat), each told

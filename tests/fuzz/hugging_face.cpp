@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const nn::BertOptions o = finetune::configured(folder.path() / "model.safetensors", {}, /*with_dropout=*/true);
       expect_sizes({o.width, o.depth, o.heads, o.hidden, o.positions, o.token_types + 1});  // DistilBERT has none
     } else if (kind == 1) {
-      const nn::GptOptions o = gpt::read_gpt_options(folder.path());
+      const nn::GptOptions o = gpt::read_gpt_config(folder.path()).sizes;
       expect_sizes({o.vocabulary, o.positions, o.width, o.depth, o.heads});
     } else {
       const finetune::TrainerState state = finetune::read_trainer_state(file);

@@ -231,6 +231,124 @@ TEST_F(GptProgram, TakesBytePairs) {
 
 #endif
 
+template <class Number>
+std::string numbers(int64_t count) {
+  std::string bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto number = static_cast<Number>(i * i % 22);
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  return bytes;
+}
+
+TEST_F(GptProgram, TakesFilesOfTokens) {
+  ASSERT_EQ(train("--batch-size 4 --max-steps 1", "saved").exit_code, 0);
+  const std::string tokenizer = " --tokenizer " + (folder_ / "saved") + " --device cpu --model gpt_tiny --context 16 ";
+  const auto plan = [&](const std::string& data, const std::string& arguments) {
+    return shell(kQuiet + TRAIN_GPT " --dry-run --data " + (folder_ / data) + arguments);
+  };
+  std::ofstream(folder_ / "train.bin") << numbers<uint16_t>(1000);
+  std::ofstream(folder_ / "val.bin") << numbers<uint16_t>(100);
+  std::ofstream(folder_ / "wide.bin") << numbers<uint32_t>(1000);
+  for (const char* name : {"train.bin", "wide.bin"}) {
+    const Outcome one = plan(name, tokenizer);
+    EXPECT_EQ(one.exit_code, 0) << one.output;
+    EXPECT_THAT(one.output, HasSubstr(": 900 tokens, 100 for validation, of 22"));
+  }
+  const Outcome both = plan("", tokenizer);  // as nanoGPT's prepare.py leaves its folder
+  EXPECT_EQ(both.exit_code, 0) << both.output;
+  EXPECT_THAT(both.output, HasSubstr(": 1000 tokens, 100 for validation, of 22"));
+  const Outcome alone = plan("train.bin", " --device cpu --model gpt_tiny --context 16");
+  EXPECT_EQ(alone.exit_code, 1);
+  EXPECT_THAT(alone.output, HasSubstr("train.bin: expected a text, got the numbers of tokens. --tokenizer names"));
+  std::ofstream(folder_ / "val.bin") << std::string("\x05\0\x16\0", 4);
+  EXPECT_THAT(plan("", tokenizer).output,
+              HasSubstr("val.bin: expected tokens below the 22 of the tokenizer, got 22 at position 1"));
+  std::filesystem::remove(folder_ / "val.bin");
+  EXPECT_THAT(plan("", tokenizer).output, HasSubstr("a folder of train.bin and val.bin, got another folder. `cat "));
+  std::ofstream(folder_ / "latin1") << "caf\xE9 " << file("text");
+  EXPECT_THAT(plan("latin1", "").output, HasSubstr("latin1: expected a UTF-8 text, got the byte 233 at position 3"));
+}
+
+#if WEFT_HAVE_ZIP
+
+// nanogpt.py says where text and weights are from.
+TEST_F(GptProgram, ReadsNanoGptsCheckpoint) {
+  std::ofstream(folder_ / "merges.txt") << "#version: 0.2\n";
+  std::ofstream(folder_ / "vocab.json")
+      << R"({"Ċ": 0, "Ġ": 1, "a": 2, "b": 3, "c": 4, "d": 5, "e": 6, "f": 7, "g": 8, "h": 9, "i": 10})";
+  const std::string tokenizer = " --tokenizer " + (folder_ / "");
+  const std::string likeliest = " --prompt abc --tokens 29 --temperature 0";
+  const std::string text = "abchhhhhhhha ihddddhhchdd hhchhf\n";
+  EXPECT_EQ(sample("--weights " WEFT_NANOGPT + tokenizer + likeliest).output, text);
+  std::ofstream(folder_ / "text") << std::string(40, 'a') << std::string(40, 'b');
+  const Outcome run = shell(kQuiet +
+                            TRAIN_GPT
+                            " --device cpu --epochs 1 --lr 0 --val-share 0.45 --batch-size 1 "
+                            "--weights " WEFT_NANOGPT +
+                            tokenizer + " --data " + (folder_ / "text") + " --out " + (folder_ / "run"));
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(sample("--weights " + (folder_ / "run") + likeliest).output, text) << "as Hugging Face's folder";
+  const auto config = nlohmann::json::parse(file("run/model/config.json"));
+  EXPECT_EQ(config["activation_function"], "gelu");
+  EXPECT_EQ(config["vocab_size"], 16) << "padded";
+  EXPECT_EQ(weights("run").tensor("transformer.h.1.attn.c_attn.weight").sizes(), (Shape{8, 24}));
+  EXPECT_THAT(sample("--weights " WEFT_NANOGPT).output,
+              HasSubstr("--tokenizer: expected the folder of a tokenizer, got none: the checkpoint "));
+  EXPECT_THAT(sample("--weights " + (folder_ / "text") + tokenizer).output,
+              HasSubstr("model: expected a folder with config.json, or nanoGPT's checkpoint, got the file "));
+}
+
+#endif
+
+// The values of Hugging Face's files that change what the model computes or where a text ends.
+TEST_F(GptProgram, ObeysTheConfiguration) {
+  ASSERT_EQ(train("--batch-size 4", "run").exit_code, 0);
+  const std::string model = folder_ / "run/model";
+  const auto original = nlohmann::json::parse(file("run/model/config.json"));
+  EXPECT_EQ(original["activation_function"], "gelu_new");
+  EXPECT_EQ(original["eos_token_id"], nullptr) << "characters have none";
+  const std::string plain = sample("--weights " + model + " --prompt 'the cat' --temperature 0 --tokens 40").output;
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto config = original;
+    config[key] = value;
+    std::ofstream(folder_ / "run/model/config.json") << config;
+    return sample("--weights " + model + " --prompt 'the cat' --temperature 0 --tokens 40").output;
+  };
+  const auto vocabulary = nlohmann::json::parse(file("run/model/vocab.json"));
+  const std::string first_line = plain.substr(0, plain.find('\n') + 1);
+  EXPECT_EQ(with("eos_token_id", vocabulary["\u010A"]), first_line);
+  EXPECT_EQ(with("eos_token_id", {-1, vocabulary["\u010A"]}), first_line);
+  std::ofstream(folder_ / "run/model/generation_config.json") << R"({"eos_token_id": )" << vocabulary["."] << '}';
+  EXPECT_EQ(with("eos_token_id", nullptr), plain.substr(0, plain.find('.')) + '\n');
+  const Outcome again = train("--batch-size 4 --lr 0 --epochs 1 --weights " + (folder_ / "run"), "again");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(file("again/model/generation_config.json"), file("run/model/generation_config.json"));
+  EXPECT_EQ(nlohmann::json::parse(file("again/model/config.json"))["eos_token_id"], vocabulary["."]);
+  std::filesystem::remove(folder_ / "run/model/generation_config.json");
+  EXPECT_EQ(with("activation_function", "gelu_pytorch_tanh"), plain);
+  with("activation_function", "gelu");
+  const Outcome erf = train("--batch-size 4 --lr 0 --epochs 1 --weights " + (folder_ / "run"), "erf");
+  ASSERT_EQ(erf.exit_code, 0) << erf.output;
+  EXPECT_EQ(nlohmann::json::parse(file("erf/model/config.json"))["activation_function"], "gelu");
+  EXPECT_NE(summary("erf")["val_loss"], summary("again")["val_loss"]) << "the two formulas differ by up to 5e-4";
+  for (const auto& [key, value, text] :
+       {std::tuple<const char*, nlohmann::json, const char*>{"model_type", "llama",
+                                                             "expected model_type \"gpt2\", got \"llama\""},
+        {"activation_function", "relu", "expected activation_function gelu_new or gelu, got \"relu\""},
+        {"tie_word_embeddings", false, "expected tie_word_embeddings true, got false"},
+        {"scale_attn_weights", false, "expected scale_attn_weights true, got false"},
+        {"scale_attn_by_inverse_layer_idx", true, "expected scale_attn_by_inverse_layer_idx false, got true"},
+        {"add_cross_attention", true, "expected add_cross_attention false, got true"},
+        {"n_inner", 100, "wrong shape: h.0.mlp.c_fc.weight (expected [100,128], got [512,128])"},
+        {"vocab_size", 10, "--tokenizer: expected at most the 10 tokens of the weights, got 22"},
+        {"eos_token_id", "x", "eos_token_id: expected a whole number, got string"}})
+    EXPECT_THAT(with(key, value), HasSubstr(text));
+  with("resid_pdrop", 0.1);
+  EXPECT_THAT(train("--dry-run --weights " + (folder_ / "run"), "dry").output,
+              HasSubstr(", dropout 0 (the weights' configuration: 0.1)"));
+}
+
 TEST_F(GptProgram, SaysWhatIsWrong) {
   const auto error = [&](const std::string& arguments) {
     const Outcome run = train(arguments, "run");
@@ -245,7 +363,8 @@ TEST_F(GptProgram, SaysWhatIsWrong) {
               HasSubstr("--tensor and --pipeline: expected --parallel auto or ddp, got fsdp"));
   EXPECT_THAT(train("--pipeline 2", "run").output, HasSubstr("--pipeline: 2 stages do not divide 1 rank"));
   EXPECT_THAT(train("--tensor 2", "run").output, HasSubstr("--tensor: 2 does not divide 1 rank"));
-  EXPECT_THAT(error("--context 500"), HasSubstr("token windows: expected a text of more than 500 tokens, got 400"));
+  EXPECT_THAT(error("--context 500"),
+              HasSubstr("--context: expected fewer than the 400 tokens of the validation text, got 500"));
   ASSERT_EQ(train("--batch-size 4 --max-steps 1", "saved").exit_code, 0);
   const auto original = nlohmann::json::parse(file("saved/model/config.json"));
   const auto with_config = [&](const char* key, const nlohmann::json& value) {
@@ -255,7 +374,7 @@ TEST_F(GptProgram, SaysWhatIsWrong) {
     return error("--weights " + (folder_ / "saved"));
   };
   EXPECT_THAT(with_config("activation_function", "relu"),
-              HasSubstr(R"(config.json: expected activation_function "gelu_new", got "relu")"));
+              HasSubstr(R"(config.json: expected activation_function gelu_new or gelu, got "relu")"));
   EXPECT_THAT(with_config("n_layer", 5), HasSubstr("missing: h.4.ln_1.weight"));
 }
 

@@ -153,12 +153,20 @@ TEST(Generate, FollowsTheDistribution) {
   EXPECT_NEAR(sharp[2], 9.0 / 14, 0.027);
 }
 
+TEST(Generate, DrawsNoPaddingOfTheVocabulary) {
+  manual_seed(5);
+  Gpt model(kSmall);
+  model.eval();
+  const std::vector<int64_t> text = generate(model, {1}, {.tokens = 200, .below = 5});
+  EXPECT_LT(*std::max_element(text.begin(), text.end()), 5);
+}
+
 TEST(Generate, EndsWithTheEndOfText) {
   manual_seed(5);
   Gpt model(kSmall);
   model.eval();
   const std::vector<int64_t> text = generate(model, {1}, {.tokens = 20, .temperature = 0});
-  const std::vector<int64_t> ended = generate(model, {1}, {.tokens = 20, .temperature = 0, .end = text[3]});
+  const std::vector<int64_t> ended = generate(model, {1}, {.tokens = 20, .temperature = 0, .end = {text[3]}});
   EXPECT_LE(ended.size(), 3u);
   EXPECT_TRUE(std::equal(ended.begin(), ended.end(), text.begin()));
 }

@@ -318,6 +318,28 @@ TEST(NameMap, GptOfWeft) {
             "weights: 'h.0.attn.c_attn.weight': expected a matrix, got shape [8]");
 }
 
+// The names of both are alike: the matrix of queries, keys and values tells how all of them lie.
+TEST(NameMap, NanoGptsMatricesLieAsOurs) {
+  const TemporaryFolder folder;
+  file_of(folder, {{"_orig_mod.transformer.h.0.attn.c_attn.weight", {24, 8}},
+                   {"_orig_mod.transformer.h.0.attn.c_proj.weight", {8, 8}},
+                   {"_orig_mod.transformer.h.0.mlp.c_fc.weight", {32, 8}},
+                   {"_orig_mod.lm_head.weight", {11, 8}}});
+  EXPECT_EQ(guess_name_map(*open_weights(folder / "weights.safetensors")), "nanogpt");
+  const auto file = renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "auto"});
+  EXPECT_EQ(contents(*file),
+            (std::map<std::string, Shape>{
+                {"h.0.attn.qkv.weight", {24, 8}}, {"h.0.attn.proj.weight", {8, 8}}, {"h.0.mlp.c_fc.weight", {32, 8}}}));
+  const auto given = open_weights(folder / "weights.safetensors");
+  const auto square = [](const WeightsFile& from, std::string_view name) {
+    return from.read(static_cast<size_t>(from.find(name)));
+  };
+  EXPECT_TRUE(test::same_bits(square(*file, "h.0.attn.proj.weight"),
+                              square(*given, "_orig_mod.transformer.h.0.attn.c_proj.weight")));
+  file_of(folder, {{"transformer.h.0.attn.c_attn.weight", {8, 24}}});
+  EXPECT_EQ(guess_name_map(*open_weights(folder / "weights.safetensors")), "hf_gpt2");
+}
+
 // torchvision's names need no map: a ResNet-50 has them, all 320 (161 parameters, 159 of batch norms).
 TEST(NameMap, ResNetsHaveTorchvisionsNames) {
   const auto model = nn::make_model("resnet50", 1000);
