@@ -24,8 +24,8 @@ struct Generator {
 /// The generator of a device (shared by all threads but those with ThreadGenerators; draw from one thread at a time).
 Generator& generator(Device device);
 
-/// While it lives, this thread has generators of its own, which begin where the process's stand now: for threads that
-/// each play a process (dist::run_ranks).
+/// While it lives, this thread has generators of its own, which begin where the thread's stand now: for threads that
+/// each play a process (dist::run_ranks), and for samples. They nest; the last one's end gives the ones before back.
 class ThreadGenerators {
  public:
   ThreadGenerators();

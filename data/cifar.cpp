@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/cifar.h"
 
+#include <algorithm>
+
+#include "core/text.h"
 #include "data/dataset.h"
 #include "data/pickled_dict.h"
 #include "io/file_reader.h"
@@ -32,7 +35,16 @@ struct Layout {
 struct Files {
   std::vector<fs::path> paths;
   bool python = false;
+  std::string missing = {};  ///< names of candidates that are not there
 };
+
+std::string missing_of(const std::vector<std::string>& candidates, const std::vector<fs::path>& found) {
+  std::vector<std::string> missing = candidates;
+  std::erase_if(missing, [&](const std::string& name) {
+    return std::any_of(found.begin(), found.end(), [&](const fs::path& path) { return path.filename() == name; });
+  });
+  return joined(missing);
+}
 
 /// The candidates that exist, in `directory` or else in `subfolder`.
 std::vector<fs::path> those_there(const fs::path& directory, const char* subfolder,
@@ -49,10 +61,12 @@ std::vector<fs::path> those_there(const fs::path& directory, const char* subfold
 /// The binary version's files, or those of the python version, which have the same names without `.bin`.
 Files find_files(const Layout& layout, const fs::path& directory, const std::vector<std::string>& candidates) {
   Files files{.paths = those_there(directory, layout.folder, candidates)};
+  files.missing = missing_of(candidates, files.paths);
   if (!files.paths.empty()) return files;
   std::vector<std::string> pickled;
   for (const std::string& candidate : candidates) pickled.push_back(fs::path(candidate).stem().string());
   files = {.paths = those_there(directory, layout.python_folder, pickled), .python = true};
+  files.missing = missing_of(pickled, files.paths);
   if (!files.paths.empty()) return files;
   std::string looked_for;
   for (const std::string& candidate : candidates) looked_for += (looked_for.empty() ? "" : ", ") + candidate;
@@ -134,6 +148,7 @@ std::shared_ptr<const Dataset> read_all(const Layout& layout, const Files& files
   contents.height = contents.width = kEdge;
   contents.channels = 3;
   contents.classes = std::move(classes);
+  if (!files.missing.empty()) contents.note = "without " + files.missing + ", not found";
   std::vector<std::pair<int64_t, std::string>> ends;
   for (const fs::path& file : files.paths) {
     if (files.python)

@@ -89,7 +89,7 @@ std::string FixedDataset::origin(int64_t index) const {
 
 std::string FixedDataset::describe() const {
   return str(contents_.title, ": ", size(), " images ", storage_.height, "x", storage_.width, "x", storage_.channels,
-             ", ", contents_.classes.size(), " classes");
+             ", ", contents_.classes.size(), " classes", contents_.note.empty() ? "" : ", " + contents_.note);
 }
 
 namespace {

@@ -80,6 +80,7 @@ class FixedDataset : public Dataset {
     int64_t width = 0;
     int64_t channels = 0;
     std::vector<std::string> classes;
+    std::string note;  ///< ends describe(): what is unusual about the set
     /// Names the source of an image; `TITLE image N` where absent.
     std::function<std::string(int64_t)> origin;
   };

@@ -22,7 +22,8 @@ struct FieldSeriesOptions {
 class FieldSeries {
  public:
   /// Errors: no file NAME.h5 in the folder, files of different sizes or smaller than the window, fewer means or
-  /// standard deviations than channels, one that is not finite or no positive deviation, no pair at all; those of open_fields.
+  /// standard deviations than channels, one that is not finite or no positive deviation, no pair at all; those of
+  /// open_fields.
   FieldSeries(const std::filesystem::path& folder, FieldSeriesOptions options);
 
   int64_t size() const { return size_; }

@@ -76,6 +76,10 @@ void ImageLoader::Assembly::choose_normalisation() {
   }
   WEFT_CHECK(static_cast<int64_t>(options_.mean.size()) == set_->channels(), "loader: expected mean and std of ",
              set_->channels(), " channels, got ", options_.mean.size());
+  for (size_t c = 0; c < options_.mean.size(); ++c)
+    WEFT_CHECK(options_.mean[c] >= 0 && options_.mean[c] <= 1,
+               "loader: expected means from 0 to 1, where white is 1, got ", options_.mean[c], " for channel ", c,
+               ". Divide those of bytes by 255");
   table_ = NormalizeTable(options_.mean, options_.std);
 }
 
@@ -117,9 +121,8 @@ void ImageLoader::Assembly::write(int64_t index, Draw& draw, const Row& row) con
     *row.part<int64_t>(1) = image.label;
   }
   const Size got{view.height, view.width, view.channels};
-  WEFT_CHECK(got == stored_, "expected images of one size, ", stored_.height, "x", stored_.width, "x",
-             stored_.channels, ", got ", got.height, "x", got.width, "x", got.channels, " from ",
-             printable(set_->origin(index)),
+  WEFT_CHECK(got == stored_, "expected images of one size, ", stored_.height, "x", stored_.width, "x", stored_.channels,
+             ", got ", got.height, "x", got.width, "x", got.channels, " from ", printable(set_->origin(index)),
              ". Choose an augmentation that gives one size, such as imagenet or resize:SIZE.");
   const Place place = pipeline_.place ? pipeline_.place(draw) : Place{};
   const TraceScope scope("crop, flip, lay down");

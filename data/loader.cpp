@@ -240,7 +240,8 @@ class LoaderEngine::Workshop {
 
   std::optional<Stacked> next() {
     const TraceScope scope("next batch");
-    WEFT_CHECK(started_, "loader: expected start(epoch) before next()", ended_ ? str(": epoch ", epoch_, " ended") : "");
+    WEFT_CHECK(started_, "loader: expected start(epoch) before next()",
+               ended_ ? str(": epoch ", epoch_, " ended") : "");
     untouched_ = false;
     const int64_t step = next_step_, steps = steps_per_epoch();
     if (step >= steps) {
@@ -448,7 +449,7 @@ class LoaderEngine::Workshop {
 
   // The consumer's position.
   bool started_ = false, ended_ = false;
-  uint64_t seed_ = 0;  ///< of the samples' own generators
+  uint64_t seed_ = 0;       ///< of the samples' own generators
   bool untouched_ = false;  ///< no batch was asked for since the start
   int64_t epoch_ = 0;
   int64_t next_step_ = 0;

@@ -73,7 +73,8 @@ class LoaderEngine {
   void start(int64_t epoch, int64_t step = 0);
   /// The next batch; none at the end of the epoch, once. Errors: not started, or not again since the end; the worker's.
   std::optional<Stacked> next();
-  /// Where a value of batch `step` comes from: `sample 7 (1979.h5, time 3, channel 0)`. `place`: within tensor `number`.
+  /// Where a value of batch `step` comes from: `sample 7 (1979.h5, time 3, channel 0)`. `place`: within tensor
+  /// `number`.
   std::string origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const;
   /// Of the batch's tensors; empty where they have none.
   const std::vector<std::string>& names() const;

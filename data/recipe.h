@@ -101,17 +101,18 @@ Recipe of_set(const std::shared_ptr<Set>& set) {
 
 template <class Field>
 concept Number = std::is_same_v<Field, bool> || std::is_same_v<Field, uint8_t> || std::is_same_v<Field, int32_t> ||
-                 std::is_same_v<Field, int64_t> || std::is_same_v<Field, float> || std::is_same_v<Field, double>;
+    std::is_same_v<Field, int64_t> || std::is_same_v<Field, float> || std::is_same_v<Field, double>;
 
 /// Calls visit(name, field) for each field of a sample: those that its fields() names, those of a tuple, or itself.
 template <class Sample, class Visit>
 void each_field(Sample& sample, Visit&& visit) {
   const auto checked = [&]<class Field>(const char* name, Field& field) {
     using Plain = std::remove_const_t<Field>;
-    static_assert(Number<Plain> || std::is_same_v<Plain, Tensor>,
-                  "a field of a sample is a Tensor, or a float, double, int32_t, int64_t, uint8_t or bool. A struct names "
-                  "its fields by `void fields(auto& v) { v(\"x\", x), v(\"y\", y); }`, a vector becomes one by "
-                  "Tensor::from(…); samples of any other type take a collate function");
+    static_assert(
+        Number<Plain> || std::is_same_v<Plain, Tensor>,
+        "a field of a sample is a Tensor, or a float, double, int32_t, int64_t, uint8_t or bool. A struct names "
+        "its fields by `void fields(auto& v) { v(\"x\", x), v(\"y\", y); }`, a vector becomes one by "
+        "Tensor::from(…); samples of any other type take a collate function");
     visit(name, field);
   };
   if constexpr (requires { sample.fields(checked); })

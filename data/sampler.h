@@ -27,8 +27,8 @@ struct SamplerOptions {
 /// Which image comes when: a pure function of (seed, epoch, position), so that resuming is setting a counter. Rank r
 /// of W takes positions r, r + W, r + 2W … of one global order (PyTorch's DistributedSampler), so that W ranks with
 /// batches of B see together what one rank with batches of W B sees. Its seed is its own, which manual_seed() does not
-/// change. Errors: an empty set, one with fewer images than ranks that Tail::drop leaves empty, a rank outside the world,
-/// a step that leaves a rank without an image.
+/// change. Errors: an empty set, one with fewer images than ranks that Tail::drop leaves empty, a rank outside the
+/// world, a step that leaves a rank without an image.
 class Sampler {
  public:
   Sampler(int64_t set_size, SamplerOptions options = {});

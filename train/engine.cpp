@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -20,7 +21,7 @@
 namespace weft::train {
 namespace {
 
-constexpr int64_t kReadEvery = 20;  // steps between two looks at the loss on a GPU
+constexpr int64_t kReadEvery = 20;          // steps between two looks at the loss on a GPU
 constexpr double kLeastScale = 1.0 / 1024;  // at which gradients of f16 must be finite
 
 Tensor times(const Tensor& loss, double factor) { return factor == 1 ? loss : mul(loss, factor); }
@@ -70,6 +71,10 @@ void Engine::note(const std::string& line) {
 
 RunEnd Engine::run() {
   training_begins();
+  bool learns = false;
+  for (int group = 0; group < parts_.optimizer.groups(); ++group) learns |= parts_.optimizer.base_lr(group) > 0;
+  if (!learns && parts_.world.is_first())
+    std::cerr << "warning: the learning rate is 0, so nothing is learned\n" << std::flush;
   bool stopped = !is_finished() && must_stop();
   while (!stopped && !is_finished()) {
     stopped = !train_epoch();

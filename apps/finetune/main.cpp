@@ -121,6 +121,9 @@ int run(int argc, char** argv) {
   const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks);
   choose_start(wanted, options, ranks);  // an attempt that was still ending may have written one more
   const nn::BertOptions sizes = model_sizes(options, static_cast<int64_t>(train.classes.size()));
+  if (options.max_length > sizes.tokens())
+    throw train::UsageError(
+        str("--max-length: expected at most ", sizes.tokens(), ", the model's positions, got ", options.max_length));
   const auto tokens = make_tokens(options, sizes.kind, train);
   const Texts train_texts = encode(train, *tokens, options.max_length),
               dev_texts = encode(dev, *tokens, options.max_length);

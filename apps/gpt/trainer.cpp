@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "core/autograd.h"
 #include "core/ops/losses.h"
@@ -115,6 +116,11 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       interruption_(world, {.max_steps = options.max_steps}),
       engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options), interruption_),
       schedule_(make_schedule(options, options.epochs * engine_.steps_per_epoch())) {
+  const int64_t steps = options.epochs * engine_.steps_per_epoch();
+  if (options.warmup_steps >= steps && options.warmup_steps != Options().warmup_steps && world.is_first())
+    std::cerr << str("warning: --warmup-steps ", options.warmup_steps, " is not shorter than the run of ", steps,
+                     " steps: it is cut to end with the last one\n")
+              << std::flush;
   if (!options.resume.empty()) resume();
   if (folder_ == nullptr) return;
   folder_->write_config(options.toml);

@@ -7,6 +7,7 @@
 #include "apps/nersc_vit/forecast_loss.h"
 #include "core/autograd.h"
 #include "train/exit.h"
+#include "train/not_finite.h"
 
 namespace weft::nersc_vit {
 
@@ -48,7 +49,16 @@ Score evaluate(data::FieldLoader& loader, int64_t most_steps, const dist::World&
     const std::vector<double> rmse = latitude_weighted_rmse(prediction, batch->target).to_vector<double>();
     const auto count = static_cast<double>(batch->count);
     sums.resize(1 + rmse.size());
-    sums[0] += count * relative_l2_loss(prediction, batch->target).item();
+    const double loss = relative_l2_loss(prediction, batch->target).item();
+    if (!std::isfinite(loss)) {
+      const std::string bad =
+          train::not_finite_in({batch->input, batch->target}, [&](size_t number, const Shape& place) {
+            return str("'", loader.names()[number], "' of ", loader.origin(0, step, number, place));
+          });
+      WEFT_CHECK(bad.empty(), "validation: the data are not finite: ", bad,
+                 ". Correct them, or leave such samples out");
+    }
+    sums[0] += count * loss;
     for (size_t c = 0; c < rmse.size(); ++c) sums[c + 1] += count * rmse[c];
     samples += count;
     if (step + 1 == steps) shown({batch->input, batch->target, prediction});

@@ -129,6 +129,7 @@ void check(const Options& o) {
 }
 
 void note_what_means_nothing(Options& o) {
+  if (o.lr_schedule == "none" && o.warmup > 0) o.notes.push_back("warmup: lr_schedule none keeps the rate as it is");
   if (o.enable_fused) o.notes.push_back("enable_fused: Adam is one kernel over all weights, with or without it");
   if (o.enable_jit) o.notes.push_back("enable_jit: nothing is compiled while it runs; --graph captures the step");
   if (o.data_loader_config == "dali")

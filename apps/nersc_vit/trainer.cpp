@@ -2,6 +2,7 @@
 #include "apps/nersc_vit/trainer.h"
 
 #include <algorithm>
+#include <iostream>
 
 #include "apps/nersc_vit/forecast_loss.h"
 #include "apps/nersc_vit/warmed_cosine.h"
@@ -64,6 +65,10 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
   adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
   if (amp_dtype() == DType::bf16) adam_->flat()->keep_compute_copy(DType::bf16);
   if (amp_dtype() == DType::f16) scaler_.emplace();
+  if (options.lr_schedule == "cosine" && options.warmup >= options.num_iters && ranks.is_first())
+    std::cerr << str("warning: warmup (", options.warmup, " steps) is not shorter than the run (num_iters ",
+                     options.num_iters, "): the rate never reaches lr\n")
+              << std::flush;
   if (options.lr_schedule == "cosine") schedule_ = std::make_shared<WarmedCosine>(options.num_iters, options.warmup);
   engine_ = std::make_unique<train::Engine>(
       *this, train::Parts{ranks, *model_, *strategy_, *adam_, nullptr, scaler_ ? &*scaler_ : nullptr}, engine_options(),

@@ -25,6 +25,10 @@ void describe(Experiment& e) {
             << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
   std::cout << e.summary;
   std::cout.flush();
+  if (e.options.warmup >= static_cast<double>(e.options.epochs) && !e.options.eval_only)
+    std::cerr << str("warning: --warmup ", e.options.warmup, " is not shorter than the run of ", e.options.epochs,
+                     " epochs: it is cut to end with the last step\n")
+              << std::flush;
 }
 
 /// What the run would do.

@@ -47,6 +47,11 @@ void check_together(const Options& o) {
                             o.resume);
   if (o.schedule == "onecycle" && o.warmup > 0)
     throw train::UsageError(str("--warmup: expected another --schedule, onecycle rises by itself, got ", o.warmup));
+  for (const auto& [flag, values] : {std::pair("--mean", &o.mean), std::pair("--std", &o.std)})
+    for (const double value : *values)
+      if (!(value >= 0 && value <= 1))
+        throw train::UsageError(str(flag, ": expected numbers from 0 to 1, where white is 1, got ", value,
+                                    value > 1 ? ". Divide those of bytes by 255" : ""));
   if (o.averages.warmup && o.averages.decay == 0) throw train::UsageError("--ema-warmup: needs --ema");
 }
 

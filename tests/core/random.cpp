@@ -35,7 +35,13 @@ TEST(Generator, AThreadMayHaveItsOwn) {
     EXPECT_EQ(generator({}).take(2), 7u) << "begins where the process's stands";
     manual_seed(5);
     EXPECT_EQ(random_state({}).to_vector<int64_t>(), (std::vector<int64_t>{5, 0}));
-    EXPECT_THROW(ThreadGenerators(), Error);
+    {
+      const ThreadGenerators inner;
+      EXPECT_EQ(generator({}).seed, 5u) << "begins where the thread's stands";
+      manual_seed(6);
+      EXPECT_EQ(generator({DeviceKind::cuda, 3}).seed, 6u) << "of every device, also one that was not used yet";
+    }
+    EXPECT_EQ(generator({}).seed, 5u);
   }).join();
   EXPECT_EQ(generator({}).seed, 42u);
   EXPECT_EQ(generator({}).take(1), 7u);

@@ -40,7 +40,8 @@ TEST(Cifar10, ReadsPixelsAndLabelsOfEveryBatchThatIsThere) {
     EXPECT_EQ(set->storage()->labels[i], record[0]);
   }
   EXPECT_THAT(set->origin(4), HasSubstr("data_batch_5.bin record 1"));
-  EXPECT_THAT(set->describe(), HasSubstr("cifar10 train: 5 images 32x32x3, 10 classes"));
+  EXPECT_THAT(set->describe(), HasSubstr("cifar10 train: 5 images 32x32x3, 10 classes, without data_batch_1.bin, "
+                                         "data_batch_3.bin, data_batch_4.bin, not found"));
 }
 
 TEST(Cifar10, ReadsTheTestPartAloneWithAnyNumberOfRecords) {

@@ -199,7 +199,8 @@ TEST_F(Fields, RefusesWithOneLine) {
   EXPECT_THAT(named.origin(0, 2, 1, {0, 1, 3, 1}), HasSubstr("1980.h5, time "));
   EXPECT_THAT(named.origin(0, 2, 1, {0, 1, 3, 1}), HasSubstr(", channel 1, row 1, column 3)"));
   for (const int64_t index : {-1, 5})
-    EXPECT_THAT(error_text([&] { series->read(index, nullptr, nullptr); }), HasSubstr(str("a pair below 5, got ", index)));
+    EXPECT_THAT(error_text([&] { series->read(index, nullptr, nullptr); }),
+                HasSubstr(str("a pair below 5, got ", index)));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 6, .drop_last = true}); }),
               HasSubstr("expected a batch size of at most 5, the number of samples of this rank, got 6"));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 1, .workers = -1}); }),

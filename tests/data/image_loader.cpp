@@ -268,6 +268,8 @@ TEST(Loader, RefusesWhatMakesNoSense) {
               HasSubstr("expected f32 of images that are normalised on the host, got bf16"));
   EXPECT_THAT(text([](auto& o) { o.std.pop_back(); }), HasSubstr("mean and std of the same length, got 3 and 2"));
   EXPECT_THAT(text([](auto& o) { o.mean = {0.f}, o.std = {1.f}; }), HasSubstr("mean and std of 3 channels, got 1"));
+  EXPECT_THAT(text([](auto& o) { o.mean[1] = 116.5f; }),
+              HasSubstr("means from 0 to 1, where white is 1, got 116.5 for channel 1. Divide those of bytes by 255"));
   EXPECT_THAT(text([](auto& o) { o.std[1] = 0; }), HasSubstr("a positive std, got 0 for channel 1"));
   ImageLoader loader(set, Sampler(10), make_pipeline("none", Split::train), kPlain);
   EXPECT_THAT(error_text([&] { loader.next(); }), HasSubstr("expected start(epoch) before next()"));

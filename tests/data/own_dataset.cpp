@@ -102,10 +102,14 @@ TEST(OwnDataset, IsAsLargeAsItsSampler) {
   for (const int64_t size : {6, 8})
     EXPECT_THAT(error_text([&] { Loader(seven, Sampler(size)); }),
                 HasSubstr(str("expected a sampler of the set's 7 samples, got one of ", size, " for seven")));
-  EXPECT_THAT(error_text([] { rows_of({Tensor::zeros({3, 2}), Tensor::zeros({4})}); }),
+  EXPECT_THAT(error_text([] {
+                rows_of({Tensor::zeros({3, 2}), Tensor::zeros({4})});
+              }),
               HasSubstr("expected 3 rows in each tensor, got f32[4]"));
   EXPECT_THAT(error_text([] { rows_of({}); }), HasSubstr("expected tensors of rows, got none"));
-  EXPECT_THAT(error_text([] { LoaderEngine(rows_of({Tensor::zeros({3, 2})}), Sampler(4), {}); }),
+  EXPECT_THAT(error_text([] {
+                LoaderEngine(rows_of({Tensor::zeros({3, 2})}), Sampler(4), {});
+              }),
               HasSubstr("the set's 3 samples, got one of 4"));
   for (const int64_t size : {0, -1})
     EXPECT_THAT(error_text([&] { Loader(std::make_shared<const Sized>(Sized{size}), Sampler(4)); }),

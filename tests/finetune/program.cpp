@@ -62,6 +62,18 @@ TEST(Finetune, LearnsPrintsAndSavesAsTheTrainerDoes) {
   const auto same = nlohmann::json::parse(read_text(folder / "again/summary.json"));
   EXPECT_EQ(same["eval_accuracy"], summary["eval_accuracy"]);
   EXPECT_EQ(same["eval_loss"], summary["eval_loss"]);
+
+  // Texts longer than the model's positions fail ahead of the training.
+  auto config = nlohmann::json::parse(read_text(folder / "run/checkpoint-36/config.json"));
+  config["max_position_embeddings"] = 64;
+  write(folder / "run/checkpoint-36/config.json", config.dump());
+  const Outcome longer =
+      finetune("--data " + (folder / "data") + " --model bert_tiny --dry-run --max-length 65 --weights " +
+                   (folder / "run/checkpoint-36"),
+               folder, "longer");
+  EXPECT_EQ(longer.exit_code, 2) << longer.output;
+  EXPECT_THAT(longer.output,
+              HasSubstr("finetune: error: --max-length: expected at most 64, the model's positions, got 65"));
 }
 
 TEST(Finetune, TakesPairs) {

@@ -8,6 +8,7 @@
 #include <regex>
 #include <sstream>
 
+#include "data/hdf5_fields.h"
 #include "tests/support/devices.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
@@ -439,6 +440,31 @@ TEST_F(TrainVit, RefusesWithOneLine) {
                  "expdir: cannot create /dev/null");
   expect_refusal("--yaml_config " + changed_yaml("  train_data_path", "  inf_data_path"), 2,
                  "train_data_path is missing");
+}
+
+// Weather data have NaN where nothing is measured.
+TEST_F(TrainVit, ANanOfTheDataIsNamedWithItsFile) {
+  const TemporaryFolder folder;
+  const std::string made =
+      MAKE_FIELDS " --channels 4 --rows 16 --columns 32 --times 9 --years 2 --out " + (folder / "f");
+  const std::string run =
+      kQuiet + TRAIN_VIT " --device cpu --local_batch_size 2 --yaml_config " + (folder / "f/ViT.yaml");
+  for (const std::string file : {"train/1979.h5", "valid/1980.h5"}) {
+    ASSERT_EQ(shell(made).exit_code, 0);
+    data::write_fields(folder / ("f/" + file), {9, 4, 16, 32}, [](int64_t time, float* values) {
+      std::fill_n(values, 4 * 16 * 32, 1.0f);
+      if (time == 8) values[(2 * 16 + 5) * 32 + 7] = NAN;  // the last time is a target only
+    });
+    const Outcome out = shell(run + " --num_iters 4 --run_num " + file.substr(0, 5));
+    EXPECT_EQ(out.exit_code, 1) << out.output;
+    EXPECT_THAT(out.output, HasSubstr("the data are not finite: nan in 'target' of sample 7 (")) << file;
+    EXPECT_THAT(out.output, HasSubstr(file + ", time 8, channel 2, row 5, column 7)")) << file;
+    EXPECT_THAT(out.output, testing::Not(HasSubstr("weights"))) << file;
+  }
+  ASSERT_EQ(shell(made).exit_code, 0);
+  const Outcome warned = shell(run + " --num_iters 2");
+  EXPECT_EQ(warned.exit_code, 0) << warned.output;
+  EXPECT_THAT(warned.output, HasSubstr("warning: warmup (10 steps) is not shorter than the run (num_iters 2)"));
 }
 
 TEST(TrainVitFiles, EverySectionOfTheConfigurationReads) {

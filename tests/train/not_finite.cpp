@@ -68,10 +68,8 @@ class Trainer final : public LoaderTask {
   Trainer(const Run& run, const dist::World& world, std::shared_ptr<Signals> signals)
       : LoaderTask(std::make_shared<data::Loader<Pairs::Sample>>(
             std::make_shared<const Pairs>(run.pairs),
-            data::Sampler(kSamples, {.shuffle = false,
-                                     .rank = world.rank(),
-                                     .world = world.size(),
-                                     .tail = data::Tail::joined}),
+            data::Sampler(kSamples,
+                          {.shuffle = false, .rank = world.rank(), .world = world.size(), .tail = data::Tail::joined}),
             data::LoaderOptions{.batch_size = kBatch, .workers = run.workers, .device = run.device})),
         run_(run),
         interruption_(world, {}, LossSum::per_sample, std::move(signals)) {
@@ -79,7 +77,8 @@ class Trainer final : public LoaderTask {
     model_ = std::make_shared<nn::Linear>(3, 1);
     if (run.prepare) run.prepare(*model_);
     model_->to(run.device);
-    if (run.strategy != "averaging") strategy_ = make_strategy({.kind = run.strategy, .min_num_params = 1}, model_, world);
+    if (run.strategy != "averaging")
+      strategy_ = make_strategy({.kind = run.strategy, .min_num_params = 1}, model_, world);
     sgd_ = std::make_unique<optim::SGD>(strategy_ ? strategy_->parameters() : model_->parameters(),
                                         optim::SgdOptions{.lr = run.lr});
     if (!strategy_) strategy_ = make_averaging_strategy(model_, *sgd_, world);
@@ -152,9 +151,10 @@ TEST(NotFinite, TheRateIsBlamedOnlyWhereItsStepsDidIt) {
     const NoGrad no_grad;
     model.bias.fill_(NAN);
   };
-  EXPECT_THAT(error_of({.prepare = spoil}),
-              AllOf(HasSubstr("step 1: the weights are not finite, first in 'bias', and were so before this first step"),
-                    Not(HasSubstr("--lr"))));
+  EXPECT_THAT(
+      error_of({.prepare = spoil}),
+      AllOf(HasSubstr("step 1: the weights are not finite, first in 'bias', and were so before this first step"),
+            Not(HasSubstr("--lr"))));
   // A huge rate: weights of 1e30 are finite, what comes of them is not.
   EXPECT_THAT(error_of({.lr = 1e30}), AllOf(HasSubstr("step 2: the data and the weights are finite (up to "),
                                             HasSubstr("; it begins in "), HasSubstr("Lower --lr")));
@@ -174,10 +174,11 @@ TEST(NotFinite, AnOpIsNamedWhereDataAndWeightsAreFinite) {
 
 TEST(NotFinite, AGradientOfAFiniteLoss) {
   const auto root = [](const Tensor& y, const Tensor& target) { return sqrt(Run::mse(y * 0, target * 0)); };
-  EXPECT_THAT(error_of({.loss = root}),
-              AllOf(HasSubstr("gradient is not finite, though the loss is (0) at epoch 1, step 1: the data and the weights "
-                              "are finite ("),
-                    HasSubstr("the gradient is not, first in 'weight'; it begins in "), Not(HasSubstr("--lr"))));
+  EXPECT_THAT(
+      error_of({.loss = root}),
+      AllOf(HasSubstr("gradient is not finite, though the loss is (0) at epoch 1, step 1: the data and the weights "
+                      "are finite ("),
+            HasSubstr("the gradient is not, first in 'weight'; it begins in "), Not(HasSubstr("--lr"))));
   for (const char* strategy : {"ddp", "fsdp", "averaging"})
     EXPECT_THAT(error_of({.ranks = 2, .strategy = strategy, .loss = root}),
                 AllOf(HasSubstr("gradient is not finite, though the loss is (0)"), HasSubstr(", first in 'weight'")))

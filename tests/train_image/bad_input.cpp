@@ -50,6 +50,20 @@ TEST(BadInput, GpuThatIsNotThere) { expect_refusal(kSmall + "--device cuda:63", 
 TEST(BadInput, MissingWeights) { expect_refusal(kSmall + "--weights /nowhere.safetensors", 1, "/nowhere.safetensors"); }
 TEST(BadInput, MissingConfig) { expect_refusal("--config /nowhere.toml", 2, "/nowhere.toml"); }
 TEST(BadInput, WrongNumberOfMeans) { expect_refusal(kSmall + "--mean 0.5,0.5", 2, "--mean"); }
+TEST(BadInput, MeansOfBytes) {
+  expect_refusal(kSmall + "--mean 123.7,116.3,103.5", 2,
+                 "--mean: expected numbers from 0 to 1, where white is 1, got 123.7. Divide those of bytes by 255");
+  expect_refusal(kSmall + "--std 58.4,57.1,57.4", 2, "--std: expected numbers from 0 to 1, where white is 1, got 58.4");
+  expect_refusal(kSmall + "--mean -0.1", 2, "--mean: expected numbers from 0 to 1, where white is 1, got -0.1");
+}
+
+TEST(BadInput, RatesThatLearnLittleAreSaid) {
+  const TemporaryFolder folder;
+  const Outcome run = train_image(kSmall + "--lr 0 --warmup 1 --out " + (folder / "run"));
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("warning: the learning rate is 0, so nothing is learned\n"));
+  EXPECT_THAT(run.output, HasSubstr("warning: --warmup 1 is not shorter than the run of 1 epochs: it is cut"));
+}
 
 TEST(BadInput, EpochsInThePlaceOfShares) {
   expect_refusal(kSmall + "--schedule step --milestones 30,60", 2,
@@ -105,7 +119,8 @@ TEST(BadInput, FolderWithoutClasses) {
 
 TEST(BadInput, LossThatIsNotFiniteSaysWhereItBegan) {
   expect_refusal(kSmall + "--lr 1e30 --epochs 5", 1, "loss is not finite");
-  expect_refusal(kSmall + "--lr 1e30 --epochs 5", 1, "the weights are not finite, first in 'conv1.weight'");
+  expect_refusal(kSmall + "--lr 1e30 --epochs 5", 1, "step 2: the data and the weights are finite (up to ");
+  expect_refusal(kSmall + "--lr 1e30 --epochs 5", 1, "Lower --lr");
 }
 
 TEST(BadInput, CheckpointOfAnotherModelOrDamaged) {
