@@ -25,7 +25,7 @@ bool parse(int argc, char** argv, SampleOptions& o) {
             "the folder of a run of train_gpt, or one under Hugging Face's names (config.json, model.safetensors, "
             "tokenizer.json, or vocab.json and merges.txt), or nanoGPT's ckpt.pt");
   flags.add("tokenizer", o.tokenizer, "the tokenizer's folder; auto: the folder of the weights");
-  flags.add("prompt", o.prompt, "what the text begins with; default: the token that begins a text, or a new line");
+  flags.add_text("prompt", o.prompt, "what the text begins with; default: the token that begins a text, or a new line");
   flags.add("samples", o.samples, "texts", {.min = 1, .max = 1e6});
   flags.add("tokens", o.tokens, "of each text, after the prompt", {.min = 1, .max = 1e9});
   flags.add("temperature", o.temperature, "below 1 likely tokens are drawn more often; 0: the likeliest always",

@@ -34,6 +34,7 @@ constexpr void check_toml(bool holds, const char* text) {
 
 #include "core/text.h"
 #include "dist/rendezvous/rank_place.h"
+#include "io/home.h"
 #include "train/averages.h"
 
 namespace weft::support {
@@ -153,7 +154,7 @@ Flags::Flags(std::string program, std::string purpose, ConfigFlag config)
   if (!has_config_) return;
   parser_->app
       .add_option_function<std::string>(
-          "--config", [this](const std::string& path) { config_ = path; },
+          "--config", [this](const std::string& path) { config_ = expand_home(path); },
           "read flags from this TOML file; flags of the command line win")
       ->option_text("FILE.toml [none]");
 }
@@ -237,6 +238,11 @@ void Flags::add(const std::string& name, double& variable, const std::string& he
 }
 
 void Flags::add(const std::string& name, std::string& variable, const std::string& help) {
+  add_text(name, variable, help);
+  flags_.back()->set = [&variable](const std::string& text) { variable = expand_home(text); };
+}
+
+void Flags::add_text(const std::string& name, std::string& variable, const std::string& help) {
   Flag& flag = make(name);
   flag.set = [&variable](const std::string& text) { variable = text; };
   flag.toml = [&variable] { return toml_text(variable); };

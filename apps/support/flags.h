@@ -46,7 +46,10 @@ class Flags {
   void add(const std::string& name, int64_t& variable, const std::string& help, Range range = {});
   void add(const std::string& name, int& variable, const std::string& help, Range range = {});
   void add(const std::string& name, double& variable, const std::string& help, Range range = {});
+  /// `~/` at the beginning, or behind a data set's kind (`folder:~/x`), becomes the home folder.
   void add(const std::string& name, std::string& variable, const std::string& help);
+  /// A text that is no path: nothing becomes the home folder.
+  void add_text(const std::string& name, std::string& variable, const std::string& help);
   /// `--name`, `--name=false`; in TOML true or false.
   void add(const std::string& name, bool& variable, const std::string& help);
   /// `--mean 0.49,0.48,0.45`; `count` numbers (0: any count). An empty list may be the default, never a value.

@@ -6,6 +6,7 @@
 
 #include "apps/support/yaml_tree.h"
 #include "core/text.h"
+#include "io/home.h"
 
 namespace weft::support {
 namespace {
@@ -56,7 +57,7 @@ class Merger {
       const auto [first, is_new] = lines.emplace(key->text, key->line);
       if (!is_new)
         bad(file_, ":", key->line, ": expected each key once, got '", key->text, "' again after line ", first->second,
-              key->text == "<<" ? ". Several sections are merged by a list: <<: [*A, *B]" : "");
+            key->text == "<<" ? ". Several sections are merged by a list: <<: [*A, *B]" : "");
       if (key->text != "<<") entries.push_back({key->text, key->line, value});
     }
     for (const auto& [key, value] : map.entries)
@@ -220,7 +221,11 @@ bool YamlSection::read(const std::string& key, double& variable, Range range) {
   return node_->read(key, variable, range);
 }
 bool YamlSection::read(const std::string& key, bool& variable) { return node_->read(key, variable); }
-bool YamlSection::read(const std::string& key, std::string& variable) { return node_->read(key, variable); }
+bool YamlSection::read(const std::string& key, std::string& variable) {
+  const bool is_there = node_->read(key, variable);
+  if (is_there) variable = expand_home(variable);
+  return is_there;
+}
 bool YamlSection::read(const std::string& key, std::vector<int64_t>& variable) { return node_->read(key, variable); }
 bool YamlSection::read(const std::string& key, std::vector<double>& variable) { return node_->read(key, variable); }
 bool YamlSection::read(const std::string& key, std::vector<std::string>& variable) {

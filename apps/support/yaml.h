@@ -30,7 +30,8 @@ class YamlSection {
   YamlSection(YamlSection&&) noexcept;
 
   bool has(std::string_view key) const;
-  /// Each returns whether the key is there and not 'None'. Errors: not such a value, out of range.
+  /// Each returns whether the key is there and not 'None'. A text that begins with `~/` begins with the home folder
+  /// (io/home.h). Errors: not such a value, out of range.
   bool read(const std::string& key, int64_t& variable, Range range = {});
   bool read(const std::string& key, double& variable, Range range = {});
   bool read(const std::string& key, bool& variable);

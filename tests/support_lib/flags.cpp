@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/train/temporary_folder.h"
 
 namespace weft::support {
@@ -50,6 +52,18 @@ TEST(Flags, ReadsEveryKind) {
   EXPECT_EQ(p.mean, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(p.optimizer, "adamw");
   EXPECT_TRUE(p.flags.given("lr"));
+}
+
+TEST(Flags, ATildeIsTheHomeFolderButNotInATextThatIsNoPath) {
+  std::string path, text;
+  Flags flags("sample", "Samples.");
+  flags.add("out", path, "a folder");
+  flags.add_text("prompt", text, "a text");
+  const std::string home = std::getenv("HOME") != nullptr ? std::getenv("HOME") : "";
+  if (home.empty()) GTEST_SKIP() << "needs HOME";
+  flags.parse({"--out=~/x", "--prompt=~/x"});
+  EXPECT_EQ(path, home + "/x");
+  EXPECT_EQ(text, "~/x");
 }
 
 // Programs whose users know `--config` as something else.
