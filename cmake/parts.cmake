@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN cuBLASLt cuDNN nvJPEG HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
+set(optional_parts oneDNN cuBLASLt cuDNN nvJPEG HDF5 libjpeg-turbo libspng Leptonica zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -240,6 +240,8 @@ weft_find_library(libjpeg-turbo WEFT_HAVE_JPEG WEFT_JPEG_INCLUDE jpeglib.h WEFT_
 weft_part("libjpeg-turbo" "${WEFT_HAVE_JPEG}" "JPEG images" "apt-get install libjpeg-dev")
 weft_find_library(libspng WEFT_HAVE_SPNG WEFT_SPNG_INCLUDE spng.h WEFT_SPNG spng)
 weft_part("libspng" "${WEFT_HAVE_SPNG}" "PNG images" "apt-get install libspng-dev")
+weft_find_library(Leptonica WEFT_HAVE_LEPTONICA WEFT_LEPTONICA_INCLUDE leptonica/allheaders.h WEFT_LEPTONICA lept leptonica)
+weft_part("Leptonica" "${WEFT_HAVE_LEPTONICA}" "WebP, BMP, GIF, TIFF and PNM images" "apt-get install libleptonica-dev")
 weft_find_library(zlib WEFT_HAVE_ZLIB WEFT_ZLIB_INCLUDE zlib.h WEFT_ZLIB z)
 weft_part("zlib" "${WEFT_HAVE_ZLIB}" ".gz data files" "apt-get install zlib1g-dev")
 

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/decode.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::data {
+namespace {
+
+/// The format that decode_other() reads and `bytes` begin as; null for another.
+const char* other_format(std::string_view bytes) {
+  if (bytes.starts_with("RIFF") && bytes.substr(std::min<size_t>(bytes.size(), 8)).starts_with("WEBP")) return "WebP";
+  if (bytes.starts_with("GIF8")) return "GIF";
+  if (bytes.starts_with("BM")) return "BMP";
+  if (bytes.starts_with(std::string_view("II*\0", 4)) || bytes.starts_with(std::string_view("MM\0*", 4))) return "TIFF";
+  return bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && std::isspace(bytes[2]) ? "PNM"
+                                                                                                             : nullptr;
+}
+
+}  // namespace
 
 Image decode(std::span<const uint8_t> bytes, const std::string& file, DecodeOptions options) {
   const std::string path = printable(file);
@@ -17,7 +32,10 @@ Image decode(std::span<const uint8_t> bytes, const std::string& file, DecodeOpti
     return decode_jpeg(bytes, path, options);
   if (bytes.size() >= sizeof(kPng) && std::memcmp(bytes.data(), kPng, sizeof(kPng)) == 0)
     return decode_png(bytes, path, options);
-  fail("decode: expected a JPEG or PNG image, got something else in ", path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
+  if (other_format(text) != nullptr) return decode_other(bytes, path, options);
+  fail("decode: expected a JPEG, PNG, WebP, BMP, GIF, TIFF or PNM image, got something else in ", path,
+       ", which begins with '", printable(text), "'");
 }
 
 int exif_orientation(const uint8_t* tiff, size_t size) {

@@ -22,14 +22,21 @@ struct DecodeOptions {
   int gpu = -1;
 };
 
-/// Decodes a JPEG or PNG, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK converted
-/// (inverted where an Adobe marker says so), grey replicated, palettes looked up, alpha dropped, 16 bits cut to 8.
-/// A few bytes cannot ask for gigabytes: the image must be one that a file of this length can hold.
-/// Errors name `path`: unknown format, corrupt, cut short, more than `max_pixels`.
+/// Decodes an image of any format below, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK
+/// converted (inverted where an Adobe marker says so), grey replicated, palettes looked up, alpha dropped, 16 bits cut
+/// to 8; of several images in a file (GIF, TIFF) the first. A few bytes cannot ask for gigabytes: the image must be one
+/// that a file of this length can hold. Errors name `path`: unknown format, corrupt, cut short, more than `max_pixels`.
 Image decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 Image decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
+/// WebP, BMP, GIF, TIFF, PNM: by Leptonica, where the build has it.
+Image decode_other(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
+
+/// `.jpg`, `.png`, …: the suffixes, in small letters, of files that this build reads.
+std::span<const char* const> image_suffixes();
+/// Those that it would read with Leptonica.
+std::span<const char* const> unread_suffixes();
 
 /// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.
 int exif_orientation(const uint8_t* tiff, size_t size);

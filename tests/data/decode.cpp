@@ -28,11 +28,15 @@ int largest_difference(const Image& a, const Image& b) {
 
 bool is_png(const std::string& file) { return file.ends_with(".png"); }
 
-#define NEED_DECODER_OF(file)              \
-  if (is_png(file)) {                      \
-    WEFT_NEED_PART(SPNG, "libspng");       \
-  } else {                                 \
-    WEFT_NEED_PART(JPEG, "libjpeg-turbo"); \
+bool is_jpeg(const std::string& file) { return file.ends_with(".jpg") || file.ends_with(".JPEG"); }
+
+#define NEED_DECODER_OF(file)               \
+  if (is_png(file)) {                       \
+    WEFT_NEED_PART(SPNG, "libspng");        \
+  } else if (is_jpeg(file)) {               \
+    WEFT_NEED_PART(JPEG, "libjpeg-turbo");  \
+  } else {                                  \
+    WEFT_NEED_PART(LEPTONICA, "Leptonica"); \
   }
 
 struct Case {
@@ -60,7 +64,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"exif4.jpg", "exif4", 2}, Case{"exif5.jpg", "exif5", 2}, Case{"exif6.jpg", "exif6", 2},
                       Case{"exif7.jpg", "exif7", 2}, Case{"exif8.jpg", "exif8", 2}, Case{"rgb.png", "rgb", 0},
                       Case{"grey.png", "grey_png", 0}, Case{"alpha.png", "alpha", 0}, Case{"palette.png", "palette", 0},
-                      Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}));
+                      Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}, Case{"rgb.webp", "rgb", 0},
+                      Case{"alpha.webp", "alpha", 0}, Case{"rgb.bmp", "rgb", 0}, Case{"rgb.tiff", "rgb", 0},
+                      Case{"grey.tif", "grey_png", 0}, Case{"bilevel.tif", "bilevel", 0}, Case{"rgb.pnm", "rgb", 0},
+                      Case{"animated.gif", "animated", 0}));
 
 #if WEFT_HAVE_JPEG
 /// A colour JPEG by libjpeg, where each colour of 4:2:0 stands for all its pixels.
@@ -140,7 +147,14 @@ TEST(DecodeImage, RefusesWhatIsNoImage) {
   EXPECT_THAT(error_text([] {
                 decode(std::vector<uint8_t>{'G', 'I', 'F', '8'}, "a.jpg");
               }),
-              HasSubstr("expected a JPEG or PNG image, got something else in a.jpg"));
+              HasSubstr("cannot read a.jpg"));
+  const std::string page = "<!DOCTYPE html>";
+  EXPECT_EQ(
+      error_text([&] {
+        decode({reinterpret_cast<const uint8_t*>(page.data()), page.size()}, "a.jpg");
+      }),
+      "decode: expected a JPEG, PNG, WebP, BMP, GIF, TIFF or PNM image, got something else in a.jpg, which begins "
+      "with '<!DOCTYPE html>'");
 }
 
 TEST(DecodeImage, RefusesTruncatedImages) {
@@ -219,10 +233,41 @@ TEST(DecodeImage, AFewBytesOfPngCannotAskForGigabytes) {
       str("png: expected a.png to hold 7968x7960 pixels, got a file of ", bytes.size(), " bytes. Is it cut short?"));
 }
 
+TEST(DecodeImage, NamesWhatLeptonicaWouldReadInWrongColours) {
+  WEFT_NEED_PART(LEPTONICA, "Leptonica");
+  std::vector<uint8_t> bmp = read_file(golden("rgb.bmp"));
+  for (const uint8_t bits : {16, 32}) {
+    bmp[28] = bits;
+    EXPECT_EQ(error_text([&] { decode(bmp, "a.bmp"); }),
+              "decode: cannot read a.bmp: expected a BMP of 1, 4, 8 or 24 bits a pixel");
+  }
+  // One pixel, (9, 8, 7) with the alpha 3: ten entries of 12 bytes, then 8, 8, 8, 8 and the pixel.
+  std::vector<uint8_t> tiff{'I', 'I', 42, 0, 8, 0, 0, 0, 10, 0};
+  const auto entry = [&](uint16_t tag, uint8_t count, uint8_t value) {
+    tiff.insert(tiff.end(),
+                {static_cast<uint8_t>(tag), static_cast<uint8_t>(tag >> 8), 3, 0, count, 0, 0, 0, value, 0, 0, 0});
+  };
+  entry(256, 1, 1), entry(257, 1, 1), entry(258, 4, 134), entry(259, 1, 1), entry(262, 1, 2), entry(273, 1, 142);
+  entry(277, 1, 4), entry(278, 1, 1), entry(279, 1, 4), entry(338, 1, 2);
+  tiff.insert(tiff.end(), {0, 0, 0, 0, 8, 0, 8, 0, 8, 0, 8, 0, 9, 8, 7, 3});
+  EXPECT_EQ(error_text([&] { decode(tiff, "a.tif"); }),
+            "decode: cannot read a.tif: expected a TIFF without transparent pixels. Save it without its alpha channel");
+  tiff.back() = 255;
+  EXPECT_EQ(decode(tiff, "a.tif").pixels, (std::vector<uint8_t>{9, 8, 7}));
+}
+
+TEST(DecodeImage, AFewBytesOfOtherFormatsCannotAskForGigabytes) {
+  WEFT_NEED_PART(LEPTONICA, "Leptonica");
+  for (const char* file : {"rgb.webp", "rgb.bmp", "rgb.tiff", "animated.gif", "rgb.pnm"})
+    EXPECT_EQ(error_text([&] { decode(read_file(golden(file)), file, {.max_pixels = 700}); }),
+              str("decode: expected at most 700 pixels in ", file, ", got 768"));
+}
+
 TEST(DecodeImage, SurvivesRandomDamage) {
   // Whatever happens to the bytes, the outcome is an image or one weft::Error.
   std::mt19937 generator(std::random_device{}());
-  for (const char* file : {"baseline.jpg", "progressive.jpg", "cmyk.jpg", "exif6.jpg", "palette.png", "deep.png"}) {
+  for (const char* file : {"baseline.jpg", "progressive.jpg", "cmyk.jpg", "exif6.jpg", "palette.png", "deep.png",
+                           "rgb.webp", "rgb.bmp", "rgb.tiff", "animated.gif", "rgb.pnm"}) {
     const std::vector<uint8_t> bytes = read_file(golden(file));
     for (int round = 0; round < 200; ++round) {
       std::vector<uint8_t> damaged = bytes;
@@ -256,11 +301,18 @@ TEST(DecodeImage, ScalesDownInTheDctDomainWhenAllowed) {
 }
 
 TEST(DecodeImage, AStubSaysHowToBuildItsPartIn) {
-  if (WEFT_HAVE_JPEG && WEFT_HAVE_SPNG) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
+  if (WEFT_HAVE_JPEG && WEFT_HAVE_SPNG && WEFT_HAVE_LEPTONICA)
+    GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
   if (!WEFT_HAVE_JPEG) {
     EXPECT_THAT(error_text([] { decode(read_file(golden("baseline.jpg")), "a.jpg"); }),
                 HasSubstr("jpeg: cannot read a.jpg: built without libjpeg. On Debian: apt-get install "
                           "libjpeg-dev, then configure again."));
+  }
+  if (!WEFT_HAVE_LEPTONICA) {
+    EXPECT_EQ(
+        error_text([] { decode(read_file(golden("rgb.webp")), "a.webp"); }),
+        "decode: cannot read a.webp, which is no JPEG or PNG: built without Leptonica. On Debian: apt-get install "
+        "libleptonica-dev, then configure again.");
   }
   if (!WEFT_HAVE_SPNG) {
     EXPECT_THAT(error_text([] { decode(read_file(golden("rgb.png")), "a.png"); }),

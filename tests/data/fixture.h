@@ -79,6 +79,6 @@ inline fs::path shared_data(const std::string& name) {
 #define WEFT_NEED_SHARED_DATA(path) \
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << (path) << "; set WEFT_SHARED_DATA to its folder"
 
-/// Skips, loudly, where this build has the stub of a part; PART is HDF5, JPEG, SPNG or ZLIB.
+/// Skips, loudly, where this build has the stub of a part; PART is HDF5, JPEG, SPNG, LEPTONICA or ZLIB.
 #define WEFT_NEED_PART(PART, name) \
   if (!WEFT_HAVE_##PART) GTEST_SKIP() << "needs a build with " name "; this one has its stub"

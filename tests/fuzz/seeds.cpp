@@ -114,6 +114,8 @@ void image_seeds(const fs::path& golden) {
     const Bytes bytes = read_file(entry.path());
     if (name.ends_with(".png")) keep("png", name, bytes);
     if (name.ends_with(".jpg") || name.ends_with(".JPEG")) keep("jpeg", name, joined({{0}, bytes}));
+    for (const char* suffix : {".webp", ".bmp", ".gif", ".tif", ".tiff", ".pnm"})
+      if (name.ends_with(suffix)) keep("other_images", name, bytes);
     if (name == "baseline.jpg") keep("jpeg", "small", joined({{5}, bytes}));
   }
   const Bytes tag{0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0}, big_tag{1, 0x12, 0, 3, 0, 0, 0, 1, 0, 8, 0, 0};

@@ -2,7 +2,7 @@
 """Writes tests/golden/images: encoded images, what Pillow decodes from them, and what Pillow makes of a resize.
 
 Needs python3-pil and python3-numpy. Run from the root of the source tree: python3 tests/golden/images.py
-NAME.jpg / NAME.png are read by data/decode.h, NAME.ppm is the expected result; resize_FILTER_WxH.ppm is the expected
+NAME.jpg, NAME.png and others are read by data/decode.h, NAME.ppm is the expected result; resize_FILTER_WxH.ppm is the expected
 resize of source.ppm.
 """
 import pathlib
@@ -73,6 +73,15 @@ rows = b"".join(b"\0" + deep[row].tobytes() for row in range(24))
 (out / "deep.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 32, 24, 16, 2, 0, 0, 0)) +
                                chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 save_ppm("deep", upright)
+
+# What Leptonica reads, without loss. Of an animation the first image counts.
+for name, saving in {"rgb.webp": {"lossless": True}, "rgb.bmp": {}, "rgb.tiff": {"compression": "tiff_lzw"}, "rgb.pnm": {}}.items():
+    upright.save(out / name, **saving)
+alpha.save(out / "alpha.webp", lossless=True, exact=True)
+upright.quantize(16).save(out / "animated.gif", save_all=True, append_images=[upright.quantize(4)])
+save_ppm("animated", Image.open(out / "animated.gif"))
+upright.convert("L").save(out / "grey.tif")
+upright.convert("1").save(out / "bilevel.tif", compression="group4")
 
 noise = np.random.default_rng(7).integers(0, 256, (23, 37, 3), dtype=np.uint8)
 source = Image.fromarray(noise)

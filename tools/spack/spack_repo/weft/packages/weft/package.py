@@ -47,6 +47,7 @@ class Weft(CMakePackage, CudaPackage):
     with when("+images"):
         depends_on("libjpeg-turbo")
         depends_on("libspng")
+        depends_on("leptonica")
         depends_on("zlib-api")
     depends_on("libzip", when="+weights")
     depends_on("utf8proc", when="+text")
@@ -71,6 +72,7 @@ class Weft(CMakePackage, CudaPackage):
             "HDF5": "+hdf5",
             "libjpeg-turbo": "+images",
             "libspng": "+images",
+            "Leptonica": "+images",
             "zlib": "+images",
             "libzip": "+weights",
             "utf8proc": "+text",
