@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "data/archive.h"
 #include "data/dataset.h"
 #include "data/pickled_dict.h"
 #include "io/file_reader.h"
@@ -74,7 +75,7 @@ Files find_files(const Layout& layout, const fs::path& directory, const std::vec
   fail(layout.name, ": expected at least one of ", looked_for, " in ", directory.string(), " or in its ", layout.folder,
        ", or the python version in its ", layout.python_folder, ", got ",
        fs::exists(directory) ? "none of them" : "no such folder",
-       packed ? str(". Unpack ", candidates.front(), ".xz with xz -dk first.") : std::string());
+       packed ? str(". Unpack ", candidates.front(), ".xz with xz -dk first.") : archive_hint(directory));
 }
 
 /// Planes of red, green and blue as pixels.

@@ -14,11 +14,23 @@
 #include "data/parallel_for.h"
 #include "data/random_images.h"
 #include "data/shapes.h"
+#include "io/home.h"
 #include "kernels/error.h"
 
 namespace weft::data {
 
 const char* name(Split split) { return split == Split::train ? "train" : "val"; }
+
+std::string part_for(Split split, const std::vector<std::string>& parts, const std::string& where) {
+  const auto has = [&](const char* part) { return std::find(parts.begin(), parts.end(), part) != parts.end(); };
+  if (has(name(split))) return name(split);
+  if (split == Split::evaluation && has("test")) return "test";
+  const std::string got = parts.empty() ? "none" : joined(parts);
+  WEFT_CHECK(split != Split::train, where, ": expected a part train, got ", got);
+  fail(where, ": expected a part val (in a folder also valid, validation, dev), got ", got, ". ",
+       has("test") ? "test is for the end, not to choose the best epoch by. " : "",
+       "Move some images of each class from train to val", has("test") ? ", or rename test" : "");
+}
 
 namespace {
 
@@ -42,8 +54,10 @@ const Kind kKinds[] = {
     {"cifar100-coarse", "DIR", [](Text at, Split s, auto) { return cifar100(at, s, CifarLabels::coarse); }},
     {"idx", "DIR", [](Text at, Split s, auto) { return idx(at, s); }},
     {"folder", "DIR", [](Text at, Split s, DecodeOptions d) -> SetPtr { return image_folder(at, s, d); }},
-    {"hdf5", "FILE", [](Text at, Split s, DecodeOptions d) -> SetPtr { return hdf5_images(at, name(s), d); }},
-    {"packed", "FILE", [](Text at, Split s, DecodeOptions d) -> SetPtr { return packed_images(at, name(s), d); }},
+    {"hdf5", "FILE", [](Text at, Split s, DecodeOptions d) -> SetPtr {
+      return hdf5_images(at, part_for(s, hdf5_parts(at), "hdf5: " + printable(at)), d); }},
+    {"packed", "FILE", [](Text at, Split s, DecodeOptions d) -> SetPtr {
+      return packed_images(at, part_for(s, packed_parts(at), "packed: " + printable(at)), d); }},
 };
 // clang-format on
 
@@ -52,7 +66,7 @@ const Kind kKinds[] = {
 SetPtr open_dataset(const std::string& text, Split split, DecodeOptions decoding) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  const std::string place = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const std::string place = colon == std::string::npos ? "" : expand_home(text.substr(colon + 1));
   std::vector<std::string> names;
   for (const Kind& known : kKinds) {
     names.emplace_back(known.name);
@@ -61,6 +75,50 @@ SetPtr open_dataset(const std::string& text, Split split, DecodeOptions decoding
     return known.open(place, split, decoding);
   }
   fail("data: unknown kind '", kind, "'.", suggestion(kind, names));
+}
+
+namespace {
+
+class WithClasses final : public Dataset {
+ public:
+  WithClasses(SetPtr set, std::vector<std::string> classes) : set_(std::move(set)), classes_(std::move(classes)) {
+    for (const std::string& name : set_->classes()) {
+      const auto at = std::find(classes_.begin(), classes_.end(), name);
+      WEFT_CHECK(at != classes_.end(), "data: expected only classes of another set, got the new class '",
+                 printable(name), "'");
+      labels_.push_back(at - classes_.begin());
+    }
+    if (const Storage* stored = set_->storage()) {
+      for (int64_t i = 0; i < stored->count; ++i) stored_labels_.push_back(labels_[stored->labels[i]]);
+      storage_ = *stored;
+      storage_.labels = stored_labels_.data();
+    }
+  }
+
+  int64_t size() const override { return set_->size(); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int64_t channels() const override { return set_->channels(); }
+  Image get(int64_t index) const override {
+    Image image = set_->get(index);
+    image.label = labels_[image.label];
+    return image;
+  }
+  const Storage* storage() const override { return set_->storage() ? &storage_ : nullptr; }
+  std::string origin(int64_t index) const override { return set_->origin(index); }
+  std::string describe() const override { return set_->describe(); }
+
+ private:
+  SetPtr set_;
+  std::vector<std::string> classes_;
+  std::vector<int64_t> labels_;  ///< of each class of `set_`
+  std::vector<int64_t> stored_labels_;
+  Storage storage_;
+};
+
+}  // namespace
+
+SetPtr with_classes(SetPtr set, std::vector<std::string> classes) {
+  return std::make_shared<WithClasses>(std::move(set), std::move(classes));
 }
 
 FixedDataset::FixedDataset(Contents contents) : contents_(std::move(contents)) {

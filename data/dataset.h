@@ -12,8 +12,13 @@
 
 namespace weft::data {
 
-enum class Split : uint8_t { train, val };
+/// `evaluation`: val, or test where there is no val. It is for programs that choose nothing by the result.
+enum class Split : uint8_t { train, val, evaluation };
 const char* name(Split split);
+
+/// Which of a set's parts (those of train, val, test that it has) `split` is. Errors begin with `where`: the set has no
+/// such part. test never stands in for val: by val a run chooses its best epoch.
+std::string part_for(Split split, const std::vector<std::string>& parts, const std::string& where);
 
 /// The contiguous memory of a set whose images all have one size: pixels u8 [count, height, width, channels].
 struct Storage {
@@ -63,11 +68,15 @@ class Dataset {
 ///   shapes             the embedded set, drawn in memory          shapes:DIR       the same, written to DIR first
 ///   cifar10:DIR        CIFAR-10, binary version                   cifar100:DIR     CIFAR-100, binary, fine labels
 ///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels      idx:DIR          MNIST and its family, plain or .gz
-///   folder:DIR         DIR/{train,val}/CLASS/*.{jpg,jpeg,png}     random[:NxHxWxC] uniform noise
+///   folder:DIR         DIR/{train,val}/CLASS/*.jpg, …             random[:NxHxWxC] uniform noise
 ///   hdf5:FILE          images in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
-/// The last three decode images when they are asked for. Errors: an unknown kind (the text names the nearest), and all
-/// errors of the readers.
+/// The last three decode images when they are asked for. `~/` begins a place in the user's home folder. Errors: an
+/// unknown kind (the text names the nearest), and all errors of the readers.
 std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split, DecodeOptions decoding = {});
+
+/// The same images with their labels among `classes`, matched by name: set->classes() in another order, or some of
+/// `classes`. Errors: a class of the set that is not among `classes`.
+std::shared_ptr<const Dataset> with_classes(std::shared_ptr<const Dataset> set, std::vector<std::string> classes);
 
 /// A set held in memory, all images of one size.
 class FixedDataset : public Dataset {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/image_folder.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -28,7 +29,7 @@ FieldSeries::FieldSeries(const fs::path& folder, FieldSeriesOptions options)
   std::error_code error;
   std::vector<fs::path> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".h5") paths.push_back(entry.path());
+    if (entry.path().extension() == ".h5" && !is_hidden(entry.path())) paths.push_back(entry.path());
   WEFT_CHECK(!error, "fields: expected a folder of HDF5 files at ", folder_, ", got: ", error.message());
   WEFT_CHECK(!paths.empty(), "fields: expected files such as 1979.h5 in ", folder_, ", got none");
   std::sort(paths.begin(), paths.end());

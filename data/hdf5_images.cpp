@@ -25,7 +25,6 @@ class Reader {
 
   void choose(const std::string& part) {
     group_ = part;
-    if (!is_group(part) && part == "val" && is_group("test")) group_ = "test";
     if (!is_group(group_)) bytes_.bad("expected a group '", part, "' with images and targets, got none");
     const Hdf5Id plist(hdf5().Fget_create_plist(file_), hdf5().Pclose);
     size_t offset_bytes = 0, length_bytes = 0;

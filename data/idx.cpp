@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/archive.h"
 #include "data/dataset.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"
@@ -33,7 +34,7 @@ fs::path find_file(const fs::path& directory, const std::string& stem) {
     looked_for += (looked_for.empty() ? "" : ", ") + candidate;
   }
   fail("idx: expected one of ", looked_for, " in ", directory.string(), ", got ",
-       fs::exists(directory) ? "none of them" : "no such folder");
+       fs::exists(directory) ? "none of them" : "no such folder", archive_hint(directory));
 }
 
 /// Reads the header. Nothing else is unpacked yet.

@@ -235,8 +235,7 @@ std::shared_ptr<const EncodedDataset> packed_images(const std::filesystem::path&
   const auto named = [&](const std::string& name) {
     return std::find_if(index.parts.begin(), index.parts.end(), [&](const auto& one) { return one.name == name; });
   };
-  auto found = named(part);
-  if (found == index.parts.end() && part == "val") found = named("test");
+  const auto found = named(part);
   if (found == index.parts.end()) {
     std::string names;
     for (const PackedIndex::Part& one : index.parts) names += (names.empty() ? "'" : ", '") + one.name + "'";

@@ -22,10 +22,9 @@ namespace weft::data {
 inline constexpr uint64_t kPackedHeaderBytes = 64;
 
 /// One part of a packed file (`pack` and packed_writer() write them): the images of a folder in one file, each a single
-/// read at a known place, where a parallel file system would have to open a file for each. `part`: its name, `train`;
-/// for `val` a file may have `test` instead. Decoding checks each image's checksum, encoded() does not. Errors name the
-/// file: no packed file, of another version, cut short, damaged, contents that contradict each other; no such part
-/// (names those there are).
+/// read at a known place, where a parallel file system would have to open a file for each. `part`: its name, `train`.
+/// Decoding checks each image's checksum, encoded() does not. Errors name the file: no packed file, of another version,
+/// cut short, damaged, contents that contradict each other; no such part (names those there are).
 std::shared_ptr<const EncodedDataset> packed_images(const std::filesystem::path& path, const std::string& part,
                                                     DecodeOptions decoding = {});
 /// The names of the parts, in their order.

@@ -36,10 +36,7 @@ std::shared_ptr<const data::EncodedDataset> imagenet_folder(const fs::path& root
   const std::vector<std::string> classes = data::image_folder_classes(images_of(root, "train"));
   const fs::path file = root / "ILSVRC2012_val_labels.json";
   const nlohmann::json labels = read_labels(file);
-  std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(images_of(root, part)))
-    if (data::is_image_name(entry.path())) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+  std::vector<fs::path> paths = data::images_in(images_of(root, part));
   std::vector<int64_t> numbers;
   for (const fs::path& path : paths) {
     const auto found = labels.find(path.filename().string());
@@ -56,8 +53,7 @@ std::shared_ptr<const data::EncodedDataset> imagenet_folder(const fs::path& root
 
 std::vector<std::string> folder_parts(const fs::path& folder) {
   std::vector<std::string> parts;
-  for (const char* part : {"train", "val", "test"})
-    if (fs::is_directory(folder / part)) parts.emplace_back(part);
+  for (const auto& [part, path] : data::image_folder_parts(folder)) parts.push_back(part);
   return parts;
 }
 
@@ -70,7 +66,8 @@ std::string storage_place(const std::string& storage, const std::string& data_ro
     if (storage == "h5" && fs::exists(fs::path(data_root) / name)) return (fs::path(data_root) / name).string();
   std::vector<std::string> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(data_root))
-    if (entry.path().extension() == "." + storage && entry.is_regular_file()) found.push_back(entry.path().string());
+    if (entry.path().extension() == "." + storage && !data::is_hidden(entry.path()) && entry.is_regular_file())
+      found.push_back(entry.path().string());
   std::sort(found.begin(), found.end());
   WEFT_CHECK(!found.empty(), "--data_root: expected a file *.", storage, " in ", data_root,
              ", got none. `pack` writes one");
@@ -93,10 +90,12 @@ std::shared_ptr<const data::EncodedDataset> open_part(const std::string& storage
   if (storage == "h5") return data::hdf5_images(place, part);
   if (storage == "packed") return data::packed_images(place, part);
   if (is_imagenet_folder(place)) return imagenet_folder(place, part);
-  const fs::path folder = fs::path(place) / part;
+  fs::path folder = fs::path(place) / part;
   std::vector<std::string> classes;
-  if (part != "train" && fs::is_directory(fs::path(place) / "train"))
-    classes = data::image_folder_classes(fs::path(place) / "train");
+  for (const auto& [name, path] : data::image_folder_parts(place)) {
+    if (name == part) folder = path;
+    if (name == "train" && part != "train") classes = data::image_folder_classes(path);
+  }
   return data::image_folder_root(folder, "folder " + part, std::move(classes));
 }
 

@@ -7,6 +7,7 @@
 #include "data/hdf5_images.h"
 #include "data/image_folder.h"
 #include "data/packed_images.h"
+#include "io/home.h"
 #include "train/resume.h"
 
 namespace weft::jsc {
@@ -33,13 +34,14 @@ std::string with_kind(const std::string& text) {
 std::shared_ptr<const data::Dataset> open_test(const std::string& text, const std::vector<std::string>& classes) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  const fs::path place = text.substr(colon + 1);
+  const fs::path place = expand_home(text.substr(colon + 1));
   const auto has = [](const std::vector<std::string>& parts) {
     const auto is = [&](const char* name) { return std::find(parts.begin(), parts.end(), name) != parts.end(); };
     return is("val") && is("test");
   };
-  if (kind == "folder" && fs::is_directory(place / "val") && fs::is_directory(place / "test"))
-    return data::image_folder_root(place / "test", "folder test", classes);
+  if (kind == "folder")
+    for (const auto& [part, folder] : data::image_folder_parts(place))
+      if (part == "test") return data::image_folder_root(folder, "folder test", classes);
   if (kind == "packed" && has(data::packed_parts(place))) return data::packed_images(place, "test");
   if (kind == "hdf5" && has(data::hdf5_parts(place))) return data::hdf5_images(place, "test");
   return nullptr;

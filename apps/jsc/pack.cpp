@@ -67,6 +67,7 @@ std::vector<Packed> write(const PackOptions& o, const fs::path& file, train::Pro
   std::unique_ptr<data::ImageWriter> writer;
   for (const std::string& part : parts_of("fs", o.data_root)) {
     const auto set = open_part("fs", o.data_root, part);
+    std::cout << set->describe() << std::endl;
     if (!writer)
       writer = o.storage == "h5" ? data::hdf5_writer(file, set->classes()) : data::packed_writer(file, set->classes());
     writer->begin_part(part, set->size());
@@ -98,8 +99,7 @@ void verify(const PackOptions& o, const fs::path& file, const std::vector<Packed
 
 void say_plan(const PackOptions& o) {
   for (const std::string& part : parts_of("fs", o.data_root)) {
-    const auto set = open_part("fs", o.data_root, part);
-    std::cout << part << ": " << set->size() << " images in " << set->classes().size() << " classes\n";
+    std::cout << open_part("fs", o.data_root, part)->describe() << '\n';
   }
   std::cout << "would write " << o.out << std::endl;
 }
@@ -123,7 +123,6 @@ int run(int argc, char** argv) {
     const std::vector<Packed> all = write(o, beside, progress);
     verify(o, beside, all, progress);
     fs::rename(beside, out);
-    for (const Packed& packed : all) std::cout << packed.part << ": " << packed.crcs.size() << " images\n";
   } catch (...) {
     std::error_code ignored;
     fs::remove(beside, ignored);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "data/image_folder.h"
 #include "kernels/error.h"
 
 namespace weft::support {
@@ -285,7 +286,8 @@ void collect(const fs::path& folder, int deeper, std::vector<fs::path>& out) {
   std::vector<fs::path> below;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     std::error_code ignored;
-    if (at->is_directory(ignored) && !at->is_symlink(ignored)) below.push_back(at->path());
+    if (at->is_directory(ignored) && !at->is_symlink(ignored) && !data::is_hidden(at->path()))
+      below.push_back(at->path());
   }
   std::sort(below.begin(), below.end(), [](const fs::path& a, const fs::path& b) {
     return comes_before(a.filename().string(), b.filename().string());

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "data/dataset.h"
 #include "data/global_heap.h"
 #include "data/hdf5_fields.h"
 #include "data/hdf5_images.h"
@@ -61,7 +62,9 @@ TEST(Hdf5Images, ReadsChunksOtherIntegersNamedClassesAndTest) {
   EXPECT_EQ(train->classes(), (std::vector<std::string>{"ants", "bees"}));
   EXPECT_EQ(encoded(*train, 2), padded("grey.jpg"));
   EXPECT_EQ(train->label(1), 1);
-  EXPECT_EQ(hdf5_images(file_of_h5py("chunked.h5"), "val")->size(), 2);  // the part is called test
+  const std::string set = "hdf5:" + file_of_h5py("chunked.h5").string();
+  EXPECT_EQ(open_dataset(set, Split::evaluation)->size(), 2);  // the part is called test
+  EXPECT_THAT(error_text([&] { open_dataset(set, Split::val); }), HasSubstr("got train, test. test is for the end"));
 }
 
 TEST(Hdf5Images, SaysWhatItCannotUse) {

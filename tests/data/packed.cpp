@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "data/dataset.h"
 #include "data/image_writer.h"
 #include "data/packed_images.h"
 #include "io/crc32c.h"
@@ -101,13 +102,19 @@ TEST(Packed, TheLayoutIsThatOfTheHeader) {
   EXPECT_EQ(peek<uint32_t>(file, at + 24), 1u);
 }
 
-TEST(Packed, ValMayBeCalledTest) {
+TEST(Packed, TestIsNotValButMayBeEvaluated) {
   const TemporaryFolder folder;
   const auto writer = packed_writer(folder / "a.packed", {"x"});
   writer->begin_part("test", 1);
   writer->add(Bytes{1}, 0);
   writer->commit();
-  EXPECT_EQ(packed_images(folder / "a.packed", "val")->size(), 1);
+  const std::string set = "packed:" + (folder / "a.packed").string();
+  EXPECT_THAT(
+      error_text([&] { open_dataset(set, Split::val); }),
+      HasSubstr("a.packed: expected a part val (in a folder also valid, validation, dev), got test. test is for "
+                "the end, not to choose the best epoch by. Move some images of each class from train to val, or "
+                "rename test"));
+  EXPECT_EQ(open_dataset(set, Split::evaluation)->size(), 1);
   EXPECT_THAT(error_text([&] { packed_images(folder / "a.packed", "train"); }),
               HasSubstr("expected a part 'train', got 'test'"));
 }

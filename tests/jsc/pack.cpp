@@ -101,6 +101,26 @@ TEST(LoadBench, ReadsImageNetAsItIsUnpacked) {
   EXPECT_THAT(packed.output, HasSubstr("train: 2 images"));
 }
 
+TEST(Pack, LeavesOutHiddenFilesAndSaysWhatElse) {
+  WEFT_NEED(JPEG);
+  const TemporaryFolder folder;
+  const fs::path root = make_insects(folder / "insects", true);
+  for (const char* hidden : {"train/ants/.ipynb_checkpoints/a.jpg", "train/__MACOSX/a.jpg", "val/bees/._g.jpg"})
+    place("baseline.jpg", root / hidden);
+  place("baseline.jpg", root / "train/stray.jpg");
+  write_text(root / "val/bees/notes.txt", "?");
+  fs::rename(root / "val", root / "Valid");
+  const std::string line = "--dset_type packed --data_root " + root.string();
+  const auto expected = testing::AllOf(
+      HasSubstr("train: 5 images of varying size, 2 classes; left out: 1 images beside the classes' folders, such as "),
+      HasSubstr("val: 3 images of varying size, 2 classes; left out: 1 .txt\n"), HasSubstr("test: 2 images"));
+  EXPECT_THAT(pack(line + " --dry_run").output, expected);
+  EXPECT_THAT(pack(line).output, expected);
+  place("baseline.jpg", folder / "._insects.packed");
+  EXPECT_THAT(load_bench("--dset_type packed --part val --read_only --data_root " + (folder / ".")).output,
+              HasSubstr("val: 3 images"));
+}
+
 /// One clear line, and this exit code.
 TEST(Pack, SaysWhatItCannotUse) {
   const TemporaryFolder folder;

@@ -251,6 +251,8 @@ TEST(FindRuns, InTheOrderOfNumbers) {
   for (const char* name : {"sweep/run10", "sweep/run2"}) write_file(folder / name / "metrics.jsonl", "");
   write_file(folder / "sweep/deep/er/events.out.tfevents.1.h", "");
   fs::create_directory_symlink(folder / "sweep", folder / "sweep/empty/loop");
+  std::filesystem::create_directories(folder.path() / "sweep/.ipynb_checkpoints");
+  write_file(folder / "sweep/.ipynb_checkpoints/metrics.jsonl", "{}\n");
   EXPECT_THAT(find_runs(folder / "sweep"),
               ElementsAre(folder / "sweep/deep/er", folder / "sweep/run2", folder / "sweep/run10"));
   EXPECT_THAT(find_runs(folder / "sweep/run2"), ElementsAre(folder / "sweep/run2"));
