@@ -186,7 +186,7 @@ bool is_one_of(const std::string& name, const std::vector<std::string>& names) {
 }
 
 bool is_of_a_run(const std::string& name) {
-  return is_one_of(name, {"config.toml", "config.yaml", "metrics.jsonl", "summary.json"}) ||
+  return is_one_of(name, {"config.toml", "config.yaml", "metrics.jsonl", "summary.json", "classes.txt"}) ||
          name.starts_with("events.out.tfevents.") || name.starts_with("checkpoint_") || name.starts_with("checkpoint-");
 }
 

@@ -9,6 +9,7 @@
 #include "core/random.h"
 #include "io/torch/zip_archive.h"
 #include "nn/models/resnet.h"
+#include "train/class_names.h"
 #include "train/torch_optimizer.h"
 
 namespace weft::jsc {
@@ -61,7 +62,8 @@ train::HyperParameters Trainer::hyper_parameters() const {
           {"batch_size", static_cast<double>(options_.batch_size)},
           {"max_epochs", static_cast<double>(options_.epochs)},
           {"seed", static_cast<double>(options_.seed)},
-          {"world_size", static_cast<double>(ranks_.size())}};
+          {"world_size", static_cast<double>(ranks_.size())},
+          {train::kClassNames, train::class_names_text(images_.classes())}};
 }
 
 train::RunEnd Trainer::run() {

@@ -17,7 +17,7 @@ class Images {
   /// `side`: of the backbone's input. Errors: the set cannot be read; it has not 3 channels; --resize does not fit.
   Images(const Options& options, const dist::World& ranks, int64_t side);
 
-  int64_t classes() const { return static_cast<int64_t>(train_set_->classes().size()); }
+  const std::vector<std::string>& classes() const { return train_set_->classes(); }
   int64_t side() const { return side_; }
   Device device() const { return ranks_.device(); }  ///< where the backbone runs
   std::string describe() const;

@@ -15,6 +15,7 @@
 #include "core/ops/reduce.h"
 #include "data/sampler.h"
 #include "io/safetensors.h"
+#include "train/class_names.h"
 #include "train/run_folder.h"
 #include "train/stopwatch.h"
 
@@ -152,15 +153,15 @@ std::string line(const LogregTrial& trial, const char* part) {
 
 }  // namespace
 
-void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const dist::World& ranks,
-                const train::Signals& signals) {
+void run_logreg(const Options& options, const FeatureSets& features, const std::vector<std::string>& classes,
+                const dist::World& ranks, const train::Signals& signals) {
   const train::Stopwatch watch;
   const auto say = [&](const std::string& text) {
     if (ranks.is_first()) std::cout << text << std::endl;
   };
   const LogregResult result =
       evaluate_logreg(features.training, features.validation, ranks,
-                      {.classes = classes,
+                      {.classes = static_cast<int64_t>(classes.size()),
                        .grid = options.logreg_values,
                        .max_iterations = options.logreg_iterations,
                        .dtype = options.logreg_precision == "f64" ? DType::f64 : DType::f32,
@@ -175,7 +176,8 @@ void run_logreg(const Options& options, const FeatureSets& features, int64_t cla
   const train::RunFolder folder(options.out);
   StateDict classifier;
   classifier.tensors = {{"weight", result.model.weight.to(DType::f32)}, {"bias", result.model.bias.to(DType::f32)}};
-  write_safetensors(folder.file("logreg.safetensors"), classifier);
+  write_safetensors(folder.file("logreg.safetensors"), classifier,
+                    {{train::kClassNames, train::class_names_text(classes)}});
   folder.write_summary({{"logreg_accuracy", result.refit.accuracy},
                         {"logreg_c", result.refit.c},
                         {"logreg_held_out_accuracy", result.chosen.accuracy},

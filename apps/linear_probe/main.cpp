@@ -15,6 +15,7 @@
 #include "dist/fsdp/wrap_policy.h"
 #include "io/safetensors.h"
 #include "optim/layer_decay.h"
+#include "train/class_names.h"
 #include "train/resume.h"
 #include "train/training_main.h"
 
@@ -42,10 +43,10 @@ class Run {
         ranks_(ranks),
         backbone_(with_weights()),
         images_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
-        session_(options, ranks) {
+        session_(options, ranks, images_.classes()) {
     WEFT_CHECK(images_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
                backbone_->options.patch, " pixels, got ", images_.side());
-    probe_ = std::make_shared<Probe>(backbone_, images_.classes());
+    probe_ = std::make_shared<Probe>(backbone_, static_cast<int64_t>(images_.classes().size()));
   }
 
   void describe() {
@@ -95,6 +96,11 @@ class Run {
   }
   int64_t default_side() const { return std::min<int64_t>(backbone_->options.image, 224); }
 
+  /// Beside the tensors of what is written.
+  std::map<std::string, std::string> texts() const {
+    return {{train::kClassNames, train::class_names_text(images_.classes())}};
+  }
+
   bool keeps_features() const {
     if (options_.cache_features != "auto") return options_.cache_features != "off";
     const auto images = static_cast<double>(images_.size(data::Split::train) + images_.size(data::Split::val));
@@ -117,7 +123,8 @@ class Run {
     if (!(keeps_features() ? probe_features(head) : train(probe_, {.lr = options_.lr, .saved_prefix = "linear."})))
       return false;
     StateDict classifier = probe_->linear.state_dict();
-    if (Record* record = session_.record()) write_safetensors(record->folder.file("probe.safetensors"), classifier);
+    if (Record* record = session_.record())
+      write_safetensors(record->folder.file("probe.safetensors"), classifier, texts());
     return true;
   }
 
@@ -164,7 +171,7 @@ class Run {
     session_.load_model(*probe_);
     if (!train(probe_, {.lr = options_.lr / 8, .layer_decay = options_.layer_decay, .saved_prefix = ""})) return false;
     if (Record* record = session_.record())
-      write_safetensors(record->folder.file("finetuned.safetensors"), probe_->state_dict());
+      write_safetensors(record->folder.file("finetuned.safetensors"), probe_->state_dict(), texts());
     return true;
   }
 

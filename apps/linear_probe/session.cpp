@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "train/class_names.h"
 #include "train/resume.h"
 
 namespace weft::linear_probe {
@@ -47,9 +48,10 @@ void Record::validated(int64_t epoch, double accuracy) {
   if (tracked) tracked->log(epoch - 1, {{"validation accuracy", accuracy}});
 }
 
-Session::Session(const Options& options, const dist::World& ranks)
+Session::Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes)
     : options_(options),
       ranks_(ranks),
+      classes_(std::move(classes)),
       folder_(options.dry_run ? nullptr : train::open_run_folder(options.out, ranks)),
       path_(train::checkpoint_to_resume(options.resume, options.out, ranks)),
       interruption_(ranks, {.max_steps = options.max_steps, .usr1_stops = options.usr1 == "stop"}) {
@@ -61,6 +63,7 @@ Session::Session(const Options& options, const dist::World& ranks)
   }
   if (!options.dry_run) make_room(options, ranks);
   if (!folder_) return;
+  train::write_class_names(folder_->path(), classes_);
   record_ = saved_ ? std::make_unique<Record>(options, *folder_, saved_->integer("step"),
                                               saved_->integer("first_epoch") + saved_->integer("epoch"))
                    : std::make_unique<Record>(options, *folder_, options.resume.empty() ? -1 : 0,
@@ -73,6 +76,7 @@ void Session::check(const std::string& path) const {
              options_.model, "'");
   WEFT_CHECK(("," + options_.phases + ",").find("," + phase + ",") != std::string::npos, "checkpoint ", path,
              " is of phase '", phase, "', this run has --phases ", options_.phases);
+  train::require_same_classes(path, saved_->texts, classes_);
   check_settings(path);
   train::require_same_step(
       path, *saved_, {.batch_size = options_.batch_size, .accumulate = options_.accumulate, .ranks = ranks_.size()});
@@ -133,7 +137,10 @@ void Session::save(train::Engine& engine) {
                         {"train_loss", result_.train_loss},
                         {"images_per_second", result_.images_per_second}};
   for (const auto& [name, value] : results_) checkpoint.numbers[kResult + name] = value;
-  checkpoint.texts = {{"model", options_.model}, {"phase", phase_}, {"config", options_.toml}};
+  checkpoint.texts = {{"model", options_.model},
+                      {"phase", phase_},
+                      {"config", options_.toml},
+                      {train::kClassNames, train::class_names_text(classes_)}};
   record_->folder.save(train::RunFolder::kLastCheckpoint, checkpoint, static_cast<int>(options_.keep));
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/linear_probe/options.h"
 #include "io/checkpoint.h"
@@ -40,8 +41,9 @@ struct PhaseResult {
 class Session {
  public:
   /// Opens the run folder and reads the checkpoint of --resume. All ranks make it. Errors: the folder's, the
-  /// checkpoint's; it is of another model, of another global batch, or of a phase that --phases leaves out.
-  Session(const Options& options, const dist::World& ranks);
+  /// checkpoint's; it is of another model, of other classes, of another global batch, or of a phase that --phases
+  /// leaves out.
+  Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes);
 
   /// Of rank 0, else null; null in a dry run.
   Record* record() { return record_.get(); }
@@ -74,6 +76,7 @@ class Session {
 
   const Options& options_;
   const dist::World& ranks_;
+  std::vector<std::string> classes_;
   std::unique_ptr<train::RunFolder> folder_;  ///< of rank 0; none in a dry run
   std::string path_;                          ///< of `saved_`
   std::optional<Checkpoint> saved_;

@@ -17,6 +17,7 @@
 #include "nn/transformer.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
+#include "train/class_names.h"
 #include "train/engine.h"
 #include "train/exit.h"
 #include "train/load_weights.h"
@@ -150,15 +151,36 @@ void Experiment::open_sets() {
   if (on_gpu && device.kind != DeviceKind::cuda)
     throw train::UsageError(str("--decode-on gpu: expected --device cuda, got ", device));
   const data::DecodeOptions decoding{.gpu = on_gpu ? device.index : -1};
-  val_set = data::open_dataset(options.data, data::Split::val, decoding);
+  val_set = data::open_dataset(options.data, options.eval_only ? data::Split::evaluation : data::Split::val, decoding);
   if (!options.eval_only) {
     train_set = data::open_dataset(options.data, data::Split::train, decoding);
     WEFT_CHECK(train_set->classes() == val_set->classes(), "data: training and validation part have other classes (",
                train_set->classes().size(), " and ", val_set->classes().size(), ")");
   }
+  match_classes();
   train::require_same_images(ranks, train_set.get(), val_set.get());
   classes = static_cast<int>(val_set->classes().size());
   channels = val_set->channels();
+}
+
+/// The labels count as those that the weights were trained with.
+void Experiment::match_classes() {
+  if (options.weights.empty()) return;
+  const auto how = options.eval_only                 ? train::MatchClasses::evaluate
+                   : options.weights_strict == "yes" ? train::MatchClasses::same
+                                                     : train::MatchClasses::start_from;
+  const auto saved = train::class_names_of(metadata(options));
+  const auto [order, note] = train::match_classes(options.weights, saved, val_set->classes(), how);
+  class_note = note;
+  if (order.empty()) return;
+  val_set = data::with_classes(val_set, order);
+  if (train_set) train_set = data::with_classes(train_set, order);
+}
+
+std::map<std::string, std::string> Experiment::texts() const {
+  auto texts = pixels.texts();
+  texts[train::kClassNames] = train::class_names_text(val_set->classes());
+  return texts;
 }
 
 void Experiment::make_loaders() {

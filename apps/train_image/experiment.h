@@ -43,6 +43,7 @@ struct Experiment {
   std::shared_ptr<const data::Dataset> train_set;  ///< none with --eval-only
   std::shared_ptr<const data::Dataset> val_set;
   PixelStatistics pixels;
+  std::string class_note;  ///< how the classes were matched with those of --weights
   int classes = 0;
   int64_t height = 0, width = 0, channels = 0;                  ///< of the model's input
   std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no image
@@ -54,12 +55,15 @@ struct Experiment {
   /// The learning rate as a function of the step of the whole run.
   optim::SchedulePtr make_schedule() const;
   int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
+  /// What checkpoints and --export say beside tensors: PixelStatistics::texts(), and the names of the classes.
+  std::map<std::string, std::string> texts() const;
   /// Images of a whole step on all ranks.
   int64_t global_batch() const { return options.batch_size * ranks.size(); }
   int64_t total_steps() const { return steps_per_epoch() * options.epochs; }
 
  private:
   void open_sets();
+  void match_classes();
   void make_loaders();
   void make_model();
 };

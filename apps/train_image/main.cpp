@@ -20,6 +20,7 @@ void describe(Experiment& e) {
   std::cout << "device  " << weft::describe(e.device) << '\n';
   if (e.train_set) std::cout << "train   " << e.train_set->describe() << '\n';
   std::cout << "val     " << e.val_set->describe() << '\n';
+  if (!e.class_note.empty()) std::cout << "classes " << e.class_note << '\n';
   if (e.options.eval_only) std::cout << "pixels  normalised as those of " << e.pixels.origin << '\n';
   std::cout << "model   " << e.options.model << ", " << nn::parameter_count(*e.model) << " parameters, input "
             << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
@@ -79,7 +80,7 @@ int run(int argc, char** argv) {
   }
   if (!options.export_file.empty()) {
     if (!ranks.is_first()) return train::kExitOk;
-    write_safetensors(options.export_file, weights, experiment.pixels.texts());
+    write_safetensors(options.export_file, weights, experiment.texts());
     std::cout << "wrote   " << options.export_file << std::endl;
   }
   return train::kExitOk;

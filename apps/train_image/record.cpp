@@ -11,6 +11,7 @@
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
+#include "train/class_names.h"
 #include "train/memory.h"
 #include "train/stopwatch.h"
 
@@ -86,6 +87,7 @@ Record::Record(const Experiment& experiment, const train::RunFolder& folder, int
   const int ranks = experiment.ranks.size();
   folder_.write_config(
       str("# ", ranks, ranks == 1 ? " rank: " : " ranks: ", experiment.global_batch(), " images per step\n", o.toml));
+  train::write_class_names(folder_.path(), experiment.val_set->classes());
   if (step > 0) return;
   board_.hyper_parameters({{"model", o.model},
                            {"lr", o.lr},

@@ -6,6 +6,7 @@
 #include "core/ops/losses.h"
 #include "data/transforms/mixup.h"
 #include "io/checkpoint.h"
+#include "train/class_names.h"
 #include "train/resume.h"
 
 namespace weft::train_image {
@@ -54,6 +55,7 @@ void Trainer::resume() {
     WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
                e.options.model, "'");
     check_settings(path, saved);
+    train::require_same_classes(path, saved.texts, e.val_set->classes());
     engine_.take(path, saved);
   }
   std::optional<train::NewRun> fresh;
@@ -93,7 +95,7 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
 std::string Trainer::write(const char* name) {
   Checkpoint checkpoint;
   engine_.put(checkpoint);
-  checkpoint.texts = experiment_.pixels.texts();
+  checkpoint.texts = experiment_.texts();
   checkpoint.texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
   const bool last = std::string_view(name) == train::RunFolder::kLastCheckpoint;
   if (folder_) folder_->save(name, checkpoint, last ? static_cast<int>(experiment_.options.keep) : 1);

@@ -6,6 +6,7 @@
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
 #include "core/text.h"
+#include "train/class_names.h"
 #include "train/exit.h"
 
 namespace weft::weft_weights {
@@ -51,6 +52,10 @@ int show(const Options& options) {
   std::cout << printable(options.files[0]) << ": " << file->format() << ", " << file->tensors().size() << " tensors, "
             << totals.elements << " elements, " << size_text(totals.bytes) << '\n';
   for (const auto& [key, value] : file->metadata()) {
+    if (const auto names = train::class_names_of(file->metadata()); key == train::kClassNames && !names.empty()) {
+      for (size_t i = 0; i < names.size(); ++i) std::cout << "  class " << i << " = " << printable(names[i]) << '\n';
+      continue;
+    }
     constexpr size_t kLongest = 200;
     const std::string text = printable(value);
     std::cout << "  " << printable(key) << " = " << text.substr(0, kLongest) << (text.size() > kLongest ? "…" : "")

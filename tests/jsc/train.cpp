@@ -58,6 +58,7 @@ TEST(OneGpu, TrainsAndLeavesTheFilesOfTheCourse) {
        {"train_cross_entropy", "train_accuracy", "val_cross_entropy", "val_accuracy", "test_accuracy"})
     EXPECT_THAT(metrics, HasSubstr("\"" + std::string(name) + "\":")) << name;
   EXPECT_THAT(read_text(logs + "hparams.yaml"), HasSubstr("learning_rate: 0.001"));
+  EXPECT_THAT(read_text(logs + "hparams.yaml"), HasSubstr(R"(class_names: "[\"ants\",\"bees\"]")"));
   bool events = false;
   for (const fs::directory_entry& entry : fs::directory_iterator(logs))
     if (entry.path().filename().string().starts_with("events.out.tfevents."))
@@ -179,7 +180,7 @@ TEST(OneGpu, SaysWhatItCannotUse) {
   expect_refusal(in(folder, "one_gpu --epoch 3"), 2, "unknown flag --epoch. Did you mean --epochs?");
   expect_refusal(in(folder, "one_gpu --epochs many"), 2, "--epochs: expected a whole number, got 'many'");
   fs::create_directories(folder / "empty");
-  expect_refusal(in(folder, "one_gpu --device cpu --data empty"), 1, "folder: expected train in empty");
+  expect_refusal(in(folder, "one_gpu --device cpu --data empty"), 1, "folder: expected train and val in empty");
   EXPECT_THAT(in(folder, "one_gpu --help").output, HasSubstr("ants from bees"));
   EXPECT_THAT(in(folder, "ddp --help").output, HasSubstr("srun ddp"));
   WEFT_NEED(JPEG);

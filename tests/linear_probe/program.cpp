@@ -59,6 +59,9 @@ TEST(LinearProbe, PrintsTheLinesOfTheWorkflowAndKeepsARunFolder) {
   EXPECT_GT(summary["probe_peak_tensor_bytes"], weights);
   EXPECT_LT(summary["probe_peak_tensor_bytes"], summary["finetune_peak_tensor_bytes"]);
   const StateDict tuned = read_safetensors(folder / "run/finetuned.safetensors").state;
+  for (const char* name : {"run/finetuned.safetensors", "run/probe.safetensors"})
+    EXPECT_THAT(read_safetensors(folder / name).metadata.at("class_names"), HasSubstr(R"(["0","1",)")) << name;
+  EXPECT_THAT(read_text(folder / "run/classes.txt"), HasSubstr("0\t0\n1\t1\n"));
   EXPECT_TRUE(tuned.tensor("m.blocks.5.attn.qkv.weight").defined());
   EXPECT_TRUE(tuned.tensor("linear.weight").defined());
 }

@@ -53,6 +53,14 @@ TEST_F(Program, Show) {
               HasSubstr("exp_avg     f32    [3,2,3,3]\n"));
 }
 
+TEST_F(Program, ShowListsTheClasses) {
+  write_safetensors(file("a.safetensors"), state(), {{"class_names", R"(["cat","a \"dog\"\n"])"}});
+  EXPECT_THAT(run("show " + file("a.safetensors")).output,
+              HasSubstr("24 bytes\n  class 0 = cat\n  class 1 = a \"dog\"\\x0a\nfc.steps"));
+  write_safetensors(file("a.safetensors"), state(), {{"class_names", "cat"}});
+  EXPECT_THAT(run("show " + file("a.safetensors")).output, HasSubstr("\n  class_names = cat\n"));
+}
+
 TEST_F(Program, ConvertThereAndBack) {
   const std::string path = saved("a.safetensors", state());
   std::vector<std::string> formats{"b.safetensors"};
