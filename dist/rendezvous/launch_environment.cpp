@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "core/text.h"
@@ -185,11 +186,28 @@ int tasks_on_node(std::string_view text, int node) {
   return 0;
 }
 
+/// Whether this process was started by hand in the shell of `srun --ntasks N --pty bash`: the step has N tasks, and no
+/// other task runs the program. Steps that are started in that shell have other numbers.
+bool in_interactive_shell(const Reader& read, const std::string& step) {
+  const std::string name = read.text("SLURM_JOB_NAME");  // srun names a job after its program
+  const bool is_shell = name.ends_with("sh") &&
+                        std::string_view("bash dash fish ksh tcsh zsh csh sh").find(name) != std::string_view::npos;
+  return is_shell && step == "0" && !read.text("SLURM_PTY_PORT").empty();
+}
+
 /// A step of one or more tasks that srun started. The shells that Slurm itself starts are steps too, with numbers
 /// near 2^32 (slurm.h: SLURM_BATCH_SCRIPT and below).
 bool read_slurm(const Reader& read, LaunchEnvironment& place) {
   const std::string step = read.text("SLURM_STEP_ID").empty() ? read.text("SLURM_STEPID") : read.text("SLURM_STEP_ID");
   if (step.empty() || step.size() >= 10 || read.text("SLURM_STEP_NUM_TASKS").empty()) return false;
+  if (in_interactive_shell(read, step)) return false;
+  const int components = read.integer("SLURM_HET_SIZE").value_or(read.integer("SLURM_PACK_SIZE").value_or(1));
+  const int tasks = read.integer("SLURM_STEP_NUM_TASKS").value_or(0),
+            all = read.integer("SLURM_NTASKS").value_or(tasks);
+  WEFT_CHECK(components <= 1 || all == tasks, "launch environment: this component of a heterogeneous Slurm job has ",
+             tasks, " of the step's ", all,
+             " tasks. Set RANK, WORLD_SIZE and MASTER_ADDR for each task, or start the ranks in one "
+             "component: srun --het-group=0");
   if (!read_pair(read, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", place)) return false;
   place.launcher = "Slurm";
   place.slurm_tasks = place.size;
@@ -201,35 +219,83 @@ bool read_slurm(const Reader& read, LaunchEnvironment& place) {
   return true;
 }
 
-bool read_mpi(const Reader& read, LaunchEnvironment& place) {
-  if (read_pair(read, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", place)) {
-    place.launcher = "Open MPI";
-    read_local_pair(read, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", place);
-    place.job = "mpi " + read.first_text({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
-    place.is_mpi_rank = true;
+/// A task that `flux run` started.
+bool read_flux(const Reader& read, LaunchEnvironment& place) {
+  if (!read.integer("FLUX_TASK_RANK") || !read_pair(read, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", place)) return false;
+  place.launcher = "Flux";
+  place.local_rank = read.integer("FLUX_TASK_LOCAL_ID").value_or(-1);
+  place.nodes = read.integer("FLUX_JOB_NNODES").value_or(0);
+  place.local_size = place.nodes == 1 ? place.size : 0;
+  place.job = "flux " + read.text("FLUX_JOB_ID");
+  return true;
+}
+
+/// Launchers that say everything in variables of their own.
+bool read_named(const Reader& read, LaunchEnvironment& place) {
+  struct Names {
+    const char* launcher;
+    bool is_mpi;
+    const char *rank, *size, *local_rank, *local_size;
+    std::initializer_list<const char*> job;
+  };
+  static const Names launchers[] = {
+      {"Open MPI",
+       true,
+       "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_RANK",
+       "OMPI_COMM_WORLD_LOCAL_SIZE",
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+      {"Horovod",
+       false,
+       "HOROVOD_RANK",
+       "HOROVOD_SIZE",
+       "HOROVOD_LOCAL_RANK",
+       "HOROVOD_LOCAL_SIZE",
+       {"HOROVOD_GLOO_RENDEZVOUS_PORT"}},
+      {"MVAPICH2",
+       true,
+       "MV2_COMM_WORLD_RANK",
+       "MV2_COMM_WORLD_SIZE",
+       "MV2_COMM_WORLD_LOCAL_RANK",
+       "MV2_COMM_WORLD_LOCAL_SIZE",
+       {"PMI_JOBID", "PMI_ID", "SLURM_JOB_ID"}},
+  };
+  for (const Names& names : launchers) {
+    if (!read_pair(read, names.rank, names.size, place)) continue;
+    place.launcher = names.launcher;
+    read_local_pair(read, names.local_rank, names.local_size, place);
+    place.job = (names.is_mpi ? "mpi " : "horovod ") + read.first_text(names.job);
+    place.is_mpi_rank = names.is_mpi;
     return true;
   }
+  return false;
+}
+
+bool read_pmi(const Reader& read, LaunchEnvironment& place) {
   const std::optional<int> pmix = read.integer("PMIX_RANK");
   const bool pmi = read.integer("PMI_RANK") || read.integer("PMI_SIZE");
   if (!pmix && !pmi) return false;
-  const bool slurm = read_slurm(read, place);
+  const bool slurm = read_slurm(read, place), flux = !slurm && read_flux(read, place);
   LaunchEnvironment other;
   if (pmi) {
     read_pair(read, "PMI_RANK", "PMI_SIZE", other);
   } else {
-    WEFT_CHECK(slurm, "launch environment: PMIX_RANK=", *pmix,
+    WEFT_CHECK(slurm || flux, "launch environment: PMIX_RANK=", *pmix,
                " is set, but no variable says how many ranks there are. Start with mpirun or srun, or set RANK and "
                "WORLD_SIZE");
     other.rank = *pmix;
     other.size = place.size;
   }
-  WEFT_CHECK(!slurm || (other.rank == place.rank && other.size == place.size),
-             "launch environment: ", pmi ? "PMI" : "PMIx", " says rank ", other.rank, " of ", other.size,
-             ", Slurm says rank ", place.rank, " of ", place.size, ". Start the ranks by one launcher alone");
-  if (!slurm) {
+  WEFT_CHECK(!(slurm || flux) || (other.rank == place.rank && other.size == place.size),
+             "launch environment: ", pmi ? "PMI" : "PMIx", " says rank ", other.rank, " of ", other.size, ", ",
+             place.launcher, " says rank ", place.rank, " of ", place.size, ". Start the ranks by one launcher alone");
+  if (!slurm && !flux) {
     place = other;
-    place.job = "mpi " + read.first_text({"PMI_JOBID", "PMI_ID"});
-    read_local_pair(read, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", place);
+    place.job = "mpi " + read.first_text({"PMI_JOBID", "PMI_ID", "PALS_APID"});
+    const bool pals = !read.text("PALS_LOCAL_RANKID").empty();  // of HPE's and Cray's mpiexec
+    read_local_pair(read, pals ? "PALS_LOCAL_RANKID" : "MPI_LOCALRANKID", pals ? "PALS_LOCAL_SIZE" : "MPI_LOCALNRANKS",
+                    place);
   }
   place.launcher = pmi ? "PMI" : "PMIx";
   place.is_mpi_rank = true;
@@ -238,7 +304,8 @@ bool read_mpi(const Reader& read, LaunchEnvironment& place) {
 
 LaunchEnvironment read_launcher(const Reader& read) {
   LaunchEnvironment place;
-  if (read_mpi(read, place) || read_slurm(read, place)) return place;
+  if (read_named(read, place) || read_pmi(read, place) || read_flux(read, place) || read_slurm(read, place))
+    return place;
   return {};
 }
 

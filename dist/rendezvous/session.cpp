@@ -61,9 +61,22 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
     const std::lock_guard lock(mutex_);
     failure_ = failure.reason;
   });
-  membership_->wait_for_all(left_until(deadline));
+  wait_for_others(environment, timeout, deadline);
   JobState expected = JobState::meeting;
   state_of_job.compare_exchange_strong(expected, JobState::complete);  // unless one has failed meanwhile
+}
+
+/// Rank 0 says early for whom it waits: perhaps nobody starts the others, and its variables are left over from a shell.
+void Session::wait_for_others(const LaunchEnvironment& environment, Milliseconds timeout, TimePoint deadline) {
+  try {
+    membership_->wait_for_all(std::min<Milliseconds>(std::chrono::seconds(10), timeout / 2));
+  } catch (const Error& error) {
+    if (job_state() == JobState::failed || Clock::now() >= deadline) throw;
+    if (rank_ == 0)
+      std::fprintf(stderr, "init: rank 0 of %d (%s) still waits. %s; %.3g s are left\n", environment.size,
+                   environment.launcher.c_str(), error.what(), static_cast<double>(left_until(deadline).count()) / 1e3);
+    membership_->wait_for_all(left_until(deadline));
+  }
 }
 
 void Session::serve(const Address& address, const LaunchEnvironment& environment) {

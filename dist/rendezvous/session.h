@@ -46,6 +46,7 @@ class Session {
   StoreConnection meet_in_folder(const std::string& folder, const LaunchEnvironment& environment, TimePoint deadline);
   StoreConnection meet_at_master(const LaunchEnvironment& environment, TimePoint deadline);
   Address meet_over_mpi(const LaunchEnvironment& environment, TimePoint deadline);
+  void wait_for_others(const LaunchEnvironment& environment, Milliseconds timeout, TimePoint deadline);
   void serve(const Address& address, const LaunchEnvironment& environment);
 
   int rank_;

@@ -205,6 +205,70 @@ TEST(LaunchEnvironment, PlainProgramInAnAllocationIsAlone) {
   EXPECT_EQ(read_launch_environment({}).master.host, "");
 }
 
+// srun --ntasks 8 --pty bash, and ./train in that shell: the seven other shells have ended.
+TEST(LaunchEnvironment, APlainProgramInAnInteractiveShellOfSlurmIsAlone) {
+  const EnvironmentVariables shell =
+      with(task(0, 8, 0, 1),
+           {{"SLURM_STEP_ID", "0"}, {"SLURM_STEPID", "0"}, {"SLURM_JOB_NAME", "bash"}, {"SLURM_PTY_PORT", "40123"}});
+  expect_place(read_launch_environment(shell), "alone", 0, 1, 0, 1);
+  // srun in that shell starts a step of its own, whose tasks have the shell's variables, too.
+  expect_place(
+      read_launch_environment(with(shell, {{"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "3"}, {"SLURM_LOCALID", "3"}})),
+      "Slurm", 3, 8, 3, 8);
+  // srun --pty ./train has two ranks.
+  expect_place(read_launch_environment(with(shell, {{"SLURM_JOB_NAME", "train"}})), "Slurm", 0, 8, 0, 8);
+  expect_place(read_launch_environment(with(shell, {{"SLURM_PTY_PORT", ""}})), "Slurm", 0, 8, 0, 8);
+}
+
+TEST(LaunchEnvironment, TasksOfUnequalNodes) {
+  const EnvironmentVariables first =
+      with(task(3, 6, 3, 2), {{"SLURM_STEP_TASKS_PER_NODE", "4,2"}, {"SLURM_NODEID", "0"}});
+  expect_place(read_launch_environment(first), "Slurm", 3, 6, 3, 4);
+  expect_place(
+      read_launch_environment(with(first, {{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}, {"SLURM_NODEID", "1"}})),
+      "Slurm", 5, 6, 1, 2);
+  expect_place(read_launch_environment(with(task(4, 6, 0, 3), {{"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}})), "Slurm", 4, 6,
+               0, 2);
+  expect_place(read_launch_environment(with(task(1, 2, 0, 2), {{"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}})), "Slurm", 1, 2,
+               0, 1);
+}
+
+// Each of these launched processes that all took themselves for alone.
+TEST(LaunchEnvironment, OtherLaunchers) {
+  const LaunchEnvironment horovod = read_launch_environment({{"HOROVOD_RANK", "1"},
+                                                             {"HOROVOD_SIZE", "4"},
+                                                             {"HOROVOD_LOCAL_RANK", "1"},
+                                                             {"HOROVOD_LOCAL_SIZE", "4"},
+                                                             {"HOROVOD_GLOO_RENDEZVOUS_PORT", "7777"}});
+  expect_place(horovod, "Horovod", 1, 4, 1, 4);
+  EXPECT_FALSE(horovod.is_mpi_rank);
+  EXPECT_EQ(horovod.master.host, "127.0.0.1");
+  EXPECT_EQ(horovod.job, "horovod 7777");
+  const LaunchEnvironment mvapich = read_launch_environment({{"MV2_COMM_WORLD_RANK", "3"},
+                                                             {"MV2_COMM_WORLD_SIZE", "4"},
+                                                             {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+                                                             {"MV2_COMM_WORLD_LOCAL_SIZE", "2"},
+                                                             {"MASTER_ADDR", "n1"}});
+  expect_place(mvapich, "MVAPICH2", 3, 4, 1, 2);
+  EXPECT_TRUE(mvapich.is_mpi_rank);
+  EXPECT_EQ(mvapich.master.host, "n1");
+  const EnvironmentVariables flux{{"FLUX_TASK_RANK", "1"},
+                                  {"FLUX_TASK_LOCAL_ID", "1"},
+                                  {"FLUX_JOB_SIZE", "2"},
+                                  {"FLUX_JOB_NNODES", "1"},
+                                  {"FLUX_JOB_ID", "f2hVg"}};
+  expect_place(read_launch_environment(flux), "Flux", 1, 2, 1, 2);
+  EXPECT_EQ(read_launch_environment(flux).master.host, "127.0.0.1");
+  expect_place(read_launch_environment(with(flux, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}})), "PMI", 1, 2, 1, 2);
+  expect_place(read_launch_environment(with(flux, {{"PMIX_RANK", "1"}})), "PMIx", 1, 2, 1, 2);
+  expect_place(read_launch_environment(with(flux, {{"FLUX_JOB_NNODES", "2"}, {"FLUX_TASK_LOCAL_ID", "0"}})), "Flux", 1,
+               2, 0, 0);
+  // HPE's mpiexec (PALS).
+  expect_place(read_launch_environment(
+                   {{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"PALS_LOCAL_RANKID", "1"}, {"PALS_LOCAL_SIZE", "4"}}),
+               "PMI", 5, 8, 1, 4);
+}
+
 TEST(LaunchEnvironment, MasterAddressMayHoldThePort) {
   const auto master = [](const std::string& address, const std::string& port) {
     return read_launch_environment(
@@ -260,6 +324,15 @@ TEST(LaunchEnvironment, ContradictionsAreOneClearError) {
             "launch environment: LOCAL_RANK=2 contradicts LOCAL_WORLD_SIZE=2");
   EXPECT_EQ(text(with(torchrun(0, 4, 0, 2), {{"LOCAL_WORLD_SIZE", "8"}})),
             "launch environment: LOCAL_WORLD_SIZE=8 contradicts the 4 ranks of the job");
+  EXPECT_EQ(text(with(task(1, 2, 1, 1), {{"SLURM_HET_SIZE", "2"}, {"SLURM_NTASKS", "6"}})),
+            "launch environment: this component of a heterogeneous Slurm job has 2 of the step's 6 tasks. Set RANK, "
+            "WORLD_SIZE and MASTER_ADDR for each task, or start the ranks in one component: srun --het-group=0");
+  EXPECT_EQ(text({{"HOROVOD_RANK", "0"}}),
+            "launch environment: HOROVOD_RANK=0 is set, but HOROVOD_SIZE is not. Set both, or neither");
+  EXPECT_EQ(text({{"FLUX_TASK_RANK", "0"}}),
+            "launch environment: FLUX_TASK_RANK=0 is set, but FLUX_JOB_SIZE is not. Set both, or neither");
+  EXPECT_EQ(text({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "2"}}),
+            "launch environment: PMI says rank 0 of 2, Flux says rank 1 of 2. Start the ranks by one launcher alone");
   EXPECT_EQ(text({{"OMPI_COMM_WORLD_RANK", "0"}}),
             "launch environment: OMPI_COMM_WORLD_RANK=0 is set, but OMPI_COMM_WORLD_SIZE is not. Set both, or neither");
   EXPECT_THAT(text({{"PMIX_RANK", "1"}}),
