@@ -25,6 +25,25 @@ void for_each_mark(std::string_view text, Mark&& mark) {
 
 }  // namespace
 
+std::string standard_json(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    size_t length = 0;
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+      if (!quoted && text.substr(i, word.size()) == word) length = word.size();
+    if (length > 0) {
+      out += "null";
+      i += length - 1;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    out += text[i];
+    if (text[i] == '\\' && quoted && i + 1 < text.size()) out += text[++i];
+  }
+  return out;
+}
+
 int json_nesting(std::string_view text) {
   int depth = 0, deepest = 0;
   for_each_mark(text, [&](char c) {

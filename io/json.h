@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +9,9 @@
 #include "kernels/error.h"
 
 namespace weft {
+
+/// The text with null for NaN, Infinity and -Infinity, which Python's json.dumps writes and JSON lacks.
+std::string standard_json(std::string_view text);
 
 /// How deep objects and lists nest in a JSON text, without building them.
 int json_nesting(std::string_view text);

@@ -43,6 +43,8 @@ class EventFile {
   /// the next one begins is unknown.
   bool refresh(const std::function<void(const Event&)>& take);
   bool damaged() const { return damaged_; }
+  /// Whether the last record is only partly there, so far.
+  bool half() const { return !damaged_ && !file_.unread.empty(); }
   const std::filesystem::path& path() const { return file_.path(); }
 
  private:

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/atomic_file.h"
+#include "io/json.h"
 #include "kernels/error.h"
 
 namespace weft::train {
@@ -23,7 +24,7 @@ bool stays(const std::string& line, int64_t resumed_step) {
   using Json = nlohmann::json;
   // Values of many levels, which would overflow the stack, are not built.
   const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
-  const Json json = Json::parse(line, keep, false);
+  const Json json = Json::parse(standard_json(line), keep, false);
   if (!json.is_object()) return true;
   const auto step = json.find("step");
   return step == json.end() || !step->is_number() || step->get<double>() <= static_cast<double>(resumed_step);

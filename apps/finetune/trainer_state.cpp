@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -130,7 +131,8 @@ void take_foreign(const Json& history, TrainerState& state) {
   for (const Json& line : history) {
     if (!line.contains("loss")) continue;
     const int64_t step = integer_at(line, "step");
-    state.run_loss += line.at("loss").get<double>() * (static_cast<double>(step) - static_cast<double>(state.logged));
+    const double loss = line.at("loss").is_null() ? std::nan("") : line.at("loss").get<double>();
+    state.run_loss += loss * (static_cast<double>(step) - static_cast<double>(state.logged));
     state.logged = step;
   }
   state.logged = state.step;
@@ -143,7 +145,7 @@ TrainerState read_trainer_state(const fs::path& path) {
   const std::string text = read_text(path, "trainer state");
   check_ordered(text, "trainer state: " + path.string());
   try {
-    const Json json = Json::parse(text);
+    const Json json = Json::parse(standard_json(text));  // of Python: a loss may be NaN
     TrainerState state{.step = integer_at(json, "global_step"),
                        .total_steps = integer_at(json, "max_steps"),
                        .epoch = json.at("epoch").get<double>(),

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "data/image_folder.h"
+#include "io/json.h"
 #include "kernels/error.h"
 
 namespace weft::support {
@@ -152,7 +153,7 @@ void RunReader::read_line(const std::string& line) {
     if (event == Json::parse_event_t::key && depth == 1) names.push_back(parsed.get<std::string>());
     return depth <= 1;
   };
-  const Json json = Json::parse(line, keep, false);
+  const Json json = Json::parse(standard_json(line), keep, false);
   if (!json.is_object()) {
     if (skipped_++ == 0) first_skipped_ = line_;
     return;
@@ -234,7 +235,10 @@ std::vector<std::string> RunReader::notes() const {
                       skipped_ > 0 ? str("line ", first_skipped_, " is the first that is no JSON object") : "",
                       skipped_ > 0 && half ? "; " : "", half ? "the last one is half-written" : "", ")"));
   for (const train::EventFile& file : event_files_)
-    if (file.damaged()) out.push_back(file.path().string() + ": damaged, read up to there");
+    if (file.damaged())
+      out.push_back(file.path().string() + ": damaged, read up to there");
+    else if (file.half())
+      out.push_back(file.path().string() + ": the last record is half-written");
   return out;
 }
 
@@ -277,10 +281,7 @@ bool comes_before(const std::string& a, const std::string& b) {
 }
 
 void collect(const fs::path& folder, int deeper, std::vector<fs::path>& out) {
-  if (is_run(folder)) {
-    out.push_back(folder);
-    return;
-  }
+  if (is_run(folder)) out.push_back(folder);
   if (deeper == 0) return;
   std::error_code error;
   std::vector<fs::path> below;

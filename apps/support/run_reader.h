@@ -51,7 +51,7 @@ std::optional<std::string> find_curve_name(const std::string& name, const std::v
 
 /// Reads the curves of a run from its folder, again and again while it goes on: metrics.jsonl as Metrics, ScalarLog and
 /// other programs write it, and TensorBoard event files for the names that it lacks. Lines that are no objects are
-/// skipped and noted; texts and objects in a line are no curves; null is a gap.
+/// skipped and noted; texts and objects in a line are no curves; null, and Python's NaN and Infinity, are gaps.
 class RunReader {
  public:
   /// `path`: the run's folder, or one file of it.
@@ -93,7 +93,8 @@ class RunReader {
   std::optional<bool> ended_;
 };
 
-/// The folders of runs at `path` or below, in the order of their names (`run2` before `run10`). A file is a run, too.
+/// The folders of runs at `path` or below, in the order of their names (`run2` before `run10`), also below other runs:
+/// TensorBoard's add_scalars makes one of each curve. A file is a run, too.
 /// Links to folders are not followed below `path`.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 

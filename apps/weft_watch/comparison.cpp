@@ -126,6 +126,7 @@ void Comparison::name_runs() {
            at != path.end(); ++at)
         rest /= *at;
       if (group.size() == 1) rest = label.empty() ? path : fs::path();
+      if (rest.empty() && label.empty()) rest = ".";  // it holds the others
       run->name = printable(rest.empty() ? label : (fs::path(label) / rest).string());
     }
   }

@@ -64,6 +64,7 @@ void list(const Comparison& comparison) {
     std::cout << printable(name) << "  " << points << (points == 1 ? " point in " : " points in ") << runs
               << (runs == 1 ? " run\n" : " runs\n");
   }
+  for (const std::string& note : comparison.notes()) std::cerr << "note: " << note << '\n';
 }
 
 int run(const Options& options) {

@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <random>
+#include <set>
+#include <string_view>
 
 #include "tests/train/temporary_folder.h"
 #include "train/event_file.h"
@@ -118,16 +120,35 @@ TEST(RunReader, EveryKindOfBadLineIsSkippedWithOneNote) {
   RunReader run(folder.path());
   run.refresh();
   ASSERT_EQ(run.names(), std::vector<std::string>{"loss"});
-  ASSERT_EQ(run.find("loss")->points.size(), 4u);
-  EXPECT_TRUE(std::isnan(run.find("loss")->points[1].value));
-  EXPECT_EQ(run.find("loss")->points[2].step, 8);  // a step that is no number: the line's number
+  ASSERT_EQ(run.find("loss")->points.size(), 5u);
+  EXPECT_TRUE(std::isnan(run.find("loss")->points[1].value));  // Python's NaN
+  EXPECT_TRUE(std::isnan(run.find("loss")->points[2].value));
+  EXPECT_EQ(run.find("loss")->points[3].step, 8);  // a step that is no number: the line's number
   EXPECT_THAT(run.notes(),
-              ElementsAre(path + ": skipped 5 of 10 lines (line 2 is the first that is no JSON object; the last "
+              ElementsAre(path + ": skipped 4 of 10 lines (line 2 is the first that is no JSON object; the last "
                                  "one is half-written)"));
   std::ofstream(path, std::ios::app) << "ss\":0.25}\n";
   run.refresh();
   EXPECT_EQ(run.find("loss")->last()->value, 0.25);
-  EXPECT_THAT(run.notes(), ElementsAre(path + ": skipped 4 of 10 lines (line 2 is the first that is no JSON object)"));
+  EXPECT_THAT(run.notes(), ElementsAre(path + ": skipped 3 of 10 lines (line 2 is the first that is no JSON object)"));
+}
+
+// json.dumps of Python writes numbers that JSON lacks; the other numbers of their lines count.
+TEST(RunReader, PythonsNumbersAreGaps) {
+  const TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl",
+             "{\"step\": 0, \"loss\": 1.0, \"acc\": 0}\n{\"step\": 1, \"loss\": NaN, \"acc\": 1}\n"
+             "{\"step\": 2, \"loss\": Infinity, \"acc\": 2}\n{\"loss\": -Infinity, \"step\": 3, \"acc\": 3}\n"
+             "{\"step\": 4, \"loss\": 0.5, \"acc\": 18446744073709551616, \"NaN \\\" Infinity\": 7}\n");
+  RunReader run(folder.path());
+  run.refresh();
+  EXPECT_THAT(run.notes(), ElementsAre());
+  EXPECT_THAT(values(run, "acc"), ElementsAre(0, 1, 2, 3, 18446744073709551616.0));
+  const std::vector<double> loss = values(run, "loss");
+  ASSERT_EQ(loss.size(), 5u);
+  for (const size_t i : {1, 2, 3}) EXPECT_TRUE(std::isnan(loss[i])) << i;
+  EXPECT_EQ(loss[4], 0.5);
+  EXPECT_THAT(values(run, "NaN \" Infinity"), ElementsAre(7));  // a name is left alone
 }
 
 TEST(RunReader, ALineOfManyNamesTakesNoLonger) {
@@ -202,12 +223,16 @@ TEST(RunReader, EveryCutOfAnEventFileIsAHalfRecord) {
     board.scalar("loss", 1, 1);
   }
   const std::string bytes = read_file(path);
+  std::set<size_t> ends{0};  // of whole records
+  std::string_view rest = bytes, record;
+  while (take_event_record(rest, record) == RecordState::whole) ends.insert(bytes.size() - rest.size());
   for (size_t size = 0; size < bytes.size(); ++size) {
     write_file(folder / "cut.tfevents.1", bytes.substr(0, size));
     RunReader run(folder / "cut.tfevents.1");
     run.refresh();
     EXPECT_TRUE(run.names().empty());
-    EXPECT_TRUE(run.notes().empty()) << size;
+    const std::vector<std::string> half{(folder / "cut.tfevents.1").string() + ": the last record is half-written"};
+    EXPECT_EQ(run.notes(), ends.contains(size) ? std::vector<std::string>{} : half) << size;
     std::ofstream(folder / "cut.tfevents.1", std::ios::app | std::ios::binary) << bytes.substr(size);
     run.refresh();
     EXPECT_THAT(values(run, "loss"), ElementsAre(1)) << size;
@@ -258,6 +283,15 @@ TEST(FindRuns, InTheOrderOfNumbers) {
   EXPECT_THAT(find_runs(folder / "sweep/run2"), ElementsAre(folder / "sweep/run2"));
   EXPECT_THAT(find_runs(folder / "sweep/run2/metrics.jsonl"), ElementsAre(folder / "sweep/run2/metrics.jsonl"));
   EXPECT_THAT(find_runs(folder / "none"), ElementsAre());
+}
+
+// PyTorch's add_scalars("loss", {"train": …, "val": …}) writes folders loss_train and loss_val below the run's.
+TEST(FindRuns, RunsBelowARun) {
+  const TemporaryFolder folder;
+  for (const char* name : {"tb/loss_train", "tb/loss_val", "tb/checkpoint"}) fs::create_directories(folder / name);
+  for (const char* name : {"tb", "tb/loss_train", "tb/loss_val"})
+    write_file(folder / name / "events.out.tfevents.1.h", "");
+  EXPECT_THAT(find_runs(folder / "tb"), ElementsAre(folder / "tb", folder / "tb/loss_train", folder / "tb/loss_val"));
 }
 
 TEST(FindRuns, FractionsAreNoWholeNumbers) {

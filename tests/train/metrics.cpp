@@ -81,6 +81,15 @@ TEST(Metrics, ResumeTakesAnyNumberForAStep) {
   EXPECT_EQ(read_file(folder / "m"), "{\"step\": -1e300}\n{\"step\": 2}\n");
 }
 
+// Python's NaN is no JSON, yet such a line has a step.
+TEST(Metrics, ResumeDropsLaterLinesWithPythonsNumbers) {
+  const TemporaryFolder folder;
+  write_file(folder / "m",
+             "{\"step\": 1, \"loss\": NaN}\n{\"loss\": -Infinity, \"step\": 3}\n{\"step\": 4, \"loss\": NaN}\n");
+  const Metrics metrics(folder / "m", 2);
+  EXPECT_EQ(read_file(folder / "m"), "{\"step\": 1, \"loss\": NaN}\n");
+}
+
 // Another user of the folder may have put it there: its file is neither read, nor appended to, nor made.
 TEST(Metrics, APipeIsNotWaitedFor) {
   const TemporaryFolder folder;

@@ -101,6 +101,24 @@ TEST(WeftWatch, RunsOfAFolderAndNamesOfTheirOwn) {
   EXPECT_THAT(all.output, HasSubstr("o  base "));
 }
 
+TEST(WeftWatch, RunsBelowARunAreShownBesideIt) {
+  const TemporaryFolder folder;
+  make_run(folder / "tb", 1);
+  make_run(folder / "tb/loss_val", 0.5);
+  const Outcome drawn = watch((folder / "tb") + " --width 80");
+  EXPECT_EQ(drawn.exit_code, 0);
+  for (const char* text : {"*  . ", "+  loss_val "}) EXPECT_THAT(drawn.output, HasSubstr(text));
+}
+
+TEST(WeftWatch, TheListSaysWhatItCouldNotRead) {
+  const TemporaryFolder folder;
+  write_text(folder / "metrics.csv", "epoch,loss\n0,1.5\n");
+  const Outcome listed = watch((folder / "metrics.csv") + " --list");
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_THAT(listed.output, HasSubstr("skipped 2 of 2 lines (line 1 is the first that is no JSON object)"));
+  EXPECT_THAT(listed.output, HasSubstr("no numbers yet"));
+}
+
 TEST(WeftWatch, BadLinesAreNotedOnce) {
   const TemporaryFolder folder;
   make_run(folder / "a", 1);
