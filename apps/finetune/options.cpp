@@ -2,6 +2,7 @@
 #include "apps/finetune/options.h"
 
 #include <cstdlib>
+#include <iostream>
 #include <vector>
 
 #include "apps/support/flags.h"
@@ -102,6 +103,9 @@ bool parse_options(int argc, char** argv, Options& o) {
     if (!flags.given("main-process-port")) a.main_process_port = file.main_process_port;
     if (!flags.given("num-processes")) a.num_processes = file.num_processes;
     a.mixed_precision = file.mixed_precision;
+    if (!file.gpu_ids.empty() && file.gpu_ids != "all") ::setenv("CUDA_VISIBLE_DEVICES", file.gpu_ids.c_str(), 1);
+    if (file.use_cpu && !flags.given("device")) o.device = "cpu";
+    for (const std::string& note : file.notes) std::cerr << "finetune: " << note << '\n';
   }
   if (const char* word = std::getenv("ACCELERATE_MIXED_PRECISION"); word != nullptr && a.mixed_precision.empty())
     a.mixed_precision = word;

@@ -3,19 +3,48 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "apps/support/yaml.h"
+#include "core/text.h"
 
 namespace weft::support {
 namespace {
 
 constexpr double kMost = 1 << 20;
 
-/// The keys of accelerate's files that choose among ways of starting Python.
-constexpr const char* kPassedOver[] = {
-    "debug",   "downcast_bf16",          "dynamo_backend", "dynamo_config", "enable_cpu_affinity",
-    "gpu_ids", "main_training_function", "rdzv_backend",   "same_network",  "use_cpu",
-    "tpu_env", "tpu_use_cluster",        "tpu_use_sudo"};
+constexpr const char* kOnlyPython = "it is for Python alone";
+constexpr const char* kOnlyTpu = "it is for TPUs alone";
+constexpr const char* kAnotherType = "distributed_type does not ask for it";
+
+/// Keys without a meaning here, and why.
+constexpr std::pair<const char*, const char*> kPassedOver[] = {
+    {"debug", "collectives are always compared between ranks"},
+    {"enable_cpu_affinity", "ranks run on all cores"},
+    {"dynamo_backend", kOnlyPython},
+    {"dynamo_config", kOnlyPython},
+    {"ipex_config", kOnlyPython},
+    {"downcast_bf16", kOnlyTpu},
+    {"tpu_name", kOnlyTpu},
+    {"tpu_zone", kOnlyTpu},
+    {"tpu_vm", kOnlyTpu},
+    {"tpu_env", kOnlyTpu},
+    {"tpu_use_cluster", kOnlyTpu},
+    {"tpu_use_sudo", kOnlyTpu},
+    {"command_file", kOnlyTpu},
+    {"commands", kOnlyTpu},
+    {"deepspeed_config", kAnotherType},
+    {"fsdp_config", kAnotherType},
+    {"megatron_lm_config", kAnotherType},
+    {"fp8_config", "mixed_precision does not ask for it"},
+};
+
+/// Kinds of jobs that the program chooses here.
+constexpr std::pair<const char*, const char*> kOfTheProgram[] = {
+    {"FSDP", "Weft's programs shard by a flag of their own: write MULTI_GPU here and give the program --parallel fsdp"},
+    {"DEEPSPEED", "Weft shards as ZeRO's stage 3 does: write MULTI_GPU here and give the program --parallel fsdp"},
+    {"MEGATRON_LM", "Weft has ddp and fsdp in its programs: write MULTI_GPU here and give the program --parallel"},
+};
 
 }  // namespace
 
@@ -32,14 +61,32 @@ AccelerateConfig read_accelerate_config(const std::filesystem::path& path) {
   AccelerateConfig config;
   std::string word;
   file.read_choice("compute_environment", word, {"LOCAL_MACHINE"});
+  file.read("distributed_type", word);
+  for (const auto& [type, cure] : kOfTheProgram)
+    if (word == type) throw train::UsageError(file.where("distributed_type") + ": " + type + ": " + cure);
   file.read_choice("distributed_type", word, {"NO", "MULTI_CPU", "MULTI_GPU"});
+  bool is_fp16 = false;  // accelerate 0.6's
+  if (file.read("fp16", is_fp16) && is_fp16) config.mixed_precision = "fp16";
   file.read_choice("mixed_precision", config.mixed_precision, {"no", "bf16", "fp16"});
   file.read("num_machines", config.num_machines, {.min = 1, .max = kMost});
   file.read("num_processes", config.num_processes, {.min = 1, .max = kMost});
   file.read("machine_rank", config.machine_rank, {.min = 0, .max = kMost});
   file.read("main_process_ip", config.main_process_ip);
   file.read("main_process_port", config.main_process_port, {.min = 1, .max = 65535});
-  for (const char* key : kPassedOver) file.ignore(key);
+  file.read("rdzv_backend", config.rdzv_backend);
+  file.read("gpu_ids", config.gpu_ids);
+  file.read("use_cpu", config.use_cpu);
+  file.ignore("same_network");
+  file.ignore("main_training_function");
+  for (const auto& [name, value] : file.settings("mpirun_config"))
+    if (name == "mpirun_hostfile")
+      throw train::UsageError(file.where("mpirun_config") + ": start mpirun itself: mpirun --hostfile FILE PROGRAM");
+  for (const auto& [name, value] : file.settings("parallelism_config"))
+    if (name.ends_with("_size") && value != "1")
+      throw train::UsageError(printable(file.where("parallelism_config") + ": " + name + " " + value) +
+                              ": the program shards: leave it out and give the program --parallel fsdp");
+  for (const auto& [key, why] : kPassedOver)
+    if (!file.settings(key).empty()) config.notes.push_back(file.where(key) + " is passed over: " + why);
   file.finish();
   return config;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace weft::support {
 
@@ -15,6 +16,10 @@ struct AccelerateConfig {
   std::string main_process_ip = {};
   int64_t main_process_port = 0;
   std::string mixed_precision = {};  ///< `no`, `bf16` or `fp16`
+  std::string rdzv_backend = {};     ///< torchrun's: `c10d` numbers the machines itself
+  std::string gpu_ids = {};          ///< which GPUs the processes of a machine use: `0,2`, or `all`
+  bool use_cpu = false;
+  std::vector<std::string> notes = {};  ///< a line for each setting that was passed over
 
   /// Processes on each machine (1 where nothing is said). Errors: train::UsageError when they do not divide.
   int64_t processes_per_machine() const;
@@ -25,8 +30,9 @@ struct AccelerateConfig {
 ///   distributed_type: MULTI_GPU
 ///   num_machines: 2
 ///   mixed_precision: "no"
-/// Keys that say how Python processes are started mean nothing here and are passed over. Errors: UsageErrors of
-/// YamlSection; an environment or kind of job that Weft has not, a value that is none.
+/// as accelerate wrote it since version 0.6, in YAML or JSON. Settings for Python alone are passed over, with a note
+/// where they are set to something. Errors: UsageErrors of YamlSection; an environment or kind of job that Weft has
+/// not, with what to write instead.
 AccelerateConfig read_accelerate_config(const std::filesystem::path& path);
 
 /// For a program that is itself the only process of its machine: puts RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,

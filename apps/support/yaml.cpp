@@ -247,6 +247,21 @@ std::string YamlSection::where(const std::string& key) const {
   return found == node_->entries.end() ? str(node_->file, ": ", key) : place(node_->file, found->line, key);
 }
 
+std::vector<std::pair<std::string, std::string>> YamlSection::settings(const std::string& key) {
+  const Entry* const entry = node_->find(key);
+  if (entry == nullptr) return {};
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto add = [&](const std::string& name, const YamlNode& value) {
+    if (value.items.empty() && value.entries.empty() && value.text.empty()) return;
+    std::string word = value.text;
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (word != "no" && word != "false" && word != "none") out.emplace_back(name, value.text);
+  };
+  if (entry->value->kind != YamlNode::Kind::map) add(key, *entry->value);
+  for (const auto& [name, value] : entry->value->entries) add(name->text, *value);
+  return out;
+}
+
 void YamlSection::ignore(const std::string& key) { node_->find(key); }
 
 void YamlSection::finish() const {

@@ -94,6 +94,7 @@ class Launcher {
         local_ranks_(count_ranks(options.ranks_per_node, count_gpus(options.ranks_per_node), cores_)) {
     if (local_ranks_ * options.nodes > 1) make_secrets();
     if (!options.log_folder.empty()) std::filesystem::create_directories(options.log_folder);
+    if (options.threads > 0) variables_["OMP_NUM_THREADS"] = std::to_string(options.threads);
     if (!variables_.contains("OMP_NUM_THREADS")) {
       const int threads = std::max(1, cores_ / local_ranks_);
       variables_["OMP_NUM_THREADS"] = std::to_string(threads);
@@ -160,7 +161,11 @@ class Launcher {
           {"MASTER_PORT", std::to_string(master.port)},
           {"TORCHELASTIC_RESTART_COUNT", std::to_string(round)},
           {"TORCHELASTIC_MAX_RESTARTS", std::to_string(options_.max_restarts)},
-          {"TORCHELASTIC_RUN_ID", options_.run}};
+          {"TORCHELASTIC_RUN_ID", options_.run},
+          {"TORCHELASTIC_USE_AGENT_STORE", "False"},  // PyTorch's ranks open a store of their own
+          {"ROLE_NAME", options_.role},
+          {"ROLE_RANK", std::to_string(worker.rank)},
+          {"ROLE_WORLD_SIZE", std::to_string(nodes.ranks())}};
       for (const auto& [name, value] : more) worker.variables[name] = value;
       if (!options_.mixed_precision.empty()) worker.variables["ACCELERATE_MIXED_PRECISION"] = options_.mixed_precision;
       workers.push_back(std::move(worker));
@@ -263,7 +268,11 @@ class Launcher {
 
 int main(int argc, char** argv) {
   return weft::train::guarded_main("weft-run", [&] {
-    const auto options = weft::weft_run::parse_options({argv + 1, argv + argc});
-    return options ? weft::weft_run::Launcher(*options).run() : weft::train::kExitOk;
+    const auto options =
+        weft::weft_run::parse_options({argv + 1, argv + argc}, weft::dist::environment_variables());
+    if (!options) return weft::train::kExitOk;
+    for (const std::string& note : options->notes) weft::weft_run::say(note);
+    if (options->gpus) ::setenv("CUDA_VISIBLE_DEVICES", options->gpus->c_str(), 1);
+    return weft::weft_run::Launcher(*options).run();
   });
 }

@@ -2,8 +2,12 @@
 #include "apps/weft_run/options.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <map>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "apps/support/accelerate.h"
 #include "apps/support/flags.h"
@@ -14,6 +18,8 @@ namespace {
 
 using train::UsageError;
 
+constexpr uint16_t kMeetingPort = 29400;  // torchrun's, of its backend c10d
+
 constexpr const char* kHelp =
     R"(Starts a program as several ranks on this node, and with --nnodes as the part of this node in a larger job.
 Usage: weft-run [flags] PROGRAM [arguments of the program]
@@ -21,34 +27,143 @@ Usage: weft-run [flags] PROGRAM [arguments of the program]
   --nproc_per_node N [1]     ranks on this node: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu)
   --nnodes N [1]             nodes; weft-run is started once on each
   --node_rank N [none]       the number of this node; none: nodes are numbered as they come to --rdzv_endpoint
-  --rdzv_endpoint H:P [none] where the launchers of several nodes meet: a node's host name or address, and a free port
+  --rdzv_endpoint H:P [none] where the launchers of several nodes meet: a node's host name or address, and a free port (29400)
   --rdzv_backend NAME [none] c10d (with --rdzv_endpoint) or static (with --master_addr and --node_rank); none: what fits
   --rdzv_id NAME [none]      the name of this job, the same on all nodes
+  --rdzv_conf NAME=S [none]  timeout=S or join_timeout=S is --start_timeout S
   --master_addr HOST [none]  node 0; its ranks get MASTER_ADDR from here
   --master_port PORT [none]  where rank 0 listens; none: a free one, or 29500 with --master_addr
   --standalone [off]         one node, whatever else is said about meeting
   --max_restarts N [0]       when a rank fails, all are started again, at most N times
   --log_dir FOLDER [none]    each rank writes to FOLDER/rank_N.log instead of the launcher's output
-  --grace SECONDS [10]       between SIGTERM and SIGKILL for the ranks that are left when one fails
+  --role NAME [default]      ROLE_NAME of the ranks
+  --grace SECONDS [10]       between SIGTERM and SIGKILL for the ranks that are left when one fails (or --shutdown_timeout)
   --start_timeout S [300]    seconds that the launchers wait for each other
 As accelerate launch it takes --num_machines, --machine_rank, --main_process_ip, --main_process_port, --num_processes (of all
-machines), --mixed_precision (for programs that look at ACCELERATE_MIXED_PRECISION), --multi_gpu, and
-  --config_file FILE [none]  the same as YAML; flags win
-Flags may be written with - for _. What a program would do without doing it says its own --dry-run.
+machines), --mixed_precision (for programs that look at ACCELERATE_MIXED_PRECISION), --gpu_ids, --cpu, --multi_gpu,
+--num_cpu_threads_per_process, and
+  --config_file FILE [none]  the same as YAML or JSON; flags win
+Other flags of both are passed over with a line, or refused with what to write instead. Flags may be written with - for _;
+torchrun's may be variables, PET_NNODES=2. What a program would do without doing it says its own --dry-run.
 
 Examples:
   weft-run --nproc_per_node 2 train_image --data shapes
   weft-run --nnodes 2 --nproc_per_node 4 --rdzv_endpoint gpu1:29401 train_image --data cifar100:DIR    # on each node
 )";
 
-const std::vector<std::string>& known_flags() {
-  static const std::vector<std::string> names{
-      "nproc-per-node",  "nnodes",       "node-rank",       "rdzv-endpoint",     "rdzv-backend",
-      "rdzv-id",         "master-addr",  "master-port",     "standalone",        "max-restarts",
-      "log-dir",         "grace",        "start-timeout",   "no-python",         "help",
-      "num-machines",    "machine-rank", "main-process-ip", "main-process-port", "num-processes",
-      "mixed-precision", "multi-gpu",    "config-file"};
-  return names;
+/// A flag and who else has it. PyTorch's launcher also reads each of its flags from a variable, PET_NNODES and so on.
+struct Flag {
+  enum class Owner { weft, torchrun, accelerate };
+  enum class Kind { value, on, passed_over, passed_over_on, refused };  ///< `on`: no value follows
+  const char* name;
+  Owner owner;
+  Kind kind;
+  const char* why = "";  ///< it is passed over; or, of a refused one, the cure
+};
+
+using Owner = Flag::Owner;
+using Kind = Flag::Kind;
+
+constexpr const char* kOutput = "without --log-dir the ranks share the launcher's output, with it each writes a file";
+constexpr const char* kOnlyPython = "it is for Python alone";
+constexpr const char* kShards = "sharding is the program's choice: give it --parallel fsdp";
+constexpr const char* kProgram = "it is the program's choice: give it its own flag";
+constexpr const char* kDevices = "ranks use GPUs of NVIDIA, or the CPU (--cpu). Leave it out";
+
+constexpr Flag kFlags[] = {
+    {"nnodes", Owner::torchrun, Kind::value},
+    {"nproc-per-node", Owner::torchrun, Kind::value},
+    {"rdzv-backend", Owner::torchrun, Kind::value},
+    {"rdzv-endpoint", Owner::torchrun, Kind::value},
+    {"rdzv-id", Owner::torchrun, Kind::value},
+    {"rdzv-conf", Owner::torchrun, Kind::value},
+    {"standalone", Owner::torchrun, Kind::on},
+    {"max-restarts", Owner::torchrun, Kind::value},
+    {"role", Owner::torchrun, Kind::value},
+    {"no-python", Owner::torchrun, Kind::on},
+    {"log-dir", Owner::torchrun, Kind::value},
+    {"node-rank", Owner::torchrun, Kind::value},
+    {"master-addr", Owner::torchrun, Kind::value},
+    {"master-port", Owner::torchrun, Kind::value},
+    {"shutdown-timeout", Owner::torchrun, Kind::value},
+    {"monitor-interval", Owner::torchrun, Kind::passed_over, "the end of a rank is seen at once"},
+    {"start-method", Owner::torchrun, Kind::passed_over, kOnlyPython},
+    {"event-log-handler", Owner::torchrun, Kind::passed_over, kOnlyPython},
+    {"logs-specs", Owner::torchrun, Kind::passed_over, kOnlyPython},
+    {"use-env", Owner::torchrun, Kind::passed_over_on, "ranks always get their variables"},
+    {"redirects", Owner::torchrun, Kind::passed_over, kOutput},
+    {"tee", Owner::torchrun, Kind::passed_over, kOutput},
+    {"log-line-prefix-template", Owner::torchrun, Kind::passed_over, "lines pass unchanged"},
+    {"local-ranks-filter", Owner::torchrun, Kind::passed_over, "all ranks' lines are shown"},
+    {"duplicate-stdout-filters", Owner::torchrun, Kind::passed_over, "all lines are shown once"},
+    {"duplicate-stderr-filters", Owner::torchrun, Kind::passed_over, "all lines are shown once"},
+    {"local-addr", Owner::torchrun, Kind::passed_over,
+     "a node finds its own address; WEFT_SOCKET_IFNAME names a network interface"},
+    {"numa-binding", Owner::torchrun, Kind::passed_over,
+     "ranks run on all cores; numactl before the program binds them"},
+    {"signals-to-handle", Owner::torchrun, Kind::passed_over,
+     "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are forwarded"},
+    {"virtual-local-rank", Owner::torchrun, Kind::passed_over_on, "a rank takes the GPU with the number LOCAL_RANK"},
+    {"module", Owner::torchrun, Kind::refused, "a program is started, no module of Python: write python3 -m MODULE"},
+    {"run-path", Owner::torchrun, Kind::refused, "a program is started, no script of Python: write python3 SCRIPT"},
+    {"print-completion", Owner::torchrun, Kind::refused, "--help lists the flags"},
+    {"grace", Owner::weft, Kind::value},
+    {"start-timeout", Owner::weft, Kind::value},
+    {"help", Owner::weft, Kind::on},
+    {"num-machines", Owner::accelerate, Kind::value},
+    {"machine-rank", Owner::accelerate, Kind::value},
+    {"main-process-ip", Owner::accelerate, Kind::value},
+    {"main-process-port", Owner::accelerate, Kind::value},
+    {"num-processes", Owner::accelerate, Kind::value},
+    {"mixed-precision", Owner::accelerate, Kind::value},
+    {"config-file", Owner::accelerate, Kind::value},
+    {"gpu-ids", Owner::accelerate, Kind::value},
+    {"num-cpu-threads-per-process", Owner::accelerate, Kind::value},
+    {"cpu", Owner::accelerate, Kind::on},
+    {"multi-gpu", Owner::accelerate, Kind::on},
+    {"same-network", Owner::accelerate, Kind::on},
+    {"quiet", Owner::accelerate, Kind::passed_over_on, "one line names the rank that failed"},
+    {"debug", Owner::accelerate, Kind::passed_over_on, "collectives are always compared between ranks"},
+    {"enable-cpu-affinity", Owner::accelerate, Kind::passed_over_on,
+     "ranks run on all cores; numactl before the program binds them"},
+    {"main-training-function", Owner::accelerate, Kind::passed_over, kOnlyPython},
+    {"downcast-bf16", Owner::accelerate, Kind::passed_over_on, "it is for TPUs alone"},
+    {"dynamo-backend", Owner::accelerate, Kind::passed_over, kOnlyPython},
+    {"dynamo-mode", Owner::accelerate, Kind::passed_over, kOnlyPython},
+    {"dynamo-use-fullgraph", Owner::accelerate, Kind::passed_over_on, kOnlyPython},
+    {"dynamo-use-dynamic", Owner::accelerate, Kind::passed_over_on, kOnlyPython},
+    {"dynamo-use-regional-compilation", Owner::accelerate, Kind::passed_over_on, kOnlyPython},
+    {"use-fsdp", Owner::accelerate, Kind::refused, kShards},
+    {"use-deepspeed", Owner::accelerate, Kind::refused, kShards},
+    {"use-megatron-lm", Owner::accelerate, Kind::refused, kShards},
+    {"use-parallelism-config", Owner::accelerate, Kind::refused, kShards},
+    {"zero-stage", Owner::accelerate, Kind::refused, kShards},
+    {"gradient-accumulation-steps", Owner::accelerate, Kind::refused, kProgram},
+    {"gradient-clipping", Owner::accelerate, Kind::refused, kProgram},
+    {"tpu", Owner::accelerate, Kind::refused, kDevices},
+    {"ipex", Owner::accelerate, Kind::refused, kDevices},
+    {"use-xpu", Owner::accelerate, Kind::refused, kDevices},
+    {"mpirun-hostfile", Owner::accelerate, Kind::refused, "start mpirun itself: mpirun --hostfile FILE PROGRAM"},
+};
+
+/// Families of accelerate's flags, all refused.
+constexpr std::pair<const char*, const char*> kFamilies[] = {
+    {"fsdp-", kShards},    {"deepspeed-", kShards}, {"megatron-lm-", kShards}, {"parallelism-config-", kShards},
+    {"offload-", kShards}, {"zero3-", kShards},     {"tpu-", kDevices},        {"fp8-", kProgram},
+};
+
+const Flag* find_flag(const std::string& name) {
+  const auto found =
+      std::find_if(std::begin(kFlags), std::end(kFlags), [&](const Flag& flag) { return name == flag.name; });
+  return found == std::end(kFlags) ? nullptr : found;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& written, const std::string& name) {
+  for (const auto& [prefix, cure] : kFamilies)
+    if (name.starts_with(prefix)) throw UsageError("--" + printable(name) + ": " + cure);
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
+  throw UsageError("unknown flag '" + printable(written) + "'." + suggestion(name, names));
 }
 
 int parse_count(const std::string& flag, const std::string& text, int least, int most) {
@@ -56,6 +171,22 @@ int parse_count(const std::string& flag, const std::string& text, int least, int
   if (value < least || value > most)
     throw UsageError(str("--", flag, ": expected ", least, " to ", most, ", got ", value));
   return static_cast<int>(value);
+}
+
+/// The name and the value of `--flag=value`, `-r3` and the like; torchrun's and accelerate's short names in full.
+std::pair<std::string, std::optional<std::string>> name_and_value(const std::string& argument) {
+  static const std::map<std::string, std::string> in_full{
+      {"h", "help"}, {"m", "module"}, {"r", "redirects"}, {"t", "tee"}, {"q", "quiet"}};
+  const bool joined = argument.size() > 2 && (argument.starts_with("-r") || argument.starts_with("-t")) &&
+                      std::isdigit(static_cast<unsigned char>(argument[2]));
+  if (joined) return {in_full.at(argument.substr(1, 1)), argument.substr(2)};
+  const size_t equals = std::min(argument.find('='), argument.size());
+  std::string name = argument.substr(0, equals);
+  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (const auto found = in_full.find(name); found != in_full.end()) name = found->second;
+  if (equals == argument.size()) return {name, std::nullopt};
+  return {name, argument.substr(equals + 1)};
 }
 
 /// The flags before the program, and the program with its arguments.
@@ -67,19 +198,14 @@ std::map<std::string, std::string> split(const std::vector<std::string>& argumen
       ++i;
       break;
     }
-    const size_t equals = std::min(arguments[i].find('='), arguments[i].size());
-    std::string name = arguments[i].substr(0, equals);
-    name.erase(0, name.find_first_not_of('-'));
-    std::replace(name.begin(), name.end(), '_', '-');
-    if (name == "h") name = "help";
-    if (std::find(known_flags().begin(), known_flags().end(), name) == known_flags().end())
-      throw UsageError("unknown flag '" + printable(arguments[i].substr(0, equals)) + "'." +
-                       suggestion(name, known_flags()));
-    const bool is_switch = name == "standalone" || name == "no-python" || name == "multi-gpu" || name == "help";
-    if (equals < arguments[i].size())
-      flags[name] = arguments[i].substr(equals + 1);
-    else if (is_switch)
-      flags[name] = "true";
+    const auto [name, value] = name_and_value(arguments[i]);
+    const Flag* const flag = find_flag(name);
+    if (flag == nullptr) refuse_unknown(arguments[i].substr(0, arguments[i].find('=')), name);
+    if (flag->kind == Kind::refused) throw UsageError("--" + name + ": " + flag->why);
+    const bool is_switch = flag->kind == Kind::on || flag->kind == Kind::passed_over_on;
+    if (is_switch && value) throw UsageError("--" + name + ": expected no value, got '" + printable(*value) + "'");
+    if (value || is_switch)
+      flags[name] = value.value_or("true");
     else if (++i < arguments.size())
       flags[name] = arguments[i];
     else
@@ -89,11 +215,83 @@ std::map<std::string, std::string> split(const std::vector<std::string>& argumen
   return flags;
 }
 
+/// Adds the flags that PET_… variables give, as torchrun does; the command line wins. One line names each.
+void add_variables(const dist::EnvironmentVariables& variables, std::map<std::string, std::string>& flags,
+                   std::vector<std::string>& notes) {
+  for (const Flag& flag : kFlags) {
+    if (flag.owner != Owner::torchrun || flags.contains(flag.name)) continue;
+    std::string name = str("PET_", flag.name);
+    for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const auto found = variables.find(name);
+    if (found == variables.end() || found->second.empty()) continue;
+    const std::string& value = found->second;
+    const bool is_switch =
+        flag.kind != Kind::value && flag.kind != Kind::passed_over && flag.name != std::string_view("print-completion");
+    if (is_switch && value == "0") continue;
+    if (flag.kind == Kind::refused) throw UsageError(name + ": " + flag.why);
+    flags[flag.name] = value;
+    notes.push_back(str("--", flag.name, is_switch ? "" : " " + printable(value), ", from ", name));
+  }
+}
+
+/// One line for each flag without a meaning here.
+void pass_over(const std::map<std::string, std::string>& flags, std::vector<std::string>& notes) {
+  for (const Flag& flag : kFlags)
+    if ((flag.kind == Kind::passed_over || flag.kind == Kind::passed_over_on) && flags.contains(flag.name))
+      notes.push_back(str("--", flag.name, " is passed over: ", flag.why));
+}
+
+/// The number of nodes of torchrun's LEAST:MOST, where both are the same.
+std::string one_number(const std::string& nodes) {
+  const std::string least = nodes.substr(0, nodes.find(':'));
+  if (nodes != least && nodes != least + ':' + least)
+    throw UsageError("--nnodes: expected one number, got '" + printable(nodes) + "': jobs do not grow or shrink here");
+  return least;
+}
+
+/// Torchrun's --rdzv_conf NAME=VALUE,…: how long the launchers wait for each other, and settings of torchrun's own
+/// stores, which are passed over.
+void read_meeting_settings(const std::string& text, Options& options) {
+  static const std::vector<std::string> waits{"timeout", "join_timeout"};
+  static const std::vector<std::string> others{"last_call_timeout",
+                                               "close_timeout",
+                                               "heartbeat_timeout",
+                                               "keep_alive_interval",
+                                               "keep_alive_max_attempt",
+                                               "read_timeout",
+                                               "cas_backoff_max_seconds",
+                                               "is_host",
+                                               "use_libuv",
+                                               "rank"};
+  std::istringstream in(text);
+  for (std::string setting; std::getline(in, setting, ',');) {
+    const std::string name = setting.substr(0, setting.find('='));
+    if (name.size() + 1 >= setting.size())
+      throw UsageError("--rdzv-conf: expected NAME=VALUE,…, got '" + printable(setting) + "'");
+    const std::string value = setting.substr(name.size() + 1);
+    if (std::find(waits.begin(), waits.end(), name) != waits.end()) {
+      options.start_timeout = parse_count("rdzv-conf " + name, value, 1, 604'800);
+    } else if (std::find(others.begin(), others.end(), name) != others.end()) {
+      options.notes.push_back("--rdzv-conf " + name + " is passed over: launchers meet at a store of their own");
+    } else if (name != "store_type" || value != "tcp") {
+      std::vector<std::string> names = waits;
+      names.insert(names.end(), others.begin(), others.end());
+      throw UsageError(name == "store_type"
+                           ? "--rdzv-conf store_type: expected tcp, got '" + printable(value) + "'"
+                           : "--rdzv-conf: unknown setting '" + printable(name) + "'." + suggestion(name, names));
+    }
+  }
+}
+
 /// Translates the flags of accelerate and of its file to torchrun's; errors about values show accelerate's names.
-void translate(std::map<std::string, std::string>& flags) {
+void translate(std::map<std::string, std::string>& flags, Options& options) {
   support::AccelerateConfig file;
-  const bool has_file = flags.contains("config-file");
-  if (has_file) file = support::read_accelerate_config(flags["config-file"]);
+  if (flags.contains("config-file")) file = support::read_accelerate_config(flags["config-file"]);
+  options.notes.insert(options.notes.end(), file.notes.begin(), file.notes.end());
+  // Machines that meet at an endpoint share one file, with one and the same machine_rank in it.
+  const bool numbers_itself =
+      flags.contains("rdzv-backend") ? flags["rdzv-backend"] == "c10d" : file.rdzv_backend == "c10d";
+  if (numbers_itself) file.machine_rank = -1;
   const auto take = [&](const char* own, const char* name, const std::string& in_file) {
     const std::string value = flags.contains(name) ? flags[name] : in_file;
     if (!value.empty() && !flags.contains(own)) flags[own] = value;
@@ -104,6 +302,11 @@ void translate(std::map<std::string, std::string>& flags) {
   take("master-addr", "main-process-ip", file.main_process_ip);
   take("master-port", "main-process-port", number(file.main_process_port, 1));
   take("mixed-precision", "mixed-precision", file.mixed_precision);
+  if (file.rdzv_backend != "static") take("rdzv-backend", "", file.rdzv_backend);
+  take("gpu-ids", "gpu-ids", file.gpu_ids);
+  if (flags["gpu-ids"] == "all") flags["gpu-ids"].clear();
+  if (!flags["gpu-ids"].empty()) options.gpus = flags["gpu-ids"];
+  if (file.use_cpu || flags.contains("cpu")) options.gpus = "";
   if (flags.contains("num-processes"))
     file.num_processes = parse_count("num-processes", flags["num-processes"], 1, 1 << 20);
   if (file.num_processes == 0) return;
@@ -140,7 +343,8 @@ void check_meeting(const Options& options, const std::string& backend) {
 
 }  // namespace
 
-std::optional<Options> parse_options(const std::vector<std::string>& arguments) {
+std::optional<Options> parse_options(const std::vector<std::string>& arguments,
+                                     const dist::EnvironmentVariables& variables) {
   Options options;
   std::map<std::string, std::string> flags = split(arguments, options.command);
   const auto has = [&](const char* name) { return flags.contains(name); };
@@ -148,19 +352,27 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     std::cout << kHelp;
     return std::nullopt;
   }
-  translate(flags);
   if (options.command.empty())
     throw UsageError("expected a program to run, as in: weft-run --nproc_per_node 2 ./train");
+  add_variables(variables, flags, options.notes);
+  if (has("nnodes")) flags["nnodes"] = one_number(flags["nnodes"]);
+  pass_over(flags, options.notes);
+  translate(flags, options);
+  if (has("standalone"))  // as torchrun
+    for (const char* name : {"rdzv-endpoint", "rdzv-backend", "rdzv-conf"})
+      if (flags.erase(name) > 0) options.notes.push_back(str("--", name, " is passed over: --standalone meets nobody"));
   if (has("nproc-per-node")) options.ranks_per_node = flags["nproc-per-node"];
-  if (has("nnodes") && flags["nnodes"].find(':') != std::string::npos)
-    throw UsageError("--nnodes: expected one number, got '" + printable(flags["nnodes"]) +
-                     "': jobs do not grow or shrink here");
   if (has("nnodes")) options.nodes = parse_count("nnodes", flags["nnodes"], 1, 65536);
   if (has("node-rank")) options.node_rank = parse_count("node-rank", flags["node-rank"], 0, 65535);
   if (has("mixed-precision")) options.mixed_precision = flags["mixed-precision"];
   if (has("rdzv-id")) options.run = flags["rdzv-id"];
   if (has("max-restarts")) options.max_restarts = parse_count("max-restarts", flags["max-restarts"], 0, 1'000'000);
   if (has("log-dir")) options.log_folder = flags["log-dir"];
+  if (has("role")) options.role = flags["role"];
+  if (has("shutdown-timeout")) options.grace = parse_count("shutdown-timeout", flags["shutdown-timeout"], 0, 86400);
+  if (has("num-cpu-threads-per-process"))
+    options.threads = parse_count("num-cpu-threads-per-process", flags["num-cpu-threads-per-process"], 1, 65536);
+  if (has("rdzv-conf")) read_meeting_settings(flags["rdzv-conf"], options);
   if (has("grace")) options.grace = parse_count("grace", flags["grace"], 0, 86400);
   if (has("start-timeout")) options.start_timeout = parse_count("start-timeout", flags["start-timeout"], 1, 604'800);
 
@@ -175,15 +387,17 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
       options.meeting = dist::parse_address(
           "--rdzv-endpoint",
           zero ? flags["rdzv-endpoint"].substr(0, flags["rdzv-endpoint"].size() - 2) : flags["rdzv-endpoint"]);
+    const bool is_static = has("rdzv-backend") && flags["rdzv-backend"] == "static";
+    if (options.meeting && options.meeting->port == 0 && !zero && !is_static) options.meeting->port = kMeetingPort;
     return 0;
   });
   if (!options.meeting && options.master && !options.master->host.empty()) {
     options.meeting = options.master;
     if (options.meeting->port == 0) options.meeting->port = 29500;
   }
-  check_meeting(options, has("rdzv-backend") ? flags["rdzv-backend"] : has("rdzv-endpoint") ? "c10d" : "static");
   if (has("standalone") && options.nodes > 1)
     throw UsageError("--standalone: expected one node, got --nnodes " + std::to_string(options.nodes));
+  check_meeting(options, has("rdzv-backend") ? flags["rdzv-backend"] : has("rdzv-endpoint") ? "c10d" : "static");
   return options;
 }
 

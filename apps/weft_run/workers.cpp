@@ -140,7 +140,8 @@ void Workers::start(const std::vector<std::string>& command, const Worker& worke
   ssize_t got;
   while ((got = ::read(reader.fd(), &number, sizeof number)) < 0 && errno == EINTR) continue;
   WEFT_CHECK(got == 0, "cannot start '", printable(command[0]), "'",
-             worker.log.empty() ? "" : " with its log " + printable(worker.log), ": ", dist::error_words(number));
+             worker.log.empty() ? "" : " with its log " + printable(worker.log), ": ", dist::error_words(number),
+             command[0].ends_with(".py") ? ". A script of Python is started by python3 " + printable(command[0]) : "");
 }
 
 pid_t Workers::find_ended(bool by_signal) const {

@@ -16,6 +16,7 @@ namespace {
 using test::error_of;
 using test::TemporaryFolder;
 using test::write_file;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class AccelerateFile : public ::testing::Test {
@@ -53,6 +54,67 @@ TEST_F(AccelerateFile, IsRead) {
   EXPECT_EQ(config.main_process_ip, "gpu1");
   EXPECT_EQ(config.main_process_port, 1234);
   EXPECT_EQ(config.processes_per_machine(), 4);
+}
+
+// accelerate 0.15's keys for plain GPUs, and those of 1.x with sections for every kind of job.
+TEST_F(AccelerateFile, EmptySectionsAndNothingAreNoSettings) {
+  AccelerateConfig config = read(
+      "command_file: null\ncommands: null\ncompute_environment: LOCAL_MACHINE\ndeepspeed_config: {}\n"
+      "distributed_type: MULTI_GPU\ndowncast_bf16: 'no'\ndynamo_backend: 'NO'\nfsdp_config: {}\ngpu_ids: all\n"
+      "machine_rank: 0\nmain_process_ip: null\nmain_process_port: null\nmain_training_function: main\n"
+      "megatron_lm_config: {}\nmixed_precision: 'no'\nnum_machines: 1\nnum_processes: 2\nrdzv_backend: static\n"
+      "same_network: true\ntpu_name: null\ntpu_zone: null\nuse_cpu: false\n");
+  EXPECT_EQ(config.num_processes, 2);
+  EXPECT_EQ(config.main_process_ip, "");
+  EXPECT_THAT(config.notes, ElementsAre());
+  config = read(
+      "distributed_type: MULTI_CPU\nuse_cpu: true\nipex_config:\n  ipex: false\n  use_xpu: false\nmpirun_config:\n"
+      "  mpirun_ccl: '1'\n  mpirun_hostfile: ''\nparallelism_config:\n  parallelism_config_tp_size: 1\n"
+      "  parallelism_config_cp_backend: torch\nfp8_config: {}\ndynamo_config: {}\ntpu_vm: []\n");
+  EXPECT_TRUE(config.use_cpu);
+  EXPECT_THAT(config.notes, ElementsAre());
+}
+
+TEST_F(AccelerateFile, SettingsWithoutAMeaningHereAreNoted) {
+  const AccelerateConfig config = read(
+      "distributed_type: MULTI_GPU\ndebug: true\nenable_cpu_affinity: true\nfsdp_config: {fsdp_version: 2}\n"
+      "dynamo_config:\n  dynamo_backend: INDUCTOR\n");
+  EXPECT_THAT(
+      config.notes,
+      ElementsAre(HasSubstr("multi_config.yaml:2: debug is passed over: collectives are always compared"),
+                  HasSubstr("multi_config.yaml:3: enable_cpu_affinity is passed over: "),
+                  HasSubstr("multi_config.yaml:5: dynamo_config is passed over: it is for Python alone"),
+                  HasSubstr("multi_config.yaml:4: fsdp_config is passed over: distributed_type does not ask for it")));
+}
+
+TEST_F(AccelerateFile, OlderAndNewerSettingsAreFollowed) {
+  EXPECT_EQ(read("fp16: true\n").mixed_precision, "fp16");  // accelerate 0.5
+  EXPECT_EQ(read("fp16: false\n").mixed_precision, "");
+  const AccelerateConfig config = read("rdzv_backend: c10d\ngpu_ids: 0,2\n");
+  EXPECT_EQ(config.rdzv_backend, "c10d");
+  EXPECT_EQ(config.gpu_ids, "0,2");
+  // What to_json_file writes.
+  const AccelerateConfig json = read(
+      "{\n  \"compute_environment\": \"LOCAL_MACHINE\",\n  \"debug\": false,\n  \"distributed_type\": \"MULTI_GPU\",\n"
+      "  \"main_process_ip\": null,\n  \"mixed_precision\": \"bf16\",\n  \"num_machines\": 1,\n"
+      "  \"num_processes\": 4\n}\n");
+  EXPECT_EQ(json.num_processes, 4);
+  EXPECT_EQ(json.mixed_precision, "bf16");
+}
+
+TEST_F(AccelerateFile, WhatTheProgramDecidesIsRefusedWithTheCure) {
+  EXPECT_THAT(
+      error("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: FULL_SHARD}\n"),
+      HasSubstr("multi_config.yaml:1: distributed_type: FSDP: Weft's programs shard by a flag of their own: write "
+                "MULTI_GPU here and give the program --parallel fsdp"));
+  EXPECT_THAT(error("distributed_type: DEEPSPEED\n"), HasSubstr("DEEPSPEED: Weft shards as ZeRO's stage 3 does"));
+  EXPECT_THAT(error("distributed_type: MEGATRON_LM\n"), HasSubstr("MEGATRON_LM: Weft has ddp and fsdp"));
+  EXPECT_THAT(error("parallelism_config: {parallelism_config_tp_size: 2}\n"),
+              HasSubstr("multi_config.yaml:1: parallelism_config: parallelism_config_tp_size 2: the program shards"));
+  EXPECT_THAT(error("mpirun_config: {mpirun_hostfile: /hosts, mpirun_ccl: '1'}\n"),
+              HasSubstr("multi_config.yaml:1: mpirun_config: start mpirun itself: mpirun --hostfile FILE PROGRAM"));
+  EXPECT_THAT(error("compute_environment: AMAZON_SAGEMAKER\n"),
+              HasSubstr("compute_environment: unknown value 'AMAZON_SAGEMAKER'. Known: LOCAL_MACHINE."));
 }
 
 TEST_F(AccelerateFile, SaysWhatIsWrong) {

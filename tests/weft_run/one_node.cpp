@@ -20,6 +20,32 @@ TEST(OneNode, RanksGetTorchrunsVariables) {
   EXPECT_EQ(count(run.output(), "\n"), 2) << "nothing but the ranks' own words";
 }
 
+TEST(OneNode, TorchrunsAndAcceleratesOtherVariables) {
+  WEFT_NEEDS_CRYPTO();
+  Child run(
+      line({"--nproc_per_node=2", "--role=trainer", "--gpu_ids=3,5", "--num_cpu_threads_per_process=2", "-t", "3"},
+           "echo \"$ROLE_NAME $ROLE_RANK/$ROLE_WORLD_SIZE $TORCHELASTIC_USE_AGENT_STORE $CUDA_VISIBLE_DEVICES "
+           "$OMP_NUM_THREADS\""),
+      {"PET_MAX_RESTARTS=1"});
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_THAT(run.output(), HasSubstr("trainer 0/2 False 3,5 2\n"));
+  EXPECT_THAT(run.output(), HasSubstr("trainer 1/2 False 3,5 2\n"));
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: --max-restarts 1, from PET_MAX_RESTARTS\n"));
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: --tee is passed over: "));
+}
+
+TEST(OneNode, AScriptOfPythonIsNoProgram) {
+  const test::TemporaryFolder folder;
+  const std::string script = (folder / "train.py").string();
+  test::write_file(script, "print(1)\n");
+  Child run({WEFT_RUN, script});
+  EXPECT_EQ(run.exit_code(), 1);
+  EXPECT_THAT(run.output(), HasSubstr("cannot start '" + script +
+                                      "': Permission denied. A script of Python is started by "
+                                      "python3 " +
+                                      script));
+}
+
 TEST(OneNode, ThreadsAreSharedOutAloud) {
   WEFT_NEEDS_CRYPTO();
   std::vector<std::string> command = line({"--nproc_per_node", "64"}, "test $OMP_NUM_THREADS -ge 1");
