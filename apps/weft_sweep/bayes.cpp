@@ -36,10 +36,15 @@ def distribution(p):
         return IntDistribution(int(p["low"]), int(p["high"]))
     return FloatDistribution(p["low"], p["high"], log=p["kind"] == "log_uniform")
 space = {p["name"]: distribution(p) for p in sweep["bayes"]["parameters"]}
+steps = {p["name"]: p.get("step", 0) for p in sweep["bayes"]["parameters"]}
 
-def text_of(d, value):
+def text_of(d, value, step):
     if not isinstance(d, FloatDistribution):
         return str(value)
+    if step:
+        multiple = round(value / step)
+        multiple += (multiple * step < d.low) - (multiple * step > d.high)
+        return "%.10g" % (multiple * step)
     return "%.10g" % min(max(float("%.4g" % value), d.low), d.high)
 
 def value_of(d, text):
@@ -71,7 +76,7 @@ for number, point in enumerate(sweep["points"]):
         value=value if state == "COMPLETE" else None,
         intermediate_values={run["count"]: value} if state == "PRUNED" else {}))
 for _ in range(100):
-    values = {name: text_of(space[name], value) for name, value in study.ask(space).params.items()}
+    values = {name: text_of(space[name], value, steps[name]) for name, value in study.ask(space).params.items()}
     if tuple(sorted(values.items())) not in seen:
         print(json.dumps(values))
         break

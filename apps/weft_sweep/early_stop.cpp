@@ -48,7 +48,10 @@ std::optional<double> EarlyStop::value_after(size_t point, int64_t count) {
 bool EarlyStop::loses(size_t point) {
   int64_t& next = runs_[point].next;
   if (next == 0) next = sweep_.halving->min_iter;
-  while (const std::optional<double> own = value_after(point, next)) {
+  const int64_t end = sweep_.halving->max_iter;
+  while (end == 0 || next < end) {
+    const std::optional<double> own = value_after(point, next);
+    if (!own) return false;
     int64_t came = 0, better = 0;
     for (size_t i = 0; i < sweep_.points.size(); ++i) {
       const std::optional<double> other = i == point ? own : value_after(i, next);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -45,9 +46,11 @@ Sweep make_sweep(const Options& o) {
               .by_best = o.by == "best"};
   const auto seed = static_cast<uint64_t>(o.seed);
   if (o.method == "grid") sweep.points = grid(o.parameters);
+  if (o.method == "grid" && o.trials > 0)
+    sweep.points.resize(std::min(sweep.points.size(), static_cast<size_t>(o.trials)));
   if (o.method == "random") sweep.points = random_points(o.parameters, o.trials, seed);
   if (o.method == "bayes") sweep.bayes = Sweep::Bayes{o.parameters, static_cast<size_t>(o.trials), seed};
-  if (o.min_iter > 0) sweep.halving = Sweep::Halving{o.min_iter, o.eta};
+  if (o.min_iter > 0) sweep.halving = Sweep::Halving{o.min_iter, o.eta, o.max_iter};
   if (Sweep::exists(o.out)) {
     const Sweep old = Sweep::load(o.out);
     WEFT_CHECK(old.command == sweep.command, o.out, " holds a sweep of another command (",
@@ -213,6 +216,8 @@ int main(int argc, char** argv) {
   return weft::train::guarded_main("weft-sweep", [&] {
     std::signal(SIGPIPE, SIG_IGN);  // a sweep does not end with the program that shows its lines
     const auto options = parse_options({argv + 1, argv + argc});
-    return options ? run(*options) : weft::train::kExitOk;
+    if (!options) return weft::train::kExitOk;
+    for (const std::string& note : options->notes) std::cerr << "weft-sweep: " << note << '\n';
+    return run(*options);
   });
 }

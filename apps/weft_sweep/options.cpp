@@ -5,6 +5,7 @@
 
 #include "apps/support/flags.h"
 #include "apps/weft_sweep/sweep_file.h"
+#include "core/text.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -69,6 +70,7 @@ void check_names(const std::vector<Parameter>& parameters) {
 std::optional<Options> parse_options(const std::vector<std::string>& arguments) {
   Options o;
   std::string file;
+  std::vector<std::string> from_file;  // the file's program
   const Words words = split(arguments);
   support::Flags flags("weft-sweep", kPurpose);
   flags.add("sweep", file, "read method, metric and parameters from this YAML file, of wandb's layout for sweeps");
@@ -114,8 +116,12 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     if (!flags.given("metric")) o.metric = sweep.metric;
     if (!flags.given("goal") && !sweep.goal.empty()) o.goal = sweep.goal;
     if (!flags.given("trials")) o.trials = sweep.run_cap;
-    if (!flags.given("min-iter")) o.min_iter = sweep.min_iter;
+    if (!flags.given("min-iter")) o.min_iter = sweep.min_iter, o.max_iter = sweep.max_iter;
     if (!flags.given("eta")) o.eta = sweep.eta;
+    o.notes = sweep.notes;
+    from_file = sweep.command;
+    if (!words.command.empty() && !from_file.empty())
+      o.notes.push_back(printable(file) + ": program and command are passed over: the command line has a program");
   }
   check_names(o.parameters);
   if (o.method != "grid" && o.trials == 0) throw UsageError("--trials: expected the number of points of a search");
@@ -123,11 +129,11 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     throw UsageError("--trials: expected --random or --bayes, a grid has all points");
   for (const auto& [needs_it, name] :
        {std::pair(o.method == "bayes", "--bayes"), std::pair(o.min_iter > 0, "--min-iter")})
-    if (needs_it && o.metric.empty() && !words.command.empty())
+    if (needs_it && o.metric.empty() && !(words.command.empty() && from_file.empty()))
       throw UsageError(std::string(name) + ": needs --metric, whose values it compares");
   if (flags.given("eta") && o.min_iter == 0) throw UsageError("--eta: needs --min-iter");
   if (!flags.given("sbatch") || o.slurm) {
-    o.command = words.command;
+    o.command = words.command.empty() ? from_file : words.command;
   } else {
     throw UsageError("--sbatch: needs --slurm");
   }

@@ -88,11 +88,9 @@ constexpr const char* kStateNames[] = {"open", "done", "failed", "stopped", "pru
 constexpr const char* kKindNames[] = {"values", "uniform", "log_uniform", "whole"};
 
 Json json_of(const Parameter& parameter) {
-  return {{"name", parameter.name},
-          {"kind", kKindNames[static_cast<size_t>(parameter.kind)]},
-          {"values", parameter.values},
-          {"low", parameter.low},
-          {"high", parameter.high}};
+  return {{"name", parameter.name},     {"kind", kKindNames[static_cast<size_t>(parameter.kind)]},
+          {"values", parameter.values}, {"low", parameter.low},
+          {"high", parameter.high},     {"step", parameter.step}};
 }
 
 template <class Int>
@@ -108,7 +106,8 @@ Parameter parameter_of(const Json& json) {
           .kind = static_cast<Parameter::Kind>(kind - std::begin(kKindNames)),
           .values = json.at("values").get<std::vector<std::string>>(),
           .low = json.at("low").get<double>(),
-          .high = json.at("high").get<double>()};
+          .high = json.at("high").get<double>(),
+          .step = json.value("step", 0.0)};
 }
 
 }  // namespace
@@ -144,7 +143,8 @@ void Sweep::save() const {
     for (const Parameter& parameter : bayes->parameters) space.push_back(json_of(parameter));
     json["bayes"] = {{"parameters", space}, {"trials", bayes->trials}, {"seed", bayes->seed}};
   }
-  if (halving) json["early_stop"] = {{"min_iter", halving->min_iter}, {"eta", halving->eta}};
+  if (halving)
+    json["early_stop"] = {{"min_iter", halving->min_iter}, {"eta", halving->eta}, {"max_iter", halving->max_iter}};
   write_atomically(folder / "sweep.json", dump(json), "sweep");
 }
 
@@ -179,7 +179,8 @@ Sweep Sweep::load(const fs::path& folder) {
     }
     if (json.contains("early_stop")) {
       const Json& stop = json["early_stop"];
-      sweep.halving = Halving{integer<int64_t>(stop, "min_iter"), integer<int64_t>(stop, "eta")};
+      sweep.halving = Halving{integer<int64_t>(stop, "min_iter"), integer<int64_t>(stop, "eta"),
+                              stop.contains("max_iter") ? integer<int64_t>(stop, "max_iter") : 0};
       WEFT_CHECK(sweep.halving->min_iter >= 1 && sweep.halving->eta >= 2, path.string(),
                  ": early_stop: expected min_iter of at least 1 and eta of at least 2, got ", sweep.halving->min_iter,
                  " and ", sweep.halving->eta);

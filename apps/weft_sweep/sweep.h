@@ -30,6 +30,7 @@ struct Sweep {
   /// Runs that fall behind are stopped (early_stop.h), first after `min_iter` values of the metric.
   struct Halving {
     int64_t min_iter = 1, eta = 3;
+    int64_t max_iter = 0;  ///< no decision from this value on; 0: no such limit
   };
   std::optional<Halving> halving = std::nullopt;
 

@@ -16,6 +16,8 @@ struct Parameter {
   Kind kind = Kind::values;
   std::vector<std::string> values = {};  ///< strings, as the program gets them
   double low = 0, high = 0;              ///< of the other kinds, both included
+  double step = 0;                       ///< a drawn number is rounded to a multiple of it; 0: it is not
+  std::vector<double> weights = {};      ///< how likely each of `values` is; empty: all the same
 };
 
 /// `lr=1e-5,5e-5`, `dropout=0..0.5`, `lr=log:1e-5..1e-1`, `depth=int:2..8`. Errors: UsageError.
@@ -30,7 +32,8 @@ using Point = std::vector<std::pair<std::string, std::string>>;
 /// `_`, long names are cut, and both get a unique number at the end.
 std::string name_of(const Point& point);
 
-/// All combinations; the last parameter changes fastest. Errors: a parameter without a list, more than 100,000 points.
+/// All combinations; the last parameter changes fastest. A range of whole numbers or of multiples of a step is the list
+/// of all. Errors: another range, weights, more than 100,000 points.
 std::vector<Point> grid(const std::vector<Parameter>& parameters);
 
 /// `count` different points (fewer if there are no more): point i is a function of the seed and of the points before
@@ -40,19 +43,22 @@ std::vector<Point> random_points(const std::vector<Parameter>& parameters, int64
 /// A sweep in the format of wandb:
 ///   method: random            # or grid, bayes
 ///   metric: {name: val_loss, goal: minimize}
-///   run_cap: 20               # points of a random or Bayesian search
+///   run_cap: 20               # points at most
 ///   early_terminate: {type: hyperband, min_iter: 3, eta: 3}
 ///   parameters:
 ///     lr: {distribution: log_uniform_values, min: 1.0e-5, max: 1.0e-1}
 ///     batch_size: {values: [16, 32]}
 ///     epochs: {value: 10}
-/// Also distributions uniform, int_uniform, categorical, constant; default: uniform, of whole numbers if both ends are.
-/// Keys for wandb itself (program, project, entity, name, command, …) are ignored.
+/// docs/sweeps.md lists the distributions and the keys that are passed over.
 struct SweepFile {
   std::string method = "grid", metric, goal;  ///< goal: min, max or empty
   std::vector<Parameter> parameters;
   int64_t run_cap = 0;
   int64_t min_iter = 0, eta = 3;  ///< of early_terminate; 0: without
+  int64_t max_iter = 0;           ///< no run is stopped from this value on; 0: no such limit
+  /// `program` and `command`, with {NAME} for a value; empty: the file has neither.
+  std::vector<std::string> command = {};
+  std::vector<std::string> notes = {};  ///< lines for the user: what was passed over
 };
 
 /// Errors: UsageErrors `FILE:LINE: …`.

@@ -82,6 +82,15 @@ TEST_F(EarlyStops, TheNextDecisionMayLieBeyondAllNumbers) {
   EXPECT_FALSE(EarlyStop(sweep_).loses(point));
 }
 
+TEST_F(EarlyStops, NobodyIsJudgedFromTheLastIterationOn) {
+  add({"1", "1", "1", "1"});
+  const size_t worse = add({"1", "1", "1", "9"});
+  sweep_.halving->max_iter = 4;
+  EXPECT_FALSE(EarlyStop(sweep_).loses(worse));
+  sweep_.halving->max_iter = 5;
+  EXPECT_TRUE(EarlyStop(sweep_).loses(worse));
+}
+
 TEST_F(EarlyStops, ARunWithoutTheMetricIsNotJudged) {
   add({"1", "1"});
   sweep_.points.push_back({{"x", "none"}});

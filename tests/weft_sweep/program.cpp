@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -381,6 +382,33 @@ TEST_F(WeftSweep, ValuesGoWhereTheCommandSays) {
       EXPECT_EQ(dry("--grid lr=0.1 -- " + flag), flag + out + " --lr=0.1\n");
   }
   EXPECT_FALSE(fs::exists(out_));
+}
+
+TEST_F(WeftSweep, AFileCapsItsGridAndNamesItsProgram) {
+  if (!WEFT_HAVE_YAML) GTEST_SKIP() << "needs a build with yaml-cpp";
+  const std::string file = folder_ / "s.yaml";
+  std::ofstream(file)
+      << "program: prog\nmethod: grid\nrun_cap: 2\nname: n\ncommand: ['${program}', '--out={run}', '${args}', last]\n"
+         "parameters:\n  lr: {values: [0.1, 0.01, 0.001]}\n";
+  const auto dry = [&](const std::string& rest) {
+    return sweep("--sweep " + file + " --dry-run --out o" + rest).output;
+  };
+  const std::string notes = "weft-sweep: " + file + ": passed over, as wandb's own: name\n";
+  EXPECT_EQ(dry(""), notes + "prog --out=o/lr=0.1 --lr=0.1 last\nprog --out=o/lr=0.01 --lr=0.01 last\n");
+  EXPECT_EQ(dry(" -- other {run}"), notes + "weft-sweep: " + file +
+                                        ": program and command are passed over: the command line has a program\n"
+                                        "other o/lr=0.1 --lr=0.1\nother o/lr=0.01 --lr=0.01\n");
+}
+
+TEST_F(WithOptuna, ChoosesMultiplesOfAStep) {
+  if (!WEFT_HAVE_YAML) GTEST_SKIP() << "needs a build with yaml-cpp";
+  std::ofstream(folder_ / "s.yaml") << "method: bayes\nrun_cap: 12\nmetric: {name: val_loss}\nparameters:\n"
+                                       "  x: {distribution: q_uniform, min: 1, max: 100, q: 5}\n";
+  const Outcome run =
+      sweep("--sweep " + (folder_ / "s.yaml") + " --out " + out_ + " -- " + program_ + " --x={x} --out={run}");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  ASSERT_EQ(points().size(), 12u);
+  for (const double x : points()) EXPECT_TRUE(x >= 5 && x <= 100 && std::fmod(x, 5) == 0) << x;
 }
 
 TEST_F(WeftSweep, RandomSearchIsTheSeeds) {

@@ -50,6 +50,10 @@ TEST(Grid, TheLastChangesFastest) {
               ElementsAre("lr=1,b=x", "lr=1,b=y", "lr=1,b=z", "lr=2,b=x", "lr=2,b=y", "lr=2,b=z"));
   EXPECT_EQ(error_text([] { grid({parse_parameter("lr=1..2")}); }),
             "lr: expected a list of values for a grid, got a range. A random search takes ranges");
+  // wandb's grids take these ranges, too.
+  EXPECT_THAT(names(grid({parse_parameter("n=int:-1..1"),
+                          {.name = "q", .kind = Kind::uniform, .low = 0.1, .high = 1, .step = 0.5}})),
+              ElementsAre("n=-1,q=0.5", "n=-1,q=1", "n=0,q=0.5", "n=0,q=1", "n=1,q=0.5", "n=1,q=1"));
   Parameter many{.name = "a"};
   for (int i = 0; i < 1000; ++i) many.values.push_back(std::to_string(i));
   EXPECT_EQ(error_text([&] { grid({many, many}); }), "expected a grid of at most 100000 points, got more");
@@ -77,6 +81,21 @@ TEST(Random, TheSeedDecides) {
   EXPECT_NEAR(small, 100, 30);  // half of the decades: four standard deviations of 7.1
   EXPECT_THAT(batches, ElementsAre("16", "32", "64"));
   EXPECT_THAT(depths, ElementsAre("2", "3", "4"));
+}
+
+TEST(Random, MultiplesAndWeights) {
+  const std::vector<Parameter> space{{.name = "width", .kind = Kind::log_uniform, .low = 30, .high = 10'001, .step = 8},
+                                     {.name = "b", .values = {"x", "y", "z"}, .weights = {0.9, 0, 0.1}},
+                                     parse_parameter("p=0..1")};
+  int often = 0;
+  for (const Point& point : random_points(space, 500, 3)) {
+    const int width = std::stoi(point[0].second);
+    EXPECT_TRUE(width % 8 == 0 && width >= 32 && width <= 10'000) << width;
+    EXPECT_EQ(std::to_string(width), point[0].second);
+    EXPECT_NE(point[1].second, "y");
+    often += point[1].second == "x";
+  }
+  EXPECT_NEAR(often, 450, 30);  // four standard deviations of 6.7
 }
 
 TEST(Random, EndsWhenThereAreNoMorePoints) {
