@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/promotion.h"
 
+#include <cmath>
+#include <utility>
+
 namespace weft {
 namespace {
 
@@ -35,6 +38,20 @@ DType promote(DType a, DType b) {
   return ranks[0] > ranks[1] ? a : b;
 }
 
-DType promote_with_number(DType dtype) { return is_floating(dtype) ? dtype : DType::f32; }
+DType promote(DType dtype, Number number) {
+  if (is_floating(dtype)) return dtype;
+  return !number.is_whole() ? DType::f32 : dtype == DType::i32 ? DType::i32 : DType::i64;
+}
+
+void check_holds(const char* op, DType dtype, Number number) {
+  with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype, op, [&]<class T>() {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      const double value = number.value();
+      const bool is_whole = number.is_whole() || (value >= -0x1p63 && value < 0x1p63 && value == std::floor(value));
+      WEFT_CHECK(is_whole && std::in_range<T>(static_cast<int64_t>(number)), op, ": ", dtype, " does not hold ",
+                 number);
+    }
+  });
+}
 
 }  // namespace weft

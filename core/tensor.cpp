@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor.h"
 
+#include <cmath>
+#include <limits>
 #include <string_view>
+#include <utility>
 
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/ops/broadcast.h"
+#include "core/promotion.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
 #include "kernels/fill.h"
@@ -67,7 +71,8 @@ Tensor Tensor::empty(const Shape& sizes, DType dtype, Device device) {
   return Tensor(std::move(impl));
 }
 
-Tensor Tensor::full(const Shape& sizes, double value, DType dtype, Device device) {
+Tensor Tensor::full(const Shape& sizes, Number value, DType dtype, Device device) {
+  check_holds("full", dtype, value);
   Tensor result = empty(sizes, dtype, device);
   kernels::fill(result.queue(), result, value);
   return result;
@@ -75,7 +80,16 @@ Tensor Tensor::full(const Shape& sizes, double value, DType dtype, Device device
 Tensor Tensor::zeros(const Shape& sizes, DType dtype, Device device) { return full(sizes, 0, dtype, device); }
 Tensor Tensor::ones(const Shape& sizes, DType dtype, Device device) { return full(sizes, 1, dtype, device); }
 
-Tensor Tensor::arange(int64_t n, DType dtype, Device device, double start, double step) {
+Tensor Tensor::arange(Integer n, DType dtype, Device device, Number start, Number step) {
+  check_holds("arange", dtype, start);
+  if (n > 1 && !weft::is_floating(dtype)) {
+    check_holds("arange", DType::i64, step);
+    int64_t last = 0;
+    const bool fits = !__builtin_mul_overflow(int64_t{n} - 1, static_cast<int64_t>(step), &last) &&
+                      !__builtin_add_overflow(last, static_cast<int64_t>(start), &last);
+    WEFT_CHECK(fits, "arange: ", n, " numbers from ", start, " by ", step, " go beyond ", dtype);
+    check_holds("arange", dtype, last);
+  }
   Tensor result = empty({n}, dtype, device);
   kernels::arange(result.queue(), result, start, step);
   return result;
@@ -105,11 +119,47 @@ Tensor::operator const kernels::View&() const {
   return impl_->view;
 }
 
-double Tensor::item() const {
+Tensor::operator bool() const {
+  WEFT_CHECK(defined(), "condition: expected a tensor of one element, got none. defined() tells whether there is one");
+  WEFT_CHECK(numel() == 1, "condition: expected one element, got ", *this, ". any() or all() of them is one");
+  refuse_while_capturing("condition", device());
+  return item<bool>();
+}
+
+template <class T>
+T Tensor::item() const {
   WEFT_CHECK(numel() == 1, "item: expected one element, got ", *this);
   refuse_while_capturing("item", device());
-  return to_vector<double>()[0];
+  const Number number = is_floating() ? Number(to_vector<double>()[0]) : Number(to_vector<int64_t>()[0]);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) check_holds("item", dtype_of<T>, number);
+  const T value = static_cast<T>(number);
+  if constexpr (std::is_floating_point_v<T>)
+    WEFT_CHECK(!number.is_whole() || (value < T(0x1p63) && static_cast<int64_t>(value) == static_cast<int64_t>(number)),
+               "item: ", dtype_of<T>, " does not hold ", number, ". Use item<int64_t>()");
+  return value;
 }
+template float Tensor::item<float>() const;
+template double Tensor::item<double>() const;
+template int64_t Tensor::item<int64_t>() const;
+template int32_t Tensor::item<int32_t>() const;
+template uint8_t Tensor::item<uint8_t>() const;
+template bool Tensor::item<bool>() const;
+
+namespace {
+
+/// Whether static_cast<T> of the value is defined, and the value but for a fraction.
+template <class T, class S>
+bool is_in_range(S value) {
+  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, S>)
+    return true;
+  else if constexpr (std::is_floating_point_v<S>)  // what follows T's largest number is a power of 2
+    return std::trunc(value) >= static_cast<S>(std::numeric_limits<T>::min()) &&
+           value < S(2) * static_cast<S>(std::numeric_limits<T>::max() / 2 + 1);
+  else
+    return std::in_range<T>(value);
+}
+
+}  // namespace
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
@@ -119,11 +169,12 @@ std::vector<T> Tensor::to_vector() const {
   std::vector<T> values(static_cast<size_t>(numel()));
   with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype(), "to_vector", [&]<class S>() {
     const S* source = host.data<S>();
+    using Wide = std::conditional_t<std::is_same_v<S, bf16> || std::is_same_v<S, f16>, float,
+                                    std::conditional_t<std::is_same_v<S, bool>, uint8_t, S>>;
     for (size_t i = 0; i < values.size(); ++i) {
-      if constexpr (std::is_same_v<S, bf16> || std::is_same_v<S, f16>)
-        values[i] = static_cast<T>(float{source[i]});
-      else
-        values[i] = static_cast<T>(source[i]);
+      const Wide value{source[i]};
+      WEFT_CHECK((is_in_range<T, Wide>(value)), "to_vector: ", dtype_of<T>, " does not hold ", +value);
+      values[i] = static_cast<T>(value);
     }
   });
   return values;
@@ -157,8 +208,9 @@ void check_in_place(const char* op, const Tensor& x) {
 }
 }  // namespace
 
-const Tensor& Tensor::fill_(double value) const {
+const Tensor& Tensor::fill_(Number value) const {
   check_in_place("fill_", *this);
+  check_holds("fill_", dtype(), value);
   kernels::fill(queue(), *this, value);
   storage()->bump_version();
   return *this;

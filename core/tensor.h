@@ -10,6 +10,7 @@
 #include "core/shape.h"
 #include "core/storage.h"
 #include "core/stream.h"
+#include "kernels/number.h"
 #include "kernels/view.h"
 
 namespace weft {
@@ -38,9 +39,10 @@ class Tensor {
   static Tensor empty(const Shape& sizes, DType dtype = DType::f32, Device device = {});
   static Tensor zeros(const Shape& sizes, DType dtype = DType::f32, Device device = {});
   static Tensor ones(const Shape& sizes, DType dtype = DType::f32, Device device = {});
-  static Tensor full(const Shape& sizes, double value, DType dtype = DType::f32, Device device = {});
-  /// start, start + step, … (n of them), rank 1.
-  static Tensor arange(int64_t n, DType dtype = DType::i64, Device device = {}, double start = 0, double step = 1);
+  /// Errors, here and of fill_: an integer dtype that does not hold the value.
+  static Tensor full(const Shape& sizes, Number value, DType dtype = DType::f32, Device device = {});
+  /// start, start + step, … (n of them), rank 1. Errors: an integer dtype that does not hold all of them.
+  static Tensor arange(Integer n, DType dtype = DType::i64, Device device = {}, Number start = 0, Number step = 1);
   /// Copies host values; the dtype is T's. Errors: values.size() differs from sizes.numel().
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& sizes, Device device = {}) {
@@ -57,7 +59,9 @@ class Tensor {
   static Tensor wrap(void* data, const Shape& sizes, DType dtype, Device device, std::function<void()> release = {});
 
   bool defined() const { return static_cast<bool>(impl_); }
-  explicit operator bool() const { return defined(); }
+  /// Whether its only element is not 0, as in `if (isnan(loss))`: waits for the device. Errors: not one element;
+  /// undefined: `if (bias.defined())` asks for that.
+  explicit operator bool() const;
 
   // What it is. Errors, here and below: an undefined tensor.
   DType dtype() const { return known().view.dtype; }
@@ -67,11 +71,11 @@ class Tensor {
     const kernels::View& view = known().view;
     return Shape(std::span(view.sizes.data(), static_cast<size_t>(view.rank)));
   }
-  int64_t size(int64_t d) const {
+  int64_t size(Integer d) const {
     const kernels::View& view = known().view;
     return view.sizes[static_cast<size_t>(wrap_dim("size", d, view.rank))];
   }
-  int64_t stride(int64_t d) const {
+  int64_t stride(Integer d) const {
     const kernels::View& view = known().view;
     return view.strides[static_cast<size_t>(wrap_dim("stride", d, view.rank))];
   }
@@ -102,21 +106,27 @@ class Tensor {
     return known().view.as<T>();
   }
   void* raw_data() const { return known().view.data; }
-  /// The single value, converted to double. Errors: more than one element.
-  double item() const;
-  /// All elements in row-major order, converted to T.
+  /// The single value, converted to double. Errors: not one element; an i64 that a double does not hold.
+  double item() const { return item<double>(); }
+  /// The same as another type of numbers, or as bool (not 0). Errors: not one element; T does not hold the value.
+  template <class T>
+  T item() const;
+  /// All elements in row-major order, converted to T; fractions are cut off. Errors: an element outside of T's range,
+  /// NaN as an integer.
   template <class T>
   std::vector<T> to_vector() const;
 
   // Views that share memory; differentiable (core/ops/views.cpp).
   Tensor reshape(const Shape& sizes) const;  ///< one size may be -1; copies only when the strides demand it
-  Tensor flatten(int64_t first = 0, int64_t last = -1) const;
-  Tensor squeeze(int64_t dim) const;
-  Tensor unsqueeze(int64_t dim) const;
+  Tensor flatten(Integer first = 0, Integer last = -1) const;
+  Tensor squeeze(Integer dim) const;
+  Tensor unsqueeze(Integer dim) const;
   Tensor permute(const Shape& order) const;
-  Tensor transpose(int64_t a, int64_t b) const;
-  Tensor slice(int64_t dim, int64_t start, int64_t length, int64_t step = 1) const;
-  Tensor select(int64_t dim, int64_t index) const;  ///< the slice at `index`, without the dimension
+  Tensor transpose(Integer a, Integer b) const;
+  /// `length` elements from `start` on, where libtorch's slice() takes the end: there it is narrow().
+  Tensor slice(Integer dim, Integer start, Integer length, Integer step = 1) const;
+  Tensor narrow(Integer dim, Integer start, Integer length) const { return slice(dim, start, length); }
+  Tensor select(Integer dim, Integer index) const;  ///< the slice at `index`, without the dimension
   Tensor expand(const Shape& sizes) const;          ///< broadcasts sizes of 1, stride 0
   /// `x.index({0, Slice{2, -1}, mask})`: core/ops/index.h. A copy where a tensor is among the parts.
   Tensor index(const std::vector<Index>& at) const;
@@ -128,11 +138,11 @@ class Tensor {
   Tensor clone() const;            ///< always a dense copy
 
   // In place; they raise the storage's version. Errors: a tensor that needs a gradient while gradients are recorded.
-  const Tensor& fill_(double value) const;
+  const Tensor& fill_(Number value) const;
   const Tensor& zero_() const { return fill_(0); }
   const Tensor& copy_(const Tensor& source) const;  ///< converts dtype and device, broadcasts
-  const Tensor& add_(const Tensor& other, double alpha = 1) const;
-  const Tensor& mul_(double factor) const;
+  const Tensor& add_(const Tensor& other, Number alpha = 1) const;
+  const Tensor& mul_(Number factor) const;
 
   // Autograd (core/autograd.cpp).
   bool requires_grad() const;

@@ -38,7 +38,7 @@ struct Gpt : nn::Module {
   nn::LayerNorm norm;
 
   Gpt(int64_t vocabulary, int64_t width, int64_t depth)
-      : tokens(vocabulary, width), places(kContext, width), norm(width) {
+      : tokens(vocabulary, width, {.std = 0.02}), places(kContext, width, {.std = 0.02}), norm(width) {
     for (int64_t i = 0; i < depth; ++i) blocks.push_back(std::make_shared<Block>(width, /*heads=*/4));
   }
   /// Logits [N, T, vocabulary] of ids [N, T].

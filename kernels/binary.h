@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/binary_table.h"
 #include "kernels/kernel.h"
+#include "kernels/number.h"
 
 namespace weft::kernels {
 
@@ -16,7 +17,7 @@ enum class Binary : uint8_t {
 /// y = f(a, b). Sizes equal (broadcasting is expressed by stride 0), one dtype: floating, i64 or i32. Computed in f32
 /// (f64 for f64; integers in i64). y may be the same memory as a or b with the same strides (in-place).
 /// add computes a + alpha b; the others ignore alpha.
-WEFT_KERNEL(binary_forward, const Queue& queue, Binary f, const View& y, const View& a, const View& b, double alpha);
+WEFT_KERNEL(binary_forward, const Queue& queue, Binary f, const View& y, const View& a, const View& b, Number alpha);
 
 /// Elementwise predicates.
 enum class Compare : uint8_t {

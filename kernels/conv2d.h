@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/kernel.h"
+#include "kernels/number.h"
 
 namespace weft::kernels {
 
+/// Height and width: `{3, 5}`, or one number for both. Not an aggregate: as a field of one, 3 would be {3, 0}.
 struct Size2d {
-  int64_t h = 0, w = 0;
+  int64_t h, w;
+  template <WholeType T>
+  constexpr Size2d(T both) : h(static_cast<int64_t>(both)), w(h) {}  // NOLINT(google-explicit-constructor)
+  constexpr Size2d(int64_t height, int64_t width) : h(height), w(width) {}
   bool operator==(const Size2d&) const = default;
 };
 
 struct Conv2dArguments {
-  Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  Size2d stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
 };
 

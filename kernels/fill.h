@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/kernel.h"
+#include "kernels/number.h"
 
 namespace weft::kernels {
 
 /// y = value, for any dtype and any strides. Integers and bool take the truncated value.
-WEFT_KERNEL(fill, const Queue& queue, const View& y, double value);
+WEFT_KERNEL(fill, const Queue& queue, const View& y, Number value);
 
-/// y[i] = start + i * step over a contiguous y of any dtype but bool.
-WEFT_KERNEL(arange, const Queue& queue, const View& y, double start, double step);
+/// y[i] = start + i * step over a contiguous y of any dtype but bool; of integers in integers: start and step are whole then.
+WEFT_KERNEL(arange, const Queue& queue, const View& y, Number start, Number step);
 
 }  // namespace weft::kernels

@@ -6,7 +6,7 @@
 namespace weft::kernels {
 
 struct Pool2dArguments {
-  Size2d kernel{2, 2}, stride{2, 2}, padding{0, 0};
+  Size2d kernel = 2, stride = 2, padding = 0;
   bool count_include_pad = true;  ///< average pooling: padded zeros count in the divisor
 };
 

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "kernels/kernel.h"
+#include "kernels/number.h"
 #include "kernels/unary_table.h"
 
 namespace weft::kernels {
@@ -20,7 +21,7 @@ inline constexpr int kUnaryCount = WEFT_UNARY_TABLE(WEFT_ROW, WEFT_ROW);
 
 /// The scalars a and b of a formula.
 struct UnaryArguments {
-  double a = 0, b = 0;
+  Number a = 0, b = 0;
 };
 
 /// y = f(x). Same sizes, same dtype, any strides: floating, or where unary_takes_integers(f) also i64 or i32. Computed

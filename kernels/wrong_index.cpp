@@ -31,6 +31,9 @@ std::string text_of(const WrongIndex& wrong, Device device) {
                  " as number ", wrong.at, " of the index");
     case WrongIndex::Text::label:
       return str(wrong.op, ": expected labels 0 to ", wrong.limit - 1, ", got ", wrong.value, " in row ", wrong.at);
+    case WrongIndex::Text::weights:
+      return str(wrong.op, ": expected finite weights of at least 0, ", wrong.limit,
+                 " or more of them positive, got others in row ", wrong.at);
     case WrongIndex::Text::class_of_logits:
       break;
   }

@@ -18,6 +18,7 @@ struct WrongIndex {
     from_either_end,  ///< of an index, where negative ones count from the end
     label,            ///< of a row
     class_of_logits,  ///< of a row of logits `dtype` [rows, limit]
+    weights,          ///< of a row, which needs `limit` positive ones; no value
   };
   static constexpr uint32_t kNone = 0, kClaimed = 1, kComplete = 2;
 

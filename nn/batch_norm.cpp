@@ -9,7 +9,7 @@
 
 namespace weft::nn {
 
-BatchNorm2d::BatchNorm2d(int64_t channels, BatchNorm2dOptions norm_options) : options(norm_options) {
+BatchNorm2d::BatchNorm2d(Integer channels, BatchNorm2dOptions norm_options) : options(norm_options) {
   WEFT_CHECK(channels > 0, "BatchNorm2d: expected a positive number of channels, got ", channels);
   if (options.affine) {
     weight = Tensor::ones({channels}).requires_grad_();

@@ -35,7 +35,7 @@ struct BatchNorm2d : Module {
   BatchNorm2dOptions options;
   TrainingNorm training_norm;  ///< empty: batch_norm()
 
-  explicit BatchNorm2d(int64_t channels, BatchNorm2dOptions options = {});
+  explicit BatchNorm2d(Integer channels, BatchNorm2dOptions options = {});
   Tensor forward(const Tensor& x) const override { return forward(x, Fused{}); }
   Tensor forward(const Tensor& x, const Fused& fused) const;
   using Module::operator();

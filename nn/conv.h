@@ -39,7 +39,7 @@ struct Convolution : Module {
 struct Conv2d : Convolution {
   Conv2dOptions options;
 
-  Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions geometry = {}, Conv2dWeights weights = {})
+  Conv2d(Integer in, Integer out, Size2d kernel, Conv2dOptions geometry = {}, Conv2dWeights weights = {})
       : Convolution({"Conv2d", in, out, {kernel.h, kernel.w}, geometry.groups, /*outer=*/out, /*inner=*/in}, weights),
         options(geometry) {}
   Tensor forward(const Tensor& x) const override { return conv2d(x, weight, bias, options); }
@@ -49,7 +49,7 @@ struct Conv2d : Convolution {
 struct Conv1d : Convolution {
   Conv1dOptions options;
 
-  Conv1d(int64_t in, int64_t out, int64_t kernel, Conv1dOptions geometry = {}, Conv2dWeights weights = {})
+  Conv1d(Integer in, Integer out, Integer kernel, Conv1dOptions geometry = {}, Conv2dWeights weights = {})
       : Convolution({"Conv1d", in, out, {kernel}, geometry.groups, /*outer=*/out, /*inner=*/in}, weights),
         options(geometry) {}
   Tensor forward(const Tensor& x) const override { return conv1d(x, weight, bias, options); }
@@ -60,7 +60,7 @@ struct Conv1d : Convolution {
 struct Conv3d : Convolution {
   Conv3dOptions options;
 
-  Conv3d(int64_t in, int64_t out, Size3d kernel, Conv3dOptions geometry = {}, Conv2dWeights weights = {})
+  Conv3d(Integer in, Integer out, Size3d kernel, Conv3dOptions geometry = {}, Conv2dWeights weights = {})
       : Convolution({"Conv3d", in, out, {kernel.d, kernel.h, kernel.w}, geometry.groups, /*outer=*/out, /*inner=*/in},
                     weights),
         options(geometry) {}
@@ -72,7 +72,7 @@ struct Conv3d : Convolution {
 struct ConvTranspose2d : Convolution {
   ConvTranspose2dOptions options;
 
-  ConvTranspose2d(int64_t in, int64_t out, Size2d kernel, ConvTranspose2dOptions geometry = {},
+  ConvTranspose2d(Integer in, Integer out, Size2d kernel, ConvTranspose2dOptions geometry = {},
                   Conv2dWeights weights = {})
       : Convolution({"ConvTranspose2d", in, out, {kernel.h, kernel.w}, geometry.groups, /*outer=*/in, /*inner=*/out},
                     weights),

@@ -9,11 +9,11 @@
 
 namespace weft::nn {
 
-Embedding::Embedding(int64_t count, int64_t size, double std, int64_t padding_row)
-    : weight(Tensor::empty({count, size})), padding(padding_row) {
+Embedding::Embedding(Integer count, Integer size, EmbeddingOptions options)
+    : weight(Tensor::empty({count, size})), padding(options.padding) {
   WEFT_CHECK(count > 0 && size > 0, "Embedding: expected positive sizes, got ", count, " rows of ", size);
   WEFT_CHECK(padding >= -1 && padding < count, "Embedding: expected a padding row below ", count, ", got ", padding);
-  init_normal_(weight, std);
+  init_normal_(weight, options.std);
   if (padding >= 0) weight.select(0, padding).zero_();
   weight.requires_grad_();
 }
@@ -23,7 +23,7 @@ Tensor Embedding::forward(const Tensor& x) const {
   const Tensor index = x.flatten();
   const Tensor y = index_select(weight, 0, index);
   if (padding >= 0 && y.requires_grad()) {
-    const Tensor counts = ne(index, static_cast<double>(padding)).unsqueeze(1);
+    const Tensor counts = ne(index, padding).unsqueeze(1);
     y.register_hook([counts](const Tensor& dy) { return mul(dy, counts.to(dy.dtype())); });
   }
   Shape sizes = x.sizes();

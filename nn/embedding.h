@@ -6,14 +6,18 @@
 
 namespace weft::nn {
 
+struct EmbeddingOptions {
+  double std = 1;        ///< of the normal distribution that the rows are drawn from
+  int64_t padding = -1;  ///< the row of this number is 0 at first and gets no gradient; -1: none
+};
+
 /// y [..., size] = the rows of weight [count, size] at the integers x [...]. Errors: an integer outside of the table
 /// (on the CPU; NaN on other devices).
 struct Embedding : Module {
   Tensor weight;
-  int64_t padding;  ///< the row of this number is 0 at first and gets no gradient; -1: none
+  int64_t padding;  ///< EmbeddingOptions::padding
 
-  /// Rows from a normal distribution of standard deviation `std`.
-  Embedding(int64_t count, int64_t size, double std = 0.02, int64_t padding_row = -1);
+  Embedding(Integer count, Integer size, EmbeddingOptions options = {});
   Tensor forward(const Tensor& x) const override;
   /// x [..., size] weight^T, [..., count]: an output layer with the weight of this table (Press and Wolf 2017). The
   /// module is called a second time by it: hooks see x, and sharding gathers the weight for it.
@@ -26,7 +30,7 @@ struct EmbeddingBag : Module {
   Tensor weight;
   EmbeddingBagOptions options;
 
-  EmbeddingBag(int64_t count, int64_t size, EmbeddingBagOptions bag = {})
+  EmbeddingBag(Integer count, Integer size, EmbeddingBagOptions bag = {})
       : weight(Tensor::empty({count, size})), options(bag) {
     WEFT_CHECK(count > 0 && size > 0, "EmbeddingBag: expected positive sizes, got ", count, " rows of ", size);
     init_normal_(weight, 1);

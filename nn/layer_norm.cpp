@@ -5,7 +5,7 @@
 
 namespace weft::nn {
 
-LayerNorm::LayerNorm(int64_t size, double norm_eps) : eps(norm_eps) {
+LayerNorm::LayerNorm(Integer size, double norm_eps) : eps(norm_eps) {
   WEFT_CHECK(size > 0, "LayerNorm: expected a positive size, got ", size);
   weight = Tensor::ones({size}).requires_grad_();
   bias = Tensor::zeros({size}).requires_grad_();

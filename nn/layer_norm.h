@@ -10,7 +10,7 @@ struct LayerNorm : Module {
   Tensor weight, bias;
   double eps;
 
-  explicit LayerNorm(int64_t size, double eps = 1e-5);
+  explicit LayerNorm(Integer size, double eps = 1e-5);
   Tensor forward(const Tensor& x) const override;
   /// x + residual and its norm in one pass over memory (core/ops/layer_norm.h). Hooks see x and the norm.
   NormedSum add(const Tensor& x, const Tensor& residual) const;
@@ -22,7 +22,7 @@ struct RMSNorm : Module {
   Tensor weight;
   double eps;
 
-  explicit RMSNorm(int64_t size, double norm_eps = 1e-6) : eps(norm_eps) {
+  explicit RMSNorm(Integer size, double norm_eps = 1e-6) : eps(norm_eps) {
     WEFT_CHECK(size > 0, "RMSNorm: expected a positive size, got ", size);
     weight = Tensor::ones({size}).requires_grad_();
   }
@@ -37,7 +37,7 @@ struct GroupNorm : Module {
   double eps;
   Tensor weight, bias;
 
-  GroupNorm(int64_t group_count, int64_t channels, double norm_eps = 1e-5) : groups(group_count), eps(norm_eps) {
+  GroupNorm(Integer group_count, Integer channels, double norm_eps = 1e-5) : groups(group_count), eps(norm_eps) {
     WEFT_CHECK(groups > 0 && channels > 0 && channels % groups == 0, "GroupNorm: ", channels,
                " channels do not divide into ", groups, " groups");
     weight = Tensor::ones({channels}).requires_grad_();
@@ -62,7 +62,7 @@ struct InstanceNorm : Module {
   double eps;
   Tensor weight, bias;
 
-  explicit InstanceNorm(int64_t channel_count, InstanceNormOptions options = {})
+  explicit InstanceNorm(Integer channel_count, InstanceNormOptions options = {})
       : channels(channel_count), eps(options.eps) {
     WEFT_CHECK(channels > 0, "InstanceNorm: expected a positive number of channels, got ", channels);
     if (!options.affine) return;

@@ -6,7 +6,7 @@
 
 namespace weft::nn {
 
-Linear::Linear(int64_t in, int64_t out, LinearOptions options) {
+Linear::Linear(Integer in, Integer out, LinearOptions options) {
   WEFT_CHECK(in > 0 && out > 0, "Linear: expected positive sizes, got in = ", in, ", out = ", out);
   weight = Tensor::empty({out, in});
   init_weight_(weight, options.init);

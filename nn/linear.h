@@ -17,7 +17,7 @@ struct Linear : Module {
   Tensor weight, bias;
   std::shared_ptr<Fp8Scaling> fp8;  ///< null but after use_fp8()
 
-  Linear(int64_t in, int64_t out, LinearOptions options = {});
+  Linear(Integer in, Integer out, LinearOptions options = {});
   Tensor forward(const Tensor& x) const override;
   /// gelu(forward(x)) in one pass over the result.
   Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf) const;

@@ -58,7 +58,7 @@ struct LstmOutput {
 /// Long short-term memory: lstm().
 class LSTM : public Recurrent {
  public:
-  LSTM(int64_t in, int64_t hidden, RecurrentOptions options = {}) : Recurrent("LSTM", in, hidden, 4, options) {}
+  LSTM(Integer in, Integer hidden, RecurrentOptions options = {}) : Recurrent("LSTM", in, hidden, 4, options) {}
   using Recurrent::operator();
   /// From given states [layers directions, B, hidden], with the last ones.
   LstmOutput operator()(const Tensor& x, const Tensor& h, const Tensor& c) const;
@@ -76,7 +76,7 @@ struct GruOutput {
 /// Gated recurrent units: gru().
 class GRU : public Recurrent {
  public:
-  GRU(int64_t in, int64_t hidden, RecurrentOptions options = {}) : Recurrent("GRU", in, hidden, 3, options) {}
+  GRU(Integer in, Integer hidden, RecurrentOptions options = {}) : Recurrent("GRU", in, hidden, 3, options) {}
   using Recurrent::operator();
   /// From given states [layers directions, B, hidden], with the last ones.
   GruOutput operator()(const Tensor& x, const Tensor& h) const;

@@ -7,7 +7,7 @@
 
 namespace weft::nn {
 
-Mlp::Mlp(int64_t width, int64_t hidden)
+Mlp::Mlp(Integer width, Integer hidden)
     : fc1(width, hidden, {.init = Init::transformer}), fc2(hidden, width, {.init = Init::transformer}) {}
 
 Tensor Mlp::forward(const Tensor& x) const { return fc2(fc1.forward_gelu(x)); }
@@ -17,7 +17,7 @@ void Mlp::fields(Visitor& v) {
   v("fc2", fc2);
 }
 
-SwiGlu::SwiGlu(int64_t width, int64_t hidden)
+SwiGlu::SwiGlu(Integer width, Integer hidden)
     : w12(width, 2 * hidden, {.init = Init::transformer}), w3(hidden, width, {.init = Init::transformer}) {}
 
 Tensor SwiGlu::forward(const Tensor& x) const {
@@ -32,7 +32,7 @@ void SwiGlu::fields(Visitor& v) {
   v("w3", w3);
 }
 
-MultiHeadAttention::MultiHeadAttention(int64_t width, int64_t head_count, MultiHeadAttentionOptions options)
+MultiHeadAttention::MultiHeadAttention(Integer width, Integer head_count, MultiHeadAttentionOptions options)
     : heads(head_count),
       dropout(options.dropout),
       qkv(width, 3 * width, {.bias = options.bias, .init = Init::transformer}),

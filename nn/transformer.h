@@ -14,7 +14,7 @@ namespace weft::nn {
 struct Mlp : Module {
   Linear fc1, fc2;
 
-  Mlp(int64_t width, int64_t hidden);
+  Mlp(Integer width, Integer hidden);
   Tensor forward(const Tensor& x) const override;
   void fields(Visitor& v) override;
 };
@@ -23,7 +23,7 @@ struct Mlp : Module {
 struct SwiGlu : Module {
   Linear w12, w3;
 
-  SwiGlu(int64_t width, int64_t hidden);
+  SwiGlu(Integer width, Integer hidden);
   Tensor forward(const Tensor& x) const override;
   void fields(Visitor& v) override;
 };
@@ -45,7 +45,7 @@ struct MultiHeadAttention : Module {
   double dropout;
   Linear qkv, proj;
 
-  MultiHeadAttention(int64_t width, int64_t heads, MultiHeadAttentionOptions options = {});
+  MultiHeadAttention(Integer width, Integer heads, MultiHeadAttentionOptions options = {});
   Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }
   /// With masks; `options.dropout` is the module's own.
   Tensor forward(const Tensor& x, const AttentionOptions& options) const;

@@ -6,8 +6,8 @@
 namespace weft::nn {
 
 Upsample::Upsample(UpsampleOptions upsampling) : options(upsampling) {
-  WEFT_CHECK(options.size || (options.scale_h > 0 && options.scale_w > 0), "Upsample: expected positive scales, got ",
-             options.scale_h, " and ", options.scale_w);
+  WEFT_CHECK(options.size || (options.scale.h > 0 && options.scale.w > 0), "Upsample: expected positive scales, got ",
+             options.scale.h, " and ", options.scale.w);
 }
 
 Tensor Upsample::forward(const Tensor& x) const {
@@ -18,12 +18,9 @@ Tensor Upsample::forward(const Tensor& x) const {
     const auto scaled = [](int64_t side, double scale) {
       return static_cast<int64_t>(static_cast<double>(side) * scale);
     };
-    const Size2d to = options.size.value_or(Size2d{scaled(from[0], options.scale_h), scaled(from[1], options.scale_w)});
+    const Size2d to = options.size.value_or(Size2d{scaled(from[0], options.scale.h), scaled(from[1], options.scale.w)});
     Resize2dOptions resize{.interpolation = options.interpolation, .align_corners = options.align_corners};
-    if (!options.size) {
-      resize.scale_h = options.scale_h;
-      resize.scale_w = options.scale_w;
-    }
+    if (!options.size) resize.scale = options.scale;
     last_ = {from, x.dtype(), x.device(), resize2d_weights({from[0], from[1]}, to, resize, x.dtype(), x.device())};
   }
   return resize2d(x, last_->matrices);

@@ -9,7 +9,7 @@ namespace weft::nn {
 
 struct UpsampleOptions {
   std::optional<Size2d> size = {};  ///< of the result; else scale
-  double scale_h = 2, scale_w = 2;  ///< new size over old one, rounded down
+  Scale2d scale = 2;                ///< new size over old one, rounded down
   Interpolation interpolation = Interpolation::nearest;
   bool align_corners = false;
 };

@@ -11,9 +11,24 @@
 
 namespace weft {
 
-Tensor add(const Tensor& left, const Tensor& right, double alpha) {
+namespace {
+
+/// x, where it may be combined with the number: y = scale x + shift.
+const Tensor& beside(const char* op, const Tensor& x, Number number) {
+  WEFT_CHECK(x.defined(), op, ": expected a tensor, got none");
+  if (number.is_whole()) check_holds(op, promote(x.dtype(), number), number);
+  return x;
+}
+
+/// The quotient of integers, or one of them a number, is rounded once: a product with 1 / b would round twice.
+Tensor as_f32(const Tensor& x, Number number) { return Tensor::full({}, number, DType::f32, x.device()); }
+
+}  // namespace
+
+Tensor add(const Tensor& left, const Tensor& right, Number alpha) {
   const OpScope scope("add");
   const auto [a, b, sizes] = operands("add", left, right);
+  if (!a.is_floating()) check_holds("add", DType::i64, alpha);
   // bool has no sum of its own: it counts as i64.
   if (a.dtype() == DType::boolean || a.dtype() == DType::u8) return add(a.to(DType::i64), b.to(DType::i64), alpha);
   Tensor y = Tensor::empty(sizes, a.dtype(), a.device());
@@ -24,16 +39,16 @@ Tensor add(const Tensor& left, const Tensor& right, double alpha) {
   return differentiable(y, "add", {a, b}, [da, db, alpha, a_sizes = a.sizes(), b_sizes = b.sizes()](const Tensor& dy) {
     Grads grads(2);
     if (da) grads[0] = reduce_to(dy, a_sizes);
-    if (db) grads[1] = reduce_to(alpha == 1 ? dy : affine(dy, alpha, 0), b_sizes);
+    if (db) grads[1] = reduce_to(alpha.value() == 1 ? dy : affine(dy, alpha, 0), b_sizes);
     return grads;
   });
 }
 
-Tensor add(const Tensor& a, double b) { return affine(a, 1, b); }
+Tensor add(const Tensor& a, Number b) { return affine(beside("add", a, b), 1, b); }
 
 Tensor sub(const Tensor& a, const Tensor& b) { return add(a, b, -1); }
-Tensor sub(const Tensor& a, double b) { return affine(a, 1, -b); }
-Tensor sub(double a, const Tensor& b) { return affine(b, -1, a); }
+Tensor sub(const Tensor& a, Number b) { return affine(beside("sub", a, b), 1, -b); }
+Tensor sub(Number a, const Tensor& b) { return affine(beside("sub", b, a), -1, a); }
 
 Tensor mul(const Tensor& left, const Tensor& right) {
   const OpScope scope("mul");
@@ -53,7 +68,7 @@ Tensor mul(const Tensor& left, const Tensor& right) {
                         });
 }
 
-Tensor mul(const Tensor& a, double b) { return affine(a, b, 0); }
+Tensor mul(const Tensor& a, Number b) { return affine(beside("mul", a, b), b, 0); }
 
 Tensor div(const Tensor& left, const Tensor& right) {
   const OpScope scope("div");
@@ -75,15 +90,22 @@ Tensor div(const Tensor& left, const Tensor& right) {
       });
 }
 
-Tensor div(const Tensor& a, double b) { return affine(a, 1 / b, 0); }
-Tensor div(double a, const Tensor& b) {
+Tensor div(const Tensor& a, Number b) {
+  WEFT_CHECK(a.defined(), "div: expected a tensor, got none");
+  return a.is_floating() ? affine(a, 1 / b.value(), 0) : div(a, as_f32(a, b));
+}
+Tensor div(Number a, const Tensor& b) {
   WEFT_CHECK(b.defined(), "div: expected a tensor, got none");
-  return affine(reciprocal(b.to(promote_with_number(b.dtype()))), a, 0);
+  return b.is_floating() ? affine(reciprocal(b), a, 0) : div(as_f32(b, a), b);
 }
 
-Tensor pow(const Tensor& x, double exponent) {
+Tensor pow(const Tensor& x, Number exponent) {
   WEFT_CHECK(x.defined(), "pow: expected a tensor, got none");
-  return unary("pow", kernels::Unary::pow, x.to(promote_with_number(x.dtype())), {exponent, 0});
+  const DType dtype = promote(x.dtype(), exponent);
+  if (is_floating(dtype)) return unary("pow", kernels::Unary::pow, x.to(dtype), {exponent, 0});
+  WEFT_CHECK(exponent.value() >= 0, "pow: expected integers to a power of at least 0, got ", exponent, " for ", x,
+             ". Use x.to(DType::f32)");
+  return pow(x, Tensor::full({}, exponent, dtype, x.device()));
 }
 
 Tensor pow(const Tensor& left, const Tensor& right) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/compare.h"
 
+#include <cmath>
+
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/broadcast.h"
 #include "core/ops/gather.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "core/promotion.h"
 #include "core/trace.h"
 #include "kernels/binary.h"
 #include "kernels/index.h"
@@ -23,10 +26,19 @@ Tensor compared(const char* op, kernels::Compare f, const Tensor& left, const Te
   return y;
 }
 
-// The number takes the tensor's dtype when it is floating; an integer meets it in f64, exactly up to 2^53.
-Tensor compared(const char* op, kernels::Compare f, const Tensor& a, double b) {
+// The number takes the tensor's dtype where that is floating. Beside integers a whole number is an i64; in f64, where
+// the largest of them are rounded, none comes to equal a fraction, NaN or infinity, which also stands for what is
+// beyond i64.
+Tensor compared(const char* op, kernels::Compare f, const Tensor& a, Number b) {
   WEFT_CHECK(a.defined(), op, ": expected a tensor, got none");
-  return compared(op, f, a, Tensor::full({}, b, a.is_floating() ? a.dtype() : DType::f64, a.device()));
+  const auto with = [&](Number number, DType dtype) {
+    return compared(op, f, a, Tensor::full({}, number, dtype, a.device()));
+  };
+  if (a.is_floating()) return with(b, a.dtype());
+  const double value = b.value();
+  if (b.is_whole() || (value >= -0x1p63 && value < 0x1p63 && value == std::floor(value)))
+    return with(static_cast<int64_t>(b), DType::i64);
+  return with(std::abs(value) >= 0x1p63 ? std::copysign(INFINITY, value) : value, DType::f64);
 }
 
 }  // namespace
@@ -35,7 +47,7 @@ Tensor compared(const char* op, kernels::Compare f, const Tensor& a, double b) {
   Tensor name(const Tensor& a, const Tensor& b) { return compared(#name, kernels::Compare::name, a, b); }
 #define WEFT_COMPARISON(name, ...) \
   WEFT_LOGICAL(name)               \
-  Tensor name(const Tensor& a, double b) { return compared(#name, kernels::Compare::name, a, b); }
+  Tensor name(const Tensor& a, Number b) { return compared(#name, kernels::Compare::name, a, b); }
 WEFT_COMPARE_TABLE(WEFT_COMPARISON, WEFT_LOGICAL)
 #undef WEFT_COMPARISON
 #undef WEFT_LOGICAL
@@ -46,7 +58,7 @@ Tensor isfinite(const Tensor& x) {
   WEFT_CHECK(x.defined(), "isfinite: expected a tensor, got none");
   if (!x.is_floating()) return compared("isfinite", kernels::Compare::eq, x, x);
   const NoGrad no_grad;  // x 0 is NaN for NaN and infinities only
-  return compared("isfinite", kernels::Compare::eq, affine(x, 0, 0), 0.0);
+  return compared("isfinite", kernels::Compare::eq, affine(x, 0, 0), 0);
 }
 
 Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right) {
@@ -71,27 +83,46 @@ Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right) {
       });
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, double b) {
-  WEFT_CHECK(a.defined(), "where: expected a tensor, got none");
-  return where(condition, a, Tensor::full({}, b, a.dtype(), a.device()));
+namespace {
+
+/// The number as a tensor that where() takes beside x.
+Tensor beside(const Tensor& x, Number number) {
+  WEFT_CHECK(x.defined(), "where: expected a tensor, got none");
+  const DType dtype = x.is_floating() || number.is_whole() ? x.dtype() : DType::f32;
+  check_holds("where", dtype, number);
+  return Tensor::full({}, number, dtype, x.device());
 }
 
-Tensor where(const Tensor& condition, double a, const Tensor& b) {
-  WEFT_CHECK(b.defined(), "where: expected a tensor, got none");
-  return where(condition, Tensor::full({}, a, b.dtype(), b.device()), b);
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& a, Number b) { return where(condition, a, beside(a, b)); }
+Tensor where(const Tensor& condition, Number a, const Tensor& b) { return where(condition, beside(b, a), b); }
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+  WEFT_CHECK(x.defined(), "masked_fill: expected a tensor, got none");
+  check_holds("masked_fill", x.dtype(), value);
+  return where(mask, Tensor::full({}, value, x.dtype(), x.device()), x);
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) { return where(mask, value, x); }
+Tensor any(const Tensor& x, const std::vector<int64_t>& dims, bool keep_dims) {
+  const OpScope scope("any");
+  return ne(sum(ne(x, 0), dims, keep_dims), 0);
+}
+
+Tensor all(const Tensor& x, const std::vector<int64_t>& dims, bool keep_dims) {
+  const OpScope scope("all");
+  return eq(sum(eq(x, 0), dims, keep_dims), 0);
+}
 
 Tensor nonzero(const Tensor& x) {
   WEFT_CHECK(x.defined(), "nonzero: expected a tensor, got none");
   const OpScope scope("nonzero");
   const NoGrad no_grad;
-  const Tensor found = (x.dtype() == DType::boolean ? x : ne(x, 0.0)).contiguous();
+  const Tensor found = (x.dtype() == DType::boolean ? x : ne(x, 0)).contiguous();
   const int64_t n = found.numel();
   if (n == 0) return Tensor::empty({0, x.dim()}, DType::i64, x.device());
   const Tensor ends = cumsum(found.reshape({n}), 0);
-  const auto count = static_cast<int64_t>(ends.select(0, n - 1).item());
+  const auto count = ends.select(0, n - 1).item<int64_t>();
   const Tensor y = Tensor::empty({count, x.dim()}, DType::i64, x.device());
   if (y.numel() > 0) kernels::nonzero(y.queue(), y, found, ends);
   return y;
@@ -116,12 +147,8 @@ Tensor diagonals(const char* op, const Tensor& x) {
 
 }  // namespace
 
-Tensor tril(const Tensor& x, int64_t diagonal) {
-  return where(le(diagonals("tril", x), static_cast<double>(diagonal)), x, 0.0);
-}
+Tensor tril(const Tensor& x, Integer diagonal) { return where(le(diagonals("tril", x), diagonal), x, 0); }
 
-Tensor triu(const Tensor& x, int64_t diagonal) {
-  return where(ge(diagonals("triu", x), static_cast<double>(diagonal)), x, 0.0);
-}
+Tensor triu(const Tensor& x, Integer diagonal) { return where(ge(diagonals("triu", x), diagonal), x, 0); }
 
 }  // namespace weft

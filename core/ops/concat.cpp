@@ -18,7 +18,7 @@ kernels::View part(const Tensor& y, int dim, int64_t start, int64_t length) {
 
 }  // namespace
 
-Tensor concat(const std::vector<Tensor>& tensors, int64_t dim) {
+Tensor concat(const std::vector<Tensor>& tensors, Integer dim) {
   const OpScope scope("concat");
   WEFT_CHECK(!tensors.empty(), "concat: expected at least one tensor, got none");
   const Tensor& first = tensors.front();
@@ -56,7 +56,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int64_t dim) {
   });
 }
 
-Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
   WEFT_CHECK(!tensors.empty(), "stack: expected at least one tensor, got none");
   std::vector<Tensor> slices;
   for (const Tensor& x : tensors) {
@@ -67,7 +67,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   return concat(slices, wrap_dim("stack", dim, slices.front().dim()));
 }
 
-Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after) {
+Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after) {
   const OpScope scope("pad");
   WEFT_CHECK(x.defined() && x.dim() >= 1, "pad: expected a tensor of at least one dimension, got ", x);
   WEFT_CHECK(before >= 0 && after >= 0, "pad: expected no negative padding, got ", before, " and ", after);

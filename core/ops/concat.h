@@ -5,12 +5,12 @@
 namespace weft {
 
 /// The tensors one after another along `dim`; other sizes equal; dtypes are promoted. Errors: none given, sizes differ.
-Tensor concat(const std::vector<Tensor>& tensors, int64_t dim = 0);
+Tensor concat(const std::vector<Tensor>& tensors, Integer dim = 0);
 
 /// The tensors as slices of a new dimension `dim`. Errors: none given, sizes differ.
-Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
+Tensor stack(const std::vector<Tensor>& tensors, Integer dim = 0);
 
 /// x with `before` zeros before and `after` zeros after it along `dim`. Errors: negative numbers.
-Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after);
+Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after);
 
 }  // namespace weft

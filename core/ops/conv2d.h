@@ -6,10 +6,9 @@
 
 namespace weft {
 
-/// Height and width: `{3, 3}`.
 using kernels::Size2d;
 
-/// Stride, padding, dilation (each {h, w}) and groups.
+/// Stride, padding, dilation (each {h, w}, or one number for both) and groups.
 using Conv2dOptions = kernels::Conv2dArguments;
 
 /// Cross-correlation of x [N, H, W, C] with w [O, R, S, C / groups], plus bias [O]: y [N, P, Q, O],

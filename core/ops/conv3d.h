@@ -5,13 +5,16 @@
 
 namespace weft {
 
-/// Depth, height and width.
+/// Depth, height and width, or one number for all three.
 struct Size3d {
-  int64_t d = 1, h = 1, w = 1;
+  int64_t d, h, w;
+  template <WholeType T>
+  constexpr Size3d(T all) : d(static_cast<int64_t>(all)), h(d), w(d) {}  // NOLINT(google-explicit-constructor)
+  constexpr Size3d(int64_t depth, int64_t height, int64_t width) : d(depth), h(height), w(width) {}
 };
 
 struct Conv3dOptions {
-  Size3d stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+  Size3d stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
 };
 

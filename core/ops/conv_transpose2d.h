@@ -6,8 +6,8 @@
 namespace weft {
 
 struct ConvTranspose2dOptions {
-  Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
-  Size2d output_padding{0, 0};  ///< rows and columns more at the end, fewer than the stride
+  Size2d stride = 1, padding = 0, dilation = 1;
+  Size2d output_padding = 0;  ///< rows and columns more at the end, fewer than the stride
   int64_t groups = 1;
 };
 

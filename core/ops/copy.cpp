@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/ops/broadcast.h"
+#include "core/promotion.h"
 #include "core/tensor.h"
 #include "core/trace.h"
 #include "kernels/binary.h"
@@ -94,13 +95,14 @@ void check(const char* op, const Tensor& x) {
 
 }  // namespace
 
-const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
+const Tensor& Tensor::add_(const Tensor& other, Number alpha) const {
   const OpScope scope("add_");
   check("add_", *this);
   check_own_elements("add_", *this);
   WEFT_CHECK(other.defined() && other.device() == device(), "add_: expected a tensor on ", device(), ", got ", other);
-  WEFT_CHECK(is_floating() || (!other.is_floating() && alpha == std::floor(alpha)), "add_: expected whole numbers for ",
-             *this, ", got ", alpha, " times ", other);
+  WEFT_CHECK(is_floating() || (!other.is_floating() && alpha.value() == std::floor(alpha.value())),
+             "add_: expected whole numbers for ", *this, ", got ", alpha, " times ", other);
+  if (!is_floating()) check_holds("add_", DType::i64, alpha);
   check_needs_no_gradient("add_", other);
   const NoGrad no_grad;
   const Tensor b = apart_from(*this, other.to(dtype()));
@@ -110,12 +112,13 @@ const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
   return *this;
 }
 
-const Tensor& Tensor::mul_(double factor) const {
+const Tensor& Tensor::mul_(Number factor) const {
   const OpScope scope("mul_");
   check("mul_", *this);
   check_own_elements("mul_", *this);
-  WEFT_CHECK(is_floating() || factor == std::floor(factor), "mul_: expected a whole number for ", *this, ", got ",
-             factor);
+  WEFT_CHECK(is_floating() || factor.value() == std::floor(factor.value()), "mul_: expected a whole number for ", *this,
+             ", got ", factor);
+  check_holds("mul_", dtype(), factor);
   kernels::unary_forward(queue(), kernels::Unary::affine, *this, *this, {factor, 0});
   storage()->bump_version();
   return *this;

@@ -47,7 +47,7 @@ int scattered_dim(const char* op, const Tensor& x, int64_t dim, const Tensor& in
 
 }  // namespace
 
-Tensor gather(const Tensor& input, int64_t dim, const Tensor& where) {
+Tensor gather(const Tensor& input, Integer dim, const Tensor& where) {
   const OpScope scope("gather");
   WEFT_CHECK(input.defined() && input.dim() >= 1, "gather: expected a tensor of at least one dimension, got ", input);
   const int at = wrap_dim("gather", dim, input.dim());
@@ -64,7 +64,7 @@ Tensor gather(const Tensor& input, int64_t dim, const Tensor& where) {
   });
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& where, const Tensor& input) {
+Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& where, const Tensor& input) {
   const OpScope scope("scatter_add");
   WEFT_CHECK(x.defined() && x.dim() >= 1 && x.is_floating(),
              "scatter_add: expected a floating tensor of at least one dimension, got ", x);
@@ -81,7 +81,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& where, const Tens
   return add(x, sums);
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& positions, const Tensor& source) {
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& positions, const Tensor& source) {
   const OpScope scope("scatter");
   WEFT_CHECK(x.defined() && x.dim() >= 1, "scatter: expected a tensor of at least one dimension, got ", x);
   const int at = scattered_dim("scatter", x, dim, positions, source);
@@ -93,7 +93,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& positions, const Tens
       WEFT_CHECK(position >= 0 && position < size, "scatter: expected positions from 0 to ", size - 1, ", got ",
                  position);
   } else {
-    index = where(lt(index, 0.0), static_cast<double>(size), index);
+    index = where(lt(index, 0), size, index);
   }
   std::vector<Index> all;
   for (int d = 0; d < x.dim(); ++d) {
@@ -104,12 +104,12 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& positions, const Tens
   return index_put(x, all, narrowed(source, index, -1));
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value) {
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Number value) {
   WEFT_CHECK(x.defined() && index.defined(), "scatter: expected two tensors, got ", x, " and ", index);
   return scatter(x, dim, index, Tensor::full({}, value, x.dtype(), x.device()).expand(index.sizes()));
 }
 
-Tensor index_select(const Tensor& input, int64_t dim, const Tensor& where) {
+Tensor index_select(const Tensor& input, Integer dim, const Tensor& where) {
   const OpScope scope("index_select");
   WEFT_CHECK(input.defined() && input.dim() >= 1, "index_select: expected a tensor of at least one dimension, got ",
              input);
@@ -131,7 +131,7 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& where) {
   });
 }
 
-Tensor one_hot(const Tensor& labels, int64_t classes, DType dtype) {
+Tensor one_hot(const Tensor& labels, Integer classes, DType dtype) {
   WEFT_CHECK(labels.defined() && !labels.is_floating() && labels.dtype() != DType::boolean,
              "one_hot: expected integer labels, got ", labels);
   WEFT_CHECK(classes > 0, "one_hot: expected at least one class, got ", classes);

@@ -57,7 +57,7 @@ Chosen choose(const Tensor& x, const std::vector<Index>& parts) {
   bool had_ellipsis = false;
   for (const Index& part : parts) {
     const auto d = static_cast<int64_t>(chosen.positions.size());
-    if (const int64_t* number = std::get_if<int64_t>(&part)) {
+    if (const Integer* number = std::get_if<Integer>(&part)) {
       chosen.view = chosen.view.select(d, *number);
     } else if (const Slice* slice = std::get_if<Slice>(&part)) {
       chosen.view = sliced(chosen.view, d, *slice);
@@ -171,7 +171,7 @@ Tensor index_put(const Tensor& x, const std::vector<Index>& at, const Tensor& va
   });
 }
 
-Tensor index_put(const Tensor& x, const std::vector<Index>& at, double value) {
+Tensor index_put(const Tensor& x, const std::vector<Index>& at, Number value) {
   WEFT_CHECK(x.defined(), "index_put: expected a tensor, got none");
   return index_put(x, at, Tensor::full({}, value, x.dtype(), x.device()));
 }

@@ -11,8 +11,8 @@ namespace weft {
 /// `start:stop:step` of Python: negative ends count from the end of the dimension, ends beyond it are cut off, absent
 /// ones are the dimension's. `Slice{}` is all of it. Errors: step < 1.
 struct Slice {
-  std::optional<int64_t> start = {}, stop = {};
-  int64_t step = 1;
+  std::optional<Integer> start = {}, stop = {};
+  Integer step = 1;
 };
 /// As many whole dimensions as are left over: `...` of Python.
 struct Ellipsis {};
@@ -23,7 +23,7 @@ inline constexpr NewAxis new_axis;
 
 /// One part of an index: a number, a slice, `ellipsis`, `new_axis`, a tensor of positions (i64 or i32) or a mask (bool,
 /// which stands for as many dimensions as it has).
-struct Index : std::variant<int64_t, Slice, Tensor, Ellipsis, NewAxis> {
+struct Index : std::variant<Integer, Slice, Tensor, Ellipsis, NewAxis> {
   using variant::variant;
 };
 
@@ -37,6 +37,6 @@ struct Index : std::variant<int64_t, Slice, Tensor, Ellipsis, NewAxis> {
 /// and gets the gradient; `accumulate`: all are added to x (floating dtypes), in a fixed order. Errors: as index;
 /// another dtype or device.
 Tensor index_put(const Tensor& x, const std::vector<Index>& at, const Tensor& values, bool accumulate = false);
-Tensor index_put(const Tensor& x, const std::vector<Index>& at, double value);
+Tensor index_put(const Tensor& x, const std::vector<Index>& at, Number value);
 
 }  // namespace weft

@@ -128,7 +128,7 @@ NormedSum add_rms_norm(const Tensor& input, const Tensor& residual, const Tensor
   return {sum, normalize(x, sum, more, weight, eps)};
 }
 
-Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor group_norm(const Tensor& x, Integer groups, const Tensor& weight, const Tensor& bias, double eps) {
   const OpScope scope("group_norm");
   WEFT_CHECK(x.defined() && x.dim() >= 2 && x.is_floating(), "group_norm: expected a floating tensor [N, ..., C], got ",
              x);
@@ -143,8 +143,8 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const T
   const Tensor rows = x.reshape({N, positions, groups, C / groups}).transpose(1, 2);  // [N, group, position, channel]
   const Tensor normed = layer_norm(rows.reshape({N, groups, positions * (C / groups)}), {}, {}, eps);
   Tensor y = normed.reshape({N, groups, positions, C / groups}).transpose(1, 2).reshape(x.sizes());
-  if (weight) y = mul(y, weight.to(y.dtype()));
-  if (bias) y = add(y, bias.to(y.dtype()));
+  if (weight.defined()) y = mul(y, weight.to(y.dtype()));
+  if (bias.defined()) y = add(y, bias.to(y.dtype()));
   return y;
 }
 

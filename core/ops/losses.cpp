@@ -87,7 +87,7 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceWith
   // numbers; and (p - 1) t log(1 + e^-x) for a positive weight p.
   const Tensor positive = gt(x, 0.0);
   Tensor loss = add(softplus(where(positive, neg(x), x)), mul(sub(positive.to(x.dtype()), t), x));
-  if (options.positive_weight)
+  if (options.positive_weight.defined())
     loss = add(loss, mul(mul(sub(options.positive_weight.to(x.dtype()), 1.0), t), softplus(neg(x))));
   return reduced(loss, options.reduction);
 }
@@ -157,7 +157,7 @@ std::pair<Tensor, Tensor> weighted(const Tensor& x, const Tensor& t, const Tenso
     return {sum(mul(losses, target), {1}), Tensor::ones({x.size(0)}, wide.dtype(), x.device())};
   }
   const Tensor counts = ne(t, static_cast<double>(options.ignore_index));
-  const Tensor row = where(counts, t, 0.0).unsqueeze(1);
+  const Tensor row = where(counts, t, 0).unsqueeze(1);
   Tensor loss = affine(gather(losses, 1, row).squeeze(1), kept, 0);
   if (spread != 0) loss = add(loss, affine(sum(losses, {1}), spread, 0));
   const Tensor of_rows = index_select(w, 0, row.flatten());

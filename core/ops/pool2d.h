@@ -6,9 +6,9 @@
 namespace weft {
 
 struct Pool2dOptions {
-  Size2d kernel{2, 2};
-  Size2d stride{0, 0};            ///< 0: the kernel's size
-  Size2d padding{0, 0};           ///< at most half of the kernel
+  Size2d kernel = 2;
+  Size2d stride = 0;              ///< 0: the kernel's size
+  Size2d padding = 0;             ///< at most half of the kernel
   bool count_include_pad = true;  ///< average pooling: padded zeros count in the divisor
   bool ceil_mode = false;         ///< a last window may begin in x or its padding on the left and reach beyond
 };
@@ -21,7 +21,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
 /// x [N, H, W, C] averaged down (or up) to `size`: y[p, q] is the mean over rows floor(p H / P) … ceil((p + 1) H / P) -
-/// 1 and columns alike. {1, 1} is the global average.
-Tensor adaptive_avg_pool2d(const Tensor& x, Size2d size = {1, 1});
+/// 1 and columns alike. 1 is the global average.
+Tensor adaptive_avg_pool2d(const Tensor& x, Size2d size = 1);
 
 }  // namespace weft

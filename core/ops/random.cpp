@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/random.h"
 
+#include <cmath>
+
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/reduce.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
@@ -39,15 +42,16 @@ const Tensor& fill_randomly(const char* op, const Tensor& x, Kernel&& kernel) {
 
 const Tensor& uniform_(const Tensor& x, double low, double high) {
   WEFT_CHECK(x.defined() && x.is_floating(), "uniform: expected a floating tensor, got ", x);
-  WEFT_CHECK(low <= high, "uniform: expected low <= high, got ", low, " and ", high);
+  const kernels::UniformRange range = kernels::uniform_range(x.dtype(), low, high);
   return fill_randomly("uniform", x, [&](const Tensor& y, const Tensor& state, kernels::RandomArguments random) {
-    kernels::random_uniform(y.queue(), y, state, random, low, high);
+    kernels::random_uniform(y.queue(), y, state, random, range);
   });
 }
 
 const Tensor& normal_(const Tensor& x, double mean, double std) {
   WEFT_CHECK(x.defined() && x.is_floating(), "normal: expected a floating tensor, got ", x);
-  WEFT_CHECK(std >= 0, "normal: expected std of at least 0, got ", std);
+  WEFT_CHECK(std >= 0 && std::isfinite(std) && std::isfinite(mean),
+             "normal: expected a finite mean and a finite std of at least 0, got ", mean, " and ", std);
   return fill_randomly("normal", x, [&](const Tensor& y, const Tensor& state, kernels::RandomArguments random) {
     kernels::random_normal(y.queue(), y, state, random, mean, std);
   });
@@ -61,14 +65,17 @@ Tensor normal(const Shape& sizes, double mean, double std, DType dtype, Device d
   return normal_(Tensor::empty(sizes, dtype, device), mean, std);
 }
 
-Tensor randint(const Shape& sizes, int64_t low, int64_t high, Device device) {
+Tensor randint(const Shape& sizes, Integer least, Integer end, Device device) {
+  const int64_t low = least, high = end;
   WEFT_CHECK(low < high, "randint: expected low < high, got ", low, " and ", high);
   const NoGrad no_grad;
-  const double from = static_cast<double>(low), to = static_cast<double>(high);
-  return clamp(floor(uniform(sizes, from, to, DType::f64, device)).to(DType::i64), from, to - 1);
+  const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  WEFT_CHECK(count <= uint64_t{1} << 53, "randint: expected at most 2^53 numbers to draw from, got ", count, " from ",
+             low, " to ", high);
+  return add(floor(uniform(sizes, 0, static_cast<double>(count), DType::f64, device)).to(DType::i64), low);
 }
 
-Tensor multinomial(const Tensor& weights, int64_t count, bool replacement) {
+Tensor multinomial(const Tensor& weights, Integer count, bool replacement) {
   WEFT_CHECK(weights.defined() && weights.is_floating() && weights.dim() >= 1 && weights.size(-1) > 0,
              "multinomial: expected floating weights [..., classes], got ", weights);
   WEFT_CHECK(count >= 1, "multinomial: expected a count of at least 1, got ", count);
@@ -84,10 +91,18 @@ Tensor multinomial(const Tensor& weights, int64_t count, bool replacement) {
   // Not -inf, where the draw is 0: a class of weight 0 would be as likely then.
   const Tensor draws = clamp(uniform(sizes, 0, 1, DType::f32, weights.device()), 0x1p-25, 1);
   const Tensor noise = neg(log(neg(log(draws))));
-  const Tensor logits = log(weights.to(DType::f32));
-  if (replacement) return argmax(add(noise, logits.unsqueeze(-2)), -1);
-  // The second largest is the largest among the other classes, and so on (Vieira 2014).
-  return topk(add(noise, logits), count).indices;
+  const Tensor logits = log(weights.dtype() == DType::f64 ? weights : weights.to(DType::f32)).to(DType::f32);
+  // The logarithm of a weight that is none is NaN or infinity, and NaN wins; that of 0 is -infinity.
+  Tensor fine = isfinite(max(logits, {-1})), classes;
+  if (replacement) {
+    classes = argmax(add(noise, logits.unsqueeze(-2)), -1);
+  } else {  // the second largest is the largest among the other classes, and so on (Vieira 2014)
+    const auto [values, indices] = topk(add(noise, logits), count);
+    fine = logical_and(fine, isfinite(min(values, {-1})));
+    classes = indices;
+  }
+  kernels::check_weights(fine.queue(), fine.contiguous(), replacement ? 1 : int64_t{count});
+  return classes;
 }
 
 Tensor bernoulli(const Shape& sizes, double p, DType dtype, Device device) {
@@ -98,7 +113,7 @@ Tensor bernoulli(const Shape& sizes, double p, DType dtype, Device device) {
                        });
 }
 
-Tensor permutation(int64_t n, Device device) {
+Tensor permutation(Integer n, Device device) {
   const OpScope scope("permutation");
   WEFT_CHECK(n >= 0, "permutation: expected n of at least 0, got ", n);
   const Tensor y = Tensor::empty({n}, DType::i64, device);

@@ -25,7 +25,7 @@ Tensor flip(const Tensor& x, const std::vector<int64_t>& dims) {
   return differentiable(y, "flip", {x}, [=](const Tensor& dy) { return Grads{flip(dy, dims)}; });
 }
 
-Tensor roll(const Tensor& x, int64_t shift, int64_t dim) {
+Tensor roll(const Tensor& x, Integer shift, Integer dim) {
   WEFT_CHECK(x.defined(), "roll: expected a tensor, got none");
   const int64_t n = x.size(dim);
   const int64_t moved = n ? (shift % n + n) % n : 0;  // elements that come in at the front
@@ -50,7 +50,7 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts) {
   return y;
 }
 
-std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "split: expected a tensor of at least one dimension, got ", x);
   std::vector<Tensor> parts;
   int64_t start = 0;
@@ -63,15 +63,15 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   return parts;
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "split: expected a tensor of at least one dimension, got ", x);
   WEFT_CHECK(size >= 1, "split: expected parts of at least 1, got ", size);
   std::vector<int64_t> sizes;
-  for (int64_t left = x.size(dim); left > 0; left -= size) sizes.push_back(std::min(size, left));
+  for (int64_t left = x.size(dim); left > 0; left -= size) sizes.push_back(std::min<int64_t>(size, left));
   return split(x, sizes, dim);
 }
 
-std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim) {
+std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "chunk: expected a tensor of at least one dimension, got ", x);
   WEFT_CHECK(count >= 1, "chunk: expected at least one part, got ", count);
   return split(x, std::max<int64_t>(1, (x.size(dim) - 1) / count + 1), dim);

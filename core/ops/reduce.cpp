@@ -7,6 +7,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/cumsum.h"
@@ -107,7 +108,8 @@ Tensor sum(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims
 Tensor mean(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
   WEFT_CHECK(input.defined(), "mean: expected a tensor, got none");
   const OpScope scope("mean");
-  const Tensor x = input.is_floating() ? autocast_full(input) : input.to(DType::f32);
+  if (!input.is_floating()) return mean(input.to(DType::f64), dims, keep_dims).to(DType::f32);  // f32 would round each
+  const Tensor x = autocast_full(input);
   const Reduced to = reduced("mean", x, dims);
   const Tensor kept = reduce(kernels::Reduce::mean, x, to);
   const Tensor y = result_of(kept, to, keep_dims);
@@ -167,7 +169,7 @@ Tensor logsumexp(const Tensor& input, const std::vector<int64_t>& dims, bool kee
   return add(rest, largest.reshape(rest.sizes()));
 }
 
-Tensor argmax(const Tensor& x, int64_t dim, bool keep_dims) {
+Tensor argmax(const Tensor& x, Integer dim, bool keep_dims) {
   WEFT_CHECK(x.defined(), "argmax: expected a tensor, got none");
   const OpScope scope("argmax");
   const NoGrad no_grad;
@@ -181,13 +183,17 @@ Tensor argmax(const Tensor& x, int64_t dim, bool keep_dims) {
   return keep_dims ? y : y.squeeze(at);
 }
 
-Tensor argmin(const Tensor& x, int64_t dim, bool keep_dims) {
+Tensor argmin(const Tensor& x, Integer dim, bool keep_dims) {
   WEFT_CHECK(x.defined(), "argmin: expected a tensor, got none");
   const NoGrad no_grad;
-  return argmax(neg(x), dim, keep_dims);
+  if (x.is_floating()) return argmax(neg(x), dim, keep_dims);
+  const int at = wrap_dim("argmin", dim, x.dim());  // the least integer has no negative
+  WEFT_CHECK(x.size(at) > 0, "argmin: nothing to choose from in dimension ", dim, " of ", x);
+  const Tensor y = topk(x, 1, at, /*largest=*/false).indices;
+  return keep_dims ? y : y.squeeze(at);
 }
 
-Tensor cumsum(const Tensor& x, int64_t dim) {
+Tensor cumsum(const Tensor& x, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "cumsum: expected a tensor of at least one dimension, got ", x);
   const OpScope scope("cumsum");
   const int at = wrap_dim("cumsum", dim, x.dim());

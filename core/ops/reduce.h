@@ -40,11 +40,11 @@ Tensor std(const Tensor& x, const VarOptions& options = {});
 Tensor logsumexp(const Tensor& x, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
 
 /// The i64 index of the first largest element along `dim`; NaN counts as the largest. No gradient.
-Tensor argmax(const Tensor& x, int64_t dim, bool keep_dims = false);
-/// The same of the first smallest element; NaN counts as the smallest. Floating, i64 or i32.
-Tensor argmin(const Tensor& x, int64_t dim, bool keep_dims = false);
+Tensor argmax(const Tensor& x, Integer dim, bool keep_dims = false);
+/// The same of the first smallest element; NaN counts as the smallest.
+Tensor argmin(const Tensor& x, Integer dim, bool keep_dims = false);
 
 /// y[i] = x[0] + … + x[i] along `dim`; of x's sizes. Integers and bool are summed in i64. Errors: no such dimension.
-Tensor cumsum(const Tensor& x, int64_t dim);
+Tensor cumsum(const Tensor& x, Integer dim);
 
 }  // namespace weft

@@ -84,8 +84,8 @@ Resize2dWeights resize2d_weights(Size2d from, Size2d to, const Resize2dOptions& 
       int{options.interpolation == Interpolation::nearest} + int{options.antialias} + int{options.align_corners} <= 1,
       "resize2d: nearest, antialias and align_corners exclude each other");
   const auto placed = [&](const Tensor& weights) { return weights.to(dtype).to(device); };
-  return {placed(matrix(to.h, from.h, options.scale_h, options)),
-          placed(matrix(to.w, from.w, options.scale_w, options))};
+  return {placed(matrix(to.h, from.h, options.scale.h, options)),
+          placed(matrix(to.w, from.w, options.scale.w, options))};
 }
 
 Tensor resize2d(const Tensor& x, const Resize2dWeights& weights) {

@@ -7,12 +7,19 @@ namespace weft {
 
 enum class Interpolation { nearest, bilinear, bicubic };
 
+/// Factors of height and width, or one for both.
+struct Scale2d {
+  double h, w;
+  constexpr Scale2d(double both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
+  constexpr Scale2d(double height, double width) : h(height), w(width) {}
+};
+
 struct Resize2dOptions {
   Interpolation interpolation = Interpolation::bilinear;
   bool antialias =
       false;  ///< shrinking averages over all pixels under the filter, which is Keys' with a = -0.5 for bicubic
-  bool align_corners = false;       ///< the centres of the corner pixels meet, not the corners of the images
-  double scale_h = 0, scale_w = 0;  ///< new size over old one as the coordinates are computed; 0: of the sizes
+  bool align_corners = false;  ///< the centres of the corner pixels meet, not the corners of the images
+  Scale2d scale = 0;           ///< new size over old one as the coordinates are computed; 0: of the sizes
 };
 
 /// Every new row and column as a weighted sum of old ones.

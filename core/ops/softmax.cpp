@@ -28,8 +28,8 @@ Tensor apply(const char* op, const Tensor& input, int64_t dim, bool log) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int64_t dim) { return apply("softmax", x, dim, /*log=*/false); }
+Tensor softmax(const Tensor& x, Integer dim) { return apply("softmax", x, dim, /*log=*/false); }
 
-Tensor log_softmax(const Tensor& x, int64_t dim) { return apply("log_softmax", x, dim, /*log=*/true); }
+Tensor log_softmax(const Tensor& x, Integer dim) { return apply("log_softmax", x, dim, /*log=*/true); }
 
 }  // namespace weft

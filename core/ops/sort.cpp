@@ -51,14 +51,14 @@ Sorted first(const char* op, const Tensor& x, int64_t k, int64_t dim, bool desce
 
 }  // namespace
 
-Sorted sort(const Tensor& x, int64_t dim, bool descending) { return first("sort", x, -1, dim, descending); }
+Sorted sort(const Tensor& x, Integer dim, bool descending) { return first("sort", x, -1, dim, descending); }
 
-Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
+Tensor argsort(const Tensor& x, Integer dim, bool descending) {
   const NoGrad no_grad;
   return first("argsort", x, -1, dim, descending).indices;
 }
 
-Sorted topk(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+Sorted topk(const Tensor& x, Integer k, Integer dim, bool largest) {
   WEFT_CHECK(k >= 0, "topk: expected k of at least 0, got ", k);
   return first("topk", x, k, dim, largest);
 }

@@ -13,10 +13,10 @@ struct Sorted {
 // where it stood. Errors: no such dimension.
 
 /// The elements along `dim` from the smallest to the largest, or from the largest.
-Sorted sort(const Tensor& x, int64_t dim = -1, bool descending = false);
+Sorted sort(const Tensor& x, Integer dim = -1, bool descending = false);
 /// sort's indices.
-Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = false);
+Tensor argsort(const Tensor& x, Integer dim = -1, bool descending = false);
 /// The k largest (or smallest) elements along `dim`, the first of them first. Errors: k < 0 or more than there are.
-Sorted topk(const Tensor& x, int64_t k, int64_t dim = -1, bool largest = true);
+Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
 
 }  // namespace weft

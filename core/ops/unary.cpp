@@ -46,13 +46,21 @@ Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryAr
 WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
 #undef WEFT_ROW
 
-Tensor affine(const Tensor& x, double scale, double shift) {
+Tensor affine(const Tensor& x, Number scale, Number shift) {
   WEFT_CHECK(x.defined(), "affine: expected a tensor, got none");
-  return unary("affine", kernels::Unary::affine, x.to(promote_with_number(x.dtype())), {scale, shift});
+  return unary("affine", kernels::Unary::affine, x.to(promote(x.dtype(), scale.is_whole() ? shift : scale)),
+               {scale, shift});
 }
 
-Tensor clamp(const Tensor& x, double low, double high) {
-  WEFT_CHECK(low <= high, "clamp: expected low <= high, got ", low, " and ", high);
+Tensor clamp(const Tensor& given, Number low, Number high) {
+  WEFT_CHECK(given.defined(), "clamp: expected a tensor, got none");
+  WEFT_CHECK(low.is_whole() && high.is_whole() ? static_cast<int64_t>(low) <= static_cast<int64_t>(high)
+                                               : low.value() <= high.value(),
+             "clamp: expected low <= high, got ", low, " and ", high);
+  Tensor x = given;
+  if (!x.is_floating() && !(low.is_whole() && high.is_whole())) x = x.to(DType::f32);
+  for (const Number bound : {low, high})
+    if (bound.is_whole()) check_holds("clamp", x.dtype(), bound);
   return unary("clamp", kernels::Unary::clamp, x, {low, high});
 }
 

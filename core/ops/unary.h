@@ -16,12 +16,13 @@ inline Tensor operator-(const Tensor& x) { return neg(x); }
 /// What all elementwise functions of one tensor share: check, kernel, gradient. Errors: as above.
 Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryArguments arguments = {});
 
-/// y = scale x + shift, element by element, in one pass. Floating x keeps its dtype; integers become f32.
-Tensor affine(const Tensor& x, double scale, double shift);
+/// y = scale x + shift, element by element, in one pass. Floating x keeps its dtype, and so do integers where both
+/// numbers are whole (u8 and bool count in i64); else they become f32.
+Tensor affine(const Tensor& x, Number scale, Number shift);
 
 /// y = min(max(x, low), high), element by element; the gradient is 0 outside [low, high], at the bounds and at NaN.
-/// Floating, i64 or i32. Errors: low > high.
-Tensor clamp(const Tensor& x, double low, double high);
+/// Floating, i64 or i32; integers become f32 where a bound is not whole. Errors: low > high.
+Tensor clamp(const Tensor& x, Number low, Number high);
 
 /// y = x where x > 0, else alpha (e^x - 1), element by element (Clevert et al. 2015).
 Tensor elu(const Tensor& x, double alpha = 1);

@@ -74,7 +74,7 @@ Tensor Tensor::reshape(const Shape& sizes) const {
                         [from = this->sizes()](const Tensor& dy) { return Grads{dy.reshape(from)}; });
 }
 
-Tensor Tensor::flatten(int64_t first, int64_t last) const {
+Tensor Tensor::flatten(Integer first, Integer last) const {
   if (dim() == 0) return reshape({1});
   const int begin = wrap_dim("flatten", first, dim()), end = wrap_dim("flatten", last, dim());
   WEFT_CHECK(begin <= end, "flatten: expected first <= last, got ", first, " and ", last, " for ", *this);
@@ -88,7 +88,7 @@ Tensor Tensor::flatten(int64_t first, int64_t last) const {
   return reshape(sizes);
 }
 
-Tensor Tensor::squeeze(int64_t dim) const {
+Tensor Tensor::squeeze(Integer dim) const {
   const int at = wrap_dim("squeeze", dim, this->dim());
   WEFT_CHECK(size(at) == 1, "squeeze: expected size 1 in dimension ", dim, ", got ", *this);
   const OpScope scope("squeeze");
@@ -101,7 +101,7 @@ Tensor Tensor::squeeze(int64_t dim) const {
   return differentiable(alias(view), "squeeze", {*this}, [at](const Tensor& dy) { return Grads{dy.unsqueeze(at)}; });
 }
 
-Tensor Tensor::unsqueeze(int64_t dim) const {
+Tensor Tensor::unsqueeze(Integer dim) const {
   WEFT_CHECK(this->dim() < kMaxRank, "unsqueeze: ", *this, " has ", kMaxRank, " dimensions already");
   const int at = wrap_dim("unsqueeze", dim, this->dim() + 1);
   const OpScope scope("unsqueeze");
@@ -135,7 +135,7 @@ Tensor Tensor::permute(const Shape& order) const {
                         [inverse](const Tensor& dy) { return Grads{dy.permute(inverse)}; });
 }
 
-Tensor Tensor::transpose(int64_t a, int64_t b) const {
+Tensor Tensor::transpose(Integer a, Integer b) const {
   const int first = wrap_dim("transpose", a, dim()), second = wrap_dim("transpose", b, dim());
   Shape order = sizes();
   for (int d = 0; d < dim(); ++d) order[d] = d == first ? second : d == second ? first : d;
@@ -169,10 +169,10 @@ kernels::View part(const kernels::View& x, int dim, int64_t start, int64_t lengt
 
 }  // namespace
 
-Tensor Tensor::slice(int64_t dim, int64_t start, int64_t length, int64_t step) const {
+Tensor Tensor::slice(Integer dim, Integer start, Integer length, Integer step) const {
   const OpScope scope("slice");
   const int at = wrap_dim("slice", dim, this->dim());
-  const int64_t whole = size(at), first = start < 0 ? start + whole : start;
+  const int64_t whole = size(at), first = start < 0 ? start + whole : int64_t{start};
   WEFT_CHECK(step >= 1, "slice: expected a step of at least 1, got ", step);
   WEFT_CHECK(length >= 0 && first >= 0 &&
                  (length == 0 ? first <= whole : first < whole && (length - 1) <= (whole - 1 - first) / step),
@@ -186,7 +186,7 @@ Tensor Tensor::slice(int64_t dim, int64_t start, int64_t length, int64_t step) c
                         });
 }
 
-Tensor Tensor::select(int64_t dim, int64_t index) const {
+Tensor Tensor::select(Integer dim, Integer index) const {
   const int at = wrap_dim("select", dim, this->dim());
   WEFT_CHECK(index >= -size(at) && index < size(at), "select: index ", index, " is outside dimension ", dim, " of ",
              *this);

@@ -122,7 +122,7 @@ class ShardGradient {
   void start_reduce();
   /// Waits for it and adds the result to the gradients of the shards (or sets them if they count as zero).
   void finish_reduce();
-  bool is_reducing() const { return static_cast<bool>(reducing_); }
+  bool is_reducing() const { return reducing_.defined(); }
   /// Discards everything after a failed backward.
   void drop();
 

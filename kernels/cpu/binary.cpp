@@ -33,7 +33,7 @@ void map_formula(Formula<Y, C> formula, const View& y, const View& a, const View
 
 }  // namespace
 
-void binary_forward(const Queue&, Binary f, const View& y, const View& a, const View& b, double alpha) {
+void binary_forward(const Queue&, Binary f, const View& y, const View& a, const View& b, Number alpha) {
   WEFT_CHECK(y.same_sizes(a) && y.same_sizes(b) && y.dtype == a.dtype && y.dtype == b.dtype,
              "binary_forward: expected a and b like y ", y, ", got ", a, " and ", b);
   with_compute_type(y.dtype, [&]<class C>() {

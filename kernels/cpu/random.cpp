@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/random.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/philox.h"
+#include "kernels/wrong_index.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -75,7 +77,7 @@ struct OnCircle {
 
 }  // namespace
 
-void random_uniform(const Queue&, const View& y, const View& state, RandomArguments random, double low, double high) {
+void random_uniform(const Queue&, const View& y, const View& state, RandomArguments random, UniformRange range) {
   check_dense("random_uniform", y);
   const Source source(state, random);
   with_dtype<float, double, bf16, f16>(y.dtype, "random_uniform", [&]<class T>() {
@@ -83,13 +85,16 @@ void random_uniform(const Queue&, const View& y, const View& state, RandomArgume
     if constexpr (std::is_same_v<T, double>) {
       for_words(2 * y.numel(), source, [=](int64_t first, const uint32_t* words, int64_t count) {
         for (int64_t i = 0; i < count; i += 2)
-          all[(first + i) / 2] = low + (high - low) * uniform01(words[i], words[i + 1]);
+          all[(first + i) / 2] = std::clamp(range.low + (range.high - range.low) * uniform01(words[i], words[i + 1]),
+                                            range.least, range.most);
       });
     } else {
-      const float from = static_cast<float>(low), width = static_cast<float>(high - low);
+      const float from = static_cast<float>(range.low), width = static_cast<float>(range.high - range.low);
+      const float least = static_cast<float>(range.least), most = static_cast<float>(range.most);
       for_words(y.numel(), source, [=](int64_t first, const uint32_t* words, int64_t count) {
         T* const out = all + first;
-        for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(from + width * uniform01(words[i]));
+        for (int64_t i = 0; i < count; ++i)
+          out[i] = static_cast<T>(std::clamp(from + width * uniform01(words[i]), least, most));
       });
     }
   });
@@ -137,6 +142,14 @@ void random_bernoulli(const Queue&, const View& y, const View& state, RandomArgu
       for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(uniform01(words[i]) < threshold ? 1.0f : 0.0f);
     });
   });
+}
+
+void check_weights(const Queue& queue, const View& fine, int64_t positive) {
+  const bool* const rows = fine.as<bool>();
+  const bool* const wrong = std::find(rows, rows + fine.numel(), false);
+  if (wrong == rows + fine.numel()) return;
+  throw Error(text_of({.text = WrongIndex::Text::weights, .op = "multinomial", .at = wrong - rows, .limit = positive},
+                      queue.device));
 }
 
 void random_permutation(const Queue&, const View& y, const View& state, RandomArguments random) {

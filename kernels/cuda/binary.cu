@@ -71,7 +71,7 @@ void where_bits(const Queue& queue, const View& y, const View& condition, const 
 
 }  // namespace
 
-void binary_forward(const Queue& queue, Binary f, const View& y, const View& a, const View& b, double alpha) {
+void binary_forward(const Queue& queue, Binary f, const View& y, const View& a, const View& b, Number alpha) {
   WEFT_CHECK(y.dtype == a.dtype && y.dtype == b.dtype, "binary_forward: expected one dtype, got ", y, ", ", a, " and ",
              b);
   if (y.dtype == DType::f32 || y.dtype == DType::bf16) {

@@ -5,6 +5,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
+#include "kernels/cuda/wrong_index.cuh"
 #include "kernels/random_math.h"
 
 // Grid-stride, 256 threads a block, no barrier. A thread owns the elements of one Philox block: four neighbours (two
@@ -19,12 +20,15 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// y = low + (high - low) u.
+/// y = low + (high - low) u, rounded to no number outside of the range.
 template <class A>
 struct Uniform {
-  A low, width;
+  A low, width, least, most;
   __device__ void operator()(const Philox4& block, A* out) const {
-    for (int i = 0; i < kDraws<A>; ++i) out[i] = low + width * uniform_draw<A>(block, i);
+    for (int i = 0; i < kDraws<A>; ++i) {
+      const A value = low + width * uniform_draw<A>(block, i);
+      out[i] = value < least ? least : value > most ? most : value;
+    }
   }
 };
 
@@ -94,6 +98,13 @@ __global__ void dropout_kernel(T* y, const T* x, int64_t n, const int64_t* state
   }
 }
 
+/// A thread for each row; the first wrong one is reported.
+__global__ void check_weights_kernel(const bool* fine, int64_t n, const WrongIndexReport report) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    if (!fine[i]) report(0, i);
+}
+
 __global__ void permutation_kernel(int64_t* y, int64_t n, const int64_t* state, uint64_t offset) {
   const uint64_t seed = static_cast<uint64_t>(state[0]), base = static_cast<uint64_t>(state[1]) + offset;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -116,12 +127,13 @@ void draw(const Queue& queue, const char* name, const View& y, const View& state
 
 }  // namespace
 
-void random_uniform(const Queue& queue, const View& y, const View& state, RandomArguments random, double low,
-                    double high) {
+void random_uniform(const Queue& queue, const View& y, const View& state, RandomArguments random, UniformRange range) {
   check("random_uniform", y, state);
   with_dtype<float, bf16, f16, double>(y.dtype, "random_uniform", [&]<class T>() {
     using A = Accumulate<T>;
-    draw<T, Uniform>(queue, "random_uniform", y, state, random, {static_cast<A>(low), static_cast<A>(high - low)});
+    draw<T, Uniform>(queue, "random_uniform", y, state, random,
+                     {static_cast<A>(range.low), static_cast<A>(range.high - range.low), static_cast<A>(range.least),
+                      static_cast<A>(range.most)});
   });
 }
 
@@ -139,6 +151,14 @@ void random_bernoulli(const Queue& queue, const View& y, const View& state, Rand
   with_dtype<float, bf16, f16, double, int64_t, int32_t, uint8_t, bool>(y.dtype, "random_bernoulli", [&]<class T>() {
     draw<T, Bernoulli, float>(queue, "random_bernoulli", y, state, random, {static_cast<float>(p)});
   });
+}
+
+void check_weights(const Queue& queue, const View& fine, int64_t positive) {
+  const int64_t n = fine.numel();
+  launch(queue, "check_weights", dim3(blocks_for(n, kThreads)), dim3(kThreads), 0, &check_weights_kernel,
+         static_cast<const bool*>(fine.as<bool>()), n,
+         WrongIndexReport{wrong_index_record(queue.device),
+                          {.text = WrongIndex::Text::weights, .op = "multinomial", .limit = positive}});
 }
 
 void random_permutation(const Queue& queue, const View& y, const View& state, RandomArguments random) {

@@ -24,13 +24,16 @@ constexpr BertSize kBertSizes[] = {
 };
 
 constexpr LinearOptions kLinear{.init = Init::transformer};
+constexpr double kStd = 0.02;  // Devlin et al. 2018
 
 }  // namespace
 
 BertEmbeddings::BertEmbeddings(const BertOptions& options)
-    : word_embeddings(options.vocabulary, options.width, 0.02, std::max<int64_t>(options.first_position() - 1, 0)),
-      position_embeddings(options.positions, options.width),
-      token_type_embeddings(options.token_types > 0 ? std::make_shared<Embedding>(options.token_types, options.width)
+    : word_embeddings(options.vocabulary, options.width,
+                      {.std = kStd, .padding = std::max<int64_t>(options.first_position() - 1, 0)}),
+      position_embeddings(options.positions, options.width, {.std = kStd}),
+      token_type_embeddings(options.token_types > 0 ? std::make_shared<Embedding>(options.token_types, options.width,
+                                                                                  EmbeddingOptions{.std = kStd})
                                                     : nullptr),
       first_position(options.first_position()),
       norm(options.width, options.eps),

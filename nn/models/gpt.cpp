@@ -89,8 +89,8 @@ void GptBlock::fields(Visitor& v) {
 
 Gpt::Gpt(const GptOptions& given)
     : options(given),
-      wte(options.vocabulary, options.width),
-      wpe(options.positions, options.width),
+      wte(options.vocabulary, options.width, {.std = 0.02}),
+      wpe(options.positions, options.width, {.std = 0.02}),
       dropout(options.dropout),
       ln_f(options.width, options.eps) {
   for (int64_t i = 0; i < options.depth; ++i) h.push_back(std::make_shared<GptBlock>(options));

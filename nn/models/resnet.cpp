@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/resnet.h"
 
+#include <algorithm>
+
 #include "core/autograd.h"
 #include "core/ops/pool2d.h"
 #include "nn/batch_norm.h"
@@ -88,6 +90,8 @@ ResNet::ResNet(const std::array<int64_t, 4>& blocks, bool bottleneck, ResNetOpti
             options.stem == Stem::imagenet ? padded(3, 2) : padded(1), kResnetWeights),
       bn1(64),
       fc(bottleneck ? 512 * Bottleneck::kExpansion : 512 * BasicBlock::kExpansion, options.classes) {
+  WEFT_CHECK(std::ranges::all_of(blocks, [](int64_t count) { return count >= 1; }),
+             "ResNet: expected at least one block in each of four stages, got ", Shape(std::span(blocks)));
   int64_t channels = 64;
   int64_t planes = 64;
   for (size_t i = 0; i < blocks.size(); ++i, planes *= 2) {

@@ -70,8 +70,8 @@ Tensor VisionTransformer::patch_positions(Size2d grid) const {
     if (options.position_resize == PositionResize::by_size) {
       how.antialias = true;
     } else {
-      how.scale_h = (static_cast<double>(grid.h) + 0.1) / static_cast<double>(learned);
-      how.scale_w = (static_cast<double>(grid.w) + 0.1) / static_cast<double>(learned);
+      how.scale.h = (static_cast<double>(grid.h) + 0.1) / static_cast<double>(learned);
+      how.scale.w = (static_cast<double>(grid.w) + 0.1) / static_cast<double>(learned);
     }
     const DType dtype = pos_embed.dtype() == DType::f64 ? DType::f64 : DType::f32;
     resized_ = {grid, resize2d_weights({learned, learned}, grid, how, dtype, pos_embed.device())};

@@ -60,7 +60,7 @@ struct VisionTransformer : Module {
  private:
   /// Weights of the last resize of positions: a training run has one image size.
   struct Resized {
-    Size2d grid{0, 0};
+    Size2d grid = 0;
     Resize2dWeights weights;
   };
   Tensor tokens_of(const Tensor& x) const;

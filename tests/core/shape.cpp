@@ -50,8 +50,11 @@ TEST(Promotion, FloatingWinsAndWiderWins) {
   EXPECT_EQ(promote(DType::bf16, DType::i64), DType::bf16);
   EXPECT_EQ(promote(DType::i32, DType::i64), DType::i64);
   EXPECT_EQ(promote(DType::boolean, DType::u8), DType::u8);
-  EXPECT_EQ(promote_with_number(DType::bf16), DType::bf16);
-  EXPECT_EQ(promote_with_number(DType::i64), DType::f32);
+  EXPECT_EQ(promote(DType::bf16, 2.5), DType::bf16);
+  EXPECT_EQ(promote(DType::i64, 2.5), DType::f32);
+  EXPECT_EQ(promote(DType::i64, 2), DType::i64);
+  EXPECT_EQ(promote(DType::i32, 2), DType::i32);
+  EXPECT_EQ(promote(DType::u8, 2), DType::i64);
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <functional>
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/linear.h"
 #include "core/ops/reduce.h"
 #include "tests/support/devices.h"
@@ -21,7 +23,7 @@ using testing::ThrowsMessage;
 TEST(Tensor, Creation) {
   EXPECT_THAT(Tensor::arange(4).to_vector<int64_t>(), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Tensor::arange(3, DType::f32, {}, 1, 0.5).to_vector<float>(), ElementsAre(1, 1.5, 2));
-  EXPECT_THAT(Tensor::full({2}, 2.75, DType::i64).to_vector<int64_t>(), ElementsAre(2, 2));
+  EXPECT_THAT(Tensor::full({2}, 2.0, DType::i64).to_vector<int64_t>(), ElementsAre(2, 2));
   EXPECT_EQ(Tensor::zeros({0, 3}).numel(), 0);
   EXPECT_EQ(Tensor::full({}, 3).item(), 3);
   EXPECT_THAT(
@@ -119,6 +121,39 @@ TEST(Tensor, DtypesConvert) {
   EXPECT_TRUE(x.contiguous().is_same(x));
   EXPECT_FALSE(x.clone().is_same(x));
   EXPECT_TRUE(x.to(Device{}).is_same(x));
+}
+
+TEST(Tensor, AsAConditionIsItsOnlyElement) {
+  const auto taken = [](const Tensor& x) { return x ? 1 : 0; };
+  EXPECT_EQ(taken(isnan(Tensor::full({}, 1))), 0);
+  EXPECT_EQ(taken(isnan(Tensor::full({}, NAN))), 1);
+  EXPECT_EQ(taken(Tensor::zeros({1, 1})), 0);
+  EXPECT_EQ(taken(Tensor::full({}, NAN)), 1);  // not 0
+  EXPECT_EQ(taken(Tensor::full({}, (int64_t{1} << 53) + 1, DType::i64)), 1);
+  const Tensor yes = Tensor::ones({}), no = Tensor::zeros({});
+  EXPECT_FALSE(!yes);
+  EXPECT_TRUE(yes && !no);
+  EXPECT_TRUE(no || yes);
+  EXPECT_EQ(gt(yes, 5.0) ? 1 : 0, 0);
+  EXPECT_FALSE(yes == no);
+  int rounds = 0;
+  for (Tensor left = Tensor::full({}, 3); left; left = left - 1) ++rounds;
+  EXPECT_EQ(rounds, 3);
+  EXPECT_THAT(
+      [&] {
+        taken(Tensor::ones({2, 3}));
+      },
+      ThrowsMessage<Error>("condition: expected one element, got f32[2,3] on cpu. any() or all() of them is one"));
+  EXPECT_THAT([&] { taken(Tensor::ones({0})); }, ThrowsMessage<Error>(HasSubstr("got f32[0] on cpu")));
+  EXPECT_THAT(
+      [&] { taken({}); },
+      ThrowsMessage<Error>("condition: expected a tensor of one element, got none. defined() tells whether there "
+                           "is one"));
+}
+
+TEST(Tensor, NarrowIsASliceByItsLength) {
+  const Tensor x = Tensor::arange(6);
+  EXPECT_THAT(x.narrow(0, 2, 3).to_vector<int64_t>(), ElementsAre(2, 3, 4));
 }
 
 TEST(Tensor, PromotionInOps) {
@@ -238,7 +273,7 @@ TEST(Tensor, AnUndefinedOneNamesWhatWasAsked) {
   says("grad", [&] { none.grad(); });
   says("zero_grad", [&] { none.zero_grad(); });
   says("detach", [&] { none.detach(); });
-  says("device", [&] { none.zero_(); });
+  says("dtype", [&] { none.zero_(); });
   EXPECT_FALSE(none.requires_grad());
   for (const std::function<void()>& use :
        std::vector<std::function<void()>>{[&] { none.set_grad(Tensor::ones({1})); },

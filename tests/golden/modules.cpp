@@ -128,7 +128,7 @@ const std::vector<ModuleCase>& module_cases() {
        plain},
       up("nearest", {2, 3, 4, 2}, {}),
       up("nearest_size", {1, 5, 4, 2}, {.size = Size2d{7, 3}}),
-      up("bilinear", {2, 5, 4, 3}, {.scale_h = 1.7, .scale_w = 1.7, .interpolation = Interpolation::bilinear}),
+      up("bilinear", {2, 5, 4, 3}, {.scale = 1.7, .interpolation = Interpolation::bilinear}),
       up("bilinear_corners", {1, 5, 4, 3},
          {.size = Size2d{9, 3}, .interpolation = Interpolation::bilinear, .align_corners = true}),
       up("bicubic", {1, 5, 4, 3}, {.size = Size2d{8, 6}, .interpolation = Interpolation::bicubic}),

@@ -40,8 +40,8 @@ class Transformers : public testing::TestWithParam<DType> {};
 Tensor resized_positions(Size2d to, bool by_size) {
   Resize2dOptions options{.interpolation = Interpolation::bicubic, .antialias = by_size};
   if (!by_size) {
-    options.scale_h = (static_cast<double>(to.h) + 0.1) / 37;
-    options.scale_w = (static_cast<double>(to.w) + 0.1) / 37;
+    options.scale.h = (static_cast<double>(to.h) + 0.1) / 37;
+    options.scale.w = (static_cast<double>(to.w) + 0.1) / 37;
   }
   return resize2d(hashed(800, {1, 37, 37, 6}, DType::f32), to, options);
 }

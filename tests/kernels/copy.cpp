@@ -106,10 +106,11 @@ TEST(Fill, EveryDtypeAndLayout) {
 TEST(Fill, Arange) {
   for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
-      const double step = dtype == DType::u8 ? 0.5 : -1.5;
+      const bool fractions = is_floating(dtype);
+      const double step = fractions ? -1.5 : dtype == DType::u8 ? 0 : -3;
       const DeviceArray y(kind, dtype, {40}), halves(kind, dtype, {300});  // more than one block
       kernels::arange(queue_on(kind), y, 3, 2);
-      kernels::arange(queue_on(kind), halves, 3, step);
+      kernels::arange(queue_on(kind), halves, 3, fractions ? Number(step) : Number(static_cast<int64_t>(step)));
       std::vector<double> want, want_halves;
       for (int i = 0; i < 40; ++i) want.push_back(3 + 2 * i);
       for (int i = 0; i < 300; ++i) want_halves.push_back(rounded(3 + step * i, dtype));

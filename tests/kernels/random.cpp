@@ -2,8 +2,10 @@
 #include "kernels/random.h"
 
 #include "kernels/philox.h"
+#include "kernels/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
+#include "tests/support/error_text.h"
 #include "tests/support/random_values.h"
 
 namespace weft::tests {
@@ -41,7 +43,8 @@ TEST(Random, UniformIsTheDocumentedFunction) {
         const int64_t seed = pick(0, 1 << 30), base = pick(0, 1000) + (n % 2 ? kFar : 0);
         const uint64_t offset = static_cast<uint64_t>(pick(0, 50));
         const DeviceArray y(kind, dtype, {n});
-        kernels::random_uniform(queue_on(kind), y, state(kind, seed, base), {offset}, -2, 3);
+        kernels::random_uniform(queue_on(kind), y, state(kind, seed, base), {offset},
+                                kernels::uniform_range(dtype, -2, 3));
         std::vector<double> want;
         for (int64_t i = 0; i < n; ++i) {
           const int64_t per_block = dtype == DType::f64 ? 2 : 4, j = i % per_block;
@@ -79,6 +82,36 @@ TEST(Random, NormalHasItsMomentsAndFormula) {
       EXPECT_NEAR(s.mean, 1, 6.5 * 2 / std::sqrt(n));
       EXPECT_NEAR(s.variance, 4, 6.5 * 4 * std::sqrt(2.0 / static_cast<double>(n)) + 0.02);
     }
+}
+
+TEST(Random, UniformIsNotRoundedToItsEnd) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kDrawn) {
+      const DeviceArray y(kind, dtype, {20001});
+      kernels::random_uniform(queue_on(kind), y, state(kind, pick(0, 1 << 30), kFar), {},
+                              kernels::uniform_range(dtype, 0, 1));
+      for (const double value : y.host()) ASSERT_TRUE(value >= 0 && value < 1) << value << " in " << dtype;
+    }
+}
+
+TEST(Random, CheckWeightsNamesARowThatIsWrong) {
+  for (const DeviceKind kind : test_devices()) {
+    const auto check = [kind](const std::vector<double>& fine) {
+      const DeviceArray rows(kind, DType::boolean, {static_cast<int64_t>(fine.size())}, fine);
+      kernels::check_weights(queue_on(kind), rows, 2);
+      rows.host();
+      kernels::check_wrong_index({kind, 0});
+    };
+    check({1, 1, 1});
+    for (int row = 0; row < 3; ++row) {
+      std::vector<double> fine(3, 1);
+      fine[static_cast<size_t>(row)] = 0;
+      EXPECT_EQ(
+          error_text([&] { check(fine); }),
+          str("multinomial: expected finite weights of at least 0, 2 or more of them positive, got others in row ",
+              row));
+    }
+  }
 }
 
 TEST(Random, BernoulliOfEveryDtype) {

@@ -14,7 +14,7 @@ namespace {
 using kernels::Unary;
 using kernels::UnaryArguments;
 
-double value(Unary f, double x, UnaryArguments s) { return reference_of(f).value(x, s.a, s.b); }
+double value(Unary f, double x, UnaryArguments s) { return reference_of(f).value(x, s.a.value(), s.b.value()); }
 
 // Central differences in f64 of the function itself: an independent witness for every derivative.
 double slope(Unary f, double x, UnaryArguments s) {

@@ -4,12 +4,15 @@
 #include "core/autograd.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
 #include "nn/conv.h"
 #include "nn/dropout.h"
+#include "nn/embedding.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
+#include "nn/models/resnet.h"
 #include "nn/pool2d.h"
 #include "nn/recurrent.h"
 #include "nn/sequential.h"
@@ -212,7 +215,36 @@ TEST(Flatten, OrderIsPyTorchs) {
   EXPECT_EQ(Flatten()(x.reshape({1, 3, 1, 2, 2})).to_vector<float>(), channels_first) << "of a volume";
 }
 
+TEST(Layers, OneNumberMeansAllDimensions) {
+  const Tensor x = normal({1, 8, 8, 3});
+  EXPECT_EQ(Conv2d(3, 4, 3, {.padding = 1})(x).sizes(), (Shape{1, 8, 8, 4}));
+  EXPECT_EQ(Conv2d(3, 4, {3, 3}, {.stride = 2, .padding = 1})(x).sizes(), (Shape{1, 4, 4, 4}));
+  EXPECT_EQ(ConvTranspose2d(3, 4, 3, {.stride = 2, .padding = 1, .output_padding = 1})(x).sizes(),
+            (Shape{1, 16, 16, 4}));
+  EXPECT_EQ(Conv3d(3, 4, 3, {.padding = 1})(normal({1, 4, 4, 4, 3})).sizes(), (Shape{1, 4, 4, 4, 4}));
+  EXPECT_EQ(MaxPool2d({.kernel = 2, .stride = 1})(x).sizes(), (Shape{1, 7, 7, 3}));
+  EXPECT_EQ(AvgPool2d({.kernel = 3, .padding = 1})(x).sizes(), (Shape{1, 3, 3, 3}));
+  EXPECT_EQ(AdaptiveAvgPool2d(2)(x).sizes(), (Shape{1, 2, 2, 3}));
+  EXPECT_EQ(Upsample({.size = 5})(x).sizes(), (Shape{1, 5, 5, 3}));
+  EXPECT_EQ(Upsample({.scale = 3})(x).sizes(), (Shape{1, 24, 24, 3}));
+  EXPECT_EQ(Upsample({.scale = {2, 3}})(x).sizes(), (Shape{1, 16, 24, 3}));
+}
+
+TEST(Layers, EmbeddingsBeginAsPyTorchs) {
+  manual_seed(3);
+  const Tensor weight = Embedding(1000, 10).weight;
+  EXPECT_NEAR(norm(weight).item() / 100, 1, 0.05);
+  EXPECT_EQ(max(abs(Embedding(4, 3, {.std = 0.5, .padding = 2}).weight.select(0, 2))).item(), 0);
+}
+
+static_assert(!std::is_constructible_v<Linear, int, double> && !std::is_constructible_v<Conv2d, int, int, double> &&
+              !std::is_constructible_v<Embedding, int, int, double> && std::is_constructible_v<Conv2d, int, int, int>);
+
 TEST(Layers, ErrorsOfTheConstructors) {
+  EXPECT_EQ(error_text([] {
+              ResNet({2, 2, 2}, false, {});
+            }),
+            "ResNet: expected at least one block in each of four stages, got [2,2,2,0]");
   EXPECT_EQ(error_text([] { Linear(0, 3); }), "Linear: expected positive sizes, got in = 0, out = 3");
   EXPECT_EQ(error_text([] {
               Conv2d(3, 8, {0, 3});

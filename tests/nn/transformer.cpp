@@ -30,7 +30,7 @@ TEST(PatchEmbed, IsTheConvolutionWhoseStrideIsItsSize) {
 }
 
 TEST(Embedding, GivesRowsAndSparesThePaddingRow) {
-  Embedding table(5, 3, 0.02, 2);
+  Embedding table(5, 3, {.padding = 2});
   EXPECT_EQ(table.weight.select(0, 2).to_vector<float>(), (std::vector<float>{0, 0, 0}));
   const Tensor ids = Tensor::from(std::vector<int64_t>{4, 2, 4, 0}, {2, 2});
   const Tensor y = table(ids);
@@ -42,7 +42,7 @@ TEST(Embedding, GivesRowsAndSparesThePaddingRow) {
 
 TEST(Embedding, SaysWhatIsWrong) {
   EXPECT_THAT(error_text([] { Embedding(0, 3); }), HasSubstr("Embedding: expected positive sizes, got 0 rows of 3"));
-  EXPECT_THAT(error_text([] { Embedding(4, 3, 0.02, 4); }),
+  EXPECT_THAT(error_text([] { Embedding(4, 3, {.padding = 4}); }),
               HasSubstr("Embedding: expected a padding row below 4, got 4"));
   EXPECT_THAT(error_text([] { Embedding(4, 3)(Tensor::zeros({2})); }),
               HasSubstr("Embedding: expected integers, got f32[2]"));

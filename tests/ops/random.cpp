@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
+#include "tests/support/error_text.h"
 #include "tests/support/rows.h"
 
 namespace weft {
@@ -98,7 +99,7 @@ TEST(Random, InPlaceOnStridedMemoryLeavesTheRest) {
 
 TEST(Random, Errors) {
   EXPECT_THAT([] { uniform({2}, 1, 0); },
-              ThrowsMessage<Error>(HasSubstr("uniform: expected low <= high, got 1 and 0")));
+              ThrowsMessage<Error>(HasSubstr("uniform: expected finite low <= high, got 1 and 0")));
   EXPECT_THAT([] { normal({2}, 0, 1, DType::i64); },
               ThrowsMessage<Error>(HasSubstr("normal: expected a floating tensor, got i64[2] on cpu")));
   EXPECT_THAT([] { bernoulli({2}, 1.5); }, ThrowsMessage<Error>(HasSubstr("bernoulli: expected p in [0, 1], got 1.5")));
@@ -122,6 +123,71 @@ TEST(Dropout, KeepsScalesAndDropsTheSameInBackward) {
     ASSERT_TRUE(value == 0 || value == 4) << value;
   }
   EXPECT_NEAR(static_cast<double>(zeros), 2500, 6 * std::sqrt(10'000 * 0.25 * 0.75));
+}
+
+TEST(Random, UniformStaysInItsIntervalInEveryDtype) {
+  manual_seed(11);
+  for (const DeviceKind kind : tests::test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const auto& [low, high] :
+           {std::pair{0.0, 1.0}, {0.1, 0.3}, {-1.0, -0.9}, {-1.0, 1.0}, {1.0, 1.01}, {-0.0, 1e-6}})
+        for (const double value : uniform({100'000}, low, high, dtype, {kind, 0}).to_vector<double>())
+          ASSERT_TRUE(value >= low && value < high) << value << " in " << dtype << " of " << low << " to " << high;
+  EXPECT_EQ(uniform({2}, 3, 3, DType::bf16).to_vector<float>(), (std::vector<float>{3, 3}));
+  EXPECT_EQ(uniform({2}, 1, 1.0001, DType::bf16).to_vector<float>(), (std::vector<float>{1, 1}));
+}
+
+TEST(Random, UniformRefusesIntervalsWithoutNumbers) {
+  const auto text = [](double low, double high, DType dtype) {
+    return error_text([&] { uniform({2}, low, high, dtype); });
+  };
+  EXPECT_EQ(text(1.0001, 1.0002, DType::bf16), "uniform: no bf16 lies in [1.0001, 1.0002)");
+  EXPECT_EQ(text(0, 1e6, DType::f16), "uniform: f16 does not hold the range from 0 to 1000000");
+  EXPECT_EQ(text(-3e38, 3e38, DType::f32), "uniform: f32 does not hold the range from -3e+38 to 3e+38");
+  EXPECT_EQ(text(0, NAN, DType::f32), "uniform: expected finite low <= high, got 0 and nan");
+  EXPECT_EQ(text(0, INFINITY, DType::f64), "uniform: expected finite low <= high, got 0 and inf");
+}
+
+TEST(Random, RandintOfLargeNumbers) {
+  manual_seed(11);
+  const int64_t far = int64_t{1} << 62;
+  for (const int64_t value : randint({1000}, far, far + 3).to_vector<int64_t>())
+    ASSERT_TRUE(value >= far && value < far + 3) << value;
+  EXPECT_EQ(error_text([&] { randint({1}, -far, far); }),
+            "randint: expected at most 2^53 numbers to draw from, got 9223372036854775808 from -4611686018427387904 to "
+            "4611686018427387904");
+}
+
+TEST(Random, RefusesWhatIsNoProbabilityOrDeviation) {
+  EXPECT_EQ(error_text([] { bernoulli({1}, NAN); }), "bernoulli: expected p in [0, 1], got nan");
+  EXPECT_EQ(error_text([] { normal({1}, 0, NAN); }),
+            "normal: expected a finite mean and a finite std of at least 0, got 0 and nan");
+  EXPECT_EQ(error_text([] { normal({1}, INFINITY, 1); }),
+            "normal: expected a finite mean and a finite std of at least 0, got inf and 1");
+  EXPECT_EQ(error_text([] { dropout(Tensor::ones({1}), NAN); }), "dropout: expected p in [0, 1], got nan");
+}
+
+TEST(Random, MultinomialRefusesWhatIsNoWeight) {
+  for (const DeviceKind kind : tests::test_devices()) {
+    const auto text = [kind](const std::vector<double>& weights, int64_t count, bool replacement, DType dtype) {
+      return error_text([&] {
+        const Tensor given = Tensor::from(weights, {2, 3}).to(dtype).to(Device{kind, 0});
+        multinomial(given, count, replacement).to_vector<int64_t>();
+      });
+    };
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+      for (const double wrong : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)})
+        EXPECT_EQ(
+            text({1, 1, 1, 1, wrong, 0}, 2, true, dtype),
+            "multinomial: expected finite weights of at least 0, 1 or more of them positive, got others in row 1");
+    EXPECT_THAT(text({0, 0, 0, 1, 1, 1}, 1, true, DType::f32), HasSubstr("got others in row 0"));
+    EXPECT_EQ(text({1, 1, 1, 1, 0, 0}, 2, false, DType::f32),
+              "multinomial: expected finite weights of at least 0, 2 or more of them positive, got others in row 1");
+    EXPECT_THAT(text({1, 1, NAN, 1, 1, 1}, 2, false, DType::f32), HasSubstr("got others in row 0"));
+  }
+  // What f32 does not hold is a weight of f64.
+  EXPECT_EQ(multinomial(Tensor::from(std::vector<double>{1e-300, 1e300}), 2).to_vector<int64_t>(),
+            (std::vector<int64_t>{1, 1}));
 }
 
 TEST(Dropout, OffInInferenceAndAtZero) {

@@ -44,9 +44,7 @@ const AddCases resize2d_cases{
     {"resize2d_bicubic_scaled",
      {{{1, 6, 6, 2}, Values::normal, Layout::transposed}},
      [](const Inputs& x) {
-       return resize2d(
-           x[0], {4, 4},
-           {.interpolation = Interpolation::bicubic, .antialias = true, .scale_h = 4.1 / 6, .scale_w = 4.1 / 6});
+       return resize2d(x[0], {4, 4}, {.interpolation = Interpolation::bicubic, .antialias = true, .scale = 4.1 / 6});
      },
      36},
 };

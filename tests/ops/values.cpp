@@ -10,6 +10,8 @@
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/einsum.h"
 #include "core/ops/embedding_bag.h"
@@ -20,6 +22,7 @@
 #include "core/ops/random.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
+#include "core/ops/resize2d.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
@@ -151,6 +154,35 @@ TEST(Values, Pools) {
   expect(avg_pool2d(five, three), {1, 4});    // a third window would begin in the padding on the right
   expect(avg_pool2d(six, three), {1, 4, 3});  // its divisor counts the padding, not what lies beyond
 }
+
+TEST(Values, OneNumberMeansAllDimensions) {
+  const Tensor image = normal({1, 8, 8, 3}), volume = normal({1, 6, 6, 6, 2});
+  const Tensor w = normal({4, 3, 3, 3}), cube = normal({4, 3, 3, 3, 2}), up = normal({3, 3, 3, 4});
+  const auto expect_same = [](const Tensor& a, const Tensor& b) {
+    EXPECT_EQ(a.sizes(), b.sizes());
+    EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
+  };
+  expect_same(conv2d(image, w, {}, {.stride = 2, .padding = 1, .dilation = 2}),
+              conv2d(image, w, {}, {.stride = {2, 2}, .padding = {1, 1}, .dilation = {2, 2}}));
+  expect_same(conv2d(image, w, {}, {.padding = {2}}), conv2d(image, w, {}, {.padding = {2, 2}}));
+  expect_same(conv3d(volume, cube, {}, {.stride = 2, .padding = 1, .dilation = 2}),
+              conv3d(volume, cube, {}, {.stride = {2, 2, 2}, .padding = {1, 1, 1}, .dilation = {2, 2, 2}}));
+  expect_same(conv_transpose2d(image, up, {}, {.stride = 2, .padding = 1, .output_padding = 1}),
+              conv_transpose2d(image, up, {}, {.stride = {2, 2}, .padding = {1, 1}, .output_padding = {1, 1}}));
+  expect_same(max_pool2d(image, {.kernel = 3, .stride = 1, .padding = 1}),
+              max_pool2d(image, {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}}));
+  expect_same(avg_pool2d(image, {.kernel = {2, 2}, .stride = 1}), avg_pool2d(image, {.kernel = 2, .stride = {1, 1}}));
+  expect_same(adaptive_avg_pool2d(image, 2), adaptive_avg_pool2d(image, {2, 2}));
+  expect_same(resize2d(image, 5), resize2d(image, {5, 5}));
+  EXPECT_EQ(conv2d(image, w, {}, {.padding = {1, 2}}).sizes(), (Shape{1, 8, 10, 4}));
+}
+
+// What is not one number or one for each dimension does not compile.
+static_assert(std::is_convertible_v<int, Size2d> && std::is_constructible_v<Size2d, int, int> &&
+              std::is_convertible_v<int, Size3d> && std::is_constructible_v<Size3d, int, int, int>);
+static_assert(!std::is_convertible_v<double, Size2d> && !std::is_convertible_v<bool, Size2d> &&
+              !std::is_default_constructible_v<Size2d> && !std::is_constructible_v<Size2d, int, int, int> &&
+              !std::is_default_constructible_v<Size3d> && !std::is_constructible_v<Size3d, int, int>);
 
 TEST(Values, MoreLosses) {
   const double two = std::log(2), four = std::log(4);

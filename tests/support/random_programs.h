@@ -44,7 +44,7 @@ List counted(std::istream& in) {
 template <class Name>
 void print(const char* what, const Name& name, const Tensor& x) {
   std::cout << what << ' ' << name;
-  if (!x) {
+  if (!x.defined()) {
     std::cout << " none\n";
     return;
   }
