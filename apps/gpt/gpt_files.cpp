@@ -71,6 +71,13 @@ std::vector<int64_t> ids_of(const nlohmann::json& value, const std::string& what
   return ids;
 }
 
+int64_t checked_size(int64_t value, const fs::path& path, const std::string& key) {
+  constexpr int64_t kMost = 1 << 20;
+  WEFT_CHECK(value >= 1 && value <= kMost, "model: ", path.string(), ": expected ", key, " of 1 to ", kMost, ", got ",
+             value);
+  return value;
+}
+
 /// `model_args` of nanoGPT's train.py.
 GptConfig read_nanogpt(const fs::path& path) {
   std::map<std::string, std::string> args;
@@ -81,15 +88,14 @@ GptConfig read_nanogpt(const fs::path& path) {
          error.what());
   }
   const auto size = [&](const char* key) {
-    constexpr int64_t kMost = 1 << 20;
     const auto found = args.find(key);
     const std::string text = found == args.end() ? "none" : found->second;
     const char* const end = text.data() + text.size();
     int64_t value = 0;
     const auto [rest, wrong] = std::from_chars(text.data(), end, value);
-    WEFT_CHECK(wrong == std::errc() && rest == end && value >= 1 && value <= kMost, "model: ", path.string(),
-               ": expected model_args.", key, " of 1 to ", kMost, ", got ", printable(text));
-    return value;
+    WEFT_CHECK(wrong == std::errc() && rest == end, "model: ", path.string(), ": expected model_args.", key,
+               " as a whole number, got ", printable(text));
+    return checked_size(value, path, str("model_args.", key));
   };
   return {.sizes = {.vocabulary = size("vocab_size"),
                     .positions = size("block_size"),
@@ -114,11 +120,7 @@ GptConfig read_gpt_config(const fs::path& folder) {
   try {
     const auto json = nlohmann::json::parse(text);  // in any order: the ordered kind searches names one by one
     const auto size = [&](const char* key) {
-      constexpr int64_t kMost = 1 << 20;
-      const auto value = json_integer<int64_t>(json.at(key), str("model: ", path.string(), ": ", key));
-      WEFT_CHECK(value >= 1 && value <= kMost, "model: ", path.string(), ": expected ", key, " of 1 to ", kMost,
-                 ", got ", value);
-      return value;
+      return checked_size(json_integer<int64_t>(json.at(key), str("model: ", path.string(), ": ", key)), path, key);
     };
     const auto expect = [&](const char* key, const nlohmann::json& wanted) {
       const auto found = json.find(key);
