@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/file_reader.h"
-#include "io/hdf5/hdf5_handle.h"
+#include "io/hdf5/hdf5_open.h"
 
 namespace weft::data {
 namespace {
@@ -72,31 +72,27 @@ class Fields final : public FieldFile {
   haddr_t offset_;  ///< of f32 values that lie in one piece; HADDR_UNDEF: others
 };
 
-bool is_hdf5(const FileReader& file) {
-  constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-  std::array<char, 8> first{};
-  if (file.size() < first.size()) return false;
-  file.read(0, first.data(), first.size());
-  return first == kSignature;
-}
-
 }  // namespace
 
 bool have_fields() { return true; }
 
 std::unique_ptr<FieldFile> open_fields(const std::filesystem::path& path) {
   auto file = std::make_unique<FileReader>(path, "fields");
-  if (!is_hdf5(*file)) file->bad("expected an HDF5 file with the dataset 'fields', got another format");
   const std::lock_guard lock(library_mutex());
   const Hdf5Quiet quiet;
-  Hdf5Id opened(hdf5().Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
-  if (!opened.valid()) file->bad("damaged or cut short");
+  Hdf5Id opened = hdf5_file(*file, "an HDF5 file with the dataset 'fields'", "another format");
   Hdf5Id dataset = hdf5_dataset(opened, kDataset);
-  if (!dataset.valid()) file->bad("expected the dataset 'fields', got none in this file");
+  if (!dataset.valid())
+    file->bad("expected the dataset 'fields', got none in this file", hdf5_elsewhere(opened, kDataset));
   const Hdf5Id space(hdf5().Dget_space(dataset), hdf5().Sclose), type(hdf5().Dget_type(dataset), hdf5().Tclose);
   const int rank = hdf5().Sget_simple_extent_ndims(space);
   if (rank != 4) file->bad("fields: expected [time, channel, latitude, longitude], got ", rank, " dimensions");
-  if (hdf5().Tget_class(type) != H5T_FLOAT) file->bad("fields: expected floating point numbers, got another type");
+  if (hdf5().Tget_class(type) != H5T_FLOAT)
+    file->bad(
+        "fields: expected floating point numbers, got another type. Packed whole numbers (scale_factor, add_offset) "
+        "must be ",
+        "unpacked first: write them as float32");
+  if (const std::string missing = hdf5_missing_filter(dataset); !missing.empty()) file->bad("fields: ", missing);
   std::array<hsize_t, 4> sizes{};
   hdf5().Sget_simple_extent_dims(space, sizes.data(), nullptr);
   constexpr hsize_t kMost = hsize_t{1} << 32;

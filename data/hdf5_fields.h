@@ -35,8 +35,8 @@ class FieldFile {
   FieldSize size_;
 };
 
-/// Errors name the file: no HDF5, no dataset `fields`, another rank than 4, no floating point numbers; Weft was built
-/// without HDF5. libhdf5 can crash on files that were damaged on purpose: open files of people you trust.
+/// Errors name the file: no HDF5, no dataset `fields`, another rank than 4, no floating point numbers, packed by a filter
+/// that libhdf5 lacks; Weft was built without HDF5. libhdf5 can crash on files that were damaged on purpose: open files of people you trust.
 std::unique_ptr<FieldFile> open_fields(const std::filesystem::path& path);
 
 /// Writes such a file in f32; `fill` is called for each time in turn with room for [channels, rows, columns]. Errors:

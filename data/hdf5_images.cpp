@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "data/global_heap.h"
-#include "io/hdf5/hdf5_handle.h"
+#include "io/hdf5/hdf5_open.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -13,7 +13,7 @@ namespace {
 /// The file while libhdf5 looks at it.
 class Reader {
  public:
-  explicit Reader(const FileReader& bytes) : bytes_(bytes), file_(open(bytes)) {}
+  explicit Reader(const FileReader& bytes) : bytes_(bytes), file_(hdf5_file(bytes)) {}
 
   /// Those of train, val and test that are there.
   std::vector<std::string> parts() const {
@@ -67,9 +67,22 @@ class Reader {
 
   std::vector<int64_t> targets() const { return labels_of(group_); }
 
-  /// The attribute `classes`, or the numbers up to the largest label of any part.
+  /// The attribute or the dataset `classes`, or the numbers up to the largest label of any part.
   std::vector<std::string> classes() const {
-    if (hdf5().Aexists(file_, "classes") > 0) return named_classes();
+    if (hdf5().Aexists(file_, "classes") > 0) {
+      const Hdf5Id attribute(hdf5().Aopen(file_, "classes", H5P_DEFAULT), hdf5().Aclose);
+      const Hdf5Id type(hdf5().Aget_type(attribute), hdf5().Tclose), space(hdf5().Aget_space(attribute), hdf5().Sclose);
+      return texts("attribute 'classes'", type, space, [&](void* to) { return hdf5().Aread(attribute, type, to); });
+    }
+    if (has("classes")) {
+      const Hdf5Id set = hdf5_dataset(file_, "classes");
+      if (!set.valid())
+        bytes_.bad("classes: expected a dataset of texts, got none in this file", hdf5_elsewhere(file_, "classes"));
+      if (const std::string missing = hdf5_missing_filter(set); !missing.empty()) bytes_.bad("classes: ", missing);
+      const Hdf5Id type(hdf5().Dget_type(set), hdf5().Tclose), space(hdf5().Dget_space(set), hdf5().Sclose);
+      return texts("classes", type, space,
+                   [&](void* to) { return hdf5().Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to); });
+    }
     int64_t largest = 0;
     std::vector<std::string> all = parts();
     all.push_back(group_);
@@ -84,31 +97,29 @@ class Reader {
   }
 
  private:
-  std::vector<std::string> named_classes() const {
-    const Hdf5Id attribute(hdf5().Aopen(file_, "classes", H5P_DEFAULT), hdf5().Aclose);
-    const Hdf5Id type(hdf5().Aget_type(attribute), hdf5().Tclose), space(hdf5().Aget_space(attribute), hdf5().Sclose);
+  /// One-dimensional texts of one length or, as h5py writes them, of any; `read` reads all of them.
+  template <class Read>
+  std::vector<std::string> texts(const char* what, hid_t type, hid_t space, const Read& read) const {
     const hssize_t count = hdf5().Sget_simple_extent_npoints(space);
     const size_t length = hdf5().Tget_size(type);
     constexpr hssize_t kMost = 1 << 20;
-    if (!attribute.valid() || hdf5().Tget_class(type) != H5T_STRING || hdf5().Tis_variable_str(type) != 0 ||
-        count < 1 || count > kMost || length > 4096 || static_cast<uint64_t>(count) * length > bytes_.size())
-      bytes_.bad("attribute 'classes': expected texts of one length, got something else");
-    std::vector<char> texts(static_cast<size_t>(count) * length);
-    if (hdf5().Aread(attribute, type, texts.data()) < 0) bytes_.bad("attribute 'classes': damaged: cannot be read");
+    if (hdf5().Tget_class(type) != H5T_STRING || count < 1 || count > kMost || length > 4096 ||
+        static_cast<uint64_t>(count) * length > bytes_.size())
+      bytes_.bad(what, ": expected texts, got something else");
     std::vector<std::string> names;
+    if (hdf5().Tis_variable_str(type) > 0) {
+      std::vector<char*> pointers(static_cast<size_t>(count), nullptr);
+      const bool is_read = read(pointers.data()) >= 0;
+      for (const char* const text : pointers) names.emplace_back(text == nullptr ? "" : text);
+      hdf5().Dvlen_reclaim(type, space, H5P_DEFAULT, pointers.data());
+      if (!is_read) bytes_.bad(what, ": damaged: cannot be read");
+      return names;
+    }
+    std::vector<char> texts(static_cast<size_t>(count) * length);
+    if (read(texts.data()) < 0) bytes_.bad(what, ": damaged: cannot be read");
     for (auto at = texts.begin(); at != texts.end(); at += static_cast<std::ptrdiff_t>(length))
       names.emplace_back(at, std::find(at, at + static_cast<std::ptrdiff_t>(length), '\0'));
     return names;
-  }
-
-  static Hdf5Id open(const FileReader& bytes) {
-    Hdf5Id file(hdf5().Fopen(bytes.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
-    if (!file.valid())
-      bytes.bad(hdf5().Fis_hdf5(bytes.path().c_str()) > 0
-                    ? "libhdf5 cannot open it. Is it cut short, or open for writing? Where the file system has no "
-                      "locks: HDF5_USE_FILE_LOCKING=FALSE"
-                    : "expected an HDF5 file, got another");
-    return file;
   }
 
   bool is_group(const std::string& name) const { return has(name) && hdf5_group(file_, name.c_str()).valid(); }
@@ -119,7 +130,9 @@ class Reader {
 
   Hdf5Id dataset(const std::string& part, const char* name) const {
     Hdf5Id set = hdf5_dataset(file_, (part + "/" + name).c_str());
-    if (!set.valid()) bytes_.bad(part, ": expected the datasets images and targets, got no ", name, " in this file");
+    if (!set.valid())
+      bytes_.bad(part, ": expected the datasets images and targets, got no ", name, " in this file",
+                 hdf5_elsewhere(file_, (part + "/" + name).c_str()));
     return set;
   }
 
@@ -142,6 +155,7 @@ class Reader {
     const Hdf5Id set = dataset(part, "targets");
     const Hdf5Id type(hdf5().Dget_type(set), hdf5().Tclose);
     if (hdf5().Tget_class(type) != H5T_INTEGER) bytes_.bad(part, "/targets: expected whole numbers, got another type");
+    if (const std::string missing = hdf5_missing_filter(set); !missing.empty()) bytes_.bad(part, "/targets: ", missing);
     const uint64_t count = length_of(set, part, "targets", hdf5().Tget_size(type));
     const uint64_t images = length_of(dataset(part, "images"), part, "images", kHeapReferenceBytes);
     if (count != images) bytes_.bad(part, ": expected as many targets as images, got ", count, " and ", images);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/archive.h"
+#include "core/text.h"
 #include "data/dataset.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"
@@ -25,21 +26,38 @@ struct IdxFile {
   uint64_t header = 0, elements = 0;
 };
 
-fs::path find_file(const fs::path& directory, const std::string& stem) {
-  std::string dotted = stem;  // some mirrors write train-images.idx3-ubyte
+/// The names that a file may have: some mirrors write train-images.idx3-ubyte.
+std::vector<std::string> names_of(const std::string& stem) {
+  std::string dotted = stem;
   dotted[dotted.rfind("-idx")] = '.';
-  std::string looked_for;
-  for (const std::string& candidate : {stem, stem + ".gz", dotted, dotted + ".gz"}) {
-    if (fs::is_regular_file(directory / candidate)) return directory / candidate;
-    looked_for += (looked_for.empty() ? "" : ", ") + candidate;
-  }
-  fail("idx: expected one of ", looked_for, " in ", directory.string(), ", got ",
-       fs::exists(directory) ? "none of them" : "no such folder", archive_hint(directory));
+  return {stem, stem + ".gz", dotted, dotted + ".gz"};
+}
+
+/// "": there is none.
+fs::path look_for(const fs::path& directory, const std::string& stem) {
+  for (const std::string& name : names_of(stem))
+    if (fs::is_regular_file(directory / name)) return directory / name;
+  return {};
+}
+
+fs::path find_file(const fs::path& directory, const std::string& stem) {
+  const fs::path found = look_for(directory, stem);
+  if (!found.empty()) return found;
+  std::vector<std::string> others;  // such as EMNIST's emnist-letters-train-images-idx3-ubyte
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored))
+    if (const std::string name = entry.path().filename().string(); name.find("idx") != std::string::npos)
+      others.push_back(name);
+  std::sort(others.begin(), others.end());
+  fail("idx: expected one of ", joined(names_of(stem)), " in ", directory.string(), ", got ",
+       fs::exists(directory) ? "none of them" : "no such folder",
+       others.empty() ? "" : printable(". There are: " + joined(others, 6) + ". Link or rename those of one set"));
 }
 
 /// Reads the header. Nothing else is unpacked yet.
 IdxFile open_idx(const fs::path& path) {
-  IdxFile file{path, read_file(path), path.extension() == ".gz"};
+  IdxFile file{path, read_file(path)};
+  file.packed = file.bytes.size() >= 2 && file.bytes[0] == 0x1f && file.bytes[1] == 0x8b;  // whatever its name says
   std::vector<uint8_t> start;
   if (file.packed) start = gunzip(file.bytes, path.string(), kLongestHeader);
   const std::vector<uint8_t>& b = file.packed ? start : file.bytes;
@@ -76,19 +94,24 @@ std::vector<uint8_t> read_elements(IdxFile file) {
   return std::move(file.bytes);
 }
 
+IdxFile open_labels(const fs::path& path) {
+  IdxFile file = open_idx(path);
+  WEFT_CHECK(file.sizes.size() == 1, "idx: expected one dimension of labels in ", path.string(), ", got ",
+             file.sizes.size());
+  return file;
+}
+
 }  // namespace
 
 std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
-  const std::string stem = split == Split::train ? "train" : "t10k";
+  const std::string stem = split == Split::train ? "train" : "t10k", other = split == Split::train ? "t10k" : "train";
   const fs::path image_path = find_file(directory, stem + "-images-idx3-ubyte");
   const fs::path label_path = find_file(directory, stem + "-labels-idx1-ubyte");
   IdxFile images = open_idx(image_path);
-  IdxFile labels = open_idx(label_path);
   const size_t rank = images.sizes.size();
   WEFT_CHECK(rank == 3 || rank == 4, "idx: expected images [n, h, w] or [n, h, w, c] in ", image_path.string(),
              ", got ", rank, " dimensions");
-  WEFT_CHECK(labels.sizes.size() == 1, "idx: expected one dimension of labels in ", label_path.string(), ", got ",
-             labels.sizes.size());
+  IdxFile labels = open_labels(label_path);
   WEFT_CHECK(labels.sizes[0] == images.sizes[0], "idx: expected as many labels as images, got ", labels.sizes[0],
              " in ", label_path.string(), " and ", images.sizes[0], " in ", image_path.string());
 
@@ -101,10 +124,15 @@ std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
              "idx: expected images of at least 1x1 with 1 to 4 channels in ", image_path.string(), ", got ",
              contents.height, "x", contents.width, "x", contents.channels);
   contents.pixels = read_elements(std::move(images));
-  const std::vector<uint8_t> stored = read_elements(std::move(labels));
+  std::vector<uint8_t> stored = read_elements(std::move(labels));
   contents.labels.assign(stored.begin(), stored.end());
+  // A part may have no image of the last classes: the other part's labels count too.
+  if (const fs::path path = look_for(directory, other + "-labels-idx1-ubyte"); !path.empty()) {
+    const std::vector<uint8_t> others = read_elements(open_labels(path));
+    stored.insert(stored.end(), others.begin(), others.end());
+  }
   int64_t largest = 9;
-  for (const int64_t label : contents.labels) largest = std::max(largest, label);
+  for (const int64_t label : stored) largest = std::max(largest, label);
   for (int64_t i = 0; i <= largest; ++i) contents.classes.push_back(std::to_string(i));
   contents.origin = [path = image_path.string()](int64_t index) { return str(path, " image ", index); };
   return std::make_shared<FixedDataset>(std::move(contents));

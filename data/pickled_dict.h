@@ -11,9 +11,9 @@
 
 namespace weft::data {
 
-/// A pickled dict of numbers, texts, lists of them and NumPy arrays of bytes: what the python version of CIFAR is
-/// (Python 2's protocol 2, and what Python 3 writes of the same by protocols 3 and 4). The classes that a pickle names
-/// are looked up in a table of three; nothing is imported or run. Source: NumPy, ndarray.__reduce__.
+/// A pickled dict of numbers, texts, lists of them and NumPy arrays: what the python version of CIFAR is, and copies
+/// of it that Python 3 and NumPy 1 or 2 wrote by any protocol. The classes that a pickle names are looked up in a table
+/// (io/pickle/usual_names.h); nothing is imported or run.
 class PickledDict {
  public:
   /// Errors: `data: FILE: …`: no such file, no pickle, one that asks for anything else (io/pickle/unpickler.h).
@@ -24,12 +24,14 @@ class PickledDict {
     int64_t rows = 0, columns = 0;
     const uint8_t* values = nullptr;
   };
-  /// The value of a key. Errors: there is none, or it is something else.
+  /// The value of a key. Errors: there is none, or it is something else. Whole numbers may be an array of any type of
+  /// them; texts may be bytes.
   std::vector<int64_t> integers(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
   Rows rows(std::string_view key) const;
 
  private:
+  const PickleValue& at(std::string_view key) const;
   template <class T>
   const T& at(std::string_view key, const char* expected) const;
   template <class T>

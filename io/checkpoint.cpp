@@ -9,9 +9,10 @@
 #include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_reader.h"
-#include "io/file_reader.h"
+#include "io/file_kind.h"
 #include "io/hdf5/hdf5_checkpoint.h"
 #include "io/safetensors.h"
+#include "io/seal.h"
 
 namespace weft {
 namespace {
@@ -84,7 +85,11 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint, int kee
 
 Checkpoint load_checkpoint(const fs::path& path) {
   const DiskWork work("reading " + path.string());
-  if (is_regular_hdf5(path)) return load_hdf5_checkpoint(path);
+  if (is_regular_hdf5(path)) {
+    const FileReader file(path, "checkpoint");
+    if (!kind_of(file).name.empty() && check_seal(path) == SealState::missing) refuse(file, "a checkpoint");
+    return load_hdf5_checkpoint(path);
+  }
   const CheckpointReader reader(path);
   const CheckpointIndex& index = reader.index();
   std::vector<std::string> parts;

@@ -11,7 +11,7 @@
 
 #include "core/text.h"
 #include "io/crc32c.h"
-#include "io/file_reader.h"
+#include "io/file_kind.h"
 #include "io/json.h"
 #include "io/seal.h"
 #include "io/stored_dtype.h"
@@ -205,8 +205,12 @@ CheckpointIndex read_index(const fs::path& folder) {
   const std::string where = "sharded checkpoint " + folder.string();
   std::error_code ignored;
   WEFT_CHECK(fs::is_directory(folder, ignored), where, ": there is no such folder");
-  WEFT_CHECK(fs::exists(path, ignored), where, ": it has no ", kName,
-             ". Was it written by another program, or not finished?");
+  if (!fs::exists(path, ignored)) {
+    const auto [kind, cure] = kind_of_folder(folder);
+    WEFT_CHECK(kind.empty(), "checkpoint: ", folder.string(), ": it is ", kind, ", expected a checkpoint. ",
+               printable(cure));
+    fail(where, ": it has no ", kName, ". Was it written by another program, or not finished?");
+  }
   const SealState state = check_seal(path);
   WEFT_CHECK(state != SealState::missing, where, ": ", kName,
              " does not end with its seal. Was it truncated or changed?");

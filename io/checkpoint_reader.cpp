@@ -6,6 +6,7 @@
 
 #include "core/autograd.h"
 #include "core/text.h"
+#include "io/file_kind.h"
 #include "io/safetensors.h"
 #include "io/seal.h"
 
@@ -69,7 +70,7 @@ CheckpointIndex read_file_index(const fs::path& path) {
     file.bad("damaged: its bytes do not fit the checksum at its end. Resume from another checkpoint");
   char start[9] = {};
   file.read(0, start, std::min<uint64_t>(file.size(), sizeof start));
-  if (start[8] != '{') file.bad("expected a checkpoint, got another format");
+  if (start[8] != '{') refuse(file, "a checkpoint", "another format");
   if (seal == SealState::missing && !is_weights(path))
     file.bad("damaged or cut short: it does not end with a seal. Resume from another checkpoint");
   const SafetensorsReader tensors(path);

@@ -24,7 +24,7 @@ Descriptor open_regular(const std::filesystem::path& path, std::string& why) {
   }
   struct stat facts {};
   if (::fstat(file.fd, &facts) == 0 && S_ISREG(facts.st_mode)) return file;
-  why = "expected a file, got something else";
+  why = S_ISDIR(facts.st_mode) ? "expected a file, got a folder" : "expected a file, got something else";
   return Descriptor(-1);
 }
 
@@ -51,6 +51,23 @@ FileReader::FileReader(const std::filesystem::path& path, std::string what)
   if (::fstat(opened.fd, &facts) != 0) bad("expected its size, got '", std::strerror(errno), "'");
   size_ = static_cast<uint64_t>(facts.st_size);
   file_.fd = std::exchange(opened.fd, -1);
+  refuse_pointer();
+}
+
+/// What Git leaves in the place of a large file without its extension LFS: a short text (git-lfs, docs/spec.md). No
+/// program wants one, whatever it reads.
+void FileReader::refuse_pointer() const {
+  constexpr uint64_t kLongest = 1024;
+  constexpr std::string_view kStart = "version https://git-lfs.github.com/spec/";
+  if (size_ < kStart.size() || size_ >= kLongest) return;
+  std::string text(size_, '\0');
+  read(0, text.data(), kStart.size());
+  if (!text.starts_with(kStart)) return;
+  read(0, text.data(), text.size());
+  const size_t number = text.find("\nsize "), end = text.find('\n', number + 1);
+  const std::string bytes = number == std::string::npos ? "" : text.substr(number + 6, end - number - 6) + " bytes of ";
+  bad("it is a Git LFS pointer, not the ", bytes, "data that it stands for. Fetch them with git lfs pull, or download ",
+      "the file itself");
 }
 
 void FileReader::read(uint64_t offset, void* to, uint64_t bytes) const {

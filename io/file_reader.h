@@ -38,7 +38,8 @@ Descriptor create_temporary(const std::filesystem::path& path, mode_t mode, std:
 /// the file, a read fails instead of a SIGBUS, and pages of copied weights do not stay in memory.
 class FileReader {
  public:
-  /// `what` begins error messages, as in `safetensors: FILE: …`. Errors: cannot be opened, is no regular file.
+  /// `what` begins error messages, as in `safetensors: FILE: …`. Errors: cannot be opened, is no regular file; a Git
+  /// LFS pointer.
   FileReader(const std::filesystem::path& path, std::string what);
 
   uint64_t size() const { return size_; }
@@ -54,6 +55,8 @@ class FileReader {
   }
 
  private:
+  void refuse_pointer() const;
+
   std::string path_, what_;
   Descriptor file_;
   uint64_t size_ = 0;

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "io/atomic_file.h"
+#include "io/file_kind.h"
 #include "io/json.h"
 #include "io/seal.h"
 
@@ -164,6 +165,7 @@ Header read_header(const FileReader& file, MemoryBudget& memory) {
   uint64_t length = 0;
   if (file.size() < 8) file.bad("expected at least 8 bytes, got ", file.size(), ". Is the file cut short?");
   file.read(0, &length, 8);
+  if (length > kLongestHeader && !kind_of(file).name.empty()) refuse(file, "safetensors");
   if (length > kLongestHeader)
     file.bad("expected a header of at most ", kLongestHeader, " bytes, got ", length, ". Is it a safetensors file?");
   if (length > file.size() - 8)

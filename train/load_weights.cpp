@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/load_weights.h"
 
+#include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "core/text.h"
@@ -20,6 +22,19 @@ struct Counters : nn::Visitor {
   void counter_at(const std::string& path, int64_t&) override { names.insert(path); }
 };
 
+/// The prefixes of the file's names behind which are most of the model's: `model.` of Lightning, `encoder_q.` and
+/// `encoder_k.` of MoCo.
+std::vector<std::string> fitting_prefixes(const WeightsFile& file, const std::unordered_set<std::string>& own) {
+  std::map<std::string, size_t> counts;
+  for (const WeightInfo& info : file.tensors())
+    for (size_t dot = info.name.find('.'); dot != std::string::npos; dot = info.name.find('.', dot + 1))
+      if (own.contains(info.name.substr(dot + 1))) ++counts[info.name.substr(0, dot + 1)];
+  std::vector<std::string> prefixes;
+  for (const auto& [prefix, count] : counts)
+    if (2 * count > own.size()) prefixes.push_back(prefix);
+  return prefixes;
+}
+
 }  // namespace
 
 std::string LoadedWeights::text(size_t limit) const {
@@ -34,16 +49,30 @@ std::string LoadedWeights::text(size_t limit) const {
 }
 
 LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path, const LoadWeightsOptions& options) {
-  const auto file = renamed_weights(open_weights(path, {.key = options.key}), options.rename);
+  const StateDict own = model.state_dict();
+  std::unordered_set<std::string> known;
+  for (const NamedTensor& mine : own.tensors) known.insert(mine.name);
+  auto file = renamed_weights(open_weights(path, {.key = options.key}), options.rename);
+  const auto common = std::count_if(file->tensors().begin(), file->tensors().end(),
+                                    [&](const WeightInfo& info) { return known.contains(info.name); });
+  const bool fits = 2 * static_cast<size_t>(common) > known.size(), is_chosen = !options.rename.prefix.empty();
+  const std::vector<std::string> prefixes = fits || is_chosen || !options.rename.add_prefix.empty()
+                                                ? std::vector<std::string>()
+                                                : fitting_prefixes(*file, known);
+  const bool before_all =
+      prefixes.size() == 1 && std::all_of(file->tensors().begin(), file->tensors().end(),
+                                          [&](const WeightInfo& info) { return info.name.starts_with(prefixes[0]); });
+  if (before_all) {  // nothing is left out
+    RenameOptions rename = options.rename;
+    rename.prefix = prefixes[0];
+    file = renamed_weights(open_weights(path, {.key = options.key}), rename);
+  }
   Counters counters;
   model.fields(counters);
-  const StateDict own = model.state_dict();
 
   LoadedWeights result;
   std::vector<size_t> fitting;
-  std::unordered_set<std::string> known;
   for (const NamedTensor& mine : own.tensors) {
-    known.insert(mine.name);
     const int64_t found = file->find(mine.name);
     if (found < 0) {
       if (!counters.names.contains(mine.name) && !nn::is_fp8_state(mine.name)) result.missing.push_back(mine.name);
@@ -58,8 +87,13 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   for (const WeightInfo& theirs : file->tensors())
     if (!known.contains(theirs.name) && !nn::is_fp8_state(theirs.name)) result.unexpected.push_back(theirs.name);
   const std::string misfits = result.text(kShown);
+  const std::string hint =
+      before_all || prefixes.empty()
+          ? ""
+          : printable(str(". Of the names behind ", joined(prefixes, kShown), " most fit: --weights-prefix ",
+                          prefixes[0], " (weft-weights: --prefix)"));
   WEFT_CHECK(result.is_whole() || (!options.strict && !fitting.empty()), "load_state_dict: the weights do not fit ",
-             model.kind(), misfits.substr(std::min(misfits.find(';'), misfits.size())));
+             model.kind(), misfits.substr(std::min(misfits.find(';'), misfits.size())), hint);
 
   StateDict part;
   uint64_t bytes = 0;

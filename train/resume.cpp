@@ -28,7 +28,11 @@ std::string whole_checkpoint(const std::filesystem::path& last, const dist::Worl
 
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks) {
-  return wanted == "auto" ? whole_checkpoint(folder / RunFolder::kLastCheckpoint, ranks) : wanted;
+  if (wanted == "auto") return whole_checkpoint(folder / RunFolder::kLastCheckpoint, ranks);
+  const std::filesystem::path last = std::filesystem::path(wanted) / RunFolder::kLastCheckpoint;
+  std::error_code none;
+  const bool is_run = std::filesystem::is_directory(wanted, none) && !find_checkpoint(last).empty();
+  return is_run ? whole_checkpoint(last, ranks) : wanted;
 }
 
 namespace {
@@ -110,8 +114,9 @@ bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World&
 
 bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted) {
   std::error_code none;
-  return wanted == "auto" || (!wanted.empty() && std::filesystem::equivalent(
-                                                     std::filesystem::absolute(wanted).parent_path(), folder, none));
+  if (wanted == "auto" || wanted.empty()) return wanted == "auto";
+  return std::filesystem::equivalent(wanted, folder, none) ||
+         std::filesystem::equivalent(std::filesystem::absolute(wanted).parent_path(), folder, none);
 }
 
 void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step) {

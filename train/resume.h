@@ -17,11 +17,11 @@ namespace weft::train {
 /// which says so on stderr where a damaged one is passed over; "": begin anew. All ranks call it. Errors: there are
 /// checkpoints, and all are damaged.
 std::string whole_checkpoint(const std::filesystem::path& last, const dist::World& ranks);
-/// The same where `wanted` is `auto`, of the run folder; else `wanted` itself.
+/// The same where `wanted` is `auto`, of the run folder, or where it is a run folder itself; else `wanted`.
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks);
 
-/// `wanted` is `auto` or a file of this folder: the run goes on in it. Else it is a new one.
+/// `wanted` is `auto`, this folder or a file of it: the run goes on in it. Else it is a new one.
 bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted);
 
 /// Samples of a step on all ranks.

@@ -19,14 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-fs::path weights_file(const fs::path& path) {
-  if (!fs::is_directory(path)) return path;
-  for (const char* name :
-       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"})
-    if (fs::exists(path / name)) return path / name;
-  fail("expected model.safetensors or pytorch_model.bin in this folder");
-}
-
 bool is_nanogpt(const fs::path& path) { return fs::is_regular_file(path); }
 
 /// nanoGPT's checkpoint has the weights in its dict `model`.
@@ -178,10 +170,10 @@ void require_room(const data::BytePair& tokens, const nn::GptOptions& sizes) {
 void load_gpt(nn::Gpt& model, const fs::path& given) {
   try {
     const bool nanogpt = is_nanogpt(given);
-    const fs::path path = weights_file(given);
+    const fs::path path = weights_in_folder(given);
     const auto file = open(path, nanogpt);
     require_tied(*file);
-    const std::string map = guess_name_map(*file) == "nanogpt" ? "nanogpt" : "hf_gpt2";
+    const std::string map = guess_name_map(file->tensors()) == "nanogpt" ? "nanogpt" : "hf_gpt2";
     train::LoadWeightsOptions options{.key = nanogpt ? "model" : "", .rename = {.map = map}};
     const std::vector<NamedTensor> biases = biases_of(model);
     options.strict = map != "nanogpt" || renamed_weights(open(path, nanogpt), options.rename)->find("ln_f.bias") >= 0;

@@ -57,6 +57,14 @@ inline Hdf5Id hdf5_dataset(hid_t parent, const char* name) {
   return set;
 }
 
+/// What ends the error about a dataset or group `name` that cannot be opened: why, where there is a link of this name.
+inline const char* hdf5_elsewhere(hid_t parent, const char* name) {
+  const bool is_there = hdf5().Lexists(parent, name, hdf5_inside(hdf5().P_CLS_LINK_ACCESS_ID())) > 0;
+  return is_there
+             ? ": it is a link that leads nowhere, or lies in another file (external or virtual). Copy it into this one"
+             : "";
+}
+
 /// While it lives, HDF5 prints no traces of its errors on stderr.
 class Hdf5Quiet {
  public:

@@ -21,17 +21,18 @@ struct Hdf5Library {
   X(open) X(get_libversion) X(dont_atexit)                                                                \
   X(Aclose) X(Acreate2) X(Aexists) X(Aget_space) X(Aget_type) X(Aiterate2) X(Aopen) X(Aread) X(Awrite)    \
   X(Dclose) X(Dcreate2) X(Dget_chunk_info_by_coord) X(Dget_create_plist) X(Dget_offset) X(Dget_space)     \
-  X(Dget_storage_size) X(Dget_type) X(Dopen2) X(Dread) X(Dwrite)                                          \
+  X(Dget_storage_size) X(Dget_type) X(Dopen2) X(Dread) X(Dvlen_reclaim) X(Dwrite)                         \
   X(Eget_auto2) X(Eset_auto2)                                                                             \
   X(Fclose) X(Fcreate) X(Fget_create_plist) X(Fis_hdf5) X(Fopen)                                          \
   X(Gclose) X(Gcreate2) X(Gopen2)                                                                         \
   X(Lexists) X(Literate)                                                                                  \
-  X(Pclose) X(Pcreate) X(Pget_chunk) X(Pget_external_count) X(Pget_layout) X(Pget_nfilters) X(Pget_sizes) \
-  X(Pget_userblock) X(Pset_elink_cb) X(Pset_libver_bounds)                                                \
+  X(Pclose) X(Pcreate) X(Pget_chunk) X(Pget_external_count) X(Pget_filter2) X(Pget_layout)                \
+  X(Pget_nfilters) X(Pget_sizes) X(Pget_userblock) X(Pset_elink_cb) X(Pset_libver_bounds)                 \
   X(Sclose) X(Screate) X(Screate_simple) X(Sget_simple_extent_dims) X(Sget_simple_extent_ndims)           \
   X(Sget_simple_extent_npoints) X(Sselect_hyperslab)                                                      \
   X(Tclose) X(Tcopy) X(Tequal) X(Tget_class) X(Tget_size) X(Tget_super) X(Tis_variable_str) X(Tset_cset)  \
-  X(Tset_ebias) X(Tset_fields) X(Tset_size) X(Tset_strpad) X(Tvlen_create)
+  X(Tset_ebias) X(Tset_fields) X(Tset_size) X(Tset_strpad) X(Tvlen_create)                                \
+  X(Zfilter_avail) X(Zget_filter_info)
 // clang-format on
 #define WEFT_HDF5_MEMBER(name) decltype(&H5##name) name = nullptr;
   WEFT_HDF5_FUNCTIONS(WEFT_HDF5_MEMBER)

@@ -7,6 +7,17 @@ namespace weft {
 
 /// The opcodes of Weft's pickles (CPython, Lib/pickletools.py).
 enum class PickleOp : uint8_t {
+  // Protocols 0 and 1: arguments are lines of text.
+  integer_line = 'I',
+  long_line = 'L',
+  float_line = 'F',
+  string_line = 'S',
+  unicode_line = 'V',
+  list = 'l',
+  dict = 'd',
+  put_line = 'p',
+  get_line = 'g',
+  // Protocols 1 to 5.
   mark = '(',
   stop = '.',
   none = 'N',
@@ -25,6 +36,7 @@ enum class PickleOp : uint8_t {
   bin_bytes = 'B',
   short_bin_bytes = 'C',
   bin_bytes8 = 0x8e,
+  bytearray8 = 0x96,
   empty_tuple = ')',
   tuple = 't',
   tuple1 = 0x85,
@@ -36,6 +48,9 @@ enum class PickleOp : uint8_t {
   empty_dict = '}',
   set_item = 's',
   set_items = 'u',
+  empty_set = 0x8f,
+  add_items = 0x90,
+  frozen_set = 0x91,
   bin_put = 'q',
   long_bin_put = 'r',
   memoize = 0x94,
@@ -44,6 +59,7 @@ enum class PickleOp : uint8_t {
   global = 'c',
   stack_global = 0x93,
   reduce = 'R',
+  new_object = 0x81,
   build = 'b',
   bin_persid = 'Q',
   proto = 0x80,

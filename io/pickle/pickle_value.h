@@ -60,7 +60,8 @@ struct PickleList {
 struct PickleDict {
   using Item = std::pair<PickleRef, PickleRef>;
   std::vector<Item> items;
-  uint64_t begun_at = 0;  ///< the byte of EMPTY_DICT; 0 as above
+  uint64_t begun_at = 0;          ///< the byte of EMPTY_DICT; 0 as above
+  bool takes_attributes = false;  ///< BUILD adds the attributes as items: of a namespace; else they are left out
 };
 
 /// A value that only some pickles hold, such as a tensor or an array. It may refer to values of its Pickle.

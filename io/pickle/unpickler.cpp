@@ -2,6 +2,7 @@
 #include "io/pickle/unpickler.h"
 
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <unordered_map>
 
@@ -135,9 +136,13 @@ class Machine {
 
   void global(const std::string& module, const std::string& name) {
     const PickleObject* object = vocabulary_.find(module, name);
-    if (object == nullptr)
-      bad("the file names '", module, ".", name, "', which ", vocabulary_.holds, " do not need; nothing of it was run",
+    if (object == nullptr) {
+      const std::string full = module + "." + name;
+      const std::string why = vocabulary_.refusal ? vocabulary_.refusal(full) : "";
+      if (!why.empty()) bad(why);
+      bad("the file names '", full, "', which ", vocabulary_.holds, " do not need; nothing of it was run",
           vocabulary_.advice);
+    }
     push(object);
   }
 
@@ -152,22 +157,34 @@ class Machine {
     const auto* dict = value.as<PickleDict>();
     const auto* items = value.as<PickleList>();
     const auto* text = value.as<std::string>();
-    // Copied from an argument, which many calls could share.
-    copied_ += dict != nullptr ? dict->items.size() : items != nullptr ? items->items.size() : 0;
-    copied_bytes_ += text != nullptr ? text->size() : 0;
-    if (copied_ > pickle_.opcodes || copied_bytes_ > bytes_.position())
-      bad("expected about as many values as the file describes, got far more by repetition");
+    count_copies(dict != nullptr    ? dict->items.size()
+                 : items != nullptr ? items->items.size()
+                                    : 0,
+                 text != nullptr ? text->size() : 0);
     charge(value.as<PickleObject>() != nullptr ? 4 : 0);  // a tensor's description
     push(std::move(value.is));
   }
 
-  /// Attributes of dicts are left out: `_metadata` of PyTorch's OrderedDicts, those of parameters in old files.
+  /// Attributes of most dicts are left out: `_metadata` of PyTorch's OrderedDicts, those of parameters in old files.
   void build() {
     const PickleRef state = pop(), target = top();
-    if (auto* object = std::get_if<std::unique_ptr<PickleObject>>(&target->is))
-      (*object)->build(*state, bad_);
-    else if (target->as<PickleDict>() == nullptr)
-      bad("expected a dict to give attributes to, got ", target->kind());
+    if (auto* object = std::get_if<std::unique_ptr<PickleObject>>(&target->is)) return (*object)->build(*state, bad_);
+    auto* dict = std::get_if<PickleDict>(&target->is);
+    if (dict == nullptr) bad("expected a dict to give attributes to, got ", target->kind());
+    const auto* attributes = state->as<PickleDict>();
+    if (!dict->takes_attributes || attributes == nullptr) return;
+    count_copies(attributes->items.size(), 0);
+    const auto items = attributes->items;  // a namespace may be its own state
+    dict->items.insert(dict->items.end(), items.begin(), items.end());
+  }
+
+  /// What is copied from one value into another, which many opcodes could share.
+  void count_copies(uint64_t items, uint64_t text_bytes) {
+    copied_ += items;
+    copied_bytes_ += text_bytes;
+    if (copied_ > pickle_.opcodes || copied_bytes_ > bytes_.position())
+      bad("expected about as many values as the file describes, got far more by repetition");
+    charge(items / 4);
   }
 
   void persistent() {
@@ -176,6 +193,98 @@ class Machine {
     PickleValue value;
     vocabulary_.load_persistent(*id, value, bad_);
     push(std::move(value.is));
+  }
+
+  /// The argument of an opcode of protocol 0.
+  std::string line(const char* what) { return bytes_.line(bytes_.left(), what); }
+
+  template <class Number>
+  Number number_of(std::string_view text, const char* expected) const {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      bad("expected ", expected, ", got '", text.substr(0, kLongestName), "'");
+    return value;
+  }
+
+  /// `12`, or a bool as `00` and `01`.
+  void integer_line() {
+    const std::string text = line("a number");
+    if (text == "00" || text == "01")
+      stack_.push_back(text == "01" ? true_ : false_);
+    else
+      push(number_of<int64_t>(text, "a whole number of 64 bits"));
+  }
+
+  void long_line() {
+    std::string text = line("a number");
+    if (text.ends_with('L')) text.pop_back();
+    push(number_of<int64_t>(text, "a whole number of 64 bits"));
+  }
+
+  /// Python 2's repr() of a string: between quotes, with escapes.
+  std::string string_line() {
+    const std::string quoted = line("text");
+    const size_t size = quoted.size();
+    if (size < 2 || (quoted[0] != '\'' && quoted[0] != '"') || quoted.back() != quoted[0])
+      bad("expected text between quotes, got '", quoted.substr(0, kLongestName), "'");
+    std::string result;
+    for (size_t i = 1; i + 1 < size; ++i) {
+      if (quoted[i] != '\\') {
+        result += quoted[i];
+        continue;
+      }
+      constexpr std::string_view letters = "\\'\"abfnrtv", meanings = "\\'\"\a\b\f\n\r\t\v";
+      const size_t letter = letters.find(quoted[++i]);
+      if (letter != std::string_view::npos)
+        result += meanings[letter];
+      else if (quoted[i] == 'x')
+        result += static_cast<char>(hexadecimal(quoted, i, 2));
+      else
+        bad("expected an escape such as \\x0a, got '", quoted.substr(i - 1, 4), "'");
+    }
+    return result;
+  }
+
+  /// The number of `digits` hexadecimal digits after `at`, which moves to the last of them.
+  uint32_t hexadecimal(const std::string& text, size_t& at, size_t digits) const {
+    uint32_t value = 0;
+    const char *first = text.data() + at + 1, *last = first + std::min(digits, text.size() - at - 1);
+    const auto [end, error] = std::from_chars(first, last, value, 16);
+    if (error != std::errc() || end != first + digits)
+      bad("expected ", digits, " hexadecimal digits, got '", std::string(first, last), "'");
+    at += digits;
+    return value;
+  }
+
+  /// Python's raw-unicode-escape: characters below U+0100 as one byte, others as \uXXXX or \UXXXXXXXX.
+  std::string unicode_line() {
+    const std::string escaped = line("text");
+    std::string result;
+    for (size_t i = 0; i < escaped.size(); ++i) {
+      uint32_t character = static_cast<unsigned char>(escaped[i]);
+      const char next = i + 1 < escaped.size() ? escaped[i + 1] : '\0';
+      if (character == '\\' && (next == 'u' || next == 'U')) character = hexadecimal(escaped, ++i, next == 'u' ? 4 : 8);
+      if (character > 0x10FFFF) bad("expected characters up to U+10FFFF");
+      append_utf8(result, character);
+    }
+    return result;
+  }
+
+  static void append_utf8(std::string& text, uint32_t character) {
+    if (character < 0x80) {
+      text += static_cast<char>(character);
+      return;
+    }
+    const int more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+    text += static_cast<char>((0xFF00 >> (more + 1) & 0xFF) | (character >> (6 * more)));
+    for (int i = more; i-- > 0;) text += static_cast<char>(0x80 | (character >> (6 * i) & 0x3F));
+  }
+
+  PickleDict dict_to_mark() {
+    PickleDict dict;
+    set_items(dict, pop_to_mark());
+    return dict;
   }
 
   [[noreturn]] void refuse() const { bad(vocabulary_.holds, " do not need this opcode, and it is not run"); }
@@ -200,14 +309,10 @@ class Machine {
 void Machine::step(PickleOp op) {
   const auto number = [&](int bytes) { return bytes_.number(bytes, "a pickle"); };
   const auto text = [&](int length_bytes) { push(bytes_.take(number(length_bytes), "text")); };
-  const auto bytes = [&](int length_bytes) {
-    if (!vocabulary_.has_bytes) refuse();
-    text(length_bytes);
-  };
   switch (op) {
     case PickleOp::proto: {
       const uint64_t version = number(1);
-      if (version < 2 || version > 5) bad("expected pickle protocol 2 to 5, got ", version);
+      if (version > 5) bad("expected pickle protocol 0 to 5, got ", version);
       return;
     }
     case PickleOp::frame:
@@ -237,18 +342,35 @@ void Machine::step(PickleOp op) {
       return push(big_endian_float());
     case PickleOp::bin_unicode:
     case PickleOp::bin_string:
+    case PickleOp::bin_bytes:
       return text(4);
     case PickleOp::short_bin_unicode:
     case PickleOp::short_bin_string:
+    case PickleOp::short_bin_bytes:
       return text(1);
     case PickleOp::bin_unicode8:
-      return text(8);
-    case PickleOp::bin_bytes:
-      return bytes(4);
-    case PickleOp::short_bin_bytes:
-      return bytes(1);
     case PickleOp::bin_bytes8:
-      return bytes(8);
+    case PickleOp::bytearray8:
+      return text(8);
+    case PickleOp::integer_line:
+      return integer_line();
+    case PickleOp::long_line:
+      return long_line();
+    case PickleOp::float_line:
+      return push(number_of<double>(line("a number"), "a number"));
+    case PickleOp::string_line:
+      return push(string_line());
+    case PickleOp::unicode_line:
+      return push(unicode_line());
+    case PickleOp::list:
+    case PickleOp::frozen_set:
+      return push(PickleList{pop_to_mark()});
+    case PickleOp::dict:
+      return push(dict_to_mark());
+    case PickleOp::put_line:
+      return put(number_of<uint64_t>(line("a number"), "a number of the memo"));
+    case PickleOp::get_line:
+      return get(number_of<uint64_t>(line("a number"), "a number of the memo"));
     case PickleOp::empty_tuple:
       return push(PickleList{{}, true});
     case PickleOp::tuple:
@@ -260,13 +382,15 @@ void Machine::step(PickleOp op) {
     case PickleOp::tuple3:
       return tuple_of(3);
     case PickleOp::empty_list:
+    case PickleOp::empty_set:  // in the file's order
       return push(PickleList{{}, false, offset_});
     case PickleOp::append: {
       const PickleRef item = pop();
       top_list().items.push_back(item);
       return;
     }
-    case PickleOp::appends: {
+    case PickleOp::appends:
+    case PickleOp::add_items: {
       const auto items = pop_to_mark();
       charge(items.size() / 4);
       auto& list = top_list().items;
@@ -302,6 +426,7 @@ void Machine::step(PickleOp op) {
       return global(pop_name(), name);
     }
     case PickleOp::reduce:
+    case PickleOp::new_object:  // of a class, with the arguments of its __new__()
       return reduce();
     case PickleOp::build:
       return build();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "io/pickle/usual_names.h"
 #include "kernels/error.h"
 
 namespace weft {
@@ -42,6 +43,44 @@ bool holds_tensors(const PickleValue& value) {
          });
 }
 
+/// Keys under which training programs keep a model's weights, its averages or its teacher in a checkpoint.
+constexpr const char* kUsualKeys[] = {
+    "state_dict", "model_state_dict", "model",          "model_state", "net",       "network",        "module",
+    "weights",    "params",           "state_dict_ema", "model_ema",   "ema_model", "ema_state_dict", "ema",
+    "params_ema", "teacher",          "student"};
+
+/// A dict of weights and the keys that lead to it, `model.state_dict`.
+struct Candidate {
+  std::string key;
+  const PickleValue* dict = nullptr;
+};
+
+/// The dicts of tensors under usual keys, which may be in each other: {"model": {"state_dict": {…}}}. `visits` bounds
+/// the work on dicts that contain themselves.
+std::vector<Candidate> candidates_in(const PickleValue& value, uint64_t& visits, size_t depth = 0) {
+  constexpr size_t kDeepest = 3;
+  std::vector<Candidate> found;
+  const auto* dict = value.as<PickleDict>();
+  if (dict == nullptr || depth == kDeepest) return found;
+  for (const auto& [name, inner] : dict->items) {
+    if (visits == 0) return found;
+    --visits;
+    const auto* key = name->as<std::string>();
+    if (key == nullptr || std::find(std::begin(kUsualKeys), std::end(kUsualKeys), *key) == std::end(kUsualKeys))
+      continue;
+    if (const auto* items = inner->as<PickleDict>()) visits -= std::min<uint64_t>(visits, items->items.size());
+    std::vector<Candidate> below = candidates_in(*inner, visits, depth + 1);
+    if (below.empty() && holds_tensors(*inner)) below.push_back({"", inner});
+    for (const Candidate& one : below) {
+      // A program may keep one dict under two keys.
+      const bool known =
+          std::any_of(found.begin(), found.end(), [&](const Candidate& other) { return other.dict == one.dict; });
+      if (!known) found.push_back({one.key.empty() ? *key : *key + "." + one.key, one.dict});
+    }
+  }
+  return found;
+}
+
 /// Walks the tree below a value. The values form a graph: a value with two references is visited twice. The number of
 /// visits is limited to the pickle's opcodes, far above what real files need.
 class Walk {
@@ -58,7 +97,12 @@ class Walk {
       tree_.others[name] = text;
     }
   }
-  PickleTree finish() { return std::move(tree_); }
+  PickleTree finish() {
+    if (tree_.tensors.empty() && !array_.empty())
+      fail_(str("expected tensors, got NumPy arrays alone, such as '", array_,
+                "'. In Python: torch.save({name: torch.from_numpy(array), …}, FILE)"));
+    return std::move(tree_);
+  }
 
  private:
   void visit(const PickleValue& value, const std::string& name) {
@@ -80,6 +124,7 @@ class Walk {
     } else if (const auto* list = value.as<PickleList>()) {
       for (size_t i = 0; i < list->items.size(); ++i) visit(*list->items[i], below(name, str(i)));
     } else {
+      if (value.as<NumpyArray>() != nullptr) array_ = name;
       keep(name, value);
     }
     path_.pop_back();
@@ -101,6 +146,7 @@ class Walk {
   MemoryBudget& memory_;
   const ByteStream::Fail& fail_;
   std::vector<const PickleValue*> path_;  // from the root to the visited value
+  std::string array_;                     // the name of one of NumPy's arrays, which are left out
   PickleTree tree_;
 };
 
@@ -119,6 +165,7 @@ const PickleValue* find_key(const PickleValue& value, const std::string& key, si
 PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBudget& memory,
                           const ByteStream::Fail& fail) {
   const PickleValue* root = pickle.root;
+  uint64_t visits = 4 * pickle.opcodes;
   if (!key.empty()) {
     root = find_key(*pickle.root, key);
     if (root == nullptr) {
@@ -131,17 +178,20 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBu
     }
     if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr)
       fail(str("expected a dict under the key '", key, "', got ", root->kind()));
-  } else if (!holds_tensors(*root)) {
-    for (const char* usual : {"state_dict", "model_state_dict", "model"}) {
-      const PickleValue* inner = entry(*root, usual);
-      if (inner == nullptr || !holds_tensors(*inner)) continue;
-      Walk walk(pickle, memory, fail);
-      walk.visit_all(*inner);
-      for (const auto& [name, value] : root->as<PickleDict>()->items)  // the epoch and the like, not the optimizer
-        if (is_key(*name) && value->as<PickleDict>() == nullptr && value->as<PickleList>() == nullptr)
-          walk.keep(text_of(*name), *value);
-      return walk.finish();
+  } else if (const std::vector<Candidate> found = candidates_in(*root, visits); !found.empty()) {
+    if (found.size() > 1) {
+      std::vector<std::string> keys;
+      for (const Candidate& one : found) keys.push_back(one.key);
+      fail(str("the file holds several dicts of weights: ", joined(keys), ". Choose one: --weights-key ", keys[0],
+               " (weft-weights: --key ", keys[0], "), or write it alone: weft-weights convert --key ", keys[0],
+               " FILE NEW.safetensors"));
     }
+    Walk walk(pickle, memory, fail);
+    walk.visit_all(*found[0].dict);
+    for (const auto& [name, value] : root->as<PickleDict>()->items)  // the epoch and the like, not the optimizer
+      if (is_key(*name) && value->as<PickleDict>() == nullptr && value->as<PickleList>() == nullptr)
+        walk.keep(text_of(*name), *value);
+    return walk.finish();
   }
   if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr && root->as<PickledTensor>() == nullptr)
     fail(str("expected tensors, got ", root->kind()));

@@ -9,6 +9,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/unary.h"
+#include "io/file_kind.h"
 #include "io/torch/zip_archive.h"
 
 namespace weft {
@@ -47,7 +48,7 @@ class ZipTorchArchive : public TorchArchive {
       const size_t slash = entry.name.find('/');
       if (slash != std::string::npos && entry.name.substr(slash) == "/data.pkl") return entry.name.substr(0, slash + 1);
     }
-    file_.bad("expected a zip entry NAME/data.pkl, as torch.save writes it, got none");
+    refuse(file_, "a file that torch.save wrote", "a zip archive without NAME/data.pkl");
   }
 
   std::string text(const std::string& name, uint64_t longest) const {
@@ -79,10 +80,12 @@ class LegacyTorchArchive : public TorchArchive {
       : TorchArchive(path, "pytorch (legacy)", std::move(memory)) {
     ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
                       file_.size(), fail_);
+    if (!begins_with_magic()) refuse(file_, "a file that torch.save wrote");
     const TorchPickle magic = unpickle_torch(stream, fail_, memory_.get()),
                       version = unpickle_torch(stream, fail_, memory_.get());
     const auto* number = magic.root->as<PickleBigInteger>();
-    if (number == nullptr || number->bytes != kTorchMagic) file_.bad("expected the magic number of torch.save, got another");
+    if (number == nullptr || number->bytes != kTorchMagic)
+      file_.bad("expected the magic number of torch.save, got another");
     if (const auto* protocol = version.root->as<int64_t>(); protocol == nullptr || *protocol != kLegacyVersion)
       file_.bad("expected version ", kLegacyVersion, " of the legacy format, got another");
     check_machine(unpickle_torch(stream, fail_, memory_.get()));
@@ -91,6 +94,13 @@ class LegacyTorchArchive : public TorchArchive {
   }
 
  private:
+  /// The pickle of the magic number has at most a few opcodes before it.
+  bool begins_with_magic() const {
+    std::string head(std::min<uint64_t>(file_.size(), 64), '\0');
+    file_.read(0, head.data(), head.size());
+    return head.find(kTorchMagic) != std::string::npos;
+  }
+
   void check_machine(const Pickle& facts) const {
     if (const auto* dict = facts.root->as<PickleDict>())
       for (const auto& [name, value] : dict->items)
@@ -201,7 +211,7 @@ std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& pa
   file.read(0, start.data(), std::min<uint64_t>(file.size(), start.size()));
   if (start[0] == 'P' && start[1] == 'K') return std::make_unique<ZipTorchArchive>(path, std::move(memory));
   if (start[0] == '\x80') return std::make_unique<LegacyTorchArchive>(path, std::move(memory));
-  file.bad("expected a file that torch.save wrote (a zip archive, or pickles), got something else");
+  refuse(file, "a file that torch.save wrote (a zip archive, or pickles)");
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include "io/torch/torch_pickle.h"
 
 #include "io/pickle/unpickler.h"
+#include "io/pickle/usual_names.h"
 #include "io/stored_dtype.h"
 #include "kernels/error.h"
 
@@ -196,49 +197,16 @@ void rebuild_from_type(const PickleList& arguments, PickleValue& result, const B
   function->call(*inner, result, fail);
 }
 
-/// OrderedDict(), or Python 2's OrderedDict([[key, value], …]).
-void ordered_dict(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  PickleDict dict;
-  if (arguments.items.size() > 1) fail(str("OrderedDict: expected one list, got ", arguments.items.size(), " values"));
-  if (arguments.items.size() == 1) {
-    const auto* list = arguments.items[0]->as<PickleList>();
-    if (list == nullptr) fail(str("OrderedDict: expected a list, got ", arguments.items[0]->kind()));
-    for (const PickleRef item : list->items) {
-      const auto* pair = item->as<PickleList>();
-      if (pair == nullptr || pair->items.size() != 2) fail("OrderedDict: expected pairs of key and value");
-      dict.items.emplace_back(pair->items[0], pair->items[1]);
-    }
-  }
-  result.is = std::move(dict);
-}
-
 void rebuild_parameter(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
   const auto* tensor = arguments.items.empty() ? nullptr : arguments.items[0]->as<PickledTensor>();
   if (tensor == nullptr) fail("_rebuild_parameter: expected a tensor");
   result.is = std::make_unique<PickledTensor>(*tensor);
 }
 
-/// The one argument of a function that converts it.
-template <class T>
-const T& only(const PickleList& arguments, const char* function, const char* expected, const ByteStream::Fail& fail) {
-  const T* value = arguments.items.size() != 1 ? nullptr : arguments.items[0]->as<T>();
-  if (value == nullptr) fail(str(function, ": expected ", expected));
-  return *value;
-}
-
 void make_size(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  PickleList sizes = only<PickleList>(arguments, "torch.Size", "a tuple", fail);
+  PickleList sizes = only_argument<PickleList>(arguments, "torch.Size", "a tuple", fail);
   sizes.is_tuple = true;
   result.is = std::move(sizes);
-}
-
-/// As a list, in the file's order.
-void make_set(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  result.is = PickleList{only<PickleList>(arguments, "set", "a list", fail).items};
-}
-
-void make_counter(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  result.is = PickleDict{only<PickleDict>(arguments, "Counter", "a dict", fail).items};
 }
 
 /// `cuda:1`.
@@ -252,34 +220,7 @@ void make_device(const PickleList& arguments, PickleValue& result, const ByteStr
 }
 
 void get_layout(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  result.is = only<std::string>(arguments, "_get_layout", "a text", fail);
-}
-
-/// Python 3's bytes in protocol 2: encode(text, 'latin1'), a character for each byte.
-void encode(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  const auto* text = arguments.items.size() != 2 ? nullptr : arguments.items[0]->as<std::string>();
-  const auto* encoding = text == nullptr ? nullptr : arguments.items[1]->as<std::string>();
-  if (encoding == nullptr || *encoding != "latin1") fail("_codecs.encode: expected a text and 'latin1'");
-  std::string bytes;
-  for (size_t i = 0; i < text->size(); ++i) {
-    const auto first = static_cast<unsigned char>((*text)[i]);
-    const bool two = first == 0xC2 || first == 0xC3;
-    if (first >= 0x80 && (!two || i + 1 == text->size())) fail("_codecs.encode: expected characters up to U+00FF");
-    bytes += two ? static_cast<char>((first & 3) << 6 | ((*text)[++i] & 0x3F)) : (*text)[i];
-  }
-  result.is = std::move(bytes);
-}
-
-void make_bytearray(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  result.is = arguments.items.empty() ? std::string() : only<std::string>(arguments, "bytearray", "bytes", fail);
-}
-
-/// As the pair of its parts.
-void make_complex(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
-  if (arguments.items.size() != 2 || arguments.items[0]->as<double>() == nullptr ||
-      arguments.items[1]->as<double>() == nullptr)
-    fail("complex: expected two numbers");
-  result.is = PickleList{arguments.items, true};
+  result.is = only_argument<std::string>(arguments, "_get_layout", "a text", fail);
 }
 
 #define WEFT_REFUSE(text)                                                            \
@@ -291,8 +232,6 @@ const struct {
   const char *module, *name;
   PickleFunction function;
 } kFunctions[] = {
-    {"collections", "OrderedDict", PickleFunction(ordered_dict)},
-    {"collections", "Counter", PickleFunction(make_counter)},
     {"torch._utils", "_rebuild_tensor", PickleFunction(rebuild_tensor)},
     {"torch._utils", "_rebuild_tensor_v2", PickleFunction(rebuild_tensor)},
     {"torch._utils", "_rebuild_tensor_v3", PickleFunction(rebuild_tensor_v3)},
@@ -311,13 +250,6 @@ const struct {
     {"torch", "Size", PickleFunction(make_size)},
     {"torch", "device", PickleFunction(make_device)},
     {"torch.serialization", "_get_layout", PickleFunction(get_layout)},
-    {"_codecs", "encode", PickleFunction(encode)},
-    {"__builtin__", "set", PickleFunction(make_set)},
-    {"builtins", "set", PickleFunction(make_set)},
-    {"__builtin__", "bytearray", PickleFunction(make_bytearray)},
-    {"builtins", "bytearray", PickleFunction(make_bytearray)},
-    {"__builtin__", "complex", PickleFunction(make_complex)},
-    {"builtins", "complex", PickleFunction(make_complex)},
 };
 #undef WEFT_REFUSE
 
@@ -326,12 +258,23 @@ const PickleObject* find_global(const std::string& module, const std::string& na
     if (module == row.module && name == row.name) return &row.function;
   if (module == "torch.storage" && name == kUntyped.name) return &kUntyped;
   if (module == "torch.nn.parameter" && name == "Parameter") return &kParameter;
-  if (module != "torch") return nullptr;
+  if (module != "torch") return find_usual(module, name);
   for (const TorchStorageType& type : kStorages)
     if (name == type.name) return &type;
   for (const TorchName& known : kNames)
     if (name == known.element.name) return &known;
   return nullptr;
+}
+
+/// torch.save(model) names the model's classes.
+std::string refusal(const std::string& name) {
+  const bool is_module = name.starts_with("torch.nn.") || name.starts_with("torchvision.models.") ||
+                         name.starts_with("timm.models.") || name.starts_with("__main__.") ||
+                         name.find(".modeling_") != std::string::npos || name.starts_with("ultralytics.");
+  if (!is_module) return "";
+  return str(
+      "expected tensors, got a whole model (torch.save(model)), of which the file names '", name,
+      "'; nothing of it was run. If you trust the file, load it in PyTorch and torch.save(model.state_dict(), …)");
 }
 
 void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& result, const ByteStream::Fail& fail) {
@@ -384,6 +327,7 @@ TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail, Memo
   const PickleVocabulary weights{
       .holds = "weights",
       .advice = ". If you trust the file, load it in PyTorch and save its state_dict() alone",
+      .refusal = refusal,
       .memory = memory,
       .find = find_global,
       .load_persistent = [&](const PickleValue& id, PickleValue& result, const ByteStream::Fail& bad) {

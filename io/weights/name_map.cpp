@@ -239,10 +239,10 @@ std::vector<std::string> name_map_names() {
   return names;
 }
 
-std::string guess_name_map(const WeightsFile& file) {
+std::string guess_name_map(const std::vector<WeightInfo>& tensors) {
   for (const NameMap& map : all_maps())
     if (map.sign != nullptr)
-      for (const WeightInfo& info : file.tensors())
+      for (const WeightInfo& info : tensors)
         if (info.name.size() <= kLongestMappedName && match_name(map.sign, info.name))
           return std::string_view(map.name) == "hf_gpt2" && lies_as_linear(info.sizes) ? "nanogpt" : map.name;
   return "";

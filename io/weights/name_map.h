@@ -53,8 +53,8 @@ std::vector<std::string> name_map_names();
 /// Errors: an unknown name; the nearest is suggested.
 NameMap find_name_map(const std::string& name);
 
-/// The map that fits a file's names; "" for none.
-std::string guess_name_map(const WeightsFile& file);
+/// The map that fits these names and sizes; "" for none.
+std::string guess_name_map(const std::vector<WeightInfo>& tensors);
 
 struct RenameOptions {       // `{}`: g++ then allows designated initialisers of some members only
   std::string prefix{};      ///< keep only names with this prefix, without it: `backbone.`
@@ -63,8 +63,9 @@ struct RenameOptions {       // `{}`: g++ then allows designated initialisers of
   std::string leave_out{};   ///< last: drop names with this prefix, such as `head.`
 };
 
-/// The same tensors under other names, still read on demand. A `module.` before all names
-/// (DistributedDataParallel) is stripped first. Errors: no name has the prefix; two tensors get one name; a part of a
+/// The same tensors under other names, still read on demand. What PyTorch's wrappers add is stripped first: a `module.`
+/// before all names (DistributedDataParallel, AveragedModel), `_orig_mod.` of torch.compile and those of FSDP and of
+/// recomputation anywhere. Errors: no name has the prefix; two tensors get one name; a part of a
 /// stacked tensor is missing or does not fit.
 std::unique_ptr<WeightsFile> renamed_weights(std::unique_ptr<WeightsFile> file, const RenameOptions& options);
 

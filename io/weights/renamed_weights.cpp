@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/ops/concat.h"
@@ -10,7 +11,48 @@
 namespace weft {
 namespace {
 
+/// What PyTorch's wrappers add to the names of the modules in them: DistributedDataParallel and averages before all
+/// names, torch.compile, FSDP and recomputation before those of any module.
 constexpr std::string_view kWrapped = "module.";
+constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."};
+constexpr std::string_view kAveraged = "n_averaged";  // a counter beside the names of an AveragedModel
+
+std::string without_wrappers(std::string name) {
+  for (const std::string_view wrapper : kWrappers)
+    for (size_t at = 0; (at = name.find(wrapper, at)) != std::string::npos;)
+      if (at == 0 || name[at - 1] == '.')
+        name.erase(at, wrapper.size());
+      else
+        at += wrapper.size();
+  return name;
+}
+
+/// The names without wrappers, in the file's order. An AveragedModel's counter is no tensor of the model: it has no
+/// name.
+std::vector<std::optional<std::string>> unwrapped_names(const std::vector<WeightInfo>& tensors) {
+  std::vector<std::string> names;
+  for (const WeightInfo& info : tensors) names.push_back(without_wrappers(info.name));
+  const auto is_wrapped = [](const std::string& name) { return name.starts_with(kWrapped); };
+  const auto may_be = [&](const std::string& name) { return is_wrapped(name) || name == kAveraged; };
+  bool averaged = false;
+  // One wrapper may be in another: DistributedDataParallel of an average.
+  while (std::any_of(names.begin(), names.end(), is_wrapped) && std::all_of(names.begin(), names.end(), may_be)) {
+    for (std::string& name : names)
+      if (is_wrapped(name)) name.erase(0, kWrapped.size());
+    averaged = true;
+  }
+  std::vector<std::optional<std::string>> result(names.begin(), names.end());
+  if (averaged) std::replace(result.begin(), result.end(), std::optional(std::string(kAveraged)), {});
+  return result;
+}
+
+/// The tensors that have a name, under it.
+std::vector<WeightInfo> named(std::vector<WeightInfo> tensors, const std::vector<std::optional<std::string>>& names) {
+  std::vector<WeightInfo> result;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (names[i]) result.emplace_back(std::move(tensors[i])).name = *names[i];
+  return result;
+}
 
 /// How a renamed tensor is made: one of the file's, several stacked, or part `part` of `parts` of one.
 struct Recipe {
@@ -25,20 +67,22 @@ class RenamedWeights : public WeightsFile {
   RenamedWeights(std::unique_ptr<WeightsFile> file, const RenameOptions& options) : file_(std::move(file)) {
     format_ = file_->format();
     metadata_ = file_->metadata();
-    const std::string map = options.map == "auto" ? guess_name_map(*file_) : options.map;
-    if (!map.empty()) map_ = find_name_map(map);
     const auto& given = file_->tensors();
-    const bool wrapped = !given.empty() && std::all_of(given.begin(), given.end(), [](const WeightInfo& info) {
-      return info.name.starts_with(kWrapped);
-    });
-    size_t kept = 0;
-    for (size_t i = 0; i < given.size(); ++i) {
-      std::string name = wrapped ? given[i].name.substr(kWrapped.size()) : given[i].name;
-      if (!name.starts_with(options.prefix)) continue;
-      ++kept;
-      map_name(i, name.substr(options.prefix.size()));
+    std::vector<std::optional<std::string>> names = unwrapped_names(given);
+    for (auto& name : names) {
+      if (name && name->starts_with(options.prefix))
+        name->erase(0, options.prefix.size());
+      else
+        name.reset();
     }
-    WEFT_CHECK(kept > 0 || given.empty(), "weights: expected names that begin with '", printable(options.prefix),
+    const std::string map = options.map == "auto" ? guess_name_map(named(given, names)) : options.map;
+    if (!map.empty()) map_ = find_name_map(map);
+    bool kept = false;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (names[i]) map_name(i, *names[i]);
+      kept = kept || names[i];
+    }
+    WEFT_CHECK(kept || given.empty(), "weights: expected names that begin with '", printable(options.prefix),
                "', got none, such as '", printable(given.empty() ? "" : given[0].name), "'");
     for (const auto& [name, recipe] : planned_) {
       const std::string full = options.add_prefix + name;

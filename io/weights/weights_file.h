@@ -56,14 +56,20 @@ struct OpenWeightsOptions {
       key;  ///< which dict of a PyTorch file (`model`, `state_dict.teacher`), which part of a checkpoint; "": found
 };
 
-/// Opens safetensors (`.safetensors`, `.safetensors.index.json`), PyTorch (`.pt`, `.pth`, `.th`, `.bin`) and Weft's
-/// checkpoints (`.h5`); the content decides, not the name. Errors: `FORMAT: FILE: …`; another format.
+/// `path`; of a folder of Hugging Face's the file of weights in it, of a sharded checkpoint's the folder itself.
+/// Errors: another folder; the text says what it is.
+std::filesystem::path weights_in_folder(const std::filesystem::path& path);
+
+/// Opens safetensors (`.safetensors`, `.safetensors.index.json`), PyTorch (`.pt`, `.pth`, `.th`, `.bin`), Weft's
+/// checkpoints (`.h5`) and folders (weights_in_folder); the content decides, not the name. Errors: `FORMAT: FILE: …`;
+/// another format, of which the text says what it is (io/file_kind.h).
 std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, const OpenWeightsOptions& options = {});
 
 /// Opens a file that torch.save wrote, zip archive or legacy format. Pickles are run by a machine that builds tensors,
 /// dicts, lists and numbers and nothing else (io/pickle/unpickler.h). The tensors are those of the dict under `key`;
-/// without a key those of the outermost dict; if it holds none, of its `state_dict`, `model_state_dict` or `model`;
-/// else all, with names joined by dots. Errors: `pytorch: FILE: …`.
+/// without a key those of the one dict under a usual key (`state_dict`, `model`, `net`, `params_ema`, …; io/torch/
+/// pickle_tree.cpp), whatever lies beside it; else all, with names joined by dots. Errors: `pytorch: FILE: …`; several
+/// dicts under usual keys.
 std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key = "");
 
 /// Writes a file that `torch.load(FILE, weights_only=True)` opens as a dict of tensors; tensors that share memory

@@ -167,6 +167,13 @@ TEST(Cifar100, ReadsThePythonVersionThatTorchvisionKeeps) {
   EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::train); }), HasSubstr("got 3 of 3071 and 3 labels"));
 }
 
+TEST(Cifar10, SaysWhichLabelsAPythonFileHas) {
+  const TemporaryFolder folder;
+  write_file(folder / "test_batch", python_cifar(random_bytes(3072), {{"noisy_labels", {3}}}));
+  EXPECT_THAT(error_text([&] { cifar10(folder.path(), Split::val); }),
+              HasSubstr("expected a key 'labels', got none. There are: filenames, batch_label, noisy_labels, data"));
+}
+
 TEST(Cifar10, ReadsThePythonVersionBatchByBatch) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "cifar-10-batches-py");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // HDF5 fields: files, years as pairs of times, batches.
 #include <fstream>
+#include <numeric>
 
 #include "data/field_series.h"
 #include "kernels/transfer.h"
@@ -61,6 +62,42 @@ TEST_F(Fields, FilesAreReadThroughAWindow) {
                 file->read(0, {1, 4, 1, 1}, values.data());
               }),
               HasSubstr("lies outside of 4 x 3 x 3 x 5"));
+}
+
+// tests/golden/hdf5_of_others.py: 0, 1, 2, … of [2, 2, 2, 3]
+TEST_F(Fields, FilesOfH5py) {
+  const fs::path golden = fs::path(WEFT_GOLDEN) / "hdf5";
+  for (const char* name : {"gzip", "big_endian", "half", "link", "latest"}) {
+    SCOPED_TRACE(name);
+    const auto file = open_fields(golden / ("fields_" + std::string(name) + ".h5"));
+    std::vector<float> values(12), expected(12);
+    std::iota(expected.begin(), expected.end(), 12.0f);
+    file->read(1, {1, 2, 2, 3}, values.data());
+    EXPECT_EQ(values, expected);
+  }
+  const auto refusal = [&](const char* name) { return error_text([&] { open_fields(golden / name); }); };
+  EXPECT_THAT(refusal("fields_lzf.h5"), HasSubstr("fields: packed by lzf (filter 32000), which this libhdf5 does not "
+                                                  "have. Name the folder of its plugin in HDF5_PLUGIN_PATH"));
+  EXPECT_THAT(refusal("fields_integers.h5"),
+              HasSubstr("expected floating point numbers, got another type. Packed whole numbers (scale_factor, "
+                        "add_offset) must be unpacked first: write them as float32"));
+  EXPECT_THAT(
+      refusal("fields_dangling.h5"),
+      HasSubstr("expected the dataset 'fields', got none in this file: it is a link that leads nowhere, or lies "
+                "in another file (external or virtual). Copy it into this one"));
+  EXPECT_THAT(
+      refusal("fields_open.h5"),
+      HasSubstr("it was not closed by the program that writes it, which still runs or was ended. Wait for it, or "
+                "clear the mark: h5clear -s FILE"));
+  EXPECT_THAT(refusal("keras.h5"), HasSubstr("expected the dataset 'fields', got none in this file"));
+  fs::copy_file(golden / "fields_latest.h5", folder_ / "new.h5");
+  {
+    std::fstream file(folder_ / "new.h5", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(8);
+    file.put('\7');  // the superblock's version
+  }
+  EXPECT_THAT(error_text([&] { open_fields(folder_ / "new.h5"); }),
+              HasSubstr("expected an HDF5 file of superblock version 3 at most, got 7. Install a newer libhdf5"));
 }
 
 TEST_F(Fields, PairsNeverCrossAYear) {

@@ -67,6 +67,26 @@ TEST(Hdf5Images, ReadsChunksOtherIntegersNamedClassesAndTest) {
   EXPECT_THAT(error_text([&] { open_dataset(set, Split::val); }), HasSubstr("got train, test. test is for the end"));
 }
 
+// tests/golden/hdf5_of_others.py
+TEST(Hdf5Images, NamesOfClassesAreTextsOfAnyLength) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  const auto classes = [](const char* name) { return hdf5_images(file_of_h5py(name), "train")->classes(); };
+  EXPECT_EQ(classes("names_utf8.h5"), (std::vector<std::string>{"ants", "bees é"}));
+  for (const char* name : {"names_ascii.h5", "names_objects.h5", "names_dataset.h5"})
+    EXPECT_EQ(classes(name), (std::vector<std::string>{"ants", "bees"})) << name;
+  EXPECT_THAT(error_text([&] { classes("names_numbers.h5"); }),
+              HasSubstr("attribute 'classes': expected texts, got something else"));
+}
+
+TEST(Hdf5Images, LabelsOfAMissingFilterAreRefusedWithACure) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  EXPECT_THAT(
+      error_text([] { hdf5_images(file_of_h5py("lzf_targets.h5"), "train"); }),
+      HasSubstr("train/targets: packed by lzf (filter 32000), which this libhdf5 does not have. Name the folder of "
+                "its plugin in HDF5_PLUGIN_PATH (hdf5plugin of PyPI has many), or write it again with "
+                "compression='gzip'"));
+}
+
 TEST(Hdf5Images, SaysWhatItCannotUse) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const auto refusal = [](const char* part) {

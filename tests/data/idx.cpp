@@ -24,6 +24,42 @@ TEST(Idx, ReadsImages) {
               HasSubstr("one of t10k-images-idx3-ubyte, t10k-images-idx3-ubyte.gz"));
 }
 
+TEST(Idx, ClassesAreThoseOfBothParts) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& part, std::vector<uint8_t> labels) {
+    write_file(folder / (part + "-images-idx3-ubyte"), idx_bytes({static_cast<uint32_t>(labels.size()), 4, 3}));
+    std::vector<uint8_t> file = idx_bytes({static_cast<uint32_t>(labels.size())});
+    std::copy(labels.begin(), labels.end(), file.end() - static_cast<std::ptrdiff_t>(labels.size()));
+    write_file(folder / (part + "-labels-idx1-ubyte"), file);
+  };
+  write("train", {0, 11, 3});
+  EXPECT_EQ(idx(folder.path(), Split::train)->classes().size(), 12u) << "no other part";
+  write("t10k", {1, 10});
+  for (const Split split : {Split::train, Split::val})
+    EXPECT_EQ(idx(folder.path(), split)->classes().size(), 12u) << "no image of the test part is of class 11";
+  EXPECT_EQ(idx(folder.path(), Split::val)->classes()[11], "11");
+  write("t10k", {1, 26});  // EMNIST's letters are numbered from 1
+  for (const Split split : {Split::train, Split::val}) EXPECT_EQ(idx(folder.path(), split)->classes().size(), 27u);
+  write_file(folder / "t10k-labels-idx1-ubyte", idx_bytes({2, 2}));
+  EXPECT_THAT(error_text([&] { idx(folder.path(), Split::train); }), HasSubstr("one dimension of labels"));
+}
+
+TEST(Idx, NamesOfOtherSetsAreShown) {
+  const TemporaryFolder folder;
+  write_file(folder / "emnist-letters-train-images-idx3-ubyte.gz", {1});
+  EXPECT_THAT(
+      error_text([&] { idx(folder.path(), Split::train); }),
+      HasSubstr("got none of them. There are: emnist-letters-train-images-idx3-ubyte.gz. Link or rename those of "
+                "one set"));
+}
+
+TEST(Idx, TheContentSaysWhetherItIsPacked) {
+  const TemporaryFolder folder;
+  write_file(folder / "train-images-idx3-ubyte.gz", idx_bytes({2, 4, 3}));  // unpacked on the way
+  write_file(folder / "train-labels-idx1-ubyte", idx_bytes({2}, 9));
+  EXPECT_EQ(idx(folder.path(), Split::train)->size(), 2);
+}
+
 TEST(Idx, RefusesBrokenFiles) {
   const TemporaryFolder folder;
   const auto text = [&](const std::vector<uint8_t>& images, const std::vector<uint8_t>& labels) {

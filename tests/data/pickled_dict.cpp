@@ -51,24 +51,58 @@ TEST_F(PickledDictTest, ItsPicklesArePythons) {
 }
 
 TEST_F(PickledDictTest, ReadsWhatPython3WritesOfThem) {
-  for (const char* protocol : {"3", "4"}) {
+  for (const char* protocol : {"0", "1", "2", "3", "4", "5"}) {
     const tests::Outcome python = tests::shell(
         "/usr/bin/python3 -c \"import numpy, pickle; pickle.dump({'data': numpy.arange(600, dtype='u1').reshape(2, "
         "300), "
-        "'labels': [7, 7000, -7], 'names': ['a', 'a' * 300]}, open('" +
+        "'labels': [7, 7000, -7], 'array': numpy.array([7, 7000, -7], dtype='>i4'), 'mixed': [numpy.int64(3), 4], "
+        "'names': ['a', 'a' * 300]}, open('" +
         (folder_ / "file").string() + "', 'wb'), protocol=" + protocol + ")\"");
     if (python.exit_code != 0) GTEST_SKIP() << "NOT TESTED against Python: install python3-numpy to do so";
     const PickledDict file(folder_ / "file");
     EXPECT_THAT(file.integers("labels"), ElementsAre(7, 7000, -7));
+    EXPECT_THAT(file.integers("array"), ElementsAre(7, 7000, -7));
+    EXPECT_THAT(file.integers("mixed"), ElementsAre(3, 4));
     EXPECT_THAT(file.texts("names"), ElementsAre("a", std::string(300, 'a')));
     ASSERT_EQ(file.rows("data").columns, 300);
     EXPECT_EQ(file.rows("data").values[599], 599 % 256);
   }
 }
 
+// tests/golden/cifar_pickles.py
+TEST_F(PickledDictTest, EveryProtocolOfPython3AndNumPy2IsReadTheSame) {
+  const std::vector<uint8_t> pixels{0, 1, 10, 92, 127, 128, 254, 255};
+  const fs::path golden = fs::path(WEFT_GOLDEN) / "pickles";
+  for (const char* name : {"protocol0.pkl", "protocol1.pkl", "protocol2.pkl", "protocol3.pkl", "protocol4.pkl",
+                           "protocol5.pkl", "frozen.pkl"}) {
+    SCOPED_TRACE(name);
+    const PickledDict file(golden / name);
+    const PickledDict::Rows data = file.rows("data");
+    ASSERT_EQ(data.rows, 2);
+    ASSERT_EQ(data.columns, 4);
+    EXPECT_EQ(std::vector<uint8_t>(data.values, data.values + 8), pixels);
+    if (name == std::string("frozen.pkl")) continue;
+    EXPECT_THAT(file.integers("list"), ElementsAre(7, 70000, -7));
+    EXPECT_THAT(file.integers("array"), ElementsAre(7, 70000, -7));
+    EXPECT_THAT(file.integers("column"), ElementsAre(1, 2));
+    EXPECT_THAT(file.integers("scalars"), ElementsAre(3, 4));
+    EXPECT_THAT(file.integers("set"), ElementsAre(5));
+    EXPECT_THAT(file.texts("names"), ElementsAre("ant", "ä\n\\€"));
+    EXPECT_THAT(file.texts("bytes"), ElementsAre("\xff\n", "bee"));
+    EXPECT_EQ(file.rows("empty").rows, 0);
+    EXPECT_THAT(error_text([&] { file.integers("data"); }),
+                HasSubstr("expected an array of one dimension as 'data', got 2"));
+  }
+  const PickledDict fortran(golden / "fortran.pkl");
+  EXPECT_THAT(
+      error_text([&] { fortran.rows("data"); }),
+      HasSubstr("expected an array in C's order as 'data', got Fortran's. Write numpy.ascontiguousarray of it"));
+}
+
 TEST_F(PickledDictTest, SaysWhichKeyIsMissingOrOther) {
   const PickledDict file = read(everything());
-  EXPECT_THAT(error_text([&] { file.integers("labels"); }), HasSubstr("file: expected a key 'labels', got none"));
+  EXPECT_THAT(error_text([&] { file.integers("labels"); }),
+              HasSubstr("file: expected a key 'labels', got none. There are: numbers, names, data, more"));
   EXPECT_THAT(error_text([&] { file.rows("numbers"); }), HasSubstr("expected an array as 'numbers', got a list"));
   EXPECT_THAT(error_text([&] { file.integers("names"); }),
               HasSubstr("expected a list of which each is a whole number as 'names', got a text in it"));
@@ -81,8 +115,12 @@ TEST_F(PickledDictTest, RefusesWhatIsNoArrayOfBytes) {
     file.op("}").put().op("(").text("data").array(rows, columns, std::vector<uint8_t>(bytes), type);
     return file.op("u.").bytes;
   };
-  EXPECT_THAT(refusal(with(2, 3, 48, "f8")),
-              ContainsRegex("file: pickle: BUILD at byte [0-9]+: expected an array of u1, got f8"));
+  EXPECT_THAT(refusal(with(2, 3, 47, "f8")),
+              ContainsRegex("file: pickle: BUILD at byte [0-9]+: expected an array of 48 bytes, got 47"));
+  EXPECT_THAT(error_text([&] { read(with(2, 3, 48, "f8")).rows("data"); }),
+              HasSubstr("file: expected an array of u1 (uint8) as 'data', got f8"));
+  EXPECT_THAT(error_text([&] { read(with(6, 1, 48, "f8")).integers("data"); }),
+              HasSubstr("file: 'data': expected whole numbers, got an array of f8"));
   EXPECT_THAT(refusal(with(2, 3, 5, "u1")), HasSubstr("expected an array of 6 bytes, got 5"));
   EXPECT_THAT(refusal(with(2, 3, 7, "u1")), HasSubstr("expected an array of 6 bytes, got 7"));
   EXPECT_THAT(refusal(with(-1, 3, 3, "u1")), HasSubstr("expected sizes of an array of 3 bytes, got -1"));
@@ -102,7 +140,12 @@ TEST_F(PickledDictTest, RefusesArraysThatImagesAreNot) {
   const std::string ones = "(K\1K\1t", c_order = "\x89";
   const std::string good = array_of(ones, c_order);
   EXPECT_EQ(read({good.begin(), good.end()}).rows("data").columns, 1);
-  EXPECT_THAT(refused(array_of(ones, "\x88")), HasSubstr("expected an array in C's order, got Fortran's"));
+  const std::string fortran = array_of(ones, "\x88");
+  EXPECT_THAT(
+      error_text([&] {
+        read({fortran.begin(), fortran.end()}).rows("data");
+      }),
+      HasSubstr("expected an array in C's order as 'data', got Fortran's. Write numpy.ascontiguousarray of it"));
   EXPECT_THAT(refused(array_of("(K\1K\1K\1K\1K\1K\1K\1K\1K\1t", c_order)),
               HasSubstr("expected an array of at most 8 dimensions, got 9"));
   EXPECT_THAT(refused(array_of("(Nt", c_order)), HasSubstr("expected a size, got None"));

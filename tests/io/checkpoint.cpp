@@ -106,10 +106,13 @@ TEST_F(CheckpointFile, WhatIsNoCheckpoint) {
   write_file(path, "not at all safetensors");
   EXPECT_EQ(load_error(), "expected a checkpoint, got another format");
   write_file(path, "");
-  EXPECT_EQ(load_error(), "expected a checkpoint, got another format");
+  EXPECT_EQ(load_error(), "it is an empty file, expected a checkpoint. Was it copied or downloaded in whole?");
   write_safetensors(path, test::random_state(random));
   EXPECT_EQ(load_error(), "expected a checkpoint, got safetensors that hold weights alone");
+  const std::string inside = path;
   path = folder.path().string();
+  EXPECT_EQ(load_error(), "it is a folder, expected a checkpoint. Name a file in it: " + inside);
+  std::filesystem::rename(inside, folder / "text");
   EXPECT_EQ(load_error(), "sharded checkpoint " + path +
                               ": it has no index.json. Was it written by another program, or not finished?");
 }

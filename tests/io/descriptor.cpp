@@ -92,7 +92,7 @@ TEST(RegularFilesOnly, ANamedPipeIsRefusedByEveryReader) {
   EXPECT_EQ(check_seal(pipe), SealState::broken);
   std::string why;
   EXPECT_LT(open_regular(folder.path(), why).fd, 0);
-  EXPECT_EQ(why, "expected a file, got something else");
+  EXPECT_EQ(why, "expected a file, got a folder");
   fs::create_symlink("pipe", folder / "link");
   EXPECT_THAT(error_of([&] { read_file(folder / "link"); }), refusal);
   ::alarm(0);

@@ -224,7 +224,7 @@ TEST(Safetensors, MissingFilesAndFolders) {
   EXPECT_EQ(error_of([&] { read_safetensors(path); }),
             "safetensors: " + path + ": expected to open it, got 'No such file or directory'");
   EXPECT_EQ(error_of([&] { read_safetensors(folder.path()); }),
-            "safetensors: " + folder.path().string() + ": expected a file, got something else");
+            "safetensors: " + folder.path().string() + ": expected a file, got a folder");
 }
 
 TEST(Safetensors, AnyTruncationIsAnError) {

@@ -85,20 +85,61 @@ TEST(Unpickler, PlainValues) {
 }
 
 TEST(Unpickler, TextsOfEveryLength) {
-  PickleVocabulary with_bytes = kShop;
-  with_bytes.has_bytes = true;
   const auto expect_text = [&](const std::string& opcode) {
-    with_pickle(
-        opcode + "ab.",
-        [&](const Pickle& pickle) {
-          ASSERT_NE(pickle.root->as<std::string>(), nullptr) << opcode;
-          EXPECT_EQ(*pickle.root->as<std::string>(), "ab") << opcode;
-        },
-        with_bytes);
+    with_pickle(opcode + "ab.", [&](const Pickle& pickle) {
+      ASSERT_NE(pickle.root->as<std::string>(), nullptr) << opcode;
+      EXPECT_EQ(*pickle.root->as<std::string>(), "ab") << opcode;
+    });
   };
   for (const char* opcode : {"U", "\x8c", "C"}) expect_text(opcode + "\2"s);
   for (const char* opcode : {"T", "X", "B"}) expect_text(opcode + "\2\0\0\0"s);
-  for (const char* opcode : {"\x8d", "\x8e"}) expect_text(opcode + "\2\0\0\0\0\0\0\0"s);
+  for (const char* opcode : {"\x8d", "\x8e", "\x96"}) expect_text(opcode + "\2\0\0\0\0\0\0\0"s);
+}
+
+// Protocols 0 and 1, whose arguments are lines of text (CPython's Lib/pickletools.py).
+TEST(Unpickler, LinesOfText) {
+  with_pickle(
+      "(I12\nI-3\nI01\nI00\nL70000000000L\nF1.5\nFinf\nS'a\\'\\x41\\n\\\\'\nS\"b\"\nV\xe4\\u20ac\\U0001f600\\u000a\n("
+      "lp0\nI7\n"
+      "ag0\n(Vk\nI1\ndl."s,
+      [](const Pickle& pickle) {
+        const auto& items = pickle.root->as<PickleList>()->items;
+        ASSERT_EQ(items.size(), 13u);
+        EXPECT_EQ(*items[0]->as<int64_t>(), 12);
+        EXPECT_EQ(*items[1]->as<int64_t>(), -3);
+        EXPECT_TRUE(*items[2]->as<bool>());
+        EXPECT_FALSE(*items[3]->as<bool>());
+        EXPECT_EQ(*items[4]->as<int64_t>(), 70000000000);
+        EXPECT_EQ(*items[5]->as<double>(), 1.5);
+        EXPECT_EQ(*items[6]->as<double>(), INFINITY);
+        EXPECT_EQ(*items[7]->as<std::string>(), "a'A\n\\");
+        EXPECT_EQ(*items[8]->as<std::string>(), "b");
+        EXPECT_EQ(*items[9]->as<std::string>(), "ä€😀\n");
+        EXPECT_EQ(*items[10]->as<PickleList>()->items.at(0)->as<int64_t>(), 7);
+        EXPECT_EQ(items[10], items[11]);
+        EXPECT_EQ(*items[12]->as<PickleDict>()->items.at(0).first->as<std::string>(), "k");
+      });
+  EXPECT_EQ(pickle_error("I1x\n."), "pickle: INT at byte 0: expected a whole number of 64 bits, got '1x'");
+  EXPECT_EQ(pickle_error("L9223372036854775808L\n."),
+            "pickle: LONG at byte 0: expected a whole number of 64 bits, got '9223372036854775808'");
+  EXPECT_EQ(pickle_error("Fone\n."), "pickle: FLOAT at byte 0: expected a number, got 'one'");
+  EXPECT_EQ(pickle_error("Sab\n."), "pickle: STRING at byte 0: expected text between quotes, got 'ab'");
+  EXPECT_EQ(pickle_error("S'\\q'\n."), "pickle: STRING at byte 0: expected an escape such as \\x0a, got '\\q''");
+  EXPECT_EQ(pickle_error("S'\\x4'\n."), "pickle: STRING at byte 0: expected 2 hexadecimal digits, got '4''");
+  EXPECT_EQ(pickle_error("V\\u12\n."), "pickle: UNICODE at byte 0: expected 4 hexadecimal digits, got '12'");
+  EXPECT_EQ(pickle_error("V\\Uffffffff\n."), "pickle: UNICODE at byte 0: expected characters up to U+10FFFF");
+  EXPECT_EQ(pickle_error("Np99999999\n."),
+            "pickle: PUT at byte 1: expected a number below 10000000 for a value in the memo, got 99999999");
+  EXPECT_EQ(pickle_error("gx\n."), "pickle: GET at byte 0: expected a number of the memo, got 'x'");
+}
+
+TEST(Unpickler, SetsOfProtocol4AreListsInOrder) {
+  with_pickle("\x8f(K\2K\1\x90(K\3\x91\x86."s, [](const Pickle& pickle) {
+    const auto& both = pickle.root->as<PickleList>()->items;
+    ASSERT_EQ(both[0]->as<PickleList>()->items.size(), 2u);
+    EXPECT_EQ(*both[0]->as<PickleList>()->items[0]->as<int64_t>(), 2);
+    EXPECT_EQ(*both[1]->as<PickleList>()->items.at(0)->as<int64_t>(), 3);
+  });
 }
 
 TEST(Unpickler, TheVocabularyMakesObjects) {
@@ -152,17 +193,18 @@ TEST(Unpickler, EveryOtherByteIsRefused) {
     }
     return bytes;
   };
-  const std::string known = "(.N\x88\x89JKM\x8aGX\x8c\x8dTU)t\x85\x86\x87]ae}suqr\x94hjc\x93Rb\x80\x95";
+  const std::string known =
+      "(.N\x88\x89JKM\x8aGX\x8c\x8dTU)t\x85\x86\x87]ae}suqr\x94hjc\x93Rb\x80\x95"
+      "BC\x8e\x96\x81ILFSVldpg\x8f\x90\x91";
   const std::string others = refused(kShop);
   EXPECT_EQ(others.size(), 256 - known.size());
   EXPECT_EQ(others.find_first_of(known), std::string::npos);
 
   PickleVocabulary everything = kShop;
-  everything.has_bytes = true;
   everything.load_persistent = [](const PickleValue&, PickleValue&, const ByteStream::Fail&) {};
   const std::string fewer = refused(everything);
-  EXPECT_EQ(fewer.size(), others.size() - 4);
-  EXPECT_EQ(fewer.find_first_of("QBC\x8e"), std::string::npos);
+  EXPECT_EQ(fewer.size(), others.size() - 1);
+  EXPECT_EQ(fewer.find_first_of("Q"), std::string::npos);
 }
 
 TEST(Unpickler, TheStackIsGuarded) {
@@ -178,7 +220,7 @@ TEST(Unpickler, TheStackIsGuarded) {
   EXPECT_EQ(pickle_error("}(Nu."), "pickle: SETITEMS at byte 3: expected keys with values, got 1 of both");
   EXPECT_EQ(pickle_error("h\7."), "pickle: BINGET at byte 0: expected a value in the memo under number 7, got none");
   EXPECT_EQ(pickle_error("q\0."s), "pickle: BINPUT at byte 0: expected a value on the stack, got none");
-  EXPECT_EQ(pickle_error("\x80\7."), "pickle: PROTO at byte 0: expected pickle protocol 2 to 5, got 7");
+  EXPECT_EQ(pickle_error("\x80\7."), "pickle: PROTO at byte 0: expected pickle protocol 0 to 5, got 7");
   EXPECT_EQ(pickle_error("NN\x93."), "pickle: STACK_GLOBAL at byte 2: expected a string, got None");
 }
 
@@ -236,8 +278,6 @@ TEST(Unpickler, BytesOfAFileAreReadOnceAndInOrder) {
   const std::string pickle = "(K\7B\xa0\x86\1\0"s + text + "K\x08t."s;
   uint64_t read_to = 10;
   const ByteStream::Fail fail = [](const std::string& problem) { weft::fail(problem); };
-  PickleVocabulary with_bytes = kShop;
-  with_bytes.has_bytes = true;
   ByteStream stream(
       [&](uint64_t offset, void* to, uint64_t count) {
         EXPECT_EQ(offset, read_to);
@@ -245,7 +285,7 @@ TEST(Unpickler, BytesOfAFileAreReadOnceAndInOrder) {
         pickle.copy(static_cast<char*>(to), count, offset - 10);
       },
       10, 10 + pickle.size(), fail);
-  const Pickle read = unpickle(stream, with_bytes, fail);
+  const Pickle read = unpickle(stream, kShop, fail);
   const auto& items = read.root->as<PickleList>()->items;
   ASSERT_EQ(items.size(), 3u);
   EXPECT_EQ(*items[1]->as<std::string>(), text);

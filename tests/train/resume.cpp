@@ -48,6 +48,16 @@ class Fallback : public testing::Test {
   fs::path last = run.last_checkpoint(), before = kept_file(last, 1);
 };
 
+TEST_F(Fallback, ARunFolderMeansItsLastCheckpoint) {
+  EXPECT_EQ(checkpoint_to_resume(folder.path().string(), "other", alone), last.string());
+  EXPECT_TRUE(goes_on_in(folder.path(), folder.path().string()));
+  EXPECT_TRUE(goes_on_in(folder.path(), last.string()));
+  EXPECT_FALSE(goes_on_in(folder.path(), ""));
+  EXPECT_FALSE(goes_on_in(folder.path(), (folder / "other/a.safetensors").string()));
+  fs::create_directory(folder / "empty");  // is said to be empty by load_checkpoint
+  EXPECT_EQ(checkpoint_to_resume((folder / "empty").string(), "other", alone), (folder / "empty").string());
+}
+
 TEST_F(Fallback, TheLastTwoAreKept) {
   EXPECT_EQ(load_checkpoint(last).integer("step"), 3);
   EXPECT_EQ(load_checkpoint(before).integer("step"), 2);

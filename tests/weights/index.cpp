@@ -119,7 +119,8 @@ TEST(OpenWeights, PartsOfCheckpoints) {
   test::expect_same_tensors(state_of(2), file->read_all());
   EXPECT_EQ(open_weights(folder / "a.safetensors", {.key = "optimizer"})->tensors().size(), 3u);
   EXPECT_EQ(error_of([&] { open_weights(folder / "a.safetensors", {.key = "ema"}); }),
-            "checkpoint: expected a part 'ema', got none. Was it written by another program?");
+            "checkpoint: expected a part 'ema', got model, optimizer. weft-weights --key and train_image --weights-key "
+            "take one");
 }
 
 // A byte of a pickle may take a hundred of memory: all files of one index share one budget.

@@ -217,7 +217,7 @@ void expect_round_trip(Model& model, const std::string& map, const std::vector<s
   const auto theirs = renamed_weights(open_weights(folder / "own.safetensors"), {.map = "to_" + map});
   for (const std::string& name : hugging_faces) EXPECT_GE(theirs->find(name), 0) << name;
   write_safetensors(folder / "theirs.safetensors", theirs->read_all());
-  EXPECT_EQ(guess_name_map(*theirs), map);
+  EXPECT_EQ(guess_name_map(theirs->tensors()), map);
   const StateDict before = read_safetensors(folder / "own.safetensors").state;
   for (const NamedTensor& parameter : model.parameters()) parameter.tensor.detach().fill_(7);
   EXPECT_TRUE(train::load_weights(model, folder / "theirs.safetensors", {.rename = {.map = "auto"}}).is_whole());
@@ -325,7 +325,7 @@ TEST(NameMap, NanoGptsMatricesLieAsOurs) {
                    {"_orig_mod.transformer.h.0.attn.c_proj.weight", {8, 8}},
                    {"_orig_mod.transformer.h.0.mlp.c_fc.weight", {32, 8}},
                    {"_orig_mod.lm_head.weight", {11, 8}}});
-  EXPECT_EQ(guess_name_map(*open_weights(folder / "weights.safetensors")), "nanogpt");
+  EXPECT_EQ(guess_name_map(open_weights(folder / "weights.safetensors")->tensors()), "nanogpt");
   const auto file = renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "auto"});
   EXPECT_EQ(contents(*file),
             (std::map<std::string, Shape>{
@@ -337,7 +337,7 @@ TEST(NameMap, NanoGptsMatricesLieAsOurs) {
   EXPECT_TRUE(test::same_bits(square(*file, "h.0.attn.proj.weight"),
                               square(*given, "_orig_mod.transformer.h.0.attn.c_proj.weight")));
   file_of(folder, {{"transformer.h.0.attn.c_attn.weight", {8, 24}}});
-  EXPECT_EQ(guess_name_map(*open_weights(folder / "weights.safetensors")), "hf_gpt2");
+  EXPECT_EQ(guess_name_map(open_weights(folder / "weights.safetensors")->tensors()), "hf_gpt2");
 }
 
 // torchvision's names need no map: a ResNet-50 has them, all 320 (161 parameters, 159 of batch norms).

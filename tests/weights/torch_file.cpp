@@ -109,8 +109,9 @@ TEST(TorchFile, StateDictsInsideOfCheckpointsAreFound) {
 TEST(TorchFile, WhatIsNoWeightsIsRefusedByName) {
   NEEDS_ZIP();
   EXPECT_EQ(without_path(error_of([] { open_torch(golden("whole_module.pt")); }), golden("whole_module.pt")),
-            "pickle: GLOBAL at byte 2: the file names 'torch.nn.modules.linear.Linear', which weights do not need; "
-            "nothing of it was run. If you trust the file, load it in PyTorch and save its state_dict() alone");
+            "pickle: GLOBAL at byte 2: expected tensors, got a whole model (torch.save(model)), of which the file names "
+            "'torch.nn.modules.linear.Linear'; nothing of it was run. If you trust the file, load it in PyTorch and "
+            "torch.save(model.state_dict(), …)");
   EXPECT_EQ(
       without_path(error_of([] { open_torch(golden("torchscript.pt")); }), golden("torchscript.pt")),
       "expected weights, got a TorchScript program. In PyTorch: torch.save(torch.jit.load(FILE).state_dict(), …)");
@@ -124,7 +125,7 @@ TEST(TorchFile, OtherFiles) {
   EXPECT_EQ(without_path(error_of([&] { open_torch(folder / "a"); }), folder / "a"),
             "expected a file that torch.save wrote (a zip archive, or pickles), got something else");
   write_file(folder / "a", "");
-  EXPECT_THAT(error_of([&] { open_torch(folder / "a"); }), testing::HasSubstr("got something else"));
+  EXPECT_THAT(error_of([&] { open_torch(folder / "a"); }), testing::HasSubstr("it is an empty file, expected"));
   EXPECT_EQ(error_of([&] { open_torch(folder / "none"); }),
             "pytorch: " + (folder / "none").string() + ": expected to open it, got 'No such file or directory'");
 }

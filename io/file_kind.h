@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "io/file_reader.h"
+
+namespace weft {
+
+/// What a file or folder is that another program wrote, and how to get from it what Weft reads.
+struct FileKind {
+  std::string name;  ///< `Keras' weights (HDF5)`; "": unknown
+  std::string cure;  ///< one sentence
+};
+
+/// By the content; by the name where the content has no sign. A Git LFS pointer is an error of FileReader itself.
+FileKind kind_of(const FileReader& file);
+/// By the names of what lies in it.
+FileKind kind_of_folder(const std::filesystem::path& folder);
+
+/// Throws `WHAT: FILE: it is KIND, expected EXPECTED. CURE`, or for an unknown kind `expected EXPECTED, got OTHERWISE`.
+[[noreturn]] void refuse(const FileReader& file, const std::string& expected,
+                         const std::string& otherwise = "something else");
+
+}  // namespace weft
