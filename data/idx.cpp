@@ -50,7 +50,7 @@ fs::path find_file(const fs::path& directory, const std::string& stem) {
       others.push_back(name);
   std::sort(others.begin(), others.end());
   fail("idx: expected one of ", joined(names_of(stem)), " in ", directory.string(), ", got ",
-       fs::exists(directory) ? "none of them" : "no such folder",
+       fs::exists(directory) ? "none of them" : "no such folder", archive_hint(directory),
        others.empty() ? "" : printable(". There are: " + joined(others, 6) + ". Link or rename those of one set"));
 }
 
