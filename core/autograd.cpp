@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/autograd_meta.h"
+#include "core/capture.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
 
@@ -38,10 +39,7 @@ Saved::Saved(const Tensor& tensor) {
 
 Tensor Saved::get() const {
   if (!storage_) return {};
-  auto impl = make_ref<TensorImpl>();
-  impl->view = view();
-  impl->storage = storage_;
-  return Tensor(std::move(impl));
+  return Tensor(make_ref<TensorImpl>(storage_, view()));
 }
 
 const kernels::View& Saved::view() const {
@@ -117,21 +115,40 @@ Tensor Tensor::grad() const {
   if (meta.grad_is_zero) {
     meta.grad_is_zero = false;
     meta.grad.zero_();
+    meta.none_writes = meta.grad.storage()->own_writes();
   }
   return meta.grad;
+}
+
+bool Tensor::has_gradient() const {
+  const AutogradMeta* const meta = known().autograd.get();
+  return meta && meta->grad.defined() &&
+         !(meta->grad_is_none && meta->none_writes == meta->grad.storage()->own_writes());
 }
 
 void Tensor::zero_grad() const {
   if (!known().autograd) return;
   impl_->autograd->claim();
-  if (impl_->autograd->grad.defined()) impl_->autograd->grad_is_zero = true;
+  AutogradMeta& meta = *impl_->autograd;
+  if (!meta.grad.defined() || meta.grad_is_zero) return;
+  Storage& memory = *meta.grad.storage();
+  // Somebody holds the gradient: it keeps its values. A graph repeats addresses, so there the holder sees what comes.
+  if ((meta.grad.impl()->owners() > 1 || memory.owners() > 1) && !is_capturing(meta.grad.device())) {
+    const Ref<Storage> whole = memory.whole();
+    if (!whole) return meta.set_none(empty_like(meta.grad));
+    const kernels::View view = meta.grad.view();
+    const auto place = make_ref<Storage>(whole, memory.offset(), memory.bytes());
+    memory.move_out();
+    return meta.set_none(Tensor(make_ref<TensorImpl>(place, view)));
+  }
+  meta.set_none(meta.grad);
 }
 
 void Tensor::set_grad(Tensor gradient) const {
   WEFT_CHECK(!gradient.defined() || gradient.sizes() == sizes(), "set_grad: expected ", sizes(), ", got ", gradient);
   AutogradMeta& meta = meta_of(&known());
   meta.claim();
-  meta.grad_is_zero = false;
+  meta.grad_is_zero = meta.grad_is_none = false;
   meta.grad = std::move(gradient);
 }
 

@@ -114,7 +114,10 @@ struct AutogradMeta {
   bool is_chosen = false;     // requires_grad_() was called: fields() leaves the choice alone
   bool is_claimed = false;    // of a leaf: somebody knows it and its gradient, see core/unclaimed_leaf.h
   bool had_gradient = false;  // of a leaf that is not claimed
+  bool is_sharded = false;    // of FSDP's: an optimizer takes its shards
   bool grad_is_zero = false;  // grad's memory counts as zero, whatever it holds: the next gradient overwrites it
+  bool grad_is_none = false;  // no gradient came since zero_grad(), unless somebody wrote into grad: see none_writes
+  uint32_t none_writes = 0;   // own_writes() of grad's storage when it became none
   Tensor grad;
   Ref<Node> node;                                                     // what made this tensor; null for a leaf
   std::vector<std::function<Tensor(const Tensor&)>> hooks;            // of a leaf
@@ -124,6 +127,12 @@ struct AutogradMeta {
   std::weak_ptr<FlatParameters> flat;  // the flat buffers that this parameter is a slice of, core/flat_parameters.h
   std::unique_ptr<UnclaimedLeaf> unclaimed;
 
+  /// `memory` is where the next gradient goes; until then there is none.
+  void set_none(Tensor memory) {
+    grad = std::move(memory);
+    grad_is_zero = grad_is_none = true;
+    none_writes = grad.storage()->own_writes();
+  }
   void claim() {
     is_claimed = true;
     if (unclaimed) [[unlikely]]

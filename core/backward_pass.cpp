@@ -268,6 +268,7 @@ class Engine {
       // A view, another leaf or the caller may see this memory: later sums must not reach it.
       meta.grad = sum.dtype() == tensor.dtype() ? sum.clone() : sum.to(tensor.dtype());
     }
+    meta.grad_is_none = false;
     if (!meta.is_claimed && std::exchange(meta.had_gradient, true) && !meta.unclaimed) [[unlikely]]
       meta.unclaimed = std::make_unique<UnclaimedLeaf>(tensor.description(), op);
     for (const auto& hook : meta.accumulated_hooks) hook(tensor);

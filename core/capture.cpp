@@ -24,6 +24,10 @@ void on_each_run(std::function<void()> work) {
     work();
 }
 
+void check_before_replay(std::function<void()> check) {
+  if (capturing) capturing->checks.push_back(std::move(check));
+}
+
 namespace capture_detail {
 
 CaptureGuard::CaptureGuard(Capture& capture) {

@@ -23,6 +23,9 @@ void refuse_while_capturing(const char* what, Device device);
 /// replay of the graph. What it refers to must outlive the graph.
 void on_each_run(std::function<void()> work);
 
+/// Inside a capture: `check` runs ahead of each replay and throws where the step is another one by now. Else nothing.
+void check_before_replay(std::function<void()> check);
+
 namespace capture_detail {
 
 /// A capture under way on this thread.
@@ -30,6 +33,7 @@ struct Capture {
   Device device;
   std::vector<std::function<void()>> each_run;
   uint64_t number = 0;
+  std::vector<std::function<void()>> checks;
 };
 
 /// Makes `capture` the thread's own until the guard goes. Errors: there is one already.

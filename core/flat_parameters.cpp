@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/flat_parameters.h"
 
+#include <algorithm>
 #include <unordered_set>
 
-#include "core/autograd.h"
+#include "core/autograd_meta.h"
+#include "core/capture.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/reduce.h"
@@ -14,7 +16,28 @@
 namespace weft {
 namespace {
 
-AutogradMeta& meta_of(const Tensor& parameter) { return *parameter.impl()->autograd; }
+AutogradMeta& meta_of(const Tensor& parameter) { return weft::meta_of(parameter.impl()); }
+
+/// The slice's place in `buffer`, which holds the values of `tensor`: `tensor` itself, whose storage moves there with
+/// all that share it, or else a new tensor.
+Tensor moved(const Tensor& tensor, const Tensor& buffer, const FlatSlice& slice, const char* what) {
+  const Ref<Storage> own = tensor.storage();
+  const size_t offset = static_cast<size_t>(slice.offset) * size_of(buffer.dtype()), bytes = tensor.nbytes();
+  const auto cannot = [&](const char* why) {
+    fail("flat_parameters: ", what, " '", slice.name, "' ", tensor, " cannot move into flat memory: ", why,
+         ". Give it a clone() of its own");
+  };
+  const bool has_values = tensor.numel() > 0;
+  if (has_values && !own->can_move()) cannot("another library holds its memory (Tensor::wrap, DLPack)");
+  if (has_values && own->memory() == buffer.storage().get()) cannot("another parameter has the same memory");
+  if (own->can_move() && own->bytes() == bytes && tensor.is_contiguous() && tensor.raw_data() == own->data()) {
+    own->move_into(buffer.storage(), offset);
+    return tensor;
+  }
+  if (has_values && own->owners() > 2) cannot("other tensors share its memory, of which it is a part");  // `own` is one
+  const Ref<Storage> part = make_ref<Storage>(buffer.storage(), offset, bytes);
+  return Tensor(make_ref<TensorImpl>(part, FlatParameters::place(buffer, slice).view()));
+}
 
 void check(const std::vector<NamedTensor>& parameters) {
   WEFT_CHECK(!parameters.empty(), "flat_parameters: expected at least one parameter, got none");
@@ -23,6 +46,8 @@ void check(const std::vector<NamedTensor>& parameters) {
   for (const auto& [name, tensor] : parameters) {
     WEFT_CHECK(tensor.defined(), "flat_parameters: '", name, "' is undefined");
     WEFT_CHECK(tensor.is_leaf(), "flat_parameters: '", name, "' ", tensor, " is the result of an op, not a parameter");
+    WEFT_CHECK(!tensor.impl()->autograd || !tensor.impl()->autograd->is_sharded, "flat_parameters: '", name, "' ",
+               tensor, " is sharded by FSDP. Give the optimizer fsdp.parameters() instead of model->parameters()");
     WEFT_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "flat_parameters: '", name,
                "' expected f32 or f64, got ", tensor, ". Weights stay f32; use Autocast for bf16");
     WEFT_CHECK(tensor.dtype() == first.tensor.dtype() && tensor.device() == first.tensor.device(),
@@ -32,27 +57,38 @@ void check(const std::vector<NamedTensor>& parameters) {
   }
 }
 
+/// The parameters as slices from element `end` on; returns where they end.
+int64_t append(std::vector<FlatSlice>& slices, const std::vector<NamedTensor>& parameters, int64_t end) {
+  constexpr int64_t kAlignment = FlatParameters::kAlignment;
+  for (const auto& [name, tensor] : parameters) {
+    slices.push_back({name, tensor, end, tensor.numel()});
+    end += (tensor.numel() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return end;
+}
+
 }  // namespace
 
 std::shared_ptr<FlatParameters> FlatParameters::of(const std::vector<NamedTensor>& parameters) {
   check(parameters);
   std::shared_ptr<FlatParameters> shared;
-  for (const auto& [name, tensor] : parameters) {
-    const std::shared_ptr<FlatParameters> flat =
-        tensor.impl()->autograd ? tensor.impl()->autograd->flat.lock() : nullptr;
-    if (!flat || (shared && flat != shared)) {
-      std::vector<FlatSlice> slices;
-      int64_t end = 0;
-      for (const auto& [own_name, own] : parameters) {
-        slices.push_back({own_name, own, end, own.numel()});
-        end += (own.numel() + kAlignment - 1) / kAlignment * kAlignment;
-      }
-      return of(std::move(slices), end);
-    }
-    shared = flat;
+  std::vector<NamedTensor> others;
+  bool several = false;
+  for (const NamedTensor& parameter : parameters) {
+    const AutogradMeta* const meta = parameter.tensor.impl()->autograd.get();
+    const std::shared_ptr<FlatParameters> flat = meta ? meta->flat.lock() : nullptr;
+    if (!flat) others.push_back(parameter);
+    several |= flat && shared && flat != shared;
+    if (flat) shared = flat;
   }
-  shared->check_bound("flat_parameters");
-  return shared;
+  if (shared && !several) {
+    shared->check_bound("flat_parameters");
+    if (!others.empty()) shared->add(others);
+    return shared;
+  }
+  std::vector<FlatSlice> slices;
+  const int64_t numel = append(slices, parameters, 0);
+  return of(std::move(slices), numel);
 }
 
 std::shared_ptr<FlatParameters> FlatParameters::of(std::vector<FlatSlice> slices, int64_t numel) {
@@ -78,18 +114,60 @@ FlatParameters::FlatParameters(std::vector<FlatSlice> slices, int64_t numel) : s
   const Tensor first = slices_.front().parameter;
   master_ = Tensor::zeros({numel}, first.dtype(), first.device());
   gradient_ = Tensor::zeros({numel}, first.dtype(), first.device());
-  for (const FlatSlice& slice : slices_) {
-    const Tensor& parameter = slice.parameter;
-    const Tensor weights = place(master_, slice);
-    weights.copy_(parameter.detach());
-    const Tensor old_gradient = parameter.grad();
-    parameter.set_data(weights);
-    const Tensor gradient = place(gradient_, slice);
-    if (old_gradient.defined()) gradient.copy_(old_gradient);
-    parameter.set_grad(gradient);
-    meta_of(parameter).grad_is_zero = !old_gradient.defined();
-    meta_of(parameter).compute_copy = {};
+  for (const FlatSlice& slice : slices_) move_in(slice);
+}
+
+void FlatParameters::move_in(const FlatSlice& slice) {
+  const Tensor& parameter = slice.parameter;
+  AutogradMeta& meta = meta_of(parameter);
+  place(master_, slice).copy_(parameter.detach());
+  const Tensor weights = moved(parameter, master_, slice, "parameter");
+  if (!weights.is_same(parameter)) parameter.set_data(weights);
+  meta.compute_copy = {};
+  if (!parameter.has_gradient()) {
+    const Tensor own = place(gradient_, slice);
+    const Ref<Storage> part = make_ref<Storage>(
+        gradient_.storage(), static_cast<size_t>(slice.offset) * size_of(gradient_.dtype()), own.nbytes());
+    meta.set_none(Tensor(make_ref<TensorImpl>(part, own.view())));
+    return;
   }
+  const Tensor old = meta.grad.dtype() == dtype() ? meta.grad : meta.grad.to(dtype());
+  place(gradient_, slice).copy_(old);
+  parameter.set_grad(moved(old, gradient_, slice, "the gradient of"));
+}
+
+void FlatParameters::lengthen(Tensor& buffer, int64_t numel, double value) {
+  if (buffer.numel() >= numel) return;
+  refuse_while_capturing("a parameter that joins the optimizer", buffer.device());
+  const Tensor longer = Tensor::full({numel}, value, buffer.dtype(), buffer.device());
+  longer.slice(0, 0, buffer.numel()).copy_(buffer);
+  buffer.storage()->move_into(longer.storage(), 0);
+  buffer = longer;
+}
+
+void FlatParameters::add(const std::vector<NamedTensor>& parameters) {
+  const OpScope scope("flat_parameters");
+  const NoGrad no_grad;
+  std::vector<NamedTensor> all;
+  for (const FlatSlice& slice : slices_) all.push_back({slice.name, slice.parameter});
+  all.insert(all.end(), parameters.begin(), parameters.end());
+  check(all);
+  WEFT_CHECK(!division_.gather, "flat_parameters: '", parameters.front().name, "' ", parameters.front().tensor,
+             " cannot join parameters that are divided among ranks (FSDP, TensorParallel). Give it an optimizer of its "
+             "own");
+  const size_t first = slices_.size();
+  const int64_t numel = append(slices_, parameters, this->numel());
+  lengthen(master_, numel);
+  lengthen(gradient_, numel);
+  for (size_t i = first; i < slices_.size(); ++i) {
+    move_in(slices_[i]);
+    meta_of(slices_[i].parameter).flat = weak_from_this();
+  }
+  for (const auto& function : on_add_) function();
+  if (!compute_copy_.defined()) return;
+  const DType low = compute_copy_.dtype();
+  compute_copy_ = {};
+  keep_compute_copy(low);
 }
 
 std::vector<FlatRange> FlatParameters::ranges(const std::vector<NamedTensor>& parameters) const {
@@ -132,7 +210,8 @@ void FlatParameters::weights_changed(bool copied) {
   if (!compute_copy_.defined()) return;
   if (!copied) kernels::copy(master_.queue(), compute_copy_, master_);
   compute_copy_.storage()->bump_version();
-  for (const FlatSlice& slice : slices_) meta_of(slice.parameter).compute_version = master_.storage()->version();
+  for (const FlatSlice& slice : slices_)
+    meta_of(slice.parameter).compute_version = slice.parameter.storage()->version();
 }
 
 Tensor FlatParameters::place(const Tensor& buffer, const FlatSlice& slice) {
@@ -155,11 +234,11 @@ void FlatParameters::zero_grad() const {
 void FlatParameters::check_bound(const char* op) const {
   for (const FlatSlice& slice : slices_) {
     const Tensor& parameter = slice.parameter;
-    WEFT_CHECK(parameter.storage().get() == master_.storage().get(), op, ": parameter '", slice.name, "' ", parameter,
+    WEFT_CHECK(parameter.storage()->memory() == master_.storage().get(), op, ": parameter '", slice.name, "' ", parameter,
                " has left its flat buffer on ", master_.device(),
                ". Move or convert the model before the optimizer is made");
     const Tensor gradient = meta_of(parameter).grad;
-    WEFT_CHECK(gradient.defined() && gradient.storage().get() == gradient_.storage().get(), op,
+    WEFT_CHECK(gradient.defined() && gradient.storage()->memory() == gradient_.storage().get(), op,
                ": the gradient of parameter '", slice.name,
                "' was replaced; it must stay in its flat buffer. Use zero_grad() instead of set_grad()");
   }
@@ -203,18 +282,44 @@ Tensor FlatParameters::whole_sums(const Tensor& sums) const {
 
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm) {
   WEFT_CHECK(max_norm > 0, "clip_grad_norm: expected a positive norm, got ", max_norm);
-  std::vector<NamedTensor> trained;
-  for (const NamedTensor& parameter : parameters)
-    if (parameter.tensor.requires_grad()) trained.push_back(parameter);
-  WEFT_CHECK(!trained.empty(), "clip_grad_norm: none of ", parameters.size(), " parameters requires a gradient");
-  const std::shared_ptr<FlatParameters> flat = FlatParameters::of(trained);
-  flat->check_bound("clip_grad_norm");
+  // By the flat buffers that they lie in; first those that lie in none.
+  std::vector<std::pair<std::shared_ptr<FlatParameters>, std::vector<NamedTensor>>> parts{{}};
+  std::unordered_set<const TensorImpl*> seen;
+  for (const NamedTensor& parameter : parameters) {
+    const Tensor& tensor = parameter.tensor;
+    if (!(tensor.requires_grad() || tensor.has_gradient()) || !seen.insert(tensor.impl()).second) continue;
+    const std::shared_ptr<FlatParameters> flat = tensor.impl()->autograd->flat.lock();
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.first == flat; });
+    if (part == parts.end()) part = parts.insert(part, {flat, {}});
+    part->second.push_back(parameter);
+  }
+  WEFT_CHECK(!seen.empty(), "clip_grad_norm: none of ", parameters.size(), " parameters requires a gradient");
   const NoGrad no_grad;
-  const Tensor total = flat->whole_norm(trained).reshape({});
-  const Tensor& gradient = flat->gradient();
-  for (const FlatRange& range : flat->ranges(trained))
-    kernels::clip_gradient(gradient.queue(), gradient.slice(0, range.offset, range.numel), total, max_norm);
-  gradient.storage()->bump_version();
+  std::vector<Tensor> gradients, norms;
+  for (const NamedTensor& parameter : parts.front().second)
+    if (parameter.tensor.has_gradient()) gradients.push_back(parameter.tensor.grad());
+  for (const Tensor& gradient : gradients) norms.push_back(norm(gradient).reshape({1}));
+  for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
+    const auto& [flat, members] = *part;
+    flat->check_bound("clip_grad_norm");
+    norms.push_back(flat->whole_norm(members));
+    const Tensor& all = flat->gradient();
+    for (const FlatRange& range : flat->ranges(members))
+      gradients.push_back(all.slice(0, range.offset, range.numel));
+  }
+  const Tensor& first = parameters.front().tensor;
+  if (norms.empty()) return Tensor::zeros({}, first.dtype(), first.device());
+  for (Tensor& each : norms) each = each.to(norms[0].dtype()).to(norms[0].device());
+  const Tensor total = (norms.size() == 1 ? norms[0] : norm(concat(norms, 0))).reshape({});
+  for (const Tensor& gradient : gradients) {
+    const Tensor dense = gradient.contiguous();
+    kernels::clip_gradient(dense.queue(), dense.reshape({dense.numel()}),
+                           total.to(dense.dtype()).to(dense.device()), max_norm);
+    if (!dense.is_same(gradient))
+      gradient.copy_(dense);
+    else
+      gradient.storage()->bump_version();
+  }
   return total;
 }
 

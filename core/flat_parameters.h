@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/state_dict.h"
@@ -24,17 +25,20 @@ struct FlatRange {
 };
 
 /// The state of a model as flat buffers: every parameter becomes a slice of one master buffer (f32, or f64), its
-/// gradient a slice of one gradient buffer in the same places. So the optimizer is one launch, the gradient norm one
+/// gradient a slice of one gradient buffer in the same places. Tensors that share a parameter's or a gradient's memory
+/// move along (core/storage.h). So the optimizer is one launch, the gradient norm one
 /// reduction, a bucket of gradients or a shard of weights a range. With a compute dtype (bf16, f16) a low-precision
 /// copy of the weights is kept too, which autocast uses instead of casting (core/autocast.h).
-class FlatParameters {
+class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
  public:
   /// Slices begin at multiples of this many elements: 128 bytes in f32, 64 in bf16. Padding is zero and stays zero.
   static constexpr int64_t kAlignment = 32;
 
   /// Moves the parameters (values kept, their order kept) into flat buffers; sizes and strides stay as they are up to
-  /// density. When all of them are slices of one FlatParameters already (data parallelism made it, say), that one is
-  /// returned. Errors: none given, mixed dtypes or devices, not f32 or f64, a tensor twice, a tensor that is no leaf.
+  /// density. When some of them are slices of one FlatParameters already (data parallelism made it, say), that one is
+  /// returned, and the others are added to it. Errors: none given, mixed dtypes or devices, not f32 or f64, a tensor
+  /// twice, a tensor that is no leaf; memory that cannot move: of another library, of parts of another tensor; of a
+  /// parameter that FSDP has sharded.
   static std::shared_ptr<FlatParameters> of(const std::vector<NamedTensor>& parameters);
 
   /// The same with places that the caller has chosen, in buffers of `numel` elements: the shards of all ranks must line
@@ -44,6 +48,13 @@ class FlatParameters {
 
   /// Use of(); public for std::make_shared only.
   FlatParameters(std::vector<FlatSlice> slices, int64_t numel);
+
+  /// More of them, behind those that are here. Errors: those of of(); parameters that are divided among ranks.
+  void add(const std::vector<NamedTensor>& parameters);
+  /// `function` runs at the end of each add().
+  void on_add(std::function<void()> function) { on_add_.push_back(std::move(function)); }
+  /// Makes a buffer [n] longer, up to `numel`, filled with `value`. Tensors that share its memory move along.
+  static void lengthen(Tensor& buffer, int64_t numel, double value = 0);
 
   const std::vector<FlatSlice>& slices() const { return slices_; }
   /// Where these parameters lie, neighbours merged: one range when they are all of them. Errors: not in here.
@@ -97,16 +108,19 @@ class FlatParameters {
   void check_bound(const char* op) const;
 
  private:
+  void move_in(const FlatSlice& slice);
+
   std::vector<FlatSlice> slices_;
   Tensor master_, gradient_, compute_copy_;
+  std::vector<std::function<void()>> on_add_;
   Division division_;  // empty: the parameters are whole
   Tensor divided_;     // of each slice
 };
 
 /// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no
 /// synchronisation). The norm is that of the whole parameters, also where each rank holds a part of them (of FSDP and
-/// TensorParallel: all ranks make the call). Parameters that want no gradient are passed over. Errors: max_norm not
-/// positive; no parameter wants a gradient.
+/// TensorParallel: all ranks make the call). A tensor that is given twice counts once. Parameters that neither want nor
+/// have a gradient are passed over. Errors: max_norm not positive; no parameter wants or has a gradient.
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm);
 
 }  // namespace weft

@@ -44,7 +44,7 @@ struct Graph::State {
   void* executable = nullptr;
   capture_detail::Capture capture;
 
-  explicit State(Device d) : device(d), stream(d), random(d), pool(d), capture{d, {}} {}
+  explicit State(Device d) : device(d), stream(d), random(d), pool(d), capture{d, {}, 0, {}} {}
   ~State() {
     if (!executable) return;
     kernels::Runtime& runtime = kernels::runtime(device.kind);
@@ -101,6 +101,7 @@ void Graph::replay() {
   const Device device = state_->device;
   refuse_while_capturing("graph: replay", device);
   const TraceScope scope("graph replay");
+  for (const auto& check : state_->capture.checks) check();
   state_->random.advance();
   const kernels::Queue queue = current_queue(device);
   kernels::run_as_kernel(queue, "graph", {}, [&] {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -55,8 +56,24 @@ void check_has_memory(const TensorImpl& impl) {
 
 }  // namespace
 
-TensorImpl::TensorImpl() = default;
+TensorImpl::TensorImpl(Ref<Storage> s, const kernels::View& v) { set(std::move(s), v); }
 TensorImpl::~TensorImpl() = default;
+
+void TensorImpl::set(Ref<Storage> s, const kernels::View& v) {
+  storage = std::move(s);
+  view = v;
+  const void* const base = storage->data();
+  offset_ = base && v.data ? static_cast<const char*>(v.data) - static_cast<const char*>(base) : 0;
+  known_base_.store(base, std::memory_order_release);
+}
+
+void TensorImpl::look_up() {
+  static std::mutex mutex;  // threads that share a model may all be the first
+  const std::lock_guard lock(mutex);
+  void* const base = storage->data();
+  view.data = base ? static_cast<char*>(base) + offset_ : nullptr;
+  known_base_.store(base, std::memory_order_release);
+}
 
 void Tensor::undefined(const char* method) {
   const std::string_view op = current_op();
@@ -65,10 +82,9 @@ void Tensor::undefined(const char* method) {
 }
 
 Tensor Tensor::empty(const Shape& sizes, DType dtype, Device device) {
-  auto impl = make_ref<TensorImpl>();
-  impl->storage = make_ref<Storage>(device, byte_count(sizes, dtype));
-  impl->view = dense_view(impl->storage->data(), dtype, sizes);
-  return Tensor(std::move(impl));
+  auto storage = make_ref<Storage>(device, byte_count(sizes, dtype));
+  const kernels::View view = dense_view(storage->data(), dtype, sizes);
+  return Tensor(make_ref<TensorImpl>(std::move(storage), view));
 }
 
 Tensor Tensor::full(const Shape& sizes, Number value, DType dtype, Device device) {
@@ -105,15 +121,14 @@ Tensor Tensor::from_host(const void* data, const Shape& sizes, DType dtype, Devi
 }
 
 Tensor Tensor::wrap(void* data, const Shape& sizes, DType dtype, Device device, std::function<void()> release) {
-  auto impl = make_ref<TensorImpl>();
-  impl->storage = make_ref<Storage>(device, data, byte_count(sizes, dtype), std::move(release));
-  impl->view = dense_view(data, dtype, sizes);
-  return Tensor(std::move(impl));
+  return Tensor(make_ref<TensorImpl>(make_ref<Storage>(device, data, byte_count(sizes, dtype), std::move(release)),
+                                     dense_view(data, dtype, sizes)));
 }
 
 Tensor::operator const kernels::View&() const {
   static const kernels::View none = kernels::View::none();
   if (!impl_) return none;
+  impl_->follow();
   if (impl_->view.data == nullptr) [[unlikely]]
     check_has_memory(*impl_);
   return impl_->view;
@@ -188,16 +203,12 @@ template std::vector<uint8_t> Tensor::to_vector() const;
 Tensor Tensor::alias(const kernels::View& view) const {
   if (known().view.data == nullptr) [[unlikely]]
     check_has_memory(*impl_);
-  auto impl = make_ref<TensorImpl>();
-  impl->storage = impl_->storage;
-  impl->view = view;
-  return Tensor(std::move(impl));
+  return Tensor(make_ref<TensorImpl>(impl_->storage, view));
 }
 
 void Tensor::set_data(const Tensor& data) const {
   WEFT_CHECK(data.sizes() == sizes(), "set_data: expected ", sizes(), ", got ", data);
-  impl_->storage = data.impl_->storage;
-  impl_->view = data.impl_->view;
+  impl_->set(data.impl_->storage, data.impl_->view);
 }
 
 namespace {

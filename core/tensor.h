@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -19,13 +20,26 @@ struct AutogradMeta;  // core/autograd.h
 class Node;
 struct Index;  // core/ops/index.h
 
-/// What a Tensor points to: a view into a storage, and what autograd knows of it.
+/// What a Tensor points to: a view into a storage, and what autograd knows of it. Storages move (core/storage.h):
+/// Tensor's members look up where before they read the view.
 struct TensorImpl : RefCounted {
   Ref<Storage> storage;
   kernels::View view;
   std::unique_ptr<AutogradMeta> autograd;
-  TensorImpl();
+  TensorImpl(Ref<Storage> s, const kernels::View& v);
   ~TensorImpl() override;
+
+  void set(Ref<Storage> s, const kernels::View& v);
+  /// Sets view.data anew where the storage has moved since.
+  void follow() {
+    if (known_base_.load(std::memory_order_acquire) != storage->data()) [[unlikely]]
+      look_up();
+  }
+
+ private:
+  void look_up();
+  std::ptrdiff_t offset_ = 0;              // of the view in the storage, in bytes
+  std::atomic<const void*> known_base_{};  // the storage's data() that view.data was made of
 };
 
 /// An n-dimensional array on a device. Copying a Tensor shares it; `clone()` copies the data. A default-constructed
@@ -152,8 +166,12 @@ class Tensor {
   /// The gradient that backward() left (undefined before).
   Tensor grad() const;
   void set_grad(Tensor grad) const;
-  /// From here on the gradient counts as zero. Lazy: the next backward overwrites its memory, grad() fills it.
+  /// From here on the gradient counts as zero, and there is none for an optimizer to use (has_gradient()). Lazy: the
+  /// next backward overwrites its memory, grad() fills it. Whoever holds what grad() returned keeps its values.
   void zero_grad() const;
+  /// Whether backward(), set_grad() or a write into grad() has left a gradient since zero_grad(): PyTorch's `grad is not
+  /// None`.
+  bool has_gradient() const;
   /// Shares the data, knows no history.
   Tensor detach() const;
   /// Adds d(this)/d(leaf) * gradient to every leaf's grad(). `gradient` may be left out for one element.
@@ -177,6 +195,7 @@ class Tensor {
   TensorImpl& known(const char* method = __builtin_FUNCTION()) const {
     if (!impl_) [[unlikely]]
       undefined(method);
+    impl_->follow();
     return *impl_;
   }
   [[noreturn, gnu::cold]] static void undefined(const char* method);

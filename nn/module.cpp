@@ -6,20 +6,33 @@
 #include <algorithm>
 #include <cstdlib>
 #include <typeinfo>
+#include <unordered_set>
 
 #include "core/autograd.h"
 
 namespace weft::nn {
 namespace {
 
-struct Parameters : Visitor {
+/// Each tensor once, under its first name.
+struct Distinct : Visitor {
+  std::vector<NamedTensor> found;
+  std::unordered_set<const TensorImpl*> seen;
+  void add(const std::string& path, const Tensor& tensor) {
+    if (seen.insert(tensor.impl()).second) found.push_back({path, tensor});
+  }
+};
+
+struct Parameters : Distinct {
+  void parameter(const std::string& path, Tensor& tensor, Layout) override { add(path, tensor); }
+};
+
+struct Names : Visitor {
   std::vector<NamedTensor> found;
   void parameter(const std::string& path, Tensor& tensor, Layout) override { found.push_back({path, tensor}); }
 };
 
-struct Buffers : Visitor {
-  std::vector<NamedTensor> found;
-  void buffer_at(const std::string& path, Tensor& tensor) override { found.push_back({path, tensor}); }
+struct Buffers : Distinct {
+  void buffer_at(const std::string& path, Tensor& tensor) override { add(path, tensor); }
 };
 
 struct Modules : Visitor {
@@ -27,7 +40,7 @@ struct Modules : Visitor {
   void enter(const std::string& path, Module& child) override { found.emplace_back(path, &child); }
 };
 
-/// Replaces the data of every parameter and buffer by `convert(data)`; a gradient does not survive.
+/// Replaces the data of every parameter and buffer by `convert(data)`, and gradients likewise.
 struct Convert : Visitor {
   explicit Convert(std::function<Tensor(const Tensor&)> function) : convert(std::move(function)) {}
   std::function<Tensor(const Tensor&)> convert;
@@ -38,7 +51,10 @@ struct Convert : Visitor {
     const Tensor changed = convert(data);
     if (changed.is_same(data)) return;
     tensor.set_data(changed);
-    tensor.set_grad({});
+    if (tensor.has_gradient())
+      tensor.set_grad(convert(tensor.grad()));
+    else
+      tensor.set_grad({});
   }
   void parameter(const std::string&, Tensor& tensor, Layout) override { change(tensor); }
   void buffer_at(const std::string&, Tensor& tensor) override { change(tensor); }
@@ -47,7 +63,8 @@ struct Convert : Visitor {
 }  // namespace
 
 Tensor Module::forward(const Tensor&) const {
-  fail(kind(), ": has no forward of one tensor. Call the forward that it declares");
+  fail(kind(), ": has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive from ModuleOf for "
+       "more inputs, or call the forward that it declares");
 }
 
 std::string Module::kind() const {
@@ -108,6 +125,12 @@ Device Module::device() {
 
 std::vector<NamedTensor> Module::parameters() {
   Parameters visitor;
+  fields(visitor);
+  return std::move(visitor.found);
+}
+
+std::vector<NamedTensor> Module::parameter_names() {
+  Names visitor;
   fields(visitor);
   return std::move(visitor.found);
 }

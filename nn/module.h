@@ -69,12 +69,16 @@ class Module {
   void to(DType dtype);
   Device device();
 
+  /// Each once, under its first name, where several names share a tensor (tied weights, a child with two names).
   std::vector<NamedTensor> parameters();
   std::vector<NamedTensor> buffers();
+  /// Every name of every parameter: a shared one several times.
+  std::vector<NamedTensor> parameter_names();
   /// This module (named "") and everything below.
   std::vector<std::pair<std::string, Module*>> modules();
 
-  /// Parameters and buffers under PyTorch's names and shapes: convolution weights as OIHW views. Shares memory.
+  /// Parameters and buffers under PyTorch's names and shapes: convolution weights as OIHW views. Shares memory. A shared
+  /// tensor is there under each of its names.
   StateDict state_dict();
   /// Copies the tensors in (converting dtype and device). A `module.` before all names is stripped. Missing counters
   /// (num_batches_tracked) stay as they are. Errors: wrong shapes; when strict, missing or unexpected names; nothing

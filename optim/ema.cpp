@@ -30,6 +30,9 @@ Ema::Ema(std::shared_ptr<FlatParameters> flat, const std::vector<NamedTensor>& b
   WEFT_CHECK(options.decay >= 0 && options.decay < 1, "Ema: expected a decay in [0, 1), got ", options.decay);
   const NoGrad no_grad;
   average_ = flat_->master().detach().clone();
+  flat_->on_add([this, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) take_in_new();
+  });
   count_ = Tensor::zeros({1}, flat_->dtype(), flat_->device());
   one_ = Tensor::ones({1}, flat_->dtype(), flat_->device());
   for (const NamedTensor& buffer : buffers)
@@ -46,6 +49,12 @@ void Ema::update() {
   for (const Buffer& buffer : buffers_)
     kernels::ema_step(average_.queue(), flattened(buffer.average), flattened(buffer.own.tensor), count_, how);
   count_.add_(one_);
+}
+
+void Ema::take_in_new() {
+  const int64_t known = average_.numel(), more = flat_->numel() - known;
+  FlatParameters::lengthen(average_, flat_->numel());
+  average_.slice(0, known, more).copy_(flat_->master().slice(0, known, more));
 }
 
 int64_t Ema::updates() const { return static_cast<int64_t>(count_.item()); }

@@ -61,8 +61,11 @@ class Ema {
     Tensor average;
   };
   void swap();
+  /// Thawed parameters join the flat weights: their averages begin with their weights, which were constant so far.
+  void take_in_new();
 
   std::shared_ptr<FlatParameters> flat_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // for the call from flat_
   EmaOptions options_;
   Tensor average_, count_, one_;
   std::vector<Buffer> buffers_;

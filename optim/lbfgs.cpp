@@ -116,20 +116,36 @@ const char* name(LbfgsEnd end) {
   return kNames[static_cast<int>(end)];
 }
 
-Lbfgs::Lbfgs(const std::vector<NamedTensor>& parameters, const LbfgsOptions& options) : options_(options) {
+Lbfgs::Lbfgs(const std::vector<NamedTensor>& parameters, const LbfgsOptions& options)
+    : parameters_(parameters), options_(options) {
   WEFT_CHECK(options.history > 0, "Lbfgs: expected a history of at least 1, got ", options.history);
   WEFT_CHECK(options.gradient_tolerance >= 0 && options.loss_tolerance >= 0,
              "Lbfgs: expected tolerances of at least 0, got ", options.gradient_tolerance, " and ",
              options.loss_tolerance);
+  bind();
+}
+
+void Lbfgs::bind() {
   const NoGrad no_grad;
-  const std::vector<NamedTensor> trained = trainable(parameters);
+  const std::vector<NamedTensor> trained = trainable(parameters_);
   WEFT_CHECK(!trained.empty(), "Lbfgs: no parameter requires a gradient");
   flat_ = FlatParameters::of(trained);
+  flat_->check_bound("Lbfgs");
+  ranges_ = flat_->ranges(trained);
+}
+
+Tensor Lbfgs::gradient() {
+  const Tensor& all = flat_->gradient();
+  if (ranges_.size() == 1 && ranges_[0].numel == flat_->numel()) return all.clone();
+  const Tensor own = zeros_like(all);  // other parameters in the same buffers stay
+  for (const FlatRange& range : ranges_)
+    own.slice(0, range.offset, range.numel).copy_(all.slice(0, range.offset, range.numel));
+  return own;
 }
 
 double Lbfgs::evaluate(const std::function<double()>& loss, LbfgsResult& result) {
   ++result.evaluations;
-  flat_->zero_grad();
+  for (const NamedTensor& parameter : parameters_) parameter.tensor.zero_grad();
   const NoGrad recording(/*enabled=*/true);
   return loss();
 }
@@ -163,10 +179,11 @@ void Lbfgs::remember(const Tensor& step, const Tensor& change) {
 
 LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
   const NoGrad no_grad;
+  bind();
   LbfgsResult result;
   pairs_.clear();
   result.loss = evaluate(loss, result);
-  Tensor gradient = flat_->gradient().clone();
+  Tensor gradient = this->gradient();
   result.largest_gradient = largest(gradient);
   WEFT_CHECK(std::isfinite(result.loss) && std::isfinite(result.largest_gradient),
              "Lbfgs: expected numbers to start from, got a loss of ", result.loss, " and a largest gradient of ",
@@ -187,7 +204,7 @@ LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
           [&](double step) -> LinePoint {
             move_to(start, along, step);
             const double there = evaluate(loss, result);
-            return {step, there, dot(flat_->gradient(), along)};
+            return {step, there, dot(this->gradient(), along)};
           },
           options_.line_search);
       if (!search.found) {  // the last point is not the best one
@@ -204,7 +221,7 @@ LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
       pairs_.clear();
       continue;
     }
-    const Tensor next = flat_->gradient().clone();
+    const Tensor next = this->gradient();
     remember(mul(along, search.point.step), next - gradient);
     gradient = next;
     result.largest_gradient = largest(gradient);

@@ -78,13 +78,19 @@ class Lbfgs {
     double product;       // step · change, above 0
   };
 
+  /// The parameters that are trained now.
+  void bind();
+  /// Of the trained parameters, a copy; 0 elsewhere in the flat buffers.
+  Tensor gradient();
   double evaluate(const std::function<double()>& loss, LbfgsResult& result);
   void move_to(const Tensor& start, const Tensor& direction, double step);
   Tensor direction(const Tensor& gradient) const;
   void remember(const Tensor& step, const Tensor& change);
 
+  std::vector<NamedTensor> parameters_;
   LbfgsOptions options_;
   std::shared_ptr<FlatParameters> flat_;
+  std::vector<FlatRange> ranges_;
   std::deque<Pair> pairs_;  // the newest last
 };
 

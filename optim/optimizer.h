@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/flat_parameters.h"
@@ -31,39 +33,61 @@ std::vector<ParameterGroup> without_decay_on_vectors(const std::vector<NamedTens
 /// Those that require a gradient.
 std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters);
 
+/// A learning rate for each group of an optimizer; a number where they are all the same.
+struct Rates : std::vector<double> {
+  using vector::vector;
+  /// Errors: rates that differ.
+  operator double() const;  // NOLINT(google-explicit-constructor)
+};
+
+/// The count of steps of one parameter in an optimizer's state_dict().
+double steps_of(const StateDict& state, const std::string& parameter);
+
 /// Changes parameters by their gradients, in place. The parameters are moved into flat buffers (core/flat_parameters.h)
 /// unless they already are, group by group, so that a step is one kernel per group. Learning rate, step count
-/// and gradient scale are in device memory, so a captured step can be replayed. Parameters that do not require a
-/// gradient are left out; one that no backward reached has gradient 0 (PyTorch skips it).
+/// and gradient scale are in device memory, so a captured step can be replayed. As in PyTorch a step passes over each
+/// parameter without a gradient (Tensor::has_gradient()), be it frozen or not used: neither decay nor averages move it,
+/// and its own count of steps stays. Frozen parameters take no memory here; one that is thawed later joins at the next
+/// step.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update of all parameters. Errors: a parameter or its gradient has left the flat buffers; the last two backward
-  /// passes left gradients in a leaf that nobody knows, such as a child that fields() left out (core/unclaimed_leaf.h).
+  /// One update of all parameters that have a gradient. Errors: a parameter or its gradient has left the flat buffers;
+  /// the last two backward passes left gradients in a leaf that nobody knows, such as a child that fields() left out
+  /// (core/unclaimed_leaf.h); at the replay of a captured step: a parameter was frozen or thawed since.
   void step();
-  void zero_grad() { flat_->zero_grad(); }
+  /// Of this optimizer's parameters, frozen ones too.
+  void zero_grad();
 
   int groups() const { return static_cast<int>(groups_.size()); }
-  double lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).lr; }
+  double lr(int group) const { return groups_.at(static_cast<size_t>(group)).lr; }
+  Rates lr() const;  ///< of each group
   /// The group's initial learning rate, the base of schedules.
-  double base_lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
+  double base_lr(int group) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
+  Rates base_lr() const;  ///< of each group
   double weight_decay(int group = 0) const { return groups_.at(static_cast<size_t>(group)).weight_decay; }
   /// The trained parameters of a group.
   const std::vector<NamedTensor>& parameters(int group) const {
     return groups_.at(static_cast<size_t>(group)).parameters;
   }
-  void set_lr(double lr);             ///< of all groups
+  /// Those that have not been trained yet.
+  const std::vector<NamedTensor>& frozen(int group) const { return groups_.at(static_cast<size_t>(group)).frozen; }
+  /// Of all groups. Errors: groups whose base_lr() differ.
+  void set_lr(double lr);
   void set_lr(double lr, int group);  ///< of one group
-  /// Steps so far; waits for the device.
+  /// Of each group: set_lr(schedule.lr(step, base_lr())). Errors: not one rate per group.
+  void set_lr(const Rates& rates);
+  /// Steps so far, of the parameter that has had most.
   int64_t steps() const;
   const std::shared_ptr<FlatParameters>& flat() const { return flat_; }
 
   /// The moving averages under the names of PyTorch (`fc.weight.exp_avg`) in the parameters' sizes (convolution weights
-  /// OHWI), the step count, the learning rates. Shares memory.
-  StateDict state_dict() const;
+  /// OHWI), the step count, the learning rates. Parameters with fewer steps have a count of their own
+  /// (`fc.weight.step`), or all of them with `all_counts`. Shares memory.
+  StateDict state_dict(bool all_counts = false) const;
   /// Errors: missing or unexpected names, wrong shapes, another number of groups; then nothing is changed.
   void load_state_dict(const StateDict& dict);
 
@@ -81,35 +105,69 @@ class Optimizer {
   /// `states`: the names of the per-element buffers that the update rule keeps.
   Optimizer(const char* name, const std::vector<ParameterGroup>& groups, double lr, double weight_decay,
             std::vector<std::string> states);
-  /// What a step does. A rule on single elements overrides update(), which gets each range of each group; one that
+  /// Parameters of one group that a step moves together: they have a gradient, and the same count of steps.
+  struct Launch {
+    int group;
+    int64_t row;  // of the scalars
+    std::vector<NamedTensor> parameters;
+    std::vector<FlatRange> ranges;
+  };
+
+  /// What a step does. A rule on single elements overrides update(), which gets each range of each launch; one that
   /// needs more than a range overrides update_all().
   virtual void update_all();
   virtual void update(const Range&) {}
-  /// One place of the flat buffers, with what belongs to a group.
-  Range range(int group, FlatRange place);
-  /// The flat buffers from end to end, with what belongs to a group.
-  Range whole_range(int group) { return range(group, {0, flat_->numel()}); }
+  const std::vector<Launch>& launches() const { return launches_; }
+  /// launches() are others from here on.
+  virtual void launches_changed() {}
+  /// A parameter was thawed; it is in parameters(group) now.
+  virtual void added(int /*group*/, const NamedTensor&) {}
+  /// One place of the flat buffers, with what belongs to a launch.
+  Range range(const Launch& launch, FlatRange place);
+  /// The flat buffers from end to end, with what belongs to a launch.
+  Range whole_range(const Launch& launch) { return range(launch, {0, flat_->numel()}); }
   /// What a state begins with, unless that is 0.
-  void fill_state(size_t state, double value) { states_.at(state).fill_(value); }
+  void fill_state(size_t state, double value);
 
   /// A state of another size than the parameters', under its name in state_dict(). Shares memory.
   void add_state(std::string name, Tensor state) { own_states_.push_back({std::move(name), std::move(state)}); }
 
  private:
   struct Group {
-    std::vector<NamedTensor> parameters;
-    std::vector<FlatRange> ranges;
+    std::vector<NamedTensor> parameters, frozen;
     double lr, base_lr, weight_decay;
   };
+  /// A trained parameter: a row of the scalars.
+  struct Row {
+    NamedTensor parameter;
+    int group;
+    int64_t steps = 0;
+  };
+
+  void take_in_thawed();
+  /// Per row the first one of its launch, -1 where there is no gradient.
+  std::vector<int64_t> leaders() const;
+  void arrange(std::vector<int64_t> leaders);
+  /// Of all parameters, frozen ones at the end of each group: which require a gradient.
+  std::vector<bool> trained() const;
+  /// Errors: a captured step would not be the right one any more.
+  void check_before(const std::vector<bool>& trained, const std::vector<int64_t>& leaders) const;
+  /// Calls `function` with the rows that `wanted` chooses, neighbours at once.
+  void for_rows(const std::function<bool(size_t)>& wanted, const std::function<void(const Tensor& rows)>& function) const;
+  void add_rows(int group, const std::vector<NamedTensor>& parameters);
 
   const char* name_;
   std::vector<Group> groups_;
   std::shared_ptr<FlatParameters> flat_;
   std::vector<std::string> state_names_;
   std::vector<Tensor> states_;
+  std::vector<double> state_begins_;
   std::vector<NamedTensor> own_states_;
-  Tensor scalars_;  // [groups, 3]: lr, step, gradient scale
-  Tensor one_;
+  std::vector<Row> rows_;
+  Tensor scalars_;  // [rows, 3]: lr, step, gradient scale
+  Tensor ones_;     // [rows]
+  std::vector<Launch> launches_;
+  std::vector<int64_t> leaders_;  // of launches_
 };
 
 }  // namespace weft::optim

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <unordered_map>
 
+#include "core/capture.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
@@ -150,18 +152,21 @@ Tensor table(const std::vector<int64_t>& rows, Device device) {
 ByParameter::ByParameter(const char* name, const std::vector<ParameterGroup>& groups, double lr, double weight_decay,
                          std::vector<std::string> states, bool always_adapt)
     : Optimizer(name, groups, lr, weight_decay, std::move(states)), always_adapt_(always_adapt) {
-  std::unordered_map<const TensorImpl*, size_t> group_of;
-  for (int group = 0; group < this->groups(); ++group)
-    for (const NamedTensor& parameter : parameters(group))
-      group_of[parameter.tensor.impl()] = static_cast<size_t>(group);
+  launches_changed();
+}
+
+void ByParameter::launches_changed() {
+  std::unordered_map<const TensorImpl*, size_t> launch_of;
+  for (size_t i = 0; i < launches().size(); ++i)
+    for (const NamedTensor& parameter : launches()[i].parameters) launch_of[parameter.tensor.impl()] = i;
   std::vector<int64_t> all, firsts{0};
-  std::vector<std::vector<int64_t>> of_group(static_cast<size_t>(this->groups()));
+  std::vector<std::vector<int64_t>> of_launch(launches().size());
   int64_t number = 0;
   for (const FlatSlice& slice : flat()->slices()) {
-    const auto found = group_of.find(slice.parameter.impl());
+    const auto found = launch_of.find(slice.parameter.impl());
     const int64_t end = slice.offset + slice.numel;
-    for (int64_t begin = slice.offset; found != group_of.end() && begin < end; begin += kernels::kChunkElements)
-      for (std::vector<int64_t>* rows : {&all, &of_group[found->second]})
+    for (int64_t begin = slice.offset; found != launch_of.end() && begin < end; begin += kernels::kChunkElements)
+      for (std::vector<int64_t>* rows : {&all, &of_launch[found->second]})
         rows->insert(rows->end(), {begin, std::min(end, begin + kernels::kChunkElements), number});
     firsts.push_back(static_cast<int64_t>(all.size()) / 3);
     ++number;
@@ -169,13 +174,15 @@ ByParameter::ByParameter(const char* name, const std::vector<ParameterGroup>& gr
   const Device device = flat()->device();
   all_chunks_ = table(all, device);
   firsts_ = Tensor::from(firsts, device);
-  for (const std::vector<int64_t>& rows : of_group) chunks_.push_back(table(rows, device));
+  chunks_.clear();
+  for (const std::vector<int64_t>& rows : of_launch) chunks_.push_back(table(rows, device));
 }
 
 Tensor ByParameter::squares(const std::vector<Tensor>& buffers) const {
   bool any = false;
-  for (int group = 0; group < groups(); ++group) any |= adapts(group);
+  for (const Launch& launch : launches()) any |= adapts(launch.group);
   if (!any) return {};
+  if (capture_number() != 0) on_each_run([held = std::tuple(all_chunks_, firsts_, chunks_)] {});  // as long as the graph
   const Tensor sums =
       Tensor::empty({static_cast<int64_t>(buffers.size()), firsts_.numel() - 1}, flat()->dtype(), flat()->device());
   const Tensor partial = Tensor::empty({all_chunks_.size(0)}, flat()->dtype(), flat()->device());
@@ -194,10 +201,10 @@ LARS::LARS(const ParameterGroups& groups, const LarsOptions& options)
 
 void LARS::update_all() {
   const Tensor norms = squares({flat()->master(), flat()->gradient()});
-  for (int group = 0; group < groups(); ++group) {
-    const Range all = whole_range(group);
-    const bool adapt = adapts(group);
-    kernels::lars_step(all.w.queue(), all.w, all.states[0], all.compute_copy, all.g, all.scalars, chunks(group),
+  for (const Launch& launch : launches()) {
+    const Range all = whole_range(launch);
+    const bool adapt = adapts(launch.group);
+    kernels::lars_step(all.w.queue(), all.w, all.states[0], all.compute_copy, all.g, all.scalars, chunks(launch),
                        adapt ? norms.select(0, 0) : Tensor(), adapt ? norms.select(0, 1) : Tensor(),
                        {.momentum = options_.momentum,
                         .weight_decay = all.weight_decay,
@@ -223,18 +230,18 @@ void LAMB::update_all() {
                                     .clip_trust = options_.clip_trust,
                                     .maximize = options_.maximize};
   const Tensor moves = empty_like(flat()->master());
-  for (int group = 0; group < groups(); ++group) {
+  for (const Launch& launch : launches()) {
     kernels::LambArguments arguments = rule;
-    arguments.weight_decay = weight_decay(group);
-    const Range all = whole_range(group);
+    arguments.weight_decay = weight_decay(launch.group);
+    const Range all = whole_range(launch);
     kernels::lamb_direction(all.w.queue(), moves, all.states[0], all.states[1], all.w, all.g, all.scalars,
-                            chunks(group), arguments);
+                            chunks(launch), arguments);
   }
   const Tensor norms = squares({flat()->master(), moves});
-  for (int group = 0; group < groups(); ++group) {
-    const Range all = whole_range(group);
-    const bool adapt = adapts(group);
-    kernels::lamb_step(all.w.queue(), all.w, all.compute_copy, moves, all.scalars, chunks(group),
+  for (const Launch& launch : launches()) {
+    const Range all = whole_range(launch);
+    const bool adapt = adapts(launch.group);
+    kernels::lamb_step(all.w.queue(), all.w, all.compute_copy, moves, all.scalars, chunks(launch),
                        adapt ? norms.select(0, 0) : Tensor(), adapt ? norms.select(0, 1) : Tensor(), rule);
   }
 }
@@ -245,32 +252,34 @@ Adafactor::Adafactor(const ParameterGroups& given, const AdafactorOptions& optio
   WEFT_CHECK(options.eps1.value_or(0) >= 0 && options.eps2 >= 0,
              "Adafactor: expected eps1 and eps2 of at least 0, got ", options.eps1.value_or(0), " and ", options.eps2);
   WEFT_CHECK(options.d >= 1, "Adafactor: expected a d of at least 1, got ", options.d);
-  std::unordered_map<const TensorImpl*, const FlatSlice*> slices;
-  for (const FlatSlice& slice : flat()->slices()) slices[slice.parameter.impl()] = &slice;
+  for (int group = 0; group < groups(); ++group)
+    for (const NamedTensor& parameter : parameters(group)) Adafactor::added(group, parameter);
+}
+
+void Adafactor::added(int, const NamedTensor& parameter) {
+  const Tensor& w = parameter.tensor;
   const auto& is_divided = flat()->division().is_divided;
-  for (int group = 0; group < groups(); ++group) {
-    std::vector<Moments>& moments = moments_.emplace_back();
-    for (const NamedTensor& parameter : parameters(group)) {
-      const Tensor& w = parameter.tensor;
-      WEFT_CHECK(!is_divided || !is_divided(w), "Adafactor: '", parameter.name, "' ", w,
-                 " is one rank's part: its rows and columns are not here. Use DDP, or another optimizer");
-      const auto add = [&](const char* state, const Shape& sizes) {
-        const Tensor zeros = Tensor::zeros(sizes, flat()->dtype(), flat()->device());
-        add_state(parameter.name + '.' + state, zeros);
-        return zeros;
-      };
-      Moments one{.slice = *slices.at(w.impl()), .rows = {}, .columns = {}};
-      if (w.dim() > 1) {
-        Shape rows = w.sizes(), columns = w.sizes();
-        rows[w.dim() - 1] = columns[w.dim() - 2] = 1;
-        one.rows = add("row_var", rows);
-        one.columns = add("col_var", columns);
-      } else {
-        one.columns = add("variance", w.sizes());
-      }
-      moments.push_back(std::move(one));
-    }
+  WEFT_CHECK(!is_divided || !is_divided(w), "Adafactor: '", parameter.name, "' ", w,
+             " is one rank's part: its rows and columns are not here. Use DDP, or another optimizer");
+  const auto add = [&](const char* state, const Shape& sizes) {
+    const Tensor zeros = Tensor::zeros(sizes, flat()->dtype(), flat()->device());
+    add_state(parameter.name + '.' + state, zeros);
+    return zeros;
+  };
+  const std::vector<FlatSlice>& slices = flat()->slices();
+  Moments one{.slice = *std::find_if(slices.begin(), slices.end(),
+                                     [&](const FlatSlice& slice) { return slice.parameter.is_same(w); }),
+              .rows = {},
+              .columns = {}};
+  if (w.dim() > 1) {
+    Shape rows = w.sizes(), columns = w.sizes();
+    rows[w.dim() - 1] = columns[w.dim() - 2] = 1;
+    one.rows = add("row_var", rows);
+    one.columns = add("col_var", columns);
+  } else {
+    one.columns = add("variance", w.sizes());
   }
+  moments_.emplace(w.impl(), std::move(one));
 }
 
 void Adafactor::update_all() {
@@ -278,10 +287,11 @@ void Adafactor::update_all() {
   const double eps1 = options_.eps1.value_or(flat()->dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
                                                                            : std::numeric_limits<float>::epsilon());
   const Tensor gradient = flat()->gradient();
-  for (int group = 0; group < groups(); ++group)
-    for (const auto& [slice, rows, columns] : moments_[static_cast<size_t>(group)]) {
+  for (const Launch& launch : launches())
+    for (const NamedTensor& parameter : launch.parameters) {
+      const auto& [slice, rows, columns] = moments_.at(parameter.tensor.impl());
       if (slice.numel == 0) continue;
-      const Range own = range(group, {slice.offset, slice.numel});
+      const Range own = range(launch, {slice.offset, slice.numel});
       const Tensor step = own.scalars.select(0, kStep), fresh = pow(step, options_.beta2_decay);
       const auto average = [&](const Tensor& state, const Tensor& now) { state.copy_(state + (now - state) * fresh); };
       const Tensor g = FlatParameters::place(gradient, slice), squares = square(g);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "optim/optimizer.h"
@@ -135,13 +136,17 @@ class ByParameter : public Optimizer {
   bool adapts(int group) const { return always_adapt_ || weight_decay(group) != 0; }
   /// Of each parameter in each of these flat buffers: [buffers, parameters]; undefined where no group needs it.
   Tensor squares(const std::vector<Tensor>& buffers) const;
-  /// Which elements belong to which parameter of a group (kernels/optimizer.h).
-  const Tensor& chunks(int group) const { return chunks_.at(static_cast<size_t>(group)); }
+  /// Which elements belong to which parameter of a launch (kernels/optimizer.h).
+  const Tensor& chunks(const Launch& launch) const {
+    return chunks_.at(static_cast<size_t>(&launch - launches().data()));
+  }
 
  private:
+  void launches_changed() override;
+
   bool always_adapt_;
   Tensor all_chunks_, firsts_;  // of the slices in their order
-  std::vector<Tensor> chunks_;  // by group
+  std::vector<Tensor> chunks_;  // by launch
 };
 
 struct LarsOptions {
@@ -203,13 +208,14 @@ class Adafactor : public Optimizer {
 
  private:
   void update_all() override;
+  void added(int group, const NamedTensor& parameter) override;
   /// One parameter: where it lies, R and C; of at most one dimension V in C's place, and no R.
   struct Moments {
     FlatSlice slice;
     Tensor rows, columns;
   };
   AdafactorOptions options_;
-  std::vector<std::vector<Moments>> moments_;  // by group
+  std::unordered_map<const TensorImpl*, Moments> moments_;
 };
 
 }  // namespace weft::optim

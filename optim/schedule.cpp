@@ -17,6 +17,12 @@ struct Phase {
 
 }  // namespace
 
+Rates Schedule::lr(int64_t step, const Rates& bases) const {
+  Rates rates;
+  for (const double base : bases) rates.push_back(lr(step, base));
+  return rates;
+}
+
 StepSchedule::StepSchedule(int64_t size, double gamma) : size_(size), gamma_(gamma) {
   WEFT_CHECK(size >= 1, "StepSchedule: expected a size of at least 1, got ", size);
 }
@@ -143,8 +149,7 @@ Scheduler::Scheduler(Optimizer& optimizer, SchedulePtr schedule)
 
 void Scheduler::set_step(int64_t step) {
   WEFT_CHECK(step >= 0, "Scheduler: expected a step of at least 0, got ", step);
-  for (int group = 0; group < optimizer_.groups(); ++group)
-    optimizer_.set_lr(schedule_->lr(step, optimizer_.base_lr(group)), group);
+  optimizer_.set_lr(schedule_->lr(step, optimizer_.base_lr()));
   step_ = step;
 }
 

@@ -16,6 +16,8 @@ class Schedule {
   virtual ~Schedule() = default;
   /// The learning rate at `step` (from 0) of a group whose own learning rate is `base`.
   virtual double lr(int64_t step, double base) const = 0;
+  /// Of each group: optimizer.set_lr(schedule.lr(step, optimizer.base_lr())).
+  Rates lr(int64_t step, const Rates& bases) const;
 };
 
 using SchedulePtr = std::shared_ptr<const Schedule>;
@@ -25,6 +27,7 @@ class StepSchedule : public Schedule {
  public:
   /// Errors: size below 1.
   StepSchedule(int64_t size, double gamma = 0.1);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -37,6 +40,7 @@ class MultiStepSchedule : public Schedule {
  public:
   /// Errors: milestones that do not rise.
   MultiStepSchedule(std::vector<int64_t> milestones, double gamma = 0.1);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -48,6 +52,7 @@ class MultiStepSchedule : public Schedule {
 class ExponentialSchedule : public Schedule {
  public:
   explicit ExponentialSchedule(double gamma) : gamma_(gamma) {}
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -59,6 +64,7 @@ class PolynomialSchedule : public Schedule {
  public:
   /// Errors: steps below 1.
   explicit PolynomialSchedule(int64_t steps, double power = 1);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -71,6 +77,7 @@ class LambdaSchedule : public Schedule {
  public:
   /// Errors: no function.
   explicit LambdaSchedule(std::function<double(int64_t step)> factor);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override { return base * factor_(step); }
 
  private:
@@ -87,6 +94,7 @@ class LinearSchedule : public Schedule {
  public:
   /// Errors: steps below 1.
   explicit LinearSchedule(int64_t steps, LinearScheduleOptions options = {});
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -100,6 +108,7 @@ class CosineSchedule : public Schedule {
  public:
   /// Errors: steps below 1.
   explicit CosineSchedule(int64_t steps, double end = 0);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -113,6 +122,7 @@ class CosineRestarts : public Schedule {
  public:
   /// Errors: steps or factor below 1.
   explicit CosineRestarts(int64_t steps, int64_t factor = 1, double end = 0);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -135,6 +145,7 @@ struct OneCycleOptions {
 class OneCycleSchedule : public Schedule {
  public:
   explicit OneCycleSchedule(OneCycleOptions options);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -148,6 +159,7 @@ class SequentialSchedule : public Schedule {
  public:
   /// Errors: not one milestone less than schedules, milestones that do not rise.
   SequentialSchedule(std::vector<SchedulePtr> schedules, std::vector<int64_t> milestones);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:
@@ -161,6 +173,7 @@ class ChainedSchedule : public Schedule {
  public:
   /// Errors: none given.
   explicit ChainedSchedule(std::vector<SchedulePtr> schedules);
+  using Schedule::lr;
   double lr(int64_t step, double base) const override;
 
  private:

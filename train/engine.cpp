@@ -395,7 +395,7 @@ void Engine::finish_epoch() {
                     ? parts_.world.sum({position_.own_loss_sum / steps}, "loss of the epoch")[0] / parts_.world.size()
                     : position_.loss_sum / samples;
   epoch_.accuracy = position_.correct / samples;
-  epoch_.lr = parts_.optimizer.lr();
+  epoch_.lr = parts_.optimizer.lr(0);
   epoch_.pace = progress_.state();
   // Workers make the next epoch's first batches while this thread validates.
   if (position_.epoch + 1 < options_.epochs && !must_stop()) task_.start_epoch(position_.epoch + 1, 0);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <set>
 
 namespace weft::train {
 namespace {
@@ -32,12 +33,8 @@ class Convolutions : public nn::Visitor {
   std::set<std::string> names_;
 };
 
-/// The groups that the optimizer has: those with a parameter that is trained.
-bool is_trained(const optim::ParameterGroup& group) {
-  for (const NamedTensor& parameter : group.parameters)
-    if (parameter.tensor.requires_grad()) return true;
-  return false;
-}
+/// The groups that the optimizer has: those with a parameter.
+bool is_kept(const optim::ParameterGroup& group) { return !group.parameters.empty(); }
 
 }  // namespace
 
@@ -71,6 +68,10 @@ TorchObject TorchOptimizer::state() const {
   }
   const bool counts = TorchObject{options}.find("betas") != nullptr;  // SGD keeps no count
 
+  std::set<std::string> known;
+  for (int g = 0; g < optimizer.groups(); ++g)
+    for (const NamedTensor& parameter : optimizer.parameters(g)) known.insert(parameter.name);
+
   Dict state;
   List param_groups;
   int64_t number = 0;
@@ -80,25 +81,25 @@ TorchObject TorchOptimizer::state() const {
     for (const NamedTensor& parameter : given.parameters) {
       Dict entries;
       // Each parameter's own: PyTorch counts it up in place.
-      if (counts) entries.emplace_back("step", TorchObject{Tensor::full({}, mine.scalar("step"))});
+      if (counts) entries.emplace_back("step", TorchObject{Tensor::full({}, optim::steps_of(mine, parameter.name))});
       for (const NamedTensor& moment : moments[parameter.name])
         entries.emplace_back(moment.name, TorchObject{moment.tensor});
-      if (parameter.tensor.requires_grad() && mine.scalar("step") > 0)
+      if (known.contains(parameter.name) && optim::steps_of(mine, parameter.name) > 0)
         state.emplace_back(number, TorchObject{std::move(entries)});
       numbers.push_back({number++});
     }
-    const bool trained = is_trained(given);
-    Dict entry{{"lr", {trained ? optimizer.lr(group) : given.lr.value_or(optimizer.lr())}}};
+    const bool kept = is_kept(given);
+    Dict entry{{"lr", {kept ? optimizer.lr(group) : given.lr.value_or(optimizer.lr(0))}}};
     for (const auto& option : options) {
       entry.push_back(option);
       if (given.weight_decay && std::get<std::string>(option.key) == "weight_decay")
         entry.back().value = {*given.weight_decay};
     }
     entry.emplace_back("initial_lr",
-                       TorchObject{trained ? optimizer.base_lr(group) : given.lr.value_or(optimizer.lr())});
+                       TorchObject{kept ? optimizer.base_lr(group) : given.lr.value_or(optimizer.lr(0))});
     entry.emplace_back("params", TorchObject{std::move(numbers)});
     param_groups.push_back({std::move(entry)});
-    group += trained;
+    group += kept;
   }
   return {Dict{{"state", {std::move(state)}}, {"param_groups", {std::move(param_groups)}}}};
 }
@@ -118,6 +119,7 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
   StateDict mine = optimizer.state_dict();
   for (NamedTensor& entry : mine.tensors) entry.tensor = zeros_like(entry.tensor);  // not the optimizer's own memory
   int64_t counted = -1;
+  std::vector<NamedScalar> own_counts;
   int group = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     const TorchObject& theirs = (*param_groups)[g];
@@ -135,6 +137,7 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
         WEFT_CHECK(count >= 0 && count < 1e15, what, ": expected a step count of at least 0, got ", count);
         // A parameter that was frozen, or that no gradient reached, has fewer.
         counted = std::max(counted, static_cast<int64_t>(count));
+        own_counts.push_back({name + ".step", count});
       }
       for (NamedTensor& moment : mine.tensors) {
         if (!moment.name.starts_with(name + ".")) continue;
@@ -148,13 +151,15 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
         moment.tensor = ours;
       }
     }
-    if (!is_trained(groups[g])) continue;
+    if (!is_kept(groups[g])) continue;
     for (NamedScalar& number : mine.scalars)
       if (number.name == str("group", group, ".lr")) number.value = theirs.at("lr", what).number(what);
     ++group;
   }
   for (NamedScalar& number : mine.scalars)
     if (number.name == "step") number.value = static_cast<double>(counted >= 0 ? counted : steps);
+  std::erase_if(mine.scalars, [](const NamedScalar& number) { return number.name.ends_with(".step"); });
+  mine.scalars.insert(mine.scalars.end(), own_counts.begin(), own_counts.end());
   optimizer.load_state_dict(mine);
 }
 

@@ -180,7 +180,7 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
   const double gradient_norm = engine_.gradient_norm().item();
   if (!log_) return;
   log_->log(engine_.position().step, {{"train_loss", totals.loss / static_cast<double>(totals.samples)},
-                                      {"lr", adam_->lr()},
+                                      {"lr", adam_->lr(0)},
                                       {"gradient_norm", gradient_norm}});
 }
 

@@ -187,7 +187,7 @@ train::Validation Trainer::validate(const train::Epoch& epoch) {
     log_->log(engine_->position().step, {{"epoch", static_cast<double>(epoch.number)},
                                          {"test_loss", sums[0] / count},
                                          {"test_accuracy", sums[1] / count},
-                                         {"learning_rate", adadelta_->lr()},
+                                         {"learning_rate", adadelta_->lr(0)},
                                          {"images_per_second", images_per_second}});
   return {};
 }

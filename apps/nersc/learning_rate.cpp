@@ -43,7 +43,7 @@ TorchObject LearningRate::cosine_state() const {
                {"verbose", {false}},
                {"_step_count", {epochs_ + 1}},
                {"_get_lr_called_within_step", {false}},
-               {"_last_lr", {List{{optimizer_.lr()}}}}}};
+               {"_last_lr", {List{{optimizer_.lr(0)}}}}}};
 }
 
 TorchObject LearningRate::plateau_state() const {
@@ -62,7 +62,7 @@ TorchObject LearningRate::plateau_state() const {
                {"mode_worse", {std::numeric_limits<double>::infinity()}},
                {"eps", {kPlateau.eps}},
                {"last_epoch", {epochs_}},
-               {"_last_lr", {List{{optimizer_.lr()}}}}}};
+               {"_last_lr", {List{{optimizer_.lr(0)}}}}}};
 }
 
 void LearningRate::load(const TorchObject& state, const std::string& what) {

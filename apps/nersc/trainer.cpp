@@ -214,7 +214,7 @@ train::Validation Trainer::validate(const train::Epoch& epoch) {
 
 void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
   WEFT_CHECK(std::isfinite(val_loss_), "the loss is not a number in epoch ", epoch.number, ". Choose a smaller lr");
-  const double lr = optimizer_->lr();
+  const double lr = optimizer_->lr(0);
   learning_rate_->step(val_loss_);
   const bool is_best = val_loss_ <= best_loss_;
   if (is_best) best_loss_ = val_loss_, best_epoch_ = epoch.number;

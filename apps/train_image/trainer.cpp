@@ -153,7 +153,7 @@ train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {
   const double gradient_norm = engine_.gradient_norm().item();
-  if (record_) record_->steps(engine_.position(), totals, optimizer_->lr(), gradient_norm);
+  if (record_) record_->steps(engine_.position(), totals, optimizer_->lr(0), gradient_norm);
 }
 
 train::Validation Trainer::validate(const train::Epoch&) {

@@ -20,7 +20,7 @@ kernels::View broadcast_view(const Tensor& x, const Shape& sizes) {
 }
 
 Tensor apart_from(const Tensor& x, const Tensor& source) {
-  if (source.storage().get() != x.storage().get()) return source;
+  if (source.storage()->memory() != x.storage()->memory()) return source;
   const kernels::View &to = x.view(), &from = source.view();
   const auto begin = [](const kernels::View& view) { return static_cast<const char*>(view.data); };
   const auto end = [&](const kernels::View& view) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/ddp/ddp.h"
 
-#include <unordered_set>
+#include <utility>
 
 #include "core/autograd.h"
 #include "core/capture.h"
@@ -13,29 +13,20 @@
 namespace weft::dist {
 namespace {
 
-/// Each parameter once, under its first name.
-std::vector<NamedTensor> distinct_parameters(nn::Module& model) {
-  std::vector<NamedTensor> result;
-  std::unordered_set<const TensorImpl*> seen;
-  for (NamedTensor& entry : model.parameters())
-    if (seen.insert(entry.tensor.impl()).second) result.push_back(std::move(entry));
-  return result;
-}
-
 }  // namespace
 
 DDP::DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options)
     : DDP(std::move(model), world.group(), options) {}
 
 DDP::DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions options)
-    : model_(std::move(model)), group_(std::move(group)), options_(options), weight_(group_) {
+    : model_(std::move(model)), group_(std::move(group)), options_(options) {
   WEFT_CHECK(model_ && group_, "ddp: expected a model and a group, got none");
   const ReducerOptions reducing{.buckets = bucket_options(options.first_bucket_mb, options.bucket_mb, "ddp"),
                                 .unused = options.unused,
                                 .compress_bf16 = options.compress_bf16};
   check_same_model(*group_, *model_, "ddp");
   broadcast_model(*group_, *model_);
-  parameters_ = distinct_parameters(*model_);
+  parameters_ = model_->parameters();
   std::vector<NamedTensor> trained;
   for (const NamedTensor& parameter : parameters_) {
     trained_.push_back(parameter.tensor.requires_grad());
@@ -58,8 +49,10 @@ void DDP::check_unchanged() const {
   flat_->check_bound("ddp");
   if (buffers_) buffers_->check_bound("ddp");
   for (size_t i = 0; i < parameters_.size(); ++i)
-    WEFT_CHECK(parameters_[i].tensor.requires_grad() == trained_[i], "ddp: parameter '", parameters_[i].name, "' was ",
-               trained_[i] ? "frozen" : "thawed", " after DDP had been made. Do it before");
+    WEFT_CHECK(parameters_[i].tensor.requires_grad() == trained_[i] ||
+                   (trained_[i] && options_.unused == Unused::zero),
+               "ddp: parameter '", parameters_[i].name, "' was ",
+               trained_[i] ? "frozen" : "thawed", " after DDP had been made. Do it before", trained_[i] ? ", or choose Unused::zero" : "");
 }
 
 void DDP::set_samples(int64_t samples) {
@@ -76,23 +69,50 @@ void DDP::before_forward(int64_t samples) {
   if (const auto given = std::exchange(next_samples_, std::nullopt)) samples = *given;
   if (stands_in_ != (samples == 0)) set_stand_in(*model_, stands_in_ = samples == 0);
   reducer_->abandon_pass();  // one that ended with an exception
-  const bool keeps = reducer_->keeps_gradients() && weight_.has_begun();
-  const Tensor kept = keeps ? weight_.get(flat_->dtype()) : Tensor();
-  weight_.begin(samples, flat_->device());
+  in_backward_ = nullptr;
+  if (weight_) weight_->wait();  // of a forward without backward
+  const auto weight = std::make_shared<SampleWeight>(group_);
+  weight->begin(samples, flat_->device());
+  weigh_by(weight);
+}
+
+void DDP::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
+  const auto before = std::exchange(weight_, weight);
+  if (!before || before == weight || !reducer_->keeps_gradients()) return;
+  const Tensor kept = before->get(flat_->dtype());
   if (!kept.defined()) return;
-  if (samples == 0) {
-    weight_.keep(kept);  // nothing is to come
+  if (weight->samples() == 0) {
+    weight->keep(kept);  // nothing is to come
     return;
   }
   // What earlier backwards have left has another weight than what is to come: times kept / weight, one factor does for
   // both.
   const NoGrad no_grad;
-  reducer_->scale_gradients(div(kept, weight_.get(flat_->dtype())));
+  reducer_->scale_gradients(div(kept, weight->get(flat_->dtype())));
+}
+
+void DDP::after_forward(const Tensor& y) {
+  if (!grad_enabled() || !y.requires_grad()) return;
+  // Another forward may run before this one's backward.
+  y.register_hook([this, alive = std::weak_ptr<Reducer>(reducer_), weight = weight_](const Tensor&) {
+    if (alive.expired()) return Tensor();
+    WEFT_CHECK(!in_backward_ || in_backward_->samples() == weight->samples(),
+               "ddp: one backward reaches a forward of ", weight->samples(), " samples and one of ",
+               in_backward_ ? in_backward_->samples() : 0, " on rank ", group_->rank(),
+               ", whose gradients weigh differently. Run a backward for each, all but the last under no_sync()");
+    if (!in_backward_)
+      after_backward([this, alive] {
+        if (!alive.expired()) in_backward_ = nullptr;
+      });
+    in_backward_ = weight;
+    weigh_by(weight);
+    return Tensor();
+  });
 }
 
 Reducer::Start DDP::begin_backward() {
-  WEFT_CHECK(weight_.has_begun(), "ddp: backward without a forward. Call the model through DDP: ddp(x)");
-  Reducer::Start start{.weight = weight_.get(flat_->dtype())};
+  WEFT_CHECK(weight_, "ddp: backward without a forward. Call the model through DDP: ddp(x)");
+  Reducer::Start start{.weight = weight_->get(flat_->dtype())};
   // After the forward the buffers are what this step makes of them, and backward does not change them.
   if (buffers_ && !buffers_->empty() && model_->is_training()) start.works = buffers_->broadcast(*group_, 0);
   return start;

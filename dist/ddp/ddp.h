@@ -54,9 +54,12 @@ class DDP {
   Tensor operator()(const Tensor& x, const More&... more) {
     WEFT_CHECK(x.defined() && x.dim() > 0, "ddp: expected a batch of at least one dimension, got ", x);
     before_forward(x.size(0));
-    return nn::call(*model_, x, more...);
+    const Tensor y = nn::call(*model_, x, more...);
+    after_forward(y);
+    return y;
   }
-  /// For models whose forward takes something else than tensors first: call this before the forward.
+  /// For models whose forward takes something else than tensors first: call this before the forward. Then backward
+  /// weighs by the samples of the last forward.
   void before_forward(int64_t samples);
   /// Samples of the next forward, where that is not the first size of its input (words of a text, say). 0: the input is
   /// a stand-in, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss, and
@@ -93,6 +96,8 @@ class DDP {
 
  private:
   void check_unchanged() const;
+  void after_forward(const Tensor& y);
+  void weigh_by(const std::shared_ptr<SampleWeight>& weight);
   Reducer::Start begin_backward();
   void end_backward();
 
@@ -107,7 +112,8 @@ class DDP {
 
   std::optional<int64_t> next_samples_;  // what set_samples said
   bool stands_in_ = false;               // the last forward was that of a stand-in
-  SampleWeight weight_;                  // gradients kept by no_sync are yet to be multiplied by it
+  std::shared_ptr<SampleWeight> weight_;  // gradients kept by no_sync are yet to be multiplied by it
+  std::shared_ptr<SampleWeight> in_backward_;  // that of the running backward, where a model's output has told it
 };
 
 }  // namespace weft::dist

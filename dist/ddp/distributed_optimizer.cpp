@@ -63,6 +63,10 @@ void DistributedOptimizer::synchronize() {
 }
 
 void DistributedOptimizer::step() {
+  for (int group = 0; group < optimizer_.groups(); ++group)
+    for (const NamedTensor& parameter : optimizer_.frozen(group))
+      WEFT_CHECK(!parameter.tensor.requires_grad(), kWho, ": parameter '", parameter.name,
+                 "' was thawed after the distributed optimizer had been made. Do it before");
   synchronize();
   optimizer_.step();
   synchronized_ = false;
@@ -86,7 +90,7 @@ void broadcast_parameters(ProcessGroup& group, nn::Module& model, int root) {
 void broadcast_optimizer_state(ProcessGroup& group, optim::Optimizer& optimizer, int root) {
   if (group.size() == 1) return;
   const NoGrad no_grad;
-  StateDict state = optimizer.state_dict();
+  StateDict state = optimizer.state_dict(/*all_counts=*/true);
   std::vector<WorkPtr> works;
   for (NamedTensor& entry : state.tensors) {
     entry.tensor = entry.tensor.clone();

@@ -26,7 +26,8 @@ struct DistributedOptimizerOptions {
 ///   optimizer.zero_grad(); loss.backward(); optimizer.step();
 /// Buckets of gradients travel while backward computes (from the second step on), step() waits for them. Every rank
 /// counts the same, whatever the size of its batch: with equal batches n ranks make the steps of one with the whole
-/// batch; DDP weighs by samples instead. A parameter that no backward has reached takes part with a gradient of zero.
+/// batch; DDP weighs by samples instead. A parameter that no backward has reached takes part with a gradient of zero,
+/// and the step passes over it where no rank has reached it.
 /// All ranks call the constructor, backward and step alike. Schedules take the optimizer inside.
 class DistributedOptimizer {
  public:

@@ -120,7 +120,7 @@ void Reducer::open_pass(int64_t backwards) {
   started_ = false;
   backwards_ = backwards;
   launched_ = 0;
-  arrivals_.assign(flat_->slices().size(), 0);
+  arrivals_.assign(bucket_of_.size(), 0);
   incomplete_.clear();
   for (const Bucket& bucket : buckets_) incomplete_.push_back(bucket.last - bucket.first);
   works_.clear();
@@ -172,6 +172,7 @@ void Reducer::finish() {
   for (size_t i = 0; i < arrivals_.size(); ++i)
     if (arrivals_[i] == 0) flat_->slices()[i].parameter.grad();
   while (launched_ < buckets_.size()) launch(launched_++);
+  if (options_.unused == Unused::zero && group_->size() > 1) share_use();
   // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
   if (expected_.empty())
     for (const int64_t count : arrivals_)
@@ -189,7 +190,19 @@ void Reducer::wait() {
     for (size_t b = 0; b < buckets_.size(); ++b)
       gradient_.slice(0, buckets_[b].range.offset, buckets_[b].range.numel).copy_(low_[b]);
   gradient_.storage()->bump_version();
+  if (used_.defined()) {
+    const std::vector<float> used = std::exchange(used_, {}).to_vector<float>();
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i] > 0) flat_->slices()[i].parameter.impl()->autograd->grad_is_none = false;
+  }
   callbacks_.end();
+}
+
+void Reducer::share_use() {
+  std::vector<float> own;
+  for (size_t i = 0; i < bucket_of_.size(); ++i) own.push_back(flat_->slices()[i].parameter.has_gradient() ? 1 : 0);
+  used_ = Tensor::from(own, flat_->device());
+  works_.push_back(group_->all_reduce(used_, ReduceOp::max, {.name = "used parameters", .scale = {}}));
 }
 
 }  // namespace weft::dist

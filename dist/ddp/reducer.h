@@ -30,7 +30,9 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 /// Errors: sizes that are not positive.
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {});
 
-/// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank.
+/// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank. Where
+/// no rank has one, optimizers pass over it; so it may also be frozen and thawed. The ranks agree on that once per pass,
+/// which waits for the device.
 enum class Unused : uint8_t { error, zero };
 
 struct ReducerOptions {
@@ -96,6 +98,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void launch(size_t bucket);
   void finish();
   void check_unused() const;
+  /// A parameter has a gradient on all ranks where it has one on any: optimizers must agree.
+  void share_use();
 
   std::shared_ptr<FlatParameters> flat_;
   ProcessGroupPtr group_;
@@ -118,6 +122,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
   size_t launched_ = 0;             // buckets
   std::vector<WorkPtr> works_;
+  Tensor used_;  // per slice: whether it has a gradient; with Unused::zero
 };
 
 /// A reducer whose hooks hang on the parameters; they do nothing any more when it has gone.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/ddp/sample_weight.h"
 
+#include <utility>
+
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 
@@ -10,15 +12,16 @@ void SampleWeight::begin(int64_t samples, Device device) {
   samples_ = samples;
   if (group_->size() == 1) return;
   const NoGrad no_grad;
-  if (work_) work_->wait();  // of an earlier forward without backward
-  weight_ = {};
   total_ = Tensor::full({1}, static_cast<double>(samples), DType::f64, device);
   work_ = group_->all_reduce(total_, ReduceOp::sum, {.name = "samples", .scale = {}});
 }
 
+void SampleWeight::wait() {
+  if (const WorkPtr work = std::exchange(work_, nullptr)) work->wait();
+}
+
 void SampleWeight::keep(const Tensor& weight) {
-  if (work_) work_->wait();
-  work_ = nullptr;
+  wait();
   weight_ = weight;
 }
 
@@ -26,8 +29,7 @@ Tensor SampleWeight::get(DType dtype) {
   if (group_->size() == 1) return {};
   if (weight_.defined() && weight_.dtype() == dtype) return weight_;
   const NoGrad no_grad;
-  if (work_) work_->wait();
-  work_ = nullptr;
+  wait();
   const Tensor own = Tensor::full({1}, static_cast<double>(samples_), DType::f64, total_.device());
   weight_ = div(own, total_).to(dtype);
   return weight_;

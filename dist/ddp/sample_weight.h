@@ -6,14 +6,17 @@ namespace weft::dist {
 
 /// The weight of a rank's gradients: n_r / N for n_r samples on this rank and N on all. A loss that is the mean over
 /// the rank's samples then becomes the mean over all samples, also for uneven batches. The ranks sum their counts while
-/// the forward runs.
+/// the forward runs. Each forward has a weight of its own, which its backward uses, whatever forward ran in between.
 class SampleWeight {
  public:
   explicit SampleWeight(ProcessGroupPtr group) : group_(std::move(group)) {}
 
-  /// This rank's next forward has so many samples, none in a stand-in; collective.
+  /// This rank's forward has so many samples, none in a stand-in; collective.
   void begin(int64_t samples, Device device);
   bool has_begun() const { return samples_ >= 0; }
+  int64_t samples() const { return samples_; }
+  /// Waits for the sum of the counts, if nobody has yet.
+  void wait();
   /// The weight of an earlier forward, after begin() of a stand-in: its gradients are 0.
   void keep(const Tensor& weight);
   /// n_r / N, [1] on the device, after begin(); undefined where the rank is alone. Waits for ranks that have not begun

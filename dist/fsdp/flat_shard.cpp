@@ -30,9 +30,7 @@ Tensor without_memory(const Tensor& like, Device device) {
 }  // namespace
 
 Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes, DType dtype) {
-  auto impl = make_ref<TensorImpl>();
-  impl->storage = storage;
-  kernels::View& view = impl->view;
+  kernels::View view;
   if (storage->data()) view.data = static_cast<char*>(storage->data()) + offset * static_cast<int64_t>(size_of(dtype));
   view.dtype = dtype;
   view.rank = sizes.rank();
@@ -42,7 +40,7 @@ Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes,
     view.strides[d] = stride;
     stride *= std::max<int64_t>(sizes[d], 1);
   }
-  return Tensor(std::move(impl));
+  return Tensor(make_ref<TensorImpl>(storage, view));
 }
 
 FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool trained,
@@ -74,7 +72,11 @@ void FlatShard::shard(ProcessGroup& world, Device device) {
   for (ShardedParameter& p : parameters_) {
     p.parameter.requires_grad_(trained_);  // allocates its autograd and autocast state
     p.parameter.set_grad({});
+    // Who holds the weights from before (a state dict) gets an error, not values that nobody trains.
+    const Ref<Storage> before = p.parameter.storage();
+    if (before->can_move() && before->bytes() == p.parameter.nbytes()) before->release();
     p.parameter.set_data(without_memory(p.parameter, device));
+    p.parameter.impl()->autograd->is_sharded = true;
     p.shard = whole.slice(0, p.offset + p.begin, p.length).clone().reshape(part_sizes(p.parameter, p.length));
     if (trained_) p.shard.requires_grad_();
   }
@@ -167,6 +169,7 @@ ShardGradient::ShardGradient(FlatShard& shard, ProcessGroupPtr replicas, DType r
       replicas_(std::move(replicas)),
       reduce_(reduce),
       taken_(shard.parameters().size()),
+      used_(shard.parameters().size()),
       prepared_(shard.parameters().size()) {}
 
 Tensor ShardGradient::place(size_t i) const {
@@ -184,8 +187,8 @@ void ShardGradient::prepare() {
   make_buffer();
   for (size_t i = 0; i < taken_.size(); ++i) {
     const Tensor& parameter = shard_->parameters()[i].parameter;
-    parameter.set_grad(place(i));
-    parameter.zero_grad();
+    parameter.set_grad({});
+    parameter.impl()->autograd->set_none(place(i));
     prepared_[i] = true;
   }
 }
@@ -203,7 +206,7 @@ void ShardGradient::take(size_t i, const Tensor& weight) {
   parameter.set_grad({});  // the next gradient is written outside of the buffer and added
   prepared_[i] = false;
   arrived_ += !taken_[i];
-  taken_[i] = true;
+  taken_[i] = used_[i] = true;
 }
 
 bool ShardGradient::is_complete() const {
@@ -255,12 +258,19 @@ void ShardGradient::finish_reduce() {
   const std::vector<ShardedParameter>& all = shard_->parameters();
   if (std::all_of(all.begin(), all.end(), counts_as_zero)) {
     target_.copy_(part_);
-    for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_zero = false;
+    for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_zero = false;  // but is none, see mark_used()
   } else {
     for (const ShardedParameter& p : all) p.shard.grad();  // writes gradients that count as zero
     target_.add_(part_.to(target_.dtype()));
   }
   reducing_ = part_ = {};
+}
+
+void ShardGradient::mark_used(const std::function<bool()>& next) {
+  for (size_t i = 0; i < used_.size(); ++i) {
+    if (next()) shard_->parameters()[i].shard.impl()->autograd->grad_is_none = false;
+    used_[i] = false;
+  }
 }
 
 void ShardGradient::drop() {
@@ -269,6 +279,7 @@ void ShardGradient::drop() {
   arrived_ = 0;
   held_ = false;
   taken_.assign(taken_.size(), false);
+  used_ = taken_;
   withdraw();
 }
 

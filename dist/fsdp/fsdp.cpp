@@ -46,7 +46,12 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   if (!buffers->empty()) schedule_->share_each_step(std::move(buffers));
 }
 
-FSDP::~FSDP() { schedule_->detach(); }
+FSDP::~FSDP() {
+  schedule_->detach();
+  for (const auto& unit : units())
+    for (const auto& shard : unit->shards())
+      for (const ShardedParameter& p : shard->parameters()) p.parameter.impl()->autograd->is_sharded = false;
+}
 
 void FSDP::check_options() const {
   const MixedPrecision& precision = options_.precision;

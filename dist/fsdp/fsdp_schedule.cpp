@@ -60,7 +60,7 @@ constexpr size_t kRoot = 0;
 
 FsdpSchedule::FsdpSchedule(const FsdpOptions& options, ProcessGroupPtr group, Device device,
                            std::vector<std::unique_ptr<FsdpUnit>> units)
-    : options_(options), device_(device), units_(std::move(units)), group_(std::move(group)), weight_(group_) {}
+    : options_(options), device_(device), units_(std::move(units)), group_(std::move(group)) {}
 
 void FsdpSchedule::attach(const std::vector<std::pair<nn::Module*, size_t>>& owners) {
   // Graphs and modules may outlive the schedule, so hooks hold it weakly.
@@ -117,6 +117,8 @@ void FsdpSchedule::detach() {
 
 void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   if (recomputing()) return;
+  check_unchanged();
+  in_backward_ = nullptr;
   if (buffers_) buffers_->check_bound("fsdp");
   if (std::exchange(pass_open_, false)) {  // a backward threw
     reducing_.clear();
@@ -137,7 +139,41 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   WEFT_CHECK(x.size(0) > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", x.size(0));
   const int64_t samples = std::exchange(next_samples_, std::nullopt).value_or(x.size(0));
   if (stands_in_ != (samples == 0)) set_stand_in(*units_[0]->module(), stands_in_ = samples == 0);
-  weight_.begin(samples, device_);
+  if (weight_) weight_->wait();  // of a forward without backward
+  weight_ = std::make_shared<SampleWeight>(group_);
+  weight_->begin(samples, device_);
+}
+
+void FsdpSchedule::check_unchanged() const {
+  for (const auto& unit : units_)
+    for (const auto& shard : unit->shards())
+      for (const ShardedParameter& p : shard->parameters())
+        WEFT_CHECK(p.parameter.requires_grad() == shard->trained() && p.shard.requires_grad() == shard->trained(),
+                   "fsdp: parameter '", p.name, "' was ", shard->trained() ? "frozen" : "thawed",
+                   " after FSDP had been made. Do it before");
+}
+
+void FsdpSchedule::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
+  if (!weight) return;
+  WEFT_CHECK(!in_backward_ || in_backward_->samples() == weight->samples(), "fsdp: one backward reaches a forward of ",
+             weight->samples(), " samples and one of ", in_backward_ ? in_backward_->samples() : 0, " on rank ",
+             group_->rank(), ", whose gradients weigh differently. Run a backward for each");
+  in_backward_ = weight_ = weight;
+}
+
+void FsdpSchedule::share_use() {
+  std::vector<float> used;
+  for (const auto& unit : units_)
+    for (const auto& gradient : unit->gradients()) used.insert(used.end(), gradient->used().begin(), gradient->used().end());
+  if (used.empty()) return;
+  if (group_->size() > 1) {
+    const Tensor all = Tensor::from(used, device_);
+    group_->all_reduce(all, ReduceOp::max, {.name = "used parameters", .scale = {}})->wait();
+    used = all.to_vector<float>();
+  }
+  auto next = used.begin();
+  for (const auto& unit : units_)
+    for (const auto& gradient : unit->gradients()) gradient->mark_used([&] { return *next++ > 0; });
 }
 
 void FsdpSchedule::before_unit(size_t u, const Tensor& x) {
@@ -154,8 +190,12 @@ void FsdpSchedule::before_unit(size_t u, const Tensor& x) {
 
 void FsdpSchedule::after_unit(size_t u, const Tensor& y, bool training) {
   if (grad_enabled() && y.requires_grad())
-    y.register_hook([weak = weak_from_this(), u](const Tensor&) {
-      if (const auto self = weak.lock()) self->gradient_reaches(u);
+    y.register_hook([weak = weak_from_this(), u, weight = u == kRoot && !recomputing() ? weight_ : nullptr](
+                        const Tensor&) {
+      if (const auto self = weak.lock()) {
+        self->weigh_by(weight);  // another forward may have run since
+        self->gradient_reaches(u);
+      }
       return Tensor();
     });
   const bool stays = options_.strategy == Sharding::shard_grad_op && (training || grad_enabled());
@@ -185,9 +225,9 @@ void FsdpSchedule::gradient_left(size_t u) {
 
 void FsdpSchedule::arrived(size_t u, ShardGradient& gradient, size_t i) {
   begin_pass();
-  WEFT_CHECK(group_->size() == 1 || weight_.has_begun(),
+  WEFT_CHECK(group_->size() == 1 || weight_,
              "fsdp: backward without a forward of the whole model in training");
-  gradient.take(i, weight_.get(gradient.shard().master().dtype()));
+  gradient.take(i, weight_ ? weight_->get(gradient.shard().master().dtype()) : Tensor());
   if (units_[u]->gradients_are_complete()) unit_is_done(u);
 }
 
@@ -215,6 +255,8 @@ void FsdpSchedule::end_pass() {
     units_[u]->open_inputs = 0;
   }
   while (!reducing_.empty()) finish_oldest_reduction();
+  if (reduces_) share_use();
+  in_backward_ = nullptr;
   for (const WorkPtr& work : sharing_) work->wait();
   if (!sharing_.empty()) buffers_->finish(*group_);
   sharing_.clear();

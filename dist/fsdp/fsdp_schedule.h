@@ -119,6 +119,9 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   void arrived(size_t u, ShardGradient& gradient, size_t i);
   void begin_pass();
   void end_pass();
+  void check_unchanged() const;
+  void weigh_by(const std::shared_ptr<SampleWeight>& weight);
+  void share_use();
 
   void need(size_t u);
   void free(size_t u);
@@ -134,7 +137,8 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   Device device_;
   std::vector<std::unique_ptr<FsdpUnit>> units_;
   ProcessGroupPtr group_;
-  SampleWeight weight_;
+  std::shared_ptr<SampleWeight> weight_;       // of the last forward, or of that whose backward runs
+  std::shared_ptr<SampleWeight> in_backward_;  // that of the running backward, where the model's output has told it
   std::unique_ptr<FlatBuffers> buffers_;  // null: each rank keeps its own
   std::vector<WorkPtr> sharing_;          // of the running pass
   std::array<GatherPlan, 2> plans_;       // evaluation, training

@@ -54,7 +54,7 @@ void check(const NamedTensor& parameter, const NamedTensor& first, const MixedPr
 
 std::vector<Owned> owned_parameters(nn::Module& model, const Paths& modules, const std::map<nn::Module*, size_t>& units,
                                     const MixedPrecision& precision) {
-  const std::vector<NamedTensor> all = model.parameters();
+  const std::vector<NamedTensor> all = model.parameter_names();
   WEFT_CHECK(!all.empty(), "fsdp: the model has no parameters");
   std::vector<Owned> result;
   std::map<const TensorImpl*, size_t> seen;

@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, nn::Module*>> choose_units(nn::Module& model,
     WEFT_CHECK(known.contains(kind), "wrap policy: the model has no module of kind '", kind, "'.",
                suggestion(kind, {known.begin(), known.end()}));
 
-  const std::vector<NamedTensor> parameters = model.parameters();
+  const std::vector<NamedTensor> parameters = model.parameter_names();
   std::set<const TensorImpl*> taken;
   Modules units;
   for (auto entry = modules.rbegin(); entry != modules.rend(); ++entry) {  // children before their parents

@@ -682,14 +682,13 @@ class Training(Drawn, Layers, Rules):
             loss = self.loss(result, y)
             if self.tensors[loss].requires_grad:
                 self.backward(loss, self.leaf(self.tensors[loss].shape, "constant"))
-        for p in self.trained:  # Weft's convention; PyTorch passes over them
-            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
         self.err(p.grad for p in self.trained)
-        self.tensors_of("gradient", ((name, p.grad) for name, p in self.net.named_parameters() if p.requires_grad), "gradients")
+        self.tensors_of("gradient", ((name, torch.zeros_like(p) if p.grad is None else p.grad) for name, p in self.net.named_parameters() if p.requires_grad), "gradients")
         if self.name != "sgd" and self.dtype == "f64":
             # What is 0 but for rounding becomes 0: such optimizers make a whole step of any gradient.
             for p in self.trained:
-                p.grad.copy_((p.grad * COARSE).round() / COARSE)
+                if p.grad is not None:
+                    p.grad.copy_((p.grad * COARSE).round() / COARSE)
             self.line(f"coarse 0 1 {COARSE}")
         if self.chance(0.4):
             limit = self.log_uniform(-1.5, 1)

@@ -58,7 +58,8 @@ TEST(FlatParameters, AreMadeOnce) {
   EXPECT_EQ(sgd.flat(), flat);
   std::vector<NamedTensor> more = parameters;
   more.push_back({"c", Tensor::ones({1}).requires_grad_()});
-  EXPECT_NE(FlatParameters::of(more), flat);
+  EXPECT_EQ(FlatParameters::of(more), flat) << "one more joins it";
+  EXPECT_EQ(flat->slices().size(), 4u);
 }
 
 TEST(FlatParameters, RangesMergeNeighbours) {
@@ -115,7 +116,7 @@ TEST(FlatParameters, GradientsAreOverwrittenThenAdded) {
   flat->zero_grad();
   sum(w * 5.0).backward();
   EXPECT_EQ(values(w.grad()), std::vector<float>(15, 5));
-  EXPECT_EQ(w.grad().storage().get(), flat->gradient().storage().get());
+  EXPECT_EQ(w.grad().storage()->memory(), flat->gradient().storage().get());
 }
 
 TEST(FlatParameters, KeepAGradientThatWasThere) {
@@ -265,7 +266,7 @@ TEST(Optimizer, GroupsHaveTheirOwnRates) {
   for (size_t i = 0; i < a.size(); ++i)
     EXPECT_NEAR(values(parameters[0].tensor)[i], a[i] - 0.1 * (1 + 0.2 * a[i]), 1e-6);
   for (size_t i = 0; i < bias.size(); ++i) EXPECT_NEAR(values(parameters[1].tensor)[i], bias[i] - 0.5, 1e-6);
-  sgd.set_lr(0);
+  sgd.set_lr({0, 0});
   const std::vector<float> after = values(parameters[0].tensor);
   sgd.step();
   EXPECT_EQ(values(parameters[0].tensor), after);

@@ -182,6 +182,33 @@ TEST(GraphedTrainingErrors, RatesInsideACaptureAreRefused) {
   }
 }
 
+TEST(GraphedTrainingErrors, AReplayAfterFreezingOrThawingIsRefused) {
+  if (!runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
+  nn::Linear net(3, 2);
+  net.to(kGpu);
+  optim::SGD sgd(net.parameters(), {.lr = 0.1});
+  const Tensor x = Tensor::ones({4, 3}, DType::f32, kGpu), labels = Tensor::zeros({4}, DType::i64, kGpu);
+  const auto step = [&] {
+    sgd.zero_grad();
+    cross_entropy(net(x), labels).backward();
+    sgd.step();
+  };
+  step();
+  Graph graph;
+  graph.capture(kGpu, step);
+  graph.replay();
+  EXPECT_EQ(sgd.steps(), 2);
+  net.bias.requires_grad_(false);
+  const std::vector<float> before = net.bias.to_vector<float>();
+  try {
+    graph.replay();
+    ADD_FAILURE() << "the bias would move";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "SGD: parameter 'bias' was frozen after the step had been captured. Capture it anew");
+  }
+  EXPECT_EQ(net.bias.to_vector<float>(), before);
+}
+
 const std::string kRun =
     "--data random:88x16x16x3 --model resnet8 --batch-size 16 --epochs 2 --seed 3 --device " + gpu_device() + ' ';
 

@@ -543,7 +543,10 @@ class Training : public tests::RandomProgram {
       const NoGrad no_grad;
       const double n = counted<double, Numbers>(in).real(0);
       for (const NamedTensor& parameter : now_.model->parameters())
-        if (const Tensor gradient = parameter.tensor.grad()) gradient.copy_(round(gradient * n) * (1 / n));
+        if (parameter.tensor.has_gradient()) {
+          const Tensor gradient = parameter.tensor.grad();
+          gradient.copy_(round(gradient * n) * (1 / n));
+        }
     } else if (op == "clip") {
       keep(number, clip_grad_norm(now_.model->parameters(), counted<double, Numbers>(in).real(0)));
     } else if (op == "gradients") {
