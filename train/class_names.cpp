@@ -104,7 +104,7 @@ void require_same_classes(const std::string& file, const std::map<std::string, s
   const std::string differ = difference(saved, now);
   fail("checkpoint ", file, ": expected its classes, in their order, got ",
        differ.empty() ? "another order in the data" : str("others (", differ, ")"),
-       ". To train on with this data, start a new run with --weights ", file);
+       ". Name the folders as the checkpoint knows the classes, or begin a new run");
 }
 
 }  // namespace weft::train

@@ -49,8 +49,8 @@ TEST(ClassNames, ARunGoesOnWithoutThem) {
   EXPECT_EQ(error_of([] {
               require_same_classes("f", {{kClassNames, saved_text({"a", "b"})}}, {"b", "a"});
             }),
-            "checkpoint f: expected its classes, in their order, got another order in the data. To train on with this "
-            "data, start a new run with --weights f");
+            "checkpoint f: expected its classes, in their order, got another order in the data. Name the folders as "
+            "the checkpoint knows the classes, or begin a new run");
 }
 
 }  // namespace

@@ -150,9 +150,10 @@ TEST_F(Classes, AResumedRunHasTheSame) {
   const std::string other = write_set(folder_ / "B", {{"Dog", 20, 20, 230}, {"cat", 230, 20, 20}});
   const Outcome refused = train_image(resume + other);
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.output, HasSubstr("checkpoint_last.safetensors: expected its classes, in their order, got others "
-                                        "(only in the data: 'Dog', only in the file: 'dog'; 'Dog' and 'dog' differ in "
-                                        "case alone). To train on with this data, start a new run with --weights "));
+  EXPECT_THAT(refused.output,
+              HasSubstr("checkpoint_last.safetensors: expected its classes, in their order, got others "
+                        "(only in the data: 'Dog', only in the file: 'dog'; 'Dog' and 'dog' differ in "
+                        "case alone). Name the folders as the checkpoint knows the classes, or begin a new run\n"));
   Checkpoint saved = load_checkpoint(out_ + "/checkpoint_last.safetensors");
   saved.texts[train::kClassNames] = train::class_names_text({"dog", "cat"});
   save_checkpoint(folder_ / "b.safetensors", saved);
