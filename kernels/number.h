@@ -10,8 +10,8 @@ namespace weft {
 /// A type of whole numbers, or an enum that converts to one. bool is none, and no floating type is: a conversion would
 /// cut its numbers off.
 template <class T>
-concept WholeType =
-    (std::integral<T> && !std::same_as<T, bool>) || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
+concept WholeType = (std::integral<T> && !std::same_as<T, bool>) ||
+                    (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
 
 /// A whole number as an argument (a dimension, a count). bool and floating numbers do not compile, which an int64_t
 /// would take: `sort(x, true)`, `softmax(x, 0.5)`.
@@ -44,9 +44,7 @@ class Number {
   /// As C++ converts the number that was written.
   template <class T>
   requires std::is_arithmetic_v<T>
-  explicit constexpr operator T() const {
-    return is_whole_ ? static_cast<T>(whole_) : static_cast<T>(value_);
-  }
+  explicit constexpr operator T() const { return is_whole_ ? static_cast<T>(whole_) : static_cast<T>(value_); }
   constexpr Number operator-() const {
     return is_whole_ ? Number(static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(whole_))) : Number(-value_);
   }

@@ -13,7 +13,8 @@ struct RandomArguments {
   uint64_t offset = 0;
 };
 
-/// The interval [low, high) and the least and the largest number of a dtype in it: a draw is rounded, but not out of it.
+/// The interval [low, high) and the least and the largest number of a dtype in it: a draw is rounded, but not out of
+/// it.
 struct UniformRange {
   double low, high, least, most;
 };
@@ -24,8 +25,8 @@ UniformRange uniform_range(DType dtype, double low, double high);
 WEFT_KERNEL(random_uniform, const Queue& queue, const View& y, const View& state, RandomArguments random,
             UniformRange range);
 
-/// Errors: row i of the weights of multinomial() are none, `fine`[i] (bool, contiguous) is false; on a GPU at the host's
-/// next wait (wrong_index.h). `positive`: how many positive weights a row needs.
+/// Errors: row i of the weights of multinomial() are none, `fine`[i] (bool, contiguous) is false; on a GPU at the
+/// host's next wait (wrong_index.h). `positive`: how many positive weights a row needs.
 WEFT_KERNEL(check_weights, const Queue& queue, const View& fine, int64_t positive);
 
 /// y = normal by Box-Muller on the words of one block: elements 4k, 4k+1 from words 0, 1 and 4k+2, 4k+3 from 2, 3.

@@ -4,8 +4,8 @@
 
 namespace weft {
 
-// A number beside a tensor of integers: whole ones keep the dtype (u8 and bool count in i64), with others it becomes f32
-// (core/promotion.h). Errors: a whole number that the dtype does not hold.
+// A number beside a tensor of integers: whole ones keep the dtype (u8 and bool count in i64), with others it becomes
+// f32 (core/promotion.h). Errors: a whole number that the dtype does not hold.
 
 /// y = a + alpha b with broadcasting and promotion (core/promotion.h). Errors: two devices, sizes that do not
 /// broadcast; a fraction as alpha of integers.

@@ -16,7 +16,7 @@ WEFT_COMPARE_TABLE(WEFT_COMPARISON, WEFT_LOGICAL)
 #undef WEFT_COMPARISON
 #undef WEFT_LOGICAL
 
-#define WEFT_OPERATOR(symbol, name, mirrored)                                                \
+#define WEFT_OPERATOR(symbol, name, mirrored)                                            \
   inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); } \
   inline Tensor operator symbol(const Tensor& a, Number b) { return name(a, b); }        \
   inline Tensor operator symbol(Number a, const Tensor& b) { return mirrored(b, a); }

@@ -10,8 +10,8 @@ namespace weft {
 Tensor gather(const Tensor& x, Integer dim, const Tensor& index);
 
 /// y = x, then y[i, index[i, j, …], …] += source[i, j, …] (shown for dim = 1), in order of the sources: the same bits
-/// in every run. index (integers) is no longer than source, nor than x but along `dim`. Errors: sizes or dtypes that do not fit;
-/// on the CPU a position outside of x (on other devices it is left out).
+/// in every run. index (integers) is no longer than source, nor than x but along `dim`. Errors: sizes or dtypes that do
+/// not fit; on the CPU a position outside of x (on other devices it is left out).
 Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 
 /// y = x, then y[i, index[i, j, …], …] = source[i, j, …] (shown for dim = 1); where a position occurs twice, the later

@@ -27,10 +27,12 @@ TEST(Shape, Broadcasting) {
 TEST(Shape, CountsUpTo64Bits) {
   constexpr int64_t k = int64_t{1} << 31;
   EXPECT_EQ((Shape{k, k}).numel(), int64_t{1} << 62);
-  EXPECT_THAT((std::vector{Shape{}.numel(), Shape{3, 1, 4}.numel(), Shape{2 * k, k, k, 0}.numel(), Shape{0, k, k, k}.numel()}),
-              testing::ElementsAre(1, 12, 0, 0));
+  EXPECT_THAT(
+      (std::vector{Shape{}.numel(), Shape{3, 1, 4}.numel(), Shape{2 * k, k, k, 0}.numel(), Shape{0, k, k, k}.numel()}),
+      testing::ElementsAre(1, 12, 0, 0));
   for (const Shape& shape : {Shape{k, k, 2}, Shape{k, 2 * k}, Shape{2 * k, 2 * k}, Shape{2 * k, 2 * k, 3}})
-    EXPECT_THAT([&] { shape.numel(); }, ThrowsMessage<Error>(HasSubstr("has more elements than 64 bits count"))) << shape;
+    EXPECT_THAT([&] { shape.numel(); }, ThrowsMessage<Error>(HasSubstr("has more elements than 64 bits count")))
+        << shape;
 }
 
 TEST(Shape, Dimensions) {
