@@ -340,6 +340,8 @@ class Reader {
     check_parameter(Parameter{p.name, Kind::uniform, {}, p.low, p.high}, at(node, p.name));
     p.low = std::exp(p.low);
     p.high = std::exp(p.high);
+    if (!std::isfinite(p.high))
+      bad(node.line, p.name, ": ", distribution, ": expected exponents of e of at most 709, got ", high);
   }
 
   Parameter parameter(const std::string& name, const YamlNode& node, SweepFile& sweep) const {

@@ -121,6 +121,8 @@ TEST_F(SweepFiles, Distributions) {
             ":1: p: expected a multiple of 5 in the range, got 1..2");
   EXPECT_EQ(wrong("distribution: log_uniform, min: -2, max: -11"),
             ":1: p: expected LOW..HIGH with LOW below HIGH, got -2..-11");
+  EXPECT_EQ(wrong("distribution: log_uniform, min: 1, max: 1000"),
+            ":1: p: log_uniform: expected exponents of e of at most 709, got 1000");
   EXPECT_EQ(wrong("values: [a, b], probabilities: [1]"),
             ":1: p: probabilities: expected one for each of 2 values, got 1");
   EXPECT_EQ(wrong("values: [a, b], probabilities: [0.5, 0.6]"), ":1: p: probabilities: expected a sum of 1, got 1.1");
