@@ -3,10 +3,12 @@
 #include <iostream>
 
 #include "apps/finetune/bert_files.h"
+#include "apps/finetune/labels.h"
 #include "apps/finetune/trainer.h"
 #include "core/choose_device.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "data/text/wordpiece.h"
 #include "dist/group/same_lines.h"
 #include "io/checkpoint_index.h"
 #include "train/resume.h"
@@ -17,45 +19,106 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The model's sizes, but for its vocabulary: those of --model, as far as the weights' configuration says no others.
-nn::BertOptions model_sizes(const Options& options, int64_t classes) {
-  nn::BertOptions sizes = nn::bert_options(options.model);
-  if (options.weights != "random") sizes = configured(options.weights, sizes, options.dropout < 0);
-  sizes.classes = classes;
-  if (options.dropout >= 0) sizes.dropout = sizes.head_dropout = options.dropout;
-  return sizes;
+void warn(const dist::World& ranks, const std::string& text) {
+  if (ranks.is_first() && !text.empty()) std::cerr << "warning: " + printable(text) + "\n" << std::flush;
+}
+
+/// The file of a part: `given`, of the folder or of anywhere, or the one that the folder has under these names.
+fs::path part_file(const Options& options, const std::string& given, std::initializer_list<const char*> names) {
+  const fs::path folder = options.data;
+  if (!given.empty()) return fs::exists(folder / given) ? folder / given : fs::path(given);
+  std::vector<std::string> found;
+  for (const char* name : names) {
+    for (const char* ending : {".tsv", ".csv", ".json", ".jsonl"})
+      if (fs::exists(folder / (std::string(name) + ending))) found.push_back(std::string(name) + ending);
+    if (!found.empty()) break;
+  }
+  const std::string first = *names.begin();
+  const std::string flag = first == "train" ? "--train-file" : "--validation-file";
+  WEFT_CHECK(!found.empty(), "--data: there is no ", first, ".tsv in the folder ", options.data,
+             ", nor .csv, .json or .jsonl. ", flag, " names another file");
+  WEFT_CHECK(found.size() == 1, "--data: the folder ", options.data, " has ", joined(found), ". ", flag,
+             " says which it is");
+  return folder / found[0];
+}
+
+data::TextTableOptions table_options(const Options& options) {
+  data::TextTableOptions result{.label = options.label_column};
+  for (size_t begin = 0; begin < options.text_columns.size();) {
+    const size_t end = std::min(options.text_columns.find(',', begin), options.text_columns.size());
+    result.texts.push_back(options.text_columns.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (result.texts.size() > 2)
+    throw train::UsageError("--text-column-names: expected one or two names, got '" + options.text_columns + "'");
+  return result;
+}
+
+/// The folder of the weights; "": there are none.
+fs::path weights_folder(const Options& options) {
+  return options.weights == "random" ? fs::path() : weights_file(options.weights).parent_path();
 }
 
 /// --vocab, or the vocabulary beside the weights, or one made from the training texts.
-std::unique_ptr<data::TextEncoder> make_tokens(const Options& options, nn::BertKind kind,
-                                               const data::TextTable& train) {
-  const bool pairs = kind == nn::BertKind::roberta;
-  if (!options.vocab.empty()) return read_tokens(options.vocab, kind);
+Tokenizer make_tokenizer(const Options& options, nn::BertKind kind, const data::TextTable& train) {
+  if (!options.vocab.empty()) return read_tokenizer(options.vocab, kind);
   if (options.weights != "random") {
-    const fs::path folder = weights_file(options.weights).parent_path(),
-                   beside = folder / (pairs ? "vocab.json" : "vocab.txt");
-    WEFT_CHECK(fs::exists(beside), "--vocab: there is no ", beside.string(),
-               " beside the weights: name the vocabulary");
-    return read_tokens(folder, kind);
+    const fs::path folder = weights_folder(options);
+    return read_tokenizer(folder.empty() ? "." : folder, kind);
   }
-  WEFT_CHECK(!pairs, "--vocab: the byte pairs of ", options.model,
+  WEFT_CHECK(kind != nn::BertKind::roberta, "--vocab: the byte pairs of ", options.model,
              " cannot be made here: name a folder with their vocab.json and merges.txt");
   std::vector<std::string> texts;
   for (const data::LabelledText& row : train.rows) {
     texts.push_back(row.first);
     if (train.pairs) texts.push_back(row.second);
   }
-  return std::make_unique<data::WordPiece>(data::make_vocabulary(texts, options.vocab_size));
+  return tokenizer_of(std::make_unique<data::WordPiece>(data::make_vocabulary(texts, options.vocab_size)), kind);
 }
 
-std::shared_ptr<Classifier> make_model(const Options& options, nn::BertOptions sizes, const data::TextEncoder& tokens) {
-  manual_seed(static_cast<uint64_t>(options.seed));
+/// The model's sizes: those of --model, as far as the weights' configuration says no others.
+nn::BertOptions model_sizes(const Options& options, const Configuration& configuration, const Labels& labels,
+                            const data::TextEncoder& tokens) {
+  nn::BertOptions sizes = configuration.sizes;
+  sizes.classes = labels.outputs();
+  if (options.dropout >= 0) sizes.dropout = sizes.attention_dropout = sizes.head_dropout = options.dropout;
   sizes.vocabulary = tokens.size();
+  if (options.weights != "random") {
+    const fs::path file = weights_file(options.weights);
+    sizes.vocabulary = vocabulary_in(file);
+    WEFT_CHECK(configuration.vocabulary == 0 || configuration.vocabulary == sizes.vocabulary, file.string(),
+               ": the word embeddings have ", sizes.vocabulary, " rows, config.json says vocab_size ",
+               configuration.vocabulary);
+  }
+  // RoBERTa counts its positions from there; of the others it is the row that is not trained.
+  WEFT_CHECK(
+      sizes.kind != nn::BertKind::roberta || configuration.text.empty() || sizes.padding_row() == tokens.padding_id(),
+      "config.json says pad_token_id ", sizes.padding_row(), ", the padding token has the id ", tokens.padding_id());
+  sizes.padding = tokens.padding_id();
+  return sizes;
+}
+
+/// Tokens of the longest text.
+int64_t longest_text(const Options& options, const nn::BertOptions& sizes, const Tokenizer& tokenizer,
+                     const dist::World& ranks) {
+  int64_t most = sizes.tokens();
+  if (tokenizer.most > 0) most = std::min(most, tokenizer.most);
+  if (most < options.max_length)
+    warn(ranks, str("--max-length ", options.max_length, ": texts are cut after ", most,
+                    " tokens, which is all that the model ",
+                    most == sizes.tokens() ? "has positions for" : "takes (model_max_length)"));
+  return std::min(most, options.max_length);
+}
+
+std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOptions& sizes, const Labels& labels,
+                                       const dist::World& ranks) {
+  manual_seed(static_cast<uint64_t>(options.seed));
   auto model = std::make_shared<Classifier>(sizes);
   if (options.weights != "random") {
-    const bool whole = load_bert(*model, options.weights);
-    WEFT_CHECK(whole || options.resume.empty(), "checkpoint ", options.resume,
+    const LoadedBert loaded = load_bert(*model, options.weights, labels.fits_weights);
+    WEFT_CHECK(loaded.whole || options.resume.empty(), "checkpoint ", options.resume,
                ": the classifier is missing or of other classes");
+    warn(ranks, loaded.note);
   }
   return model;
 }
@@ -68,7 +131,7 @@ void choose_start(const std::string& wanted, Options& options, const dist::World
   } catch (const Error& error) {
     problem = error.what();
   }
-  if (!note.empty()) std::cerr << "warning: " + printable(note) + "\n" << std::flush;
+  warn(ranks, note);
   problem = ranks.first_says(problem, "checkpoint to resume");
   WEFT_CHECK(problem.empty(), problem);
   options.resume = ranks.first_says(found, "checkpoint to resume");
@@ -95,39 +158,63 @@ int run(int argc, char** argv) {
   const bool one_of_many = support::export_rank(options.accelerate) && options.dry_run;
   const dist::World ranks = dist::init(
       {.alone = options.parallel == "none" || one_of_many, .backend = options.backend, .device = options.device});
-  train::require_same_settings(ranks, options.toml,
-                               "data weights vocab out device config-file machine-rank main-process-ip "
-                               "main-process-port num-processes");
+  train::require_same_settings(
+      ranks, options.toml,
+      "data train-file validation-file weights vocab out device config-file machine-rank main-process-ip "
+      "main-process-port num-processes");
   const std::string wanted = options.resume;
   options.may_resume = !wanted.empty();
   options.resume = checkpoint_folder(wanted, options.out);
   if (!options.resume.empty()) options.weights = options.resume;
   WEFT_CHECK(
-      fs::is_directory(options.data), "--data: there is no folder ", options.data,
+      fs::is_directory(options.data) || (!options.train_file.empty() && !options.validation_file.empty()),
+      "--data: there is no folder ", options.data,
       ", which should hold train.tsv and dev.tsv: GLUE's MRPC or SST-2, or your own with columns text and label");
-  const data::TextTable train = data::read_text_table(fs::path(options.data) / "train.tsv");
-  const data::TextTable dev = data::read_text_table(fs::path(options.data) / "dev.tsv");
-  WEFT_CHECK(train.classes == dev.classes && train.pairs == dev.pairs, "data: ", options.data,
-             ": train.tsv and dev.tsv have other classes or columns");
-  WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
-             train.classes.size());
+  const fs::path train_file = part_file(options, options.train_file, {"train"}),
+                 dev_file = part_file(options, options.validation_file,
+                                      {"dev", "validation", "dev_matched", "validation_matched"});
+  const data::TextTableOptions columns = table_options(options);
+  const data::TextTable train = data::read_text_table(train_file, columns),
+                        dev = data::read_text_table(dev_file, columns);
+  WEFT_CHECK(train.pairs == dev.pairs, "data: ", options.data, ": ", train.description, "; ", dev.description);
+  for (const data::TextTable* table : {&train, &dev}) {
+    WEFT_CHECK(!table->rows.empty(), "data: ", options.data, ": ", table->description);
+    if (!table->unused.empty())
+      warn(ranks, str("data: ", table->description, ": these columns are not used: ", joined(table->unused, 20),
+                      ". --text-column-names says which are the texts"));
+    if (table->without_label > 0)
+      warn(ranks, str("data: ", table->description, ": ", table->without_label, " rows of the label - are left out"));
+  }
+  if (dev_file.stem() == "dev_matched" || dev_file.stem() == "validation_matched")
+    warn(ranks, str("data: only ", dev_file.filename().string(), " is scored; --validation-file names the other part"));
   std::string files;
-  for (const char* name : {"train.tsv", "dev.tsv"}) {
-    const auto [crc, bytes] = checksum_of(fs::path(options.data) / name);
-    files += str(name, " of ", bytes, " bytes with the checksum ", crc, '\n');
+  for (const fs::path& file : {train_file, dev_file}) {
+    const auto [crc, bytes] = checksum_of(file);
+    files += str(file.filename().string(), " of ", bytes, " bytes with the checksum ", crc, '\n');
   }
   dist::check_same_lines(*ranks.group(), files, "data: the texts are", "All ranks must read the same ones");
   if (options.weights == "auto") options.weights = standard_weights(options.model);
   const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks);
   choose_start(wanted, options, ranks);  // an attempt that was still ending may have written one more
-  const nn::BertOptions sizes = model_sizes(options, static_cast<int64_t>(train.classes.size()));
-  if (options.max_length > sizes.tokens())
-    throw train::UsageError(
-        str("--max-length: expected at most ", sizes.tokens(), ", the model's positions, got ", options.max_length));
-  const auto tokens = make_tokens(options, sizes.kind, train);
-  const Texts train_texts = encode(train, *tokens, options.max_length),
-              dev_texts = encode(dev, *tokens, options.max_length);
-  const auto model = make_model(options, sizes, *tokens);
+  Configuration configuration{.sizes = nn::bert_options(options.model), .labels = {}};
+  if (options.weights != "random")
+    configuration = read_configuration(weights_folder(options), configuration.sizes, options.dropout < 0);
+  Labels labels;
+  try {
+    labels = choose_labels(train, configuration, options.problem);
+  } catch (const Error& error) {
+    fail("data: ", options.data, ": ", error.what());
+  }
+  WEFT_CHECK(labels.fits_weights || options.resume.empty(), "checkpoint ", options.resume, ": ", labels.note);
+  warn(ranks, labels.note);
+  const Tokenizer tokenizer = make_tokenizer(options, configuration.sizes.kind, train);
+  const data::TextEncoder* const tokens = tokenizer.encoder.get();
+  const nn::BertOptions sizes = model_sizes(options, configuration, labels, *tokens);
+  const int64_t most = longest_text(options, sizes, tokenizer, ranks);
+  const Texts train_texts = encode(train, labels, *tokens, sizes, most),
+              dev_texts = encode(dev, labels, *tokens, sizes, most);
+  const auto model = make_model(options, sizes, labels, ranks);
+  const SavedConfiguration saved{.from = configuration.text, .labels = labels.names, .regression = labels.regression};
   model->to(ranks.device());
   if (!options.dry_run) make_room(options, wanted, ranks);  // not before the weights could be read
   if (ranks.is_first()) {
@@ -141,7 +228,7 @@ int run(int argc, char** argv) {
               << options.weights << ", " << options.precision << '\n'
               << "run     " << options.out << std::endl;
   }
-  Trainer trainer(options, folder.get(), ranks, *tokens, model, train_texts, dev_texts);
+  Trainer trainer(options, folder.get(), ranks, tokenizer, saved, model, train_texts, dev_texts);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
     return train::kExitOk;

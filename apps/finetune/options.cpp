@@ -36,7 +36,17 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("finetune", "Trains BERT, RoBERTa or DistilBERT to classify sentences or pairs of them.");
-  flags.add("data", o.data, "folder with train.tsv and dev.tsv: GLUE's SST-2 or MRPC, or columns text and label");
+  flags.add("data", o.data,
+            "folder with train.tsv and dev.tsv (or .csv, .jsonl): a task of GLUE, or columns text and label");
+  flags.add("train-file", o.train_file, "the training part; default: train.tsv, .csv, .json or .jsonl of --data");
+  flags.add(
+      "validation-file", o.validation_file,
+      "the part that is scored; default: dev.tsv, validation.tsv or dev_matched.tsv of --data, or .csv, .json, .jsonl");
+  flags.add("text-column-names", o.text_columns,
+            "one or two columns of texts, with a comma; default: those of a known name");
+  flags.add("label-column-name", o.label_column, "the column of labels; default: the one of a known name");
+  flags.add_choice("problem-type", o.problem, {"auto", "single_label_classification", "regression"},
+                   "auto: regression where labels are numbers with a point, or config.json beside the weights says so");
   flags.add_choice("model", o.model, nn::bert_names(),
                    "bert_base, roberta_base: 12 layers, 768 wide; distilbert_base: 6 layers; bert_tiny: 2 layers, 128 "
                    "wide; config.json "
@@ -46,12 +56,14 @@ bool parse_options(int argc, char** argv, Options& o) {
       "auto, random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin); auto: for "
       "bert_base the folder bert-base-uncased, for roberta_base roberta-base, for distilbert_base "
       "distilbert-base-uncased, for bert_tiny random");
-  flags.add("vocab", o.vocab,
-            "vocab.txt, of RoBERTa a folder with vocab.json and merges.txt; default: that beside the weights, or one "
-            "made from "
-            "the training texts");
+  flags.add(
+      "vocab", o.vocab,
+      "vocab.txt or tokenizer.json, or a folder of one, of RoBERTa a folder with vocab.json and merges.txt; default: "
+      "that beside the weights, or one made from the training texts");
   flags.add("vocab-size", o.vocab_size, "tokens of a vocabulary that is made", {.min = 100, .max = 1e6});
-  flags.add("max-length", o.max_length, "tokens of the longest text; longer ones are cut", {.min = 3, .max = 512});
+  flags.add("max-length", o.max_length,
+            "tokens of the longest text; longer ones are cut; at most what the model has positions for",
+            {.min = 3, .max = 1 << 20});
   flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "texts per step of each rank", {.min = 1, .max = 1e6});
   flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});

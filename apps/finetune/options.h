@@ -11,6 +11,9 @@ namespace weft::finetune {
 /// The flags of finetune, one field each; see options.cpp for what `--help` says about them.
 struct Options {
   std::string data = "mrpc";
+  std::string train_file, validation_file;  ///< in the folder, or anywhere; "": as found there
+  std::string text_columns, label_column;   ///< names between commas; "": those that are known
+  std::string problem = "auto";
   std::string model = "bert_base";
   std::string weights = "auto";
   std::string vocab;

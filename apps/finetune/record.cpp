@@ -40,12 +40,12 @@ train::HyperParameters hyper_parameters(const Options& o) {
 
 }  // namespace
 
-Record::Record(const Options& options, const train::RunFolder& folder, bool two_classes, int64_t metrics_step,
+Record::Record(const Options& options, const train::RunFolder& folder, int64_t outputs, int64_t metrics_step,
                int64_t board_step)
     : folder_(folder),
       metrics_(metrics_step < 0 ? train::Metrics(folder_.metrics()) : train::Metrics(folder_.metrics(), metrics_step)),
       board_(folder_.path(), board_step),
-      two_classes_(two_classes) {
+      outputs_(outputs) {
   folder_.write_config(options.toml);
   const train::HyperParameters values = hyper_parameters(options);
   write_atomically(folder_.file("config.yaml"), train::wandb_config(values), "config");
@@ -67,12 +67,12 @@ void Record::trained(TrainerState& state, const TrainLine& line) {
 
 void Record::evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second,
                        int64_t peak_tensor_bytes) {
-  std::cout << "{'eval_loss': " << python_number(rounded(score.loss, 1e4))
-            << ", 'eval_accuracy': " << python_number(rounded(score.accuracy, 1e4));
-  if (two_classes_) std::cout << ", 'eval_f1': " << python_number(rounded(score.f1, 1e4));
+  std::cout << "{'eval_loss': " << python_number(rounded(score.loss, 1e4));
+  for (const auto& [name, value] : named(score))
+    std::cout << ", 'eval_" << name << "': " << python_number(rounded(value, 1e4));
   std::cout << ", 'epoch': " << python_number(rounded(state.epoch, 1e2)) << '}' << std::endl;
-  Json line{{"epoch", state.epoch}, {"eval_accuracy", score.accuracy}, {"eval_loss", score.loss}};
-  if (two_classes_) line["eval_f1"] = score.f1;
+  Json line{{"epoch", state.epoch}, {"eval_loss", score.loss}};
+  for (const auto& [name, value] : named(score)) line["eval_" + name] = value;
   note(state, line);
   metrics_.append({.epoch = std::llround(state.epoch),
                    .step = state.step,
@@ -85,8 +85,7 @@ void Record::evaluated(TrainerState& state, const Score& score, double lr, doubl
   board_.scalar("texts_per_second", texts_per_second, state.step);
   board_.scalar("peak_tensor_bytes", static_cast<double>(peak_tensor_bytes), state.step);
   board_.scalar("eval/loss", score.loss, state.step);
-  board_.scalar("eval/accuracy", score.accuracy, state.step);
-  board_.scalar("eval/f1", score.f1, state.step);
+  for (const auto& [name, value] : named(score)) board_.scalar("eval/" + name, value, state.step);
 }
 
 void Record::finished(const TrainerState& state, const Score& score, const Effort& effort) const {
@@ -97,14 +96,21 @@ void Record::finished(const TrainerState& state, const Score& score, const Effor
             << ", 'train_steps_per_second': " << python_number(rounded(steps / effort.seconds, 1e3))
             << ", 'train_loss': " << python_number(loss) << ", 'epoch': " << python_number(rounded(state.epoch, 1e2))
             << '}' << std::endl;
-  folder_.write_summary({{"steps", state.step},
-                         {"train_loss", loss},
-                         {"eval_loss", score.loss},
-                         {"eval_accuracy", score.accuracy},
-                         {"eval_f1", score.f1},
-                         {"seconds", effort.seconds},
-                         {"texts_per_second", effort.texts_per_second},
-                         {"peak_tensor_bytes", effort.peak_tensor_bytes}});
+  train::Summary summary{{"steps", state.step}, {"train_loss", loss}, {"eval_loss", score.loss}};
+  for (const auto& [name, value] : named(score)) summary.emplace_back("eval_" + name, value);
+  summary.emplace_back("seconds", effort.seconds);
+  summary.emplace_back("texts_per_second", effort.texts_per_second);
+  summary.emplace_back("peak_tensor_bytes", effort.peak_tensor_bytes);
+  folder_.write_summary(summary);
+}
+
+std::vector<std::pair<std::string, double>> Record::named(const Score& score) const {
+  if (outputs_ == 1)
+    return {{"pearson", score.pearson},
+            {"spearmanr", score.spearman},
+            {"combined_score", (score.pearson + score.spearman) / 2}};
+  if (outputs_ == 2) return {{"accuracy", score.accuracy}, {"f1", score.f1}};
+  return {{"accuracy", score.accuracy}};
 }
 
 }  // namespace weft::finetune

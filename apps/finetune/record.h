@@ -29,7 +29,8 @@ class Record {
  public:
   /// Of a run that goes on, what was written of steps after `metrics_step` and `board_step` is dropped; -1: a new run.
   /// `folder` must outlive it.
-  Record(const Options& options, const train::RunFolder& folder, bool two_classes, int64_t metrics_step,
+  /// `outputs`: classes; 1: a regression.
+  Record(const Options& options, const train::RunFolder& folder, int64_t outputs, int64_t metrics_step,
          int64_t board_step);
 
   const train::RunFolder& folder() const { return folder_; }
@@ -42,7 +43,10 @@ class Record {
   const train::RunFolder& folder_;
   train::Metrics metrics_;
   train::TensorBoard board_;
-  bool two_classes_;
+  /// The names and values of what is known of a score but the loss.
+  std::vector<std::pair<std::string, double>> named(const Score& score) const;
+
+  int64_t outputs_;
 };
 
 }  // namespace weft::finetune

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/text.h"
+
 namespace weft::finetune {
 namespace {
 
@@ -15,10 +17,11 @@ struct TextSet {
   }
 };
 
-std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding) {
+std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding, bool regression) {
   size_t longest = 0;
   for (const Text& text : batch) longest = std::max(longest, text.encoding->ids.size());
-  std::vector<int64_t> input, labels;
+  std::vector<int64_t> input, classes;
+  std::vector<float> scores;
   for (const auto& [encoding, label] : batch) {
     const size_t length = encoding->ids.size();
     const auto append = [&](const std::vector<int64_t>& values, int64_t after) {
@@ -28,21 +31,33 @@ std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding) {
     append(encoding->ids, padding);
     append(encoding->token_types, 0);
     append(std::vector<int64_t>(length, 1), 0);
-    labels.push_back(label);
+    if (regression)
+      scores.push_back(static_cast<float>(label));
+    else
+      classes.push_back(static_cast<int64_t>(label));
   }
   const auto count = static_cast<int64_t>(batch.size());
-  return {Tensor::from(input, {count, 3, static_cast<int64_t>(longest)}), Tensor::from(labels)};
+  return {Tensor::from(input, {count, 3, static_cast<int64_t>(longest)}),
+          regression ? Tensor::from(scores) : Tensor::from(classes)};
 }
 
 }  // namespace
 
-Texts encode(const data::TextTable& table, const data::TextEncoder& tokens, int64_t max_length) {
-  Texts texts;
+Texts encode(const data::TextTable& table, const Labels& labels, const data::TextEncoder& tokens,
+             const nn::BertOptions& model, int64_t max_length) {
+  Texts texts{.encodings = {}, .labels = labels.of(table), .regression = labels.regression};
   for (const data::LabelledText& row : table.rows) {
-    WEFT_CHECK(row.label >= 0, "data: ", table.description, ": the texts have no labels");
-    texts.encodings.push_back(table.pairs ? tokens.encode(row.first, row.second, max_length)
-                                          : tokens.encode(row.first, max_length));
-    texts.labels.push_back(row.label);
+    data::Encoding encoding =
+        table.pairs ? tokens.encode(row.first, row.second, max_length) : tokens.encode(row.first, max_length);
+    const int64_t most = *std::max_element(encoding.ids.begin(), encoding.ids.end());
+    WEFT_CHECK(most < model.vocabulary, "data: ", table.description, ": the token '",
+               printable(tokens.token_text(most)), "' has the id ", most, ", but the weights' embeddings have ",
+               model.vocabulary, " rows (vocab_size)");
+    // A model of no token types at all passes over them.
+    WEFT_CHECK(model.token_types == 0 || encoding.token_types.back() < model.token_types, "data: ", table.description,
+               ": the second text of a pair needs 2 token types, but the weights have ", model.token_types,
+               " (type_vocab_size)");
+    texts.encodings.push_back(std::move(encoding));
   }
   return texts;
 }
@@ -51,7 +66,9 @@ TextLoader::TextLoader(const Texts& texts, const data::Sampler& order, int64_t b
                        Device device)
     : Loader(std::make_shared<const TextSet>(TextSet{texts}), order,
              {.batch_size = batch_size, .workers = 0, .device = device},
-             [padding_id](const std::vector<Text>& batch) { return padded(batch, padding_id); }) {
+             [padding_id, regression = texts.regression](const std::vector<Text>& batch) {
+               return padded(batch, padding_id, regression);
+             }) {
   start(0);
 }
 

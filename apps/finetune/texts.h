@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/finetune/labels.h"
 #include "data/loader.h"
 #include "data/text/encoding.h"
 #include "data/text/text_table.h"
@@ -14,16 +15,19 @@ namespace weft::finetune {
 /// Encoded texts of one part of a set.
 struct Texts {
   std::vector<data::Encoding> encodings;
-  std::vector<int64_t> labels;
+  std::vector<double> labels;  ///< classes, or of a regression scores
+  bool regression = false;
 };
 
-/// Encodes a table. Errors: a row without a label.
-Texts encode(const data::TextTable& table, const data::TextEncoder& tokens, int64_t max_length);
+/// Encodes a table. Errors: a label that does not fit; a text with a token, or a pair with a token type, for which the
+/// model has no embedding.
+Texts encode(const data::TextTable& table, const Labels& labels, const data::TextEncoder& tokens,
+             const nn::BertOptions& model, int64_t max_length);
 
 /// What one step eats: padded to its own longest text.
 struct TextBatch {
   Tensor input;   ///< i64 [count, 3, tokens]: ids, token types, and 1 up to the end of the text
-  Tensor labels;  ///< i64 [count]
+  Tensor labels;  ///< i64 [count], of a regression f32
   int64_t count = 0, epoch = 0, step = 0;
   void fields(auto& v) { v("input", input), v("labels", labels); }
 };
@@ -32,7 +36,7 @@ struct TextBatch {
 struct Text {
   using Batch = TextBatch;
   const data::Encoding* encoding;
-  int64_t label;
+  double label;
 };
 
 /// Brings the texts of this rank, an epoch at a time, from the first epoch on. `order` says which text comes when.

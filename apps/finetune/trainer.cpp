@@ -77,13 +77,14 @@ Tensor Classifier::forward(const Tensor& x) const {
 }
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-                 const data::TextEncoder& tokens, const std::shared_ptr<Classifier>& model, const Texts& train,
-                 const Texts& dev)
+                 const Tokenizer& tokenizer, const SavedConfiguration& saved, const std::shared_ptr<Classifier>& model,
+                 const Texts& train, const Texts& dev)
     : LoaderTask(std::make_shared<TextLoader>(train, training_order(options, world, train), options.batch_size,
-                                              tokens.padding_id(), world.device())),
+                                              tokenizer.encoder->padding_id(), world.device())),
       options_(options),
       world_(world),
-      tokens_(tokens),
+      tokenizer_(tokenizer),
+      saved_configuration_(saved),
       model_(model),
       train_(train),
       dev_(dev),
@@ -99,7 +100,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
   const bool fresh = !options.may_resume;
   // The validation of an epoch follows its last step.
   const int64_t validated = state_.step - (engine_.position().step_in_epoch == engine_.steps_per_epoch() ? 1 : 0);
-  record_ = std::make_unique<Record>(options, *folder, model_->options.classes == 2, fresh ? -1 : validated,
+  record_ = std::make_unique<Record>(options, *folder, model_->options.classes, fresh ? -1 : validated,
                                      fresh ? -1 : state_.step);
 }
 
@@ -155,7 +156,7 @@ void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
       "out resume-from-checkpoint overwrite dry-run max-steps save-steps logging-steps device parallel backend "
       "batch-size "
       "accumulate min-num-params model weights vocab config-file machine-rank main-process-ip main-process-port "
-      "num-processes";
+      "num-processes train-file validation-file";
   const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
   std::error_code ignored;
   std::string problem;
@@ -189,7 +190,9 @@ void Trainer::ended(train::RunEnd end) {
 
 train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
   const Autocast low(train::precision_named(options_.precision));
-  return {cross_entropy(engine_.forward(batch[0]), batch[1])};
+  const Tensor logits = engine_.forward(batch[0]);
+  if (!train_.regression) return {cross_entropy(logits, batch[1])};
+  return {mse_loss(logits.to(DType::f32).select(1, 0).contiguous(), batch[1])};
 }
 
 void Trainer::after_step() {
@@ -210,7 +213,7 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
 
 train::Validation Trainer::validate(const train::Epoch& epoch) {
   model_->eval();
-  score_ = evaluate(engine_, options_, dev_, tokens_.padding_id());
+  score_ = evaluate(engine_, options_, dev_, tokenizer_.encoder->padding_id());
   if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
   if (record_) record_->evaluated(state_, score_, lr(), texts_per_second_, train::peak_tensor_bytes(world_.device()));
   return {};
@@ -231,7 +234,7 @@ std::string Trainer::save() {
   const std::string name = str("checkpoint-", state_.step);
   const std::filesystem::path made = record_->folder().file("." + name + ".tmp"), final = record_->folder().file(name);
   std::filesystem::remove_all(made);
-  save_bert(made, whole, model_->options, tokens_);
+  save_bert(made, whole, model_->options, saved_configuration_, tokenizer_);
   save_optimizer(made, moments, *adam_, model_->options);
   if (averages_) save_averages(made, averages, model_->options.kind);
   save_scheduler(made, *adam_, state_.step);

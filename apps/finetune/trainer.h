@@ -2,7 +2,9 @@
 #pragma once
 #include <memory>
 
+#include "apps/finetune/configuration.h"
 #include "apps/finetune/record.h"
+#include "apps/finetune/tokenizer_files.h"
 #include "nn/models/bert.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
@@ -22,8 +24,8 @@ struct Classifier : nn::Bert {
 class Trainer final : public train::LoaderTask {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it.
-  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-          const data::TextEncoder& tokens, const std::shared_ptr<Classifier>& model, const Texts& train,
+  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const Tokenizer& tokenizer,
+          const SavedConfiguration& saved, const std::shared_ptr<Classifier>& model, const Texts& train,
           const Texts& dev);
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
@@ -45,7 +47,8 @@ class Trainer final : public train::LoaderTask {
 
   const Options& options_;
   const dist::World& world_;
-  const data::TextEncoder& tokens_;
+  const Tokenizer& tokenizer_;
+  const SavedConfiguration& saved_configuration_;
   std::shared_ptr<Classifier> model_;
   const Texts &train_, &dev_;
   std::unique_ptr<train::Strategy> strategy_;

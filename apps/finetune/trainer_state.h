@@ -35,8 +35,8 @@ TrainerState read_trainer_state(const std::filesystem::path& path);
 /// The folder to go on from: `wanted` itself, or for `last` FOLDER/checkpoint-N of the largest N; for `auto` the same
 /// where there is one, else "". Errors: there is none; it has no trainer_state.json.
 std::string checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder);
-/// The same, and whole: where the last one is damaged, `last` and `auto` take the one before it, which `note` then says.
-/// Errors: all are damaged.
+/// The same, and whole: where the last one is damaged, `last` and `auto` take the one before it, which `note` then
+/// says. Errors: all are damaged.
 std::string whole_checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder, std::string& note);
 
 }  // namespace weft::finetune

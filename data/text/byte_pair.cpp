@@ -422,16 +422,4 @@ int64_t BytePair::find(std::string_view token) const {
   return found == ids_.end() ? -1 : found->second;
 }
 
-RobertaPairs::RobertaPairs(BytePair pairs)
-    : pairs_(std::move(pairs)),
-      first_(pairs_.find("<s>")),
-      separator_(pairs_.find("</s>")),
-      padding_(pairs_.find("<pad>")) {
-  WEFT_CHECK(first_ >= 0 && separator_ >= 0 && padding_ >= 0,
-             "vocabulary: expected the tokens <s>, </s> and <pad> of RoBERTa among ", pairs_.size(), " tokens");
-  pairs_.set_special({"<s>", "<pad>", "</s>", "<unk>", "<mask>"});
-}
-
-std::vector<int64_t> RobertaPairs::ids_of(std::string_view text) const { return pairs_.encode(text); }
-
 }  // namespace weft::data

@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/text/encoding.h"
 #include "data/text/tokenizer_json.h"
 
 namespace weft::data {
@@ -70,25 +69,6 @@ class BytePair {
   std::vector<AddedToken> special_;             // and the others, the longest first
   bool prefix_space_ = false;                   // a text that begins with no space gets one
   std::map<std::string, std::string> files_;    // by name
-};
-
-/// RoBERTa's encoding (Liu et al. 2019): byte pairs between `<s>` and `</s>`, two texts as `<s> first </s></s> second
-/// </s>`, all of token type 0.
-class RobertaPairs final : public TextEncoder {
- public:
-  /// Errors: the vocabulary has no `<s>`, `</s>` or `<pad>`.
-  explicit RobertaPairs(BytePair pairs);
-  int64_t size() const override { return pairs_.size(); }
-  int64_t padding_id() const override { return padding_; }
-  std::vector<int64_t> ids_of(std::string_view text) const override;
-  void save(const std::filesystem::path& folder) const override { pairs_.save(folder); }
-
- private:
-  Frame frame() const override {
-    return {.first = first_, .separator = separator_, .between = 2, .marks_second = false};
-  }
-  BytePair pairs_;
-  int64_t first_, separator_, padding_;
 };
 
 }  // namespace weft::data

@@ -6,12 +6,21 @@
 #include "kernels/error.h"
 
 namespace weft::data {
+namespace {
+
+void cut(std::vector<int64_t>& ids, size_t most, bool front) {
+  if (ids.size() <= most) return;
+  if (front) ids.erase(ids.begin(), ids.end() - static_cast<ptrdiff_t>(most));
+  ids.resize(most);
+}
+
+}  // namespace
 
 Encoding TextEncoder::encode(std::string_view first, int64_t most) const {
   WEFT_CHECK(most >= 2, "TextEncoder: expected room for at least 2 tokens, got ", most);
   const Frame f = frame();
   std::vector<int64_t> ids = ids_of(first);
-  ids.resize(std::min(ids.size(), static_cast<size_t>(most - 2)));
+  cut(ids, static_cast<size_t>(most - 2), f.cuts_front);
   ids.insert(ids.begin(), f.first);
   ids.push_back(f.separator);
   std::vector<int64_t> types(ids.size());
@@ -25,8 +34,8 @@ Encoding TextEncoder::encode(std::string_view first, std::string_view second, in
   auto &longer = a.size() > b.size() ? a : b, &shorter = a.size() > b.size() ? b : a;
   const auto room = static_cast<size_t>(most - 2 - f.between);
   if (a.size() + b.size() > room) {
-    shorter.resize(std::min(shorter.size(), room / 2));
-    longer.resize(room - shorter.size());
+    cut(shorter, room / 2, f.cuts_front);
+    cut(longer, room - shorter.size(), f.cuts_front);
   }
   Encoding encoding{{f.first}, {}};
   encoding.ids.insert(encoding.ids.end(), a.begin(), a.end());

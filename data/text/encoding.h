@@ -23,6 +23,8 @@ class TextEncoder {
   virtual int64_t padding_id() const = 0;
   /// The ids of a text alone. A special token written out in it is that token.
   virtual std::vector<int64_t> ids_of(std::string_view text) const = 0;
+  /// The token as the files write it. Errors: no token has this id.
+  virtual std::string token_text(int64_t id) const = 0;
   /// Writes the vocabulary under its publisher's file names.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
@@ -37,6 +39,7 @@ class TextEncoder {
     int64_t first = 0, separator = 0;
     int between = 1;           ///< separators between two texts
     bool marks_second = true;  ///< by token types
+    bool cuts_front = false;   ///< of texts that are too long
   };
   virtual Frame frame() const = 0;
 };

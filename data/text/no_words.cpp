@@ -11,9 +11,13 @@ namespace {
 
 }  // namespace
 
-std::vector<std::string> split_words(std::string_view, bool) { fail_without(); }
-std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
+std::string normalized_text(std::string_view, const WordOptions&) { fail_without(); }
+std::vector<std::string> split_words(std::string_view, const WordOptions&) { fail_without(); }
+std::vector<std::string> split_normalized(std::string_view) { fail_without(); }
+bool begins_in_word(std::string_view) { fail_without(); }
+bool ends_in_word(std::string_view) { fail_without(); }
 size_t leading_space(std::string_view) { fail_without(); }
 size_t trailing_space(std::string_view) { fail_without(); }
+std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
 
 }  // namespace weft::data

@@ -17,15 +17,28 @@ struct TextTable {
   bool pairs = false;
   std::vector<LabelledText> rows;
   std::vector<std::string> classes;  ///< the labels as written, in the order of numbers or of the alphabet
+  bool scores = false;               ///< the labels are real numbers, at least one of them not written as a whole one
+  std::vector<std::string> columns;  ///< names, as in the first line
+  std::vector<std::string> unused;   ///< columns that are neither read nor known to say nothing to a model (an index)
+  int64_t without_label = 0;         ///< rows of SNLI's label `-`, on which its annotators disagree; left out
 
   /// `train.tsv: 67349 sentences, 2 classes`.
   std::string description;
 };
 
-/// Reads tab-separated values whose first line names the columns: `sentence`, `text` or `sentence1` and `sentence2`
-/// (or, as in GLUE's MRPC, `#1 String` and `#2 String`), and `label` (or `Quality`); others are passed over. Quotation
-/// marks are characters like any other. Errors: the file cannot be read, the first line names no text, a line has too
-/// few columns; the text names file and line.
-TextTable read_text_table(const std::filesystem::path& path);
+struct TextTableOptions {
+  std::vector<std::string> texts = {};  ///< names of one or two columns; none: those that are known, see below
+  std::string label = {};               ///< name of a column; none: the one that is known
+};
+
+/// Reads a file of read_text_rows(). The texts are GLUE's columns or of a similar name: `sentence`, `text`, `sentence1`
+/// and `sentence2`, `question1` and `question2`, `question` and `sentence`, `premise` and `hypothesis`, `#1 String` and
+/// `#2 String`, … ; labels are `label`, `labels`, `gold_label`, `target`, `Quality`, `is_duplicate`, else `score`.
+/// Capitals do not matter; blanks around labels go. Errors: those of read_text_rows(); the first line names no texts,
+/// or several that may be meant; a row lacks a text or label; the text names file and line.
+TextTable read_text_table(const std::filesystem::path& path, const TextTableOptions& options = {});
+
+/// Whether a text is a finite real number as a whole, which `value` becomes.
+bool parse_score(const std::string& text, double& value);
 
 }  // namespace weft::data

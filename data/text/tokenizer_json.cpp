@@ -70,6 +70,21 @@ void take_normalizer(const Json& one, TokenizerJson& result) {
   result.cleans_text = value_or(one, "clean_text", true);
 }
 
+/// `[CLS] $A [SEP]`, in whichever of the three ways it is written.
+void take_post_processor(const Json& one, TokenizerJson& result) {
+  const std::string type = one.at("type");
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    result.first = one.at("cls").at(0);
+    result.separator = one.at("sep").at(0);
+  } else if (type == "TemplateProcessing" && one.at("single").size() == 3) {
+    const Json& single = one.at("single");
+    if (!single[0].contains("SpecialToken") || !single[1].contains("Sequence") || !single[2].contains("SpecialToken"))
+      return;
+    result.first = single[0]["SpecialToken"].at("id");
+    result.separator = single[2]["SpecialToken"].at("id");
+  }
+}
+
 TokenizerJson parsed(const Json& json, const std::string& wanted) {
   TokenizerJson result;
   const Json& model = json.at("model");
@@ -104,6 +119,7 @@ TokenizerJson parsed(const Json& json, const std::string& wanted) {
     result.adds_prefix_space = value_or(one, "add_prefix_space", true);
     result.uses_pattern = value_or(one, "use_regex", true);
   }
+  for (const Json& one : parts_of(json, "post_processor", "processors")) take_post_processor(one, result);
   return result;
 }
 

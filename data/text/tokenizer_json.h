@@ -33,6 +33,8 @@ struct TokenizerJson {
 
   /// Types in their order, those of a Sequence one by one: "BertNormalizer", "NFC"; "ByteLevel", "BertPreTokenizer".
   std::vector<std::string> normalizers, pre_tokenizers;
+  /// Added before and after a text by the post-processor, where it does as BERT's and RoBERTa's do; "": it does not.
+  std::string first, separator;
   bool lowercase = false;             ///< BertNormalizer's, or a normaliser Lowercase
   std::optional<bool> strip_accents;  ///< BertNormalizer's, or a normaliser StripAccents; none: as `lowercase`
   bool parts_ideographs = true;       ///< BertNormalizer's handle_chinese_chars

@@ -47,51 +47,46 @@ void append(std::string& text, utf8proc_int32_t c) {
   text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
-class Words {
- public:
-  explicit Words(bool lowercase) : lowercase_(lowercase) {}
+/// Calls `each` with every character and the bytes that it takes; an invalid byte is kReplacement.
+template <class Each>
+void for_each_character(std::string_view text, Each&& each) {
+  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  const auto* const end = at + text.size();
+  while (at < end) {
+    utf8proc_int32_t c = kReplacement;
+    const utf8proc_ssize_t used = utf8proc_iterate(at, end - at, &c);
+    at += used > 0 ? used : 1;
+    each(used > 0 ? c : kReplacement, used > 0 ? static_cast<size_t>(used) : 1);
+  }
+}
 
-  void add(utf8proc_int32_t c) {
-    if (c == 0 || c == kReplacement || is_control(c)) return;
-    if (is_space(c)) return end_word();
-    const bool ideograph = is_ideograph(c);
-    if (ideograph) end_word();
-    if (lowercase_)
-      add_plain(c);
-    else
-      add_character(c);
-    if (ideograph) end_word();
-  }
-  std::vector<std::string> take() {
-    end_word();
-    return std::move(words_);
-  }
+void append_small(std::string& text, utf8proc_int32_t c) {
+  append(text, utf8proc_tolower(c));
+  if (c == 0x130) append(text, 0x307);  // the one small letter that is two characters: i and its dot
+}
 
- private:
-  /// The canonical decomposition of a character, without accents, in small letters. Only then is it known whether it is
-  /// punctuation: without its stroke an unequal sign is an equals sign.
-  void add_plain(utf8proc_int32_t c) {
-    utf8proc_int32_t parts[32];  // a canonical decomposition has at most 4
-    int boundary = 0;
-    const utf8proc_ssize_t count = utf8proc_decompose_char(c, parts, 32, UTF8PROC_DECOMPOSE, &boundary);
-    for (utf8proc_ssize_t i = 0; i < count; ++i)
-      if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN) add_character(utf8proc_tolower(parts[i]));
-  }
-  void add_character(utf8proc_int32_t c) {
-    const bool punctuation = is_punctuation(c);
-    if (punctuation) end_word();
-    append(word_, c);
-    if (punctuation) end_word();
-  }
-  void end_word() {
-    if (!word_.empty()) words_.push_back(std::move(word_));
-    word_.clear();
-  }
+/// The canonical decomposition of a character without accents.
+void append_plain(std::string& text, utf8proc_int32_t c, bool lowercase) {
+  utf8proc_int32_t parts[32];  // a canonical decomposition has at most 4
+  int boundary = 0;
+  const utf8proc_ssize_t count = utf8proc_decompose_char(c, parts, 32, UTF8PROC_DECOMPOSE, &boundary);
+  for (utf8proc_ssize_t i = 0; i < count; ++i)
+    if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN)
+      lowercase ? append_small(text, parts[i]) : append(text, parts[i]);
+}
 
-  bool lowercase_;
-  std::string word_;
-  std::vector<std::string> words_;
-};
+bool is_word_character(utf8proc_int32_t c) {
+  const utf8proc_category_t category = utf8proc_category(c);
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND) || category == UTF8PROC_CATEGORY_PC ||
+         category == UTF8PROC_CATEGORY_NL || c == 0x200C || c == 0x200D;
+}
+
+/// Where the last character of a text that is not empty begins.
+std::string_view last_character(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80) --begin;
+  return text.substr(begin);
+}
 
 /// What GPT-2's pattern tells apart.
 enum class Kind : uint8_t { letter, digit, space, mark };
@@ -151,6 +146,55 @@ std::vector<std::string_view> split_pieces(std::string_view text) {
   return pieces;
 }
 
+std::string normalized_text(std::string_view text, const WordOptions& options) {
+  const bool plain = options.strip_accents.value_or(options.lowercase);
+  std::string result;
+  for_each_character(text, [&](utf8proc_int32_t c, size_t) {
+    if (options.cleans_text && (c == 0 || c == kReplacement || is_control(c))) return;
+    if (options.cleans_text && is_space(c)) c = ' ';
+    const bool parted = options.parts_ideographs && is_ideograph(c);
+    if (parted) result += ' ';
+    if (plain)
+      append_plain(result, c, options.lowercase);
+    else
+      options.lowercase ? append_small(result, c) : append(result, c);
+    if (parted) result += ' ';
+  });
+  return result;
+}
+
+/// Only now is it known what is punctuation: without its stroke an unequal sign is an equals sign.
+std::vector<std::string> split_normalized(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  const auto end_word = [&] {
+    if (!word.empty()) words.push_back(std::move(word));
+    word.clear();
+  };
+  for_each_character(text, [&](utf8proc_int32_t c, size_t) {
+    if (is_space(c)) return end_word();
+    const bool punctuation = is_punctuation(c);
+    if (punctuation) end_word();
+    append(word, c);
+    if (punctuation) end_word();
+  });
+  end_word();
+  return words;
+}
+
+std::vector<std::string> split_words(std::string_view text, const WordOptions& options) {
+  return split_normalized(normalized_text(text, options));
+}
+
+bool begins_in_word(std::string_view text) {
+  if (text.empty()) return false;
+  utf8proc_int32_t c = kReplacement;
+  return utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                          static_cast<utf8proc_ssize_t>(text.size()), &c) > 0 &&
+         is_word_character(c);
+}
+bool ends_in_word(std::string_view text) { return !text.empty() && begins_in_word(last_character(text)); }
+
 size_t leading_space(std::string_view text) {
   size_t end = 0;
   while (end < text.size()) {
@@ -160,30 +204,10 @@ size_t leading_space(std::string_view text) {
   }
   return end;
 }
-
 size_t trailing_space(std::string_view text) {
-  size_t begin = text.size();
-  for (size_t at = begin; at > 0;) {
-    do --at;
-    while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);  // to the first byte of a character
-    const Character last = character_at(text, at);
-    if (last.kind != Kind::space || at + last.bytes != begin) break;
-    begin = at;
-  }
-  return text.size() - begin;
-}
-
-std::vector<std::string> split_words(std::string_view text, bool lowercase) {
-  Words words(lowercase);
-  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  const auto* const end = at + text.size();
-  while (at < end) {
-    utf8proc_int32_t c = kReplacement;
-    const utf8proc_ssize_t used = utf8proc_iterate(at, end - at, &c);
-    at += used > 0 ? used : 1;
-    words.add(used > 0 ? c : kReplacement);
-  }
-  return words.take();
+  const size_t whole = text.size();
+  while (!text.empty() && leading_space(last_character(text)) > 0) text.remove_suffix(last_character(text).size());
+  return whole - text.size();
 }
 
 }  // namespace weft::data

@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace weft::data {
 
-/// A UTF-8 text as BERT's words (Devlin et al. 2018; the rules of google-research/bert's BasicTokenizer): control
-/// characters, private ones and invalid bytes are left out, white space and the sides of every CJK ideograph part
-/// words, every punctuation mark is a word. With `lowercase`, accents go and letters become small first ("Café" is
-/// "cafe", "a≠b" is "a = b"). Errors: built without utf8proc.
-std::vector<std::string> split_words(std::string_view text, bool lowercase);
+/// What BERT's tokenizer does to a text before it parts words.
+struct WordOptions {
+  bool lowercase = true;
+  std::optional<bool> strip_accents = {};  ///< none: as lowercase
+  bool parts_ideographs = true;            ///< the sides of every CJK ideograph part words
+  bool cleans_text = true;                 ///< control characters, private ones and invalid bytes go
+};
+
+/// A UTF-8 text as the rules of google-research/bert's BasicTokenizer and of Hugging Face's BertNormalizer change it:
+/// "Café" is "cafe", "a≠b" is "a=b", white space is ' '. Errors: built without utf8proc.
+std::string normalized_text(std::string_view text, const WordOptions& options = {});
+
+/// The normalised text as BERT's words (Devlin et al. 2018): white space parts them, every punctuation mark is one.
+std::vector<std::string> split_words(std::string_view text, const WordOptions& options = {});
+/// The same of a text that is normalised already.
+std::vector<std::string> split_normalized(std::string_view text);
+
+/// Whether the text begins (ends) with a character of a word: a letter, digit, mark or connector, as in the `\w` of
+/// Unicode's regular expressions. An empty text does not.
+bool begins_in_word(std::string_view text);
+bool ends_in_word(std::string_view text);
+/// Bytes of white space at the beginning (end) of a text.
+size_t leading_space(std::string_view text);
+size_t trailing_space(std::string_view text);
 
 /// A UTF-8 text as GPT-2's pieces (Radford et al. 2019; the pattern of openai/gpt-2's encoder.py): the endings 's 't
 /// 're 've 'm 'll 'd; letters, digits or other marks in a row, each with one space ahead where there is one; white
 /// space. One after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
 std::vector<std::string_view> split_pieces(std::string_view text);
-
-/// Bytes of the white space (Unicode's property White_Space) at the beginning and at the end of a UTF-8 text. Errors:
-/// built without utf8proc.
-size_t leading_space(std::string_view text);
-size_t trailing_space(std::string_view text);
 
 }  // namespace weft::data

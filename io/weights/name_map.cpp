@@ -123,6 +123,7 @@ NameMap hf_bert() {
           "Hugging Face's BERT to nn::Bert's names, with query, key and value stacked",
           {
               {"*embeddings.position_ids", "", false},
+              {"*embeddings.token_type_ids", "", false},
               {"*LayerNorm.gamma", "*LayerNorm.weight", false},
               {"*LayerNorm.beta", "*LayerNorm.bias", false},
               {"*encoder.layer.#.attention.self.{query,key,value}.*", "*encoder.layer.#.attention.self.qkv.*"},
@@ -140,6 +141,9 @@ NameMap hf_roberta() {
       "Hugging Face's RoBERTa to nn::Bert's names",
       {
           {"roberta.embeddings.position_ids", "", false},
+          {"roberta.embeddings.token_type_ids", "", false},
+          {"roberta.*LayerNorm.gamma", "bert.*LayerNorm.weight", false},
+          {"roberta.*LayerNorm.beta", "bert.*LayerNorm.bias", false},
           {"roberta.pooler.*", "", false},
           {"classifier.dense.*", "bert.pooler.dense.*"},
           {"classifier.out_proj.*", "classifier.*"},
@@ -156,6 +160,7 @@ NameMap hf_distilbert() {
   return {"hf_distilbert",
           "Hugging Face's DistilBERT to nn::Bert's names",
           {
+              {"distilbert.embeddings.position_ids", "", false},
               {"distilbert.transformer.layer.#.attention.{q_lin,k_lin,v_lin}.*",
                "bert.encoder.layer.#.attention.self.qkv.*"},
               {"distilbert.transformer.layer.#.attention.out_lin.*", "bert.encoder.layer.#.attention.self.proj.*"},

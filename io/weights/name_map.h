@@ -61,6 +61,7 @@ struct RenameOptions {       // `{}`: g++ then allows designated initialisers of
   std::string map{};         ///< a name of name_map_names(), `auto`, or "" for none
   std::string add_prefix{};  ///< put before all names
   std::string leave_out{};   ///< last: drop names with this prefix, such as `head.`
+  std::string put_first{};   ///< put before all names ahead of the map, which knows the published prefix alone
 };
 
 /// The same tensors under other names, still read on demand. What PyTorch's wrappers add is stripped first: a `module.`

@@ -71,7 +71,7 @@ class RenamedWeights : public WeightsFile {
     std::vector<std::optional<std::string>> names = unwrapped_names(given);
     for (auto& name : names) {
       if (name && name->starts_with(options.prefix))
-        name->erase(0, options.prefix.size());
+        name->replace(0, options.prefix.size(), options.put_first);
       else
         name.reset();
     }

@@ -26,11 +26,25 @@ constexpr BertSize kBertSizes[] = {
 constexpr LinearOptions kLinear{.init = Init::transformer};
 constexpr double kStd = 0.02;  // Devlin et al. 2018
 
+Tensor activated(const Linear& linear, const Tensor& x, BertActivation activation) {
+  switch (activation) {
+    case BertActivation::gelu:
+      return linear.forward_gelu(x);
+    case BertActivation::gelu_tanh:
+      return linear.forward_gelu(x, Gelu::tanh);
+    case BertActivation::relu:
+      return relu(linear(x));
+    case BertActivation::silu:
+      return silu(linear(x));
+  }
+  fail("Bert: an activation that is none");
+}
+
 }  // namespace
 
 BertEmbeddings::BertEmbeddings(const BertOptions& options)
     : word_embeddings(options.vocabulary, options.width,
-                      {.std = kStd, .padding = std::max<int64_t>(options.first_position() - 1, 0)}),
+                      {.std = kStd, .padding = options.padding_row()}),
       position_embeddings(options.positions, options.width, {.std = kStd}),
       token_type_embeddings(options.token_types > 0 ? std::make_shared<Embedding>(options.token_types, options.width,
                                                                                   EmbeddingOptions{.std = kStd})
@@ -63,18 +77,20 @@ void BertEmbeddings::fields(Visitor& v) {
 }
 
 BertLayer::BertLayer(const BertOptions& options)
-    : attention(options.width, options.heads, {.dropout = options.dropout}),
+    : attention(options.width, options.heads,
+                {.dropout = options.attention_dropout >= 0 ? options.attention_dropout : options.dropout}),
       attention_norm(options.width, options.eps),
       intermediate(options.width, options.hidden, kLinear),
       output(options.hidden, options.width, kLinear),
       output_norm(options.width, options.eps),
       dropout(options.dropout),
-      drops_attended(options.kind != BertKind::distilbert) {}
+      drops_attended(options.kind != BertKind::distilbert),
+      activation(options.activation) {}
 
 Tensor BertLayer::forward(const Tensor& x, const AttentionOptions& mask) const {
   const Tensor attended = attention(x, mask);
   const Tensor y = attention_norm.add(x, drops_attended ? dropout(attended) : attended).y;
-  return output_norm.add(y, dropout(output(intermediate.forward_gelu(y)))).y;
+  return output_norm.add(y, dropout(output(activated(intermediate, y, activation)))).y;
 }
 
 Tensor BertLayer::operator()(const Tensor& x, const AttentionOptions& mask) const {

@@ -17,17 +17,24 @@ enum class BertKind : uint8_t {
   distilbert,  ///< Sanh et al. 2019: no token types, no dropout after attention; the head has a ReLU in place of tanh
 };
 
+/// What follows the first product of a layer's feed-forward.
+enum class BertActivation : uint8_t { gelu, gelu_tanh, relu, silu };
+
 struct BertOptions {
   BertKind kind = BertKind::bert;
   int64_t vocabulary = 30522, positions = 512, token_types = 2;
   int64_t width = 768, depth = 12, heads = 12, hidden = 3072;
-  int64_t classes = 2;       ///< of a sequence
-  double dropout = 0.1;      ///< of embeddings, attention weights and branches
-  double head_dropout = -1;  ///< of the classifier's input; -1: as dropout
-  double eps = 1e-12;        ///< of the norms
+  int64_t classes = 2;  ///< of a sequence
+  BertActivation activation = BertActivation::gelu;
+  double dropout = 0.1;           ///< of embeddings and branches
+  double attention_dropout = -1;  ///< of attention weights; -1: as dropout
+  double head_dropout = -1;       ///< of the classifier's input; -1: as dropout
+  double eps = 1e-12;             ///< of the norms
+  int64_t padding = -1;           ///< id of the padding token; -1: 0, of RoBERTa 1
 
-  /// The row of the first token's position, which is also that of the padding token's word, and one more.
-  int64_t first_position() const { return kind == BertKind::roberta ? 2 : 0; }
+  int64_t padding_row() const { return padding >= 0 ? padding : kind == BertKind::roberta ? 1 : 0; }
+  /// The row of the first token's position: RoBERTa counts from the padding token's id and 1.
+  int64_t first_position() const { return kind == BertKind::roberta ? padding_row() + 1 : 0; }
   /// Of the longest sequence.
   int64_t tokens() const { return positions - first_position(); }
 };
@@ -64,6 +71,7 @@ struct BertLayer : Module {
   LayerNorm output_norm;
   Dropout dropout;
   bool drops_attended;  ///< of the attention's result, too
+  BertActivation activation;
 
   explicit BertLayer(const BertOptions& options);
   Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }

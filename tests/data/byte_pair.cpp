@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/text/roberta_pairs.h"
 #include "data/text/words.h"
 #include "io/file_reader.h"
 #include "tests/data/fixture.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/text.h"
 #include "data/text/text_table.h"
 #include "data/text/wordpiece.h"
 #include "data/text/words.h"
@@ -17,12 +18,13 @@ void write(const TemporaryFolder& folder, const char* name, const std::string& t
 
 // The first lines are the examples of google-research/bert's own tests.
 TEST(Words, OfManyScripts) {
-  const auto lower = [](const char* text) { return split_words(text, true); };
+  const auto lower = [](const char* text) { return split_words(text); };
   EXPECT_THAT(lower("ah\u535A\u63A8zz"), ElementsAre("ah", "\u535A", "\u63A8", "zz"));
   EXPECT_THAT(lower(" \tHeLLo!how  \n Are yoU?  "), ElementsAre("hello", "!", "how", "are", "you", "?"));
   EXPECT_THAT(lower("H\u00E9llo"), ElementsAre("hello"));
-  EXPECT_THAT(split_words(" \tHeLLo!how  \n Are yoU?  ", false), ElementsAre("HeLLo", "!", "how", "Are", "yoU", "?"));
-  EXPECT_THAT(split_words("H\u00E9llo", false), ElementsAre("H\u00E9llo"));
+  EXPECT_THAT(split_words(" \tHeLLo!how  \n Are yoU?  ", {.lowercase = false}),
+              ElementsAre("HeLLo", "!", "how", "Are", "yoU", "?"));
+  EXPECT_THAT(split_words("H\u00E9llo", {.lowercase = false}), ElementsAre("H\u00E9llo"));
 
   EXPECT_THAT(lower("na\u00EFve Stra\u00DFe \u00C5ngstr\u00F6m"), ElementsAre("naive", "stra\u00DFe", "angstrom"));
   EXPECT_THAT(lower("e\u0301t\u00E9 \u0130zmir \u039F\u0394\u039F\u03A3"),
@@ -38,25 +40,24 @@ TEST(Words, OfManyScripts) {
 }
 
 TEST(Words, LoseAccentsBeforePunctuationParts) {
-  EXPECT_THAT(split_words("a\u2260b", true), ElementsAre("a", "=", "b"));
-  EXPECT_THAT(split_words("x\u1FEFy a\u037Eb", true), ElementsAre("x", "`", "y", "a", ";", "b"));
-  EXPECT_THAT(split_words("a\u2260b", false), ElementsAre("a\u2260b"));
+  EXPECT_THAT(split_words("a\u2260b"), ElementsAre("a", "=", "b"));
+  EXPECT_THAT(split_words("x\u1FEFy a\u037Eb"), ElementsAre("x", "`", "y", "a", ";", "b"));
+  EXPECT_THAT(split_words("a\u2260b", {.lowercase = false}), ElementsAre("a\u2260b"));
 }
 
 TEST(Words, KeepUnassignedCharactersAndDropPrivateOnes) {
-  EXPECT_THAT(split_words("x\u0378y x\uFFFFy", true), ElementsAre("x\u0378y", "x\uFFFFy"));
-  EXPECT_THAT(split_words("x\uE000y x\U000F0000y", true), ElementsAre("xy", "xy"));
+  EXPECT_THAT(split_words("x\u0378y x\uFFFFy"), ElementsAre("x\u0378y", "x\uFFFFy"));
+  EXPECT_THAT(split_words("x\uE000y x\U000F0000y"), ElementsAre("xy", "xy"));
 }
 
 TEST(Words, WithoutControlCharactersAndBrokenBytes) {
   using namespace std::literals;
   EXPECT_THAT(split_words("a\0b\x07"
-                          "c\u200B\uFEFF\uFFFDd"sv,
-                          true),
+                          "c\u200B\uFEFF\uFFFDd"sv),
               ElementsAre("abcd"));
-  EXPECT_THAT(split_words("x\xC3(y \xFF\xFE z\xE2\x82", true), ElementsAre("x", "(", "y", "z"));
-  EXPECT_THAT(split_words("", true), ElementsAre());
-  EXPECT_THAT(split_words(" \r\n\t ", true), ElementsAre());
+  EXPECT_THAT(split_words("x\xC3(y \xFF\xFE z\xE2\x82"), ElementsAre("x", "(", "y", "z"));
+  EXPECT_THAT(split_words(""), ElementsAre());
+  EXPECT_THAT(split_words(" \r\n\t "), ElementsAre());
 }
 
 WordPiece small() {
@@ -88,6 +89,44 @@ TEST(WordPiece, OfSpecialTokensAloneTakesNoQuadraticTime) {
   std::string text;
   for (int i = 0; i < 1 << 17; ++i) text += "[PAD]";
   EXPECT_EQ(small().ids_of(text).size(), 1u << 17);
+}
+
+TEST(Words, KeepCaseOrAccentsWhereTheyShould) {
+  EXPECT_THAT(split_words("H\u00C9 \u0130", {.strip_accents = false}), ElementsAre("h\u00E9", "i\u0307"));
+  EXPECT_THAT(split_words("H\u00C9", {.lowercase = false, .strip_accents = true}), ElementsAre("HE"));
+  EXPECT_THAT(split_words("a\u535Ab", {.parts_ideographs = false}), ElementsAre("a\u535Ab"));
+  EXPECT_THAT(split_words("a\u200Bb", {.cleans_text = false}), ElementsAre("a\u200Bb"));
+}
+
+TEST(WordPiece, SearchesAddedTokensFirst) {
+  const auto pieces = [](AddedToken token, const std::string& text) {
+    token.id = 12;
+    std::vector<std::string> tokens = small().vocabulary();
+    const WordPiece words(tokens, {.added = {token}});
+    EXPECT_EQ(words.size(), 13);
+    return words.pieces(text);
+  };
+  EXPECT_THAT(pieces({.content = "WA nt"}, "want WA ntwant"), ElementsAre("want", "WA nt", "want"));
+  EXPECT_THAT(pieces({.content = "WA nt"}, "wa nt"), ElementsAre("wa", "[UNK]")) << "not the same letters";
+  EXPECT_THAT(pieces({.content = "WA nt", .normalized = true}, "Wa nTwant"), ElementsAre("WA nt", "want"));
+  EXPECT_THAT(pieces({.content = "ed", .single_word = true}, "want ed, ed_"),
+              ElementsAre("want", "ed", ",", "[UNK]", "[UNK]"));
+  EXPECT_THAT(pieces({.content = "want un"}, "want unwant"), ElementsAre("want un", "want")) << "the longest one";
+  const WordPiece named({"<u>", "<s>", "</s>", "<p>", "a"},
+                        {.unknown = "<u>", .first = "<s>", .separator = "</s>", .padding = "<p>", .mask = "<m>"});
+  EXPECT_THAT(named.encode("A </s>b", "a").ids, ElementsAre(1, 4, 2, 0, 2, 4, 2));
+  EXPECT_EQ(named.padding_id(), 3);
+  const WordPiece front({"[UNK]", "[CLS]", "[SEP]", "[PAD]", "a", "b", "c"},
+                        {.marks_second = false, .cuts_front = true});
+  EXPECT_THAT(front.encode("a b c", 4).ids, ElementsAre(1, 5, 6, 2));
+  EXPECT_THAT(front.encode("a b c", "a b", 7).ids, ElementsAre(1, 5, 6, 2, 4, 5, 2));
+  EXPECT_THAT(front.encode("a", "b").token_types, ElementsAre(0, 0, 0, 0, 0));
+  EXPECT_THAT(error_text([&] { pieces({.content = ""}, ""); }),
+              HasSubstr("added tokens: expected a text and an id, got ''"));
+  EXPECT_THAT(error_text([] { WordPiece(small().vocabulary(), {.added = {{.content = "x", .id = 3}}}); }),
+              HasSubstr("the added token 'x' has the id 3 of 'want'"));
+  EXPECT_THAT(error_text([] { WordPiece(small().vocabulary(), {.added = {{.content = "want", .id = 20}}}); }),
+              HasSubstr("the added token 'want' has the id 20, the same token of the vocabulary 3"));
 }
 
 TEST(WordPiece, EncodesTextsAndPairs) {
@@ -155,7 +194,7 @@ TEST(WordPiece, MakesAVocabularyThatLosesNothing) {
 #else
 
 TEST(Words, SaysWhatIsMissing) {
-  EXPECT_THAT(error_text([] { split_words("a", true); }),
+  EXPECT_THAT(error_text([] { split_words("a"); }),
               HasSubstr("words: built without utf8proc. On Debian: apt-get install libutf8proc-dev"));
 }
 
@@ -210,6 +249,100 @@ TEST(TextTable, SaysWhatIsWrong) {
   write(folder, "label.tsv", "sentence\tlabel\nfine\t1\nopen\t\n");
   EXPECT_THAT(error_text([&] { read_text_table(folder / "label.tsv"); }),
               HasSubstr("label.tsv:3: expected a label, got none"));
+}
+
+TextTable table_of(const TemporaryFolder& folder, const char* name, const std::string& text,
+                   const TextTableOptions& options = {}) {
+  write(folder, name, text);
+  return read_text_table(folder / name, options);
+}
+
+TEST(TextTable, FindsTheColumnsOfEveryTask) {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& text) {
+    const TextTable table = table_of(folder, "t.tsv", text);
+    return table.rows[0].first + '|' + table.rows[0].second + '|' +
+           (table.classes.empty() ? "none" : table.classes[static_cast<size_t>(table.rows[0].label)]) + '|' +
+           joined(table.unused);
+  };
+  EXPECT_EQ(read("index\tquestion\tsentence\tlabel\n0\tq\ts\tentailment\n"), "q|s|entailment|");
+  EXPECT_EQ(read("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\ta\tb\t0\n"), "a|b|0|");
+  EXPECT_EQ(
+      read("index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\t"
+           "sentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label\n0\t1\t2\tg\t(\t(\t(\t(\ta\tb\tx\tneutral\n"),
+      "a|b|neutral|");
+  EXPECT_EQ(read("premise\thypothesis\tlabels\np\th\t 2 \r\n"), "p|h|2|");
+  EXPECT_EQ(read("question\tlabel\nq\t1\n"), "q||1|");
+  EXPECT_EQ(read("Text\tTarget\tnote\nt\tx\tn\n"), "t||x|note");
+  EXPECT_EQ(read("text\tlabel\tscore\nt\tx\t0.5\n"), "t||x|score") << "beside a label it is a confidence";
+  EXPECT_EQ(read("sentence\tlabel\nt\t-1\n"), "t||none|") << "a test part";
+  EXPECT_EQ(read("gj04\t1\t\tOur friends won't buy.\ngj04\t0\t*\tThey drank.\n"), "Our friends won't buy.||1|")
+      << "CoLA names no columns";
+  const TextTable chosen = table_of(folder, "t.tsv", "a\tb\tlabel\n1\t2\tx\n", {.texts = {"b", "a"}, .label = "label"});
+  EXPECT_EQ(chosen.rows[0].first + chosen.rows[0].second, "21");
+  const TextTable snli = table_of(folder, "t.tsv", "gold_label\tsentence1\tsentence2\n-\ta\tb\nneutral\tc\td\n");
+  EXPECT_EQ(snli.rows.size(), 1u);
+  EXPECT_EQ(snli.without_label, 1);
+}
+
+TEST(TextTable, TellsScoresFromClasses) {
+  const TemporaryFolder folder;
+  const TextTable scores = table_of(folder, "t.tsv", "sentence1\tsentence2\tscore\na\tb\t5.000\nc\td\t-1e-1\n");
+  EXPECT_TRUE(scores.scores);
+  EXPECT_EQ(scores.description, "t.tsv: 2 pairs, 2 different scores");
+  EXPECT_FALSE(table_of(folder, "t.tsv", "text\tlabel\na\t1\nb\t0\n").scores);
+  EXPECT_FALSE(table_of(folder, "t.tsv", "text\tlabel\na\t1.5\nb\tx\n").scores);
+  double value = 0;
+  EXPECT_TRUE(parse_score("+2.5", value));
+  EXPECT_EQ(value, 2.5);
+  for (const char* text : {"", "nan", "inf", "1.5x", " 1"}) EXPECT_FALSE(parse_score(text, value)) << text;
+}
+
+TEST(TextTable, ReadsCommasAndJson) {
+  const TemporaryFolder folder;
+  const TextTable csv =
+      table_of(folder, "t.csv", "\xEF\xBB\xBFtext,label\r\n\"a, \"\"b\"\"\nand c\",1\r\n\r\nplain \"d\",\"0\"\r\n");
+  ASSERT_EQ(csv.rows.size(), 2u);
+  EXPECT_EQ(csv.rows[0].first, "a, \"b\"\nand c");
+  EXPECT_EQ(csv.rows[1].first, "plain \"d\"");
+  EXPECT_THAT(csv.classes, ElementsAre("0", "1"));
+  EXPECT_EQ(table_of(folder, "t.tsv", "\"text\"\t\"label\"\n\"a\tb\"\t\"x\"\n").rows[0].first, "a\tb");
+  for (const char* json : {"{\"text\": \"a\", \"label\": 1}\n\n{\"label\": \"x\", \"text\": \"b\\n\", \"idx\": 3}\n",
+                           "[{\"text\": \"a\", \"label\": 1}, {\"label\": \"x\", \"text\": \"b\\n\", \"idx\": 3}]"}) {
+    const TextTable table = table_of(folder, "t.jsonl", json);
+    ASSERT_EQ(table.rows.size(), 2u);
+    EXPECT_EQ(table.rows[1].first, "b\n");
+    EXPECT_THAT(table.classes, ElementsAre("1", "x"));
+  }
+}
+
+TEST(TextTable, NamesTheLineThatIsWrong) {
+  const TemporaryFolder folder;
+  const auto error = [&](const char* name, const std::string& text) {
+    return error_text([&] { table_of(folder, name, text); });
+  };
+  EXPECT_THAT(
+      error("t.tsv", "text\tsentence\tlabel\n"),
+      HasSubstr("t.tsv:1: expected one choice of texts, got 'sentence' and 'text'. --text-column-names says which"));
+  EXPECT_THAT(error("t.tsv", "text\tlabel\ttarget\n"),
+              HasSubstr("expected one choice of labels, got 'label' and 'target'"));
+  EXPECT_THAT(error("t.tsv", "text\tlabel\tLabel\n"),
+              HasSubstr("expected other names for each column, got 'Label' twice"));
+  EXPECT_THAT(error("t.tsv", "text\tlabel\ncaf\xE9\t1\n"),
+              HasSubstr("t.tsv:2: expected UTF-8, got '\\xe9'. Is it Latin-1?"));
+  EXPECT_THAT(error("t.tsv", "\xFF\xFEt\0"), HasSubstr("t.tsv: expected UTF-8, got UTF-16"));
+  EXPECT_THAT(error("t.csv", "text,label\n\"a\n,1\nb,0\n"),
+              HasSubstr("t.csv:2: a quotation that begins in this row does not end"));
+  EXPECT_THAT(error("t.csv", "text,label\n\"a\"b,1\n"),
+              HasSubstr("t.csv:2: expected a separator after a quotation, got 'b'"));
+  EXPECT_THAT(error("t.csv", "text,label\na\nb,0\n"), HasSubstr("t.csv:2: expected 2 columns, got 1"));
+  EXPECT_THAT(error("t.csv", "text,label\nb,c,0\n"),
+              HasSubstr("t.csv:2: expected 2 columns as in the first line, got 3. Is there a comma in a text without"));
+  EXPECT_THAT(error("t.json", "{\"text\": \"a\"}\n{\"text\": null}\n"),
+              HasSubstr("t.json:2: expected a text 'text', got none"));
+  EXPECT_THAT(error("t.json", "{\"text\": \"a\"}\n[1]\n"), HasSubstr("t.json:2: expected a JSON object, got array"));
+  EXPECT_THAT(error("t.json", "{\"text\": \n\"a\"}\n"), HasSubstr("t.json:1: expected a JSON object a line, got '"));
+  EXPECT_THAT(error("t.json", "[{\"text\": "), HasSubstr("t.json: expected JSON, got '"));
 }
 
 TEST(TextTable, ReadsSst2) {

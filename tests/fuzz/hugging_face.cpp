@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: which file of Hugging Face's folders (config.json of a BERT or a GPT-2, trainer_state.json), the file.
-#include "apps/finetune/bert_files.h"
+#include "apps/finetune/configuration.h"
 #include "apps/finetune/trainer_state.h"
 #include "apps/gpt/gpt_files.h"
 #include "tests/fuzz/fuzz.h"
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = folder.write("config.json", input.rest());
   fuzz::expect_value_or_error([&] {
     if (kind == 0) {
-      const nn::BertOptions o = finetune::configured(folder.path() / "model.safetensors", {}, /*with_dropout=*/true);
+      const nn::BertOptions o = finetune::read_configuration(folder.path(), {}, /*with_dropout=*/true).sizes;
       expect_sizes({o.width, o.depth, o.heads, o.hidden, o.positions, o.token_types + 1});  // DistilBERT has none
     } else if (kind == 1) {
       const nn::GptOptions o = gpt::read_gpt_config(folder.path()).sizes;

@@ -2,6 +2,7 @@
 // Input: which tokenizer, length of its vocabulary, that file, for byte pairs length of the merges, those, then a text
 // to encode. Byte pairs must give it back, whatever the vocabulary.
 #include "data/text/byte_pair.h"
+#include "data/text/roberta_pairs.h"
 #include "data/text/wordpiece.h"
 #include "tests/fuzz/fuzz.h"
 
