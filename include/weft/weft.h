@@ -51,6 +51,7 @@
 #include "data/sampler.h"
 #include "data/text/byte_pair.h"
 #include "data/text/corpus.h"
+#include "data/text/roberta_pairs.h"
 #include "data/text/text_table.h"
 #include "data/text/token_windows.h"
 #include "data/text/wordpiece.h"
