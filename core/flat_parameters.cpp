@@ -234,8 +234,8 @@ void FlatParameters::zero_grad() const {
 void FlatParameters::check_bound(const char* op) const {
   for (const FlatSlice& slice : slices_) {
     const Tensor& parameter = slice.parameter;
-    WEFT_CHECK(parameter.storage()->memory() == master_.storage().get(), op, ": parameter '", slice.name, "' ", parameter,
-               " has left its flat buffer on ", master_.device(),
+    WEFT_CHECK(parameter.storage()->memory() == master_.storage().get(), op, ": parameter '", slice.name, "' ",
+               parameter, " has left its flat buffer on ", master_.device(),
                ". Move or convert the model before the optimizer is made");
     const Tensor gradient = meta_of(parameter).grad;
     WEFT_CHECK(gradient.defined() && gradient.storage()->memory() == gradient_.storage().get(), op,
@@ -304,8 +304,7 @@ Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_nor
     flat->check_bound("clip_grad_norm");
     norms.push_back(flat->whole_norm(members));
     const Tensor& all = flat->gradient();
-    for (const FlatRange& range : flat->ranges(members))
-      gradients.push_back(all.slice(0, range.offset, range.numel));
+    for (const FlatRange& range : flat->ranges(members)) gradients.push_back(all.slice(0, range.offset, range.numel));
   }
   const Tensor& first = parameters.front().tensor;
   if (norms.empty()) return Tensor::zeros({}, first.dtype(), first.device());
@@ -313,8 +312,8 @@ Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_nor
   const Tensor total = (norms.size() == 1 ? norms[0] : norm(concat(norms, 0))).reshape({});
   for (const Tensor& gradient : gradients) {
     const Tensor dense = gradient.contiguous();
-    kernels::clip_gradient(dense.queue(), dense.reshape({dense.numel()}),
-                           total.to(dense.dtype()).to(dense.device()), max_norm);
+    kernels::clip_gradient(dense.queue(), dense.reshape({dense.numel()}), total.to(dense.dtype()).to(dense.device()),
+                           max_norm);
     if (!dense.is_same(gradient))
       gradient.copy_(dense);
     else

@@ -169,8 +169,8 @@ class Tensor {
   /// From here on the gradient counts as zero, and there is none for an optimizer to use (has_gradient()). Lazy: the
   /// next backward overwrites its memory, grad() fills it. Whoever holds what grad() returned keeps its values.
   void zero_grad() const;
-  /// Whether backward(), set_grad() or a write into grad() has left a gradient since zero_grad(): PyTorch's `grad is not
-  /// None`.
+  /// Whether backward(), set_grad() or a write into grad() has left a gradient since zero_grad(): PyTorch's `grad is
+  /// not None`.
   bool has_gradient() const;
   /// Shares the data, knows no history.
   Tensor detach() const;

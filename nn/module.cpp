@@ -63,7 +63,9 @@ struct Convert : Visitor {
 }  // namespace
 
 Tensor Module::forward(const Tensor&) const {
-  fail(kind(), ": has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive from ModuleOf for "
+  fail(kind(),
+       ": has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive from ModuleOf "
+       "for "
        "more inputs, or call the forward that it declares");
 }
 

@@ -77,8 +77,8 @@ class Module {
   /// This module (named "") and everything below.
   std::vector<std::pair<std::string, Module*>> modules();
 
-  /// Parameters and buffers under PyTorch's names and shapes: convolution weights as OIHW views. Shares memory. A shared
-  /// tensor is there under each of its names.
+  /// Parameters and buffers under PyTorch's names and shapes: convolution weights as OIHW views. Shares memory. A
+  /// shared tensor is there under each of its names.
   StateDict state_dict();
   /// Copies the tensors in (converting dtype and device). A `module.` before all names is stripped. Missing counters
   /// (num_batches_tracked) stay as they are. Errors: wrong shapes; when strict, missing or unexpected names; nothing

@@ -37,7 +37,8 @@ std::vector<ParameterGroup> without_decay_on_vectors(const std::vector<NamedTens
 
 Rates::operator double() const {
   WEFT_CHECK(!empty() && std::count(begin(), end(), front()) == static_cast<ptrdiff_t>(size()),
-             "learning rates: the groups have ", size(), " different ones, expected one number. Write "
+             "learning rates: the groups have ", size(),
+             " different ones, expected one number. Write "
              "optimizer.set_lr(schedule.lr(step, optimizer.base_lr())), or go from group to group");
   return front();
 }
@@ -121,8 +122,8 @@ void Optimizer::set_lr(double lr) {
 }
 
 void Optimizer::set_lr(const Rates& rates) {
-  WEFT_CHECK(rates.size() == groups_.size(), name_, ": set_lr: expected ", groups_.size(), " rates, one per group, got ",
-             rates.size());
+  WEFT_CHECK(rates.size() == groups_.size(), name_, ": set_lr: expected ", groups_.size(),
+             " rates, one per group, got ", rates.size());
   for (int group = 0; group < groups(); ++group) set_lr(rates[static_cast<size_t>(group)], group);
 }
 
@@ -175,8 +176,7 @@ void Optimizer::take_in_thawed() {
     add_rows(g, thawed);
     for (const NamedTensor& parameter : thawed) added(g, parameter);
   }
-  for (size_t i = 0; i < states_.size(); ++i)
-    FlatParameters::lengthen(states_[i], flat_->numel(), state_begins_[i]);
+  for (size_t i = 0; i < states_.size(); ++i) FlatParameters::lengthen(states_[i], flat_->numel(), state_begins_[i]);
 }
 
 std::vector<int64_t> Optimizer::leaders() const {

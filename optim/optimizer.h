@@ -153,7 +153,8 @@ class Optimizer {
   /// Errors: a captured step would not be the right one any more.
   void check_before(const std::vector<bool>& trained, const std::vector<int64_t>& leaders) const;
   /// Calls `function` with the rows that `wanted` chooses, neighbours at once.
-  void for_rows(const std::function<bool(size_t)>& wanted, const std::function<void(const Tensor& rows)>& function) const;
+  void for_rows(const std::function<bool(size_t)>& wanted,
+                const std::function<void(const Tensor& rows)>& function) const;
   void add_rows(int group, const std::vector<NamedTensor>& parameters);
 
   const char* name_;

@@ -182,7 +182,8 @@ Tensor ByParameter::squares(const std::vector<Tensor>& buffers) const {
   bool any = false;
   for (const Launch& launch : launches()) any |= adapts(launch.group);
   if (!any) return {};
-  if (capture_number() != 0) on_each_run([held = std::tuple(all_chunks_, firsts_, chunks_)] {});  // as long as the graph
+  if (capture_number() != 0)
+    on_each_run([held = std::tuple(all_chunks_, firsts_, chunks_)] {});  // as long as the graph
   const Tensor sums =
       Tensor::empty({static_cast<int64_t>(buffers.size()), firsts_.numel() - 1}, flat()->dtype(), flat()->device());
   const Tensor partial = Tensor::empty({all_chunks_.size(0)}, flat()->dtype(), flat()->device());

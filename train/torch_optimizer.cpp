@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <set>
 
 namespace weft::train {
 namespace {
@@ -95,8 +94,7 @@ TorchObject TorchOptimizer::state() const {
       if (given.weight_decay && std::get<std::string>(option.key) == "weight_decay")
         entry.back().value = {*given.weight_decay};
     }
-    entry.emplace_back("initial_lr",
-                       TorchObject{kept ? optimizer.base_lr(group) : given.lr.value_or(optimizer.lr(0))});
+    entry.emplace_back("initial_lr", TorchObject{kept ? optimizer.base_lr(group) : given.lr.value_or(optimizer.lr(0))});
     entry.emplace_back("params", TorchObject{std::move(numbers)});
     param_groups.push_back({std::move(entry)});
     group += kept;

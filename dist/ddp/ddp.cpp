@@ -11,9 +11,7 @@
 #include "dist/ddp/sync_batch_norm.h"
 
 namespace weft::dist {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 DDP::DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options)
     : DDP(std::move(model), world.group(), options) {}
@@ -49,10 +47,9 @@ void DDP::check_unchanged() const {
   flat_->check_bound("ddp");
   if (buffers_) buffers_->check_bound("ddp");
   for (size_t i = 0; i < parameters_.size(); ++i)
-    WEFT_CHECK(parameters_[i].tensor.requires_grad() == trained_[i] ||
-                   (trained_[i] && options_.unused == Unused::zero),
-               "ddp: parameter '", parameters_[i].name, "' was ",
-               trained_[i] ? "frozen" : "thawed", " after DDP had been made. Do it before", trained_[i] ? ", or choose Unused::zero" : "");
+    WEFT_CHECK(parameters_[i].tensor.requires_grad() == trained_[i] || (trained_[i] && options_.unused == Unused::zero),
+               "ddp: parameter '", parameters_[i].name, "' was ", trained_[i] ? "frozen" : "thawed",
+               " after DDP had been made. Do it before", trained_[i] ? ", or choose Unused::zero" : "");
 }
 
 void DDP::set_samples(int64_t samples) {
@@ -96,9 +93,9 @@ void DDP::after_forward(const Tensor& y) {
   // Another forward may run before this one's backward.
   y.register_hook([this, alive = std::weak_ptr<Reducer>(reducer_), weight = weight_](const Tensor&) {
     if (alive.expired()) return Tensor();
-    WEFT_CHECK(!in_backward_ || in_backward_->samples() == weight->samples(),
-               "ddp: one backward reaches a forward of ", weight->samples(), " samples and one of ",
-               in_backward_ ? in_backward_->samples() : 0, " on rank ", group_->rank(),
+    WEFT_CHECK(!in_backward_ || in_backward_->samples() == weight->samples(), "ddp: one backward reaches a forward of ",
+               weight->samples(), " samples and one of ", in_backward_ ? in_backward_->samples() : 0, " on rank ",
+               group_->rank(),
                ", whose gradients weigh differently. Run a backward for each, all but the last under no_sync()");
     if (!in_backward_)
       after_backward([this, alive] {

@@ -110,9 +110,9 @@ class DDP {
   std::unique_ptr<FlatBuffers> buffers_;
   std::shared_ptr<Reducer> reducer_;
 
-  std::optional<int64_t> next_samples_;  // what set_samples said
-  bool stands_in_ = false;               // the last forward was that of a stand-in
-  std::shared_ptr<SampleWeight> weight_;  // gradients kept by no_sync are yet to be multiplied by it
+  std::optional<int64_t> next_samples_;        // what set_samples said
+  bool stands_in_ = false;                     // the last forward was that of a stand-in
+  std::shared_ptr<SampleWeight> weight_;       // gradients kept by no_sync are yet to be multiplied by it
   std::shared_ptr<SampleWeight> in_backward_;  // that of the running backward, where a model's output has told it
 };
 

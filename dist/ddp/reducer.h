@@ -31,8 +31,8 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {});
 
 /// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank. Where
-/// no rank has one, optimizers pass over it; so it may also be frozen and thawed. The ranks agree on that once per pass,
-/// which waits for the device.
+/// no rank has one, optimizers pass over it; so it may also be frozen and thawed. The ranks agree on that once per
+/// pass, which waits for the device.
 enum class Unused : uint8_t { error, zero };
 
 struct ReducerOptions {

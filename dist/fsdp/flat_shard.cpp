@@ -258,7 +258,8 @@ void ShardGradient::finish_reduce() {
   const std::vector<ShardedParameter>& all = shard_->parameters();
   if (std::all_of(all.begin(), all.end(), counts_as_zero)) {
     target_.copy_(part_);
-    for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_zero = false;  // but is none, see mark_used()
+    for (const ShardedParameter& p : all)
+      p.shard.impl()->autograd->grad_is_zero = false;  // but is none, see mark_used()
   } else {
     for (const ShardedParameter& p : all) p.shard.grad();  // writes gradients that count as zero
     target_.add_(part_.to(target_.dtype()));

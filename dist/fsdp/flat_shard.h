@@ -125,8 +125,8 @@ class ShardGradient {
   void finish_reduce();
   /// Per parameter: this rank has given it a gradient since the last mark_used().
   const std::vector<bool>& used() const { return used_; }
-  /// After the reduction: `next` tells of one parameter after another whether some rank has used it; optimizers pass over
-  /// the others.
+  /// After the reduction: `next` tells of one parameter after another whether some rank has used it; optimizers pass
+  /// over the others.
   void mark_used(const std::function<bool()>& next);
   bool is_reducing() const { return reducing_.defined(); }
   /// Discards everything after a failed backward.

@@ -164,7 +164,8 @@ void FsdpSchedule::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
 void FsdpSchedule::share_use() {
   std::vector<float> used;
   for (const auto& unit : units_)
-    for (const auto& gradient : unit->gradients()) used.insert(used.end(), gradient->used().begin(), gradient->used().end());
+    for (const auto& gradient : unit->gradients())
+      used.insert(used.end(), gradient->used().begin(), gradient->used().end());
   if (used.empty()) return;
   if (group_->size() > 1) {
     const Tensor all = Tensor::from(used, device_);
@@ -190,14 +191,14 @@ void FsdpSchedule::before_unit(size_t u, const Tensor& x) {
 
 void FsdpSchedule::after_unit(size_t u, const Tensor& y, bool training) {
   if (grad_enabled() && y.requires_grad())
-    y.register_hook([weak = weak_from_this(), u, weight = u == kRoot && !recomputing() ? weight_ : nullptr](
-                        const Tensor&) {
-      if (const auto self = weak.lock()) {
-        self->weigh_by(weight);  // another forward may have run since
-        self->gradient_reaches(u);
-      }
-      return Tensor();
-    });
+    y.register_hook(
+        [weak = weak_from_this(), u, weight = u == kRoot && !recomputing() ? weight_ : nullptr](const Tensor&) {
+          if (const auto self = weak.lock()) {
+            self->weigh_by(weight);  // another forward may have run since
+            self->gradient_reaches(u);
+          }
+          return Tensor();
+        });
   const bool stays = options_.strategy == Sharding::shard_grad_op && (training || grad_enabled());
   // Recomputed operations run their backward at once.
   const bool soon = recomputing() && gathered_units() <= static_cast<size_t>(options_.max_gathered);
@@ -225,8 +226,7 @@ void FsdpSchedule::gradient_left(size_t u) {
 
 void FsdpSchedule::arrived(size_t u, ShardGradient& gradient, size_t i) {
   begin_pass();
-  WEFT_CHECK(group_->size() == 1 || weight_,
-             "fsdp: backward without a forward of the whole model in training");
+  WEFT_CHECK(group_->size() == 1 || weight_, "fsdp: backward without a forward of the whole model in training");
   gradient.take(i, weight_ ? weight_->get(gradient.shard().master().dtype()) : Tensor());
   if (units_[u]->gradients_are_complete()) unit_is_done(u);
 }

@@ -139,9 +139,9 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   ProcessGroupPtr group_;
   std::shared_ptr<SampleWeight> weight_;       // of the last forward, or of that whose backward runs
   std::shared_ptr<SampleWeight> in_backward_;  // that of the running backward, where the model's output has told it
-  std::unique_ptr<FlatBuffers> buffers_;  // null: each rank keeps its own
-  std::vector<WorkPtr> sharing_;          // of the running pass
-  std::array<GatherPlan, 2> plans_;       // evaluation, training
+  std::unique_ptr<FlatBuffers> buffers_;       // null: each rank keeps its own
+  std::vector<WorkPtr> sharing_;               // of the running pass
+  std::array<GatherPlan, 2> plans_;            // evaluation, training
   size_t plan_ = 0;
   std::deque<ShardGradient*> reducing_;
   bool pass_open_ = false;

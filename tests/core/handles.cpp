@@ -143,9 +143,10 @@ TEST(Handles, OfAGradientFollowIntoFlatBuffers) {
 TEST(Handles, MemoryThatCannotMoveIsAnError) {
   const auto text = [](const Tensor& w) { return error_text([&] { FlatParameters::of({{"w", w}}); }); };
   float outside[2] = {1, 2};
-  EXPECT_EQ(text(Tensor::wrap(outside, {2}, DType::f32, {}).requires_grad_()),
-            "flat_parameters: parameter 'w' f32[2] on cpu cannot move into flat memory: another library holds its memory "
-            "(Tensor::wrap, DLPack). Give it a clone() of its own");
+  EXPECT_EQ(
+      text(Tensor::wrap(outside, {2}, DType::f32, {}).requires_grad_()),
+      "flat_parameters: parameter 'w' f32[2] on cpu cannot move into flat memory: another library holds its memory "
+      "(Tensor::wrap, DLPack). Give it a clone() of its own");
   const Tensor shared = Tensor::from<float>({1, 2});
   const auto release = [](DLManagedTensor* managed) { from_dlpack(managed); };
   release(to_dlpack(shared));
@@ -154,7 +155,9 @@ TEST(Handles, MemoryThatCannotMoveIsAnError) {
   EXPECT_THAT(text(large.slice(0, 1, 2).requires_grad_()),
               HasSubstr("other tensors share its memory, of which it is a part"));
   const Tensor a = leaf({1, 2}), b = a.detach().requires_grad_();
-  EXPECT_EQ(error_text([&] { FlatParameters::of({{"a", a}, {"b", b}}); }),
+  EXPECT_EQ(error_text([&] {
+              FlatParameters::of({{"a", a}, {"b", b}});
+            }),
             "flat_parameters: parameter 'b' f32[2] on cpu cannot move into flat memory: another parameter has the same "
             "memory. Give it a clone() of its own");
 }

@@ -17,7 +17,8 @@
 #include "tests/dist/ranks.h"
 #include "tests/support/error_text.h"
 
-// Training loops that do more than forward, backward, step: n ranks still make the steps of one process, or say why not.
+// Training loops that do more than forward, backward, step: n ranks still make the steps of one process, or say why
+// not.
 
 namespace weft::dist::testing {
 namespace {
@@ -247,8 +248,9 @@ TEST(CarelessUse, OneBackwardThroughForwardsOfDifferentWeight) {
       const Tensor sum = mse_loss(forward(x), y) + mse_loss(forward(x2), y2);
       sum.backward();
     });
-    EXPECT_THAT(texts[0], HasSubstr(": one backward reaches a forward of 5 samples and one of 3 on rank 0, whose gradients "
-                                    "weigh differently. Run a backward for each"));
+    EXPECT_THAT(texts[0],
+                HasSubstr(": one backward reaches a forward of 5 samples and one of 3 on rank 0, whose gradients "
+                          "weigh differently. Run a backward for each"));
   }
 }
 

@@ -126,7 +126,7 @@ TEST(DdpErrors, WhatChangesUnderDdpIsNamed) {
     DDP ddp(make(), group);
     ddp.module().parameters()[1].tensor.requires_grad_(false);
     EXPECT_EQ(error_text([&] { ddp(input()); }),
-              "ddp: parameter 'bias' was frozen after DDP had been made. Do it before");
+              "ddp: parameter 'bias' was frozen after DDP had been made. Do it before, or choose Unused::zero");
   }
   {
     const auto model = make();

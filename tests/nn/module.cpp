@@ -238,7 +238,8 @@ TEST(Module, HooksSurroundTheForward) {
 TEST(Module, WithoutForwardSaysSo) {
   Net net;
   EXPECT_EQ(error_text([&] { net(Tensor::ones({1})); }),
-            "Net: has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive from ModuleOf "
+            "Net: has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive from "
+            "ModuleOf "
             "for more inputs, or call the forward that it declares");
 }
 
@@ -287,7 +288,8 @@ TEST(ModuleOf, HooksSurroundAForwardOfSeveralInputs) {
   EXPECT_EQ(call(mixed, a, 1, Tensor()).to_vector<float>(), std::vector<float>(2, -3));
   EXPECT_EQ(error_text([&] { call(mixed, a, b); }), "Mixed: expected a ModuleOf for these 2 inputs");
   EXPECT_EQ(error_text([&] { call(mixed, a); }),
-            "Mixed: has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive from ModuleOf "
+            "Mixed: has no forward of one tensor. Declare `Tensor forward(const Tensor& x) const override`, derive "
+            "from ModuleOf "
             "for more inputs, or call the forward that it declares");
 }
 

@@ -54,9 +54,9 @@ TEST(ReduceOnPlateau, ResumesFromItsState) {
   for (int i = 0; i < 3; ++i) {
     plateau.step(2);
     resumed.step(2);
-    EXPECT_EQ(other.lr(), sgd.lr());
+    EXPECT_EQ(other.lr(0), sgd.lr(0));
   }
-  EXPECT_LT(sgd.lr(), 0.1);
+  EXPECT_LT(sgd.lr(0), 0.1);
 }
 
 TEST(ReduceOnPlateau, StepsAfterAReductionDoNotCount) {
@@ -65,7 +65,7 @@ TEST(ReduceOnPlateau, StepsAfterAReductionDoNotCount) {
   std::vector<double> rates;
   for (int i = 0; i < 8; ++i) {
     plateau.step(1);
-    rates.push_back(sgd.lr());
+    rates.push_back(sgd.lr(0));
   }
   // Best at first; two bad ones reduce; two do not count; two bad ones reduce again.
   EXPECT_EQ(rates, (std::vector<double>{1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25}));
@@ -75,7 +75,7 @@ TEST(ReduceOnPlateau, NanIsNotBetter) {
   SGD sgd(two_groups(), {.lr = 0.1});
   ReduceOnPlateau plateau(sgd, {.patience = 0});
   plateau.step(std::nan(""));
-  EXPECT_DOUBLE_EQ(sgd.lr(), 0.01);
+  EXPECT_DOUBLE_EQ(sgd.lr(0), 0.01);
 }
 
 TEST(Schedules, ErrorsOfTheConstructors) {

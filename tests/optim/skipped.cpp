@@ -15,8 +15,8 @@
 #include "optim/schedule.h"
 #include "tests/support/error_text.h"
 
-// A step passes over parameters without a gradient, frozen or not used, as PyTorch's optimizers do: each parameter moves
-// as it would in an optimizer of its own whose steps are only those with a gradient.
+// A step passes over parameters without a gradient, frozen or not used, as PyTorch's optimizers do: each parameter
+// moves as it would in an optimizer of its own whose steps are only those with a gradient.
 
 namespace weft::optim {
 namespace {
@@ -62,7 +62,7 @@ Tensor factor(size_t parameter, int step, const Tensor& like) {
 }
 
 /// Which of the three parameters has a gradient in which step.
-constexpr bool kUsed[][3] = {{true, true, false}, {true, true, true},  {false, true, false},
+constexpr bool kUsed[][3] = {{true, true, false},  {true, true, true},    {false, true, false},
                              {false, false, true}, {false, false, false}, {true, true, true}};
 
 enum class How { unused, frozen };
@@ -128,17 +128,15 @@ TEST_P(Skipped, CountsOfStepsAreSaved) {
     EXPECT_EQ(all[i].tensor.to_vector<float>(), others[i].tensor.to_vector<float>()) << name << ' ' << all[i].name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Skipped,
-                         ::testing::Combine(::testing::Range<size_t>(0, 14),
-                                            ::testing::Values(How::unused, How::frozen)),
-                         [](const auto& i) {
-                           return rules()[std::get<0>(i.param)].first +
-                                  (std::get<1>(i.param) == How::frozen ? "_frozen" : "_unused");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Skipped, ::testing::Combine(::testing::Range<size_t>(0, 14), ::testing::Values(How::unused, How::frozen)),
+    [](const auto& i) {
+      return rules()[std::get<0>(i.param)].first + (std::get<1>(i.param) == How::frozen ? "_frozen" : "_unused");
+    });
 
 TEST(SkippedParameters, NumbersOfPyTorch) {
-  // torch 2.15: w = [1, 2], v = [3]; Adam(lr=0.1, weight_decay=0.1) over both; losses sum(w) + v, sum(w) + v, v (w frozen),
-  // sum(w) + v (w thawed).
+  // torch 2.15: w = [1, 2], v = [3]; Adam(lr=0.1, weight_decay=0.1) over both; losses sum(w) + v, sum(w) + v, v (w
+  // frozen), sum(w) + v (w thawed).
   const Tensor w = Tensor::from<float>({1, 2}).requires_grad_(), v = Tensor::from<float>({3}).requires_grad_();
   Adam adam({{"w", w}, {"v", v}}, {.lr = 0.1, .weight_decay = 0.1});
   for (int t = 0; t < 4; ++t) {
@@ -255,9 +253,10 @@ TEST(SkippedParameters, AThawedParameterOfAnotherOptimizerIsAnError) {
   SGD first({all[0], all[1]}, {.lr = 0.1});
   all[1].tensor.requires_grad_();
   SGD second({all[1]}, {.lr = 0.1});
-  EXPECT_EQ(error_text([&] { first.step(); }),
-            "SGD: parameter 'a.bias' f32[7] on cpu was thawed, and lies in the flat buffers of another optimizer by now. "
-            "Thaw it before the first of the two is made");
+  EXPECT_EQ(
+      error_text([&] { first.step(); }),
+      "SGD: parameter 'a.bias' f32[7] on cpu was thawed, and lies in the flat buffers of another optimizer by now. "
+      "Thaw it before the first of the two is made");
 }
 
 TEST(GroupsUnderASchedule, KeepTheirOwnRates) {
