@@ -133,7 +133,8 @@ FileKind kind_of(const FileReader& file) {
     return {"a part of a torch.distributed.checkpoint folder",
             "python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER NEW.pt"};
   const bool is_pickle = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
-  if (is_pickle && has(head, "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8"))
+  // At the start alone: a plain pickle may hold such files as bytes.
+  if (is_pickle && has(head.substr(0, 64), "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8"))
     return {"a file of PyTorch", "--weights starts from its weights; weft-weights convert writes them as .safetensors"};
   if (is_pickle)
     return {"a pickle that torch.save did not write", "In PyTorch: torch.save(pickle.load(open(FILE, 'rb')), NEW)"};
