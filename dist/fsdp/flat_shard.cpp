@@ -169,7 +169,6 @@ ShardGradient::ShardGradient(FlatShard& shard, ProcessGroupPtr replicas, DType r
       replicas_(std::move(replicas)),
       reduce_(reduce),
       taken_(shard.parameters().size()),
-      used_(shard.parameters().size()),
       prepared_(shard.parameters().size()) {}
 
 Tensor ShardGradient::place(size_t i) const {
@@ -206,7 +205,7 @@ void ShardGradient::take(size_t i, const Tensor& weight) {
   parameter.set_grad({});  // the next gradient is written outside of the buffer and added
   prepared_[i] = false;
   arrived_ += !taken_[i];
-  taken_[i] = used_[i] = true;
+  taken_[i] = true;
 }
 
 bool ShardGradient::is_complete() const {
@@ -258,20 +257,13 @@ void ShardGradient::finish_reduce() {
   const std::vector<ShardedParameter>& all = shard_->parameters();
   if (std::all_of(all.begin(), all.end(), counts_as_zero)) {
     target_.copy_(part_);
-    for (const ShardedParameter& p : all)
-      p.shard.impl()->autograd->grad_is_zero = false;  // but is none, see mark_used()
+    for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_zero = false;
   } else {
     for (const ShardedParameter& p : all) p.shard.grad();  // writes gradients that count as zero
     target_.add_(part_.to(target_.dtype()));
   }
+  for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_none = false;
   reducing_ = part_ = {};
-}
-
-void ShardGradient::mark_used(const std::function<bool()>& next) {
-  for (size_t i = 0; i < used_.size(); ++i) {
-    if (next()) shard_->parameters()[i].shard.impl()->autograd->grad_is_none = false;
-    used_[i] = false;
-  }
 }
 
 void ShardGradient::drop() {
@@ -280,7 +272,6 @@ void ShardGradient::drop() {
   arrived_ = 0;
   held_ = false;
   taken_.assign(taken_.size(), false);
-  used_ = taken_;
   withdraw();
 }
 

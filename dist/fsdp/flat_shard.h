@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -123,11 +122,6 @@ class ShardGradient {
   void start_reduce();
   /// Waits for it and adds the result to the gradients of the shards (or sets them if they count as zero).
   void finish_reduce();
-  /// Per parameter: this rank has given it a gradient since the last mark_used().
-  const std::vector<bool>& used() const { return used_; }
-  /// After the reduction: `next` tells of one parameter after another whether some rank has used it; optimizers pass
-  /// over the others.
-  void mark_used(const std::function<bool()>& next);
   bool is_reducing() const { return reducing_.defined(); }
   /// Discards everything after a failed backward.
   void drop();
@@ -142,7 +136,6 @@ class ShardGradient {
   Tensor target_;
   Tensor buffer_;               // [numel] of the unit
   std::vector<bool> taken_;     // since the last reduction, per parameter
-  std::vector<bool> used_;      // since the last mark_used(), per parameter
   std::vector<bool> prepared_;  // the parameter's grad() is its slice
   size_t arrived_ = 0;
   bool held_ = false;  // of earlier passes

@@ -161,22 +161,6 @@ void FsdpSchedule::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
   in_backward_ = weight_ = weight;
 }
 
-void FsdpSchedule::share_use() {
-  std::vector<float> used;
-  for (const auto& unit : units_)
-    for (const auto& gradient : unit->gradients())
-      used.insert(used.end(), gradient->used().begin(), gradient->used().end());
-  if (used.empty()) return;
-  if (group_->size() > 1) {
-    const Tensor all = Tensor::from(used, device_);
-    group_->all_reduce(all, ReduceOp::max, {.name = "used parameters", .scale = {}})->wait();
-    used = all.to_vector<float>();
-  }
-  auto next = used.begin();
-  for (const auto& unit : units_)
-    for (const auto& gradient : unit->gradients()) gradient->mark_used([&] { return *next++ > 0; });
-}
-
 void FsdpSchedule::before_unit(size_t u, const Tensor& x) {
   need(u);
   FsdpUnit& unit = *units_[u];
@@ -255,7 +239,6 @@ void FsdpSchedule::end_pass() {
     units_[u]->open_inputs = 0;
   }
   while (!reducing_.empty()) finish_oldest_reduction();
-  if (reduces_) share_use();
   in_backward_ = nullptr;
   for (const WorkPtr& work : sharing_) work->wait();
   if (!sharing_.empty()) buffers_->finish(*group_);

@@ -121,7 +121,6 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   void end_pass();
   void check_unchanged() const;
   void weigh_by(const std::shared_ptr<SampleWeight>& weight);
-  void share_use();
 
   void need(size_t u);
   void free(size_t u);
