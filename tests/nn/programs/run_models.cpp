@@ -554,7 +554,7 @@ class Training : public tests::RandomProgram {
         const Tensor gradient = parameter.tensor.grad();
         if (parameter.tensor.requires_grad())
           print("gradient", str(number, '.', parameter.name),
-                gradient && layout == nn::Layout::ohwi ? to_file_order(gradient) : gradient);
+                gradient.defined() && layout == nn::Layout::ohwi ? to_file_order(gradient) : gradient);
       }
     } else if (op == "step") {
       const Numbers metric = counted<double, Numbers>(in);
