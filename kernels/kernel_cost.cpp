@@ -126,6 +126,7 @@ constexpr Entry kTable[] = {
     {.name = "adaptive_avg_pool2d_forward", .arithmetic = 1},
     {.name = "adaptive_avg_pool2d_backward", .arithmetic = 1},
     {.name = "random_uniform", .arithmetic = 25},
+    {.name = "check_weights", .arithmetic = 1},
     {.name = "random_normal", .arithmetic = 40},
     {.name = "random_bernoulli", .arithmetic = 25},
     {.name = "random_permutation", .arithmetic = 40},

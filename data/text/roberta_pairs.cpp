@@ -36,6 +36,7 @@ RobertaPairs::RobertaPairs(BytePair pairs, const RobertaOptions& options)
              printable(options.first), ", ", printable(options.separator), " and ", printable(options.padding),
              " of RoBERTa among ", pairs_.size(), " tokens");
   for (const AddedToken& token : added_.tokens()) size_ = std::max(size_, token.id + 1);
+  pairs_.set_special({});  // added_ finds all
 }
 
 int64_t RobertaPairs::id_of(const std::string& token) const {
