@@ -48,7 +48,7 @@ TEST(Hdf5Beside, ErrorsOfWeftDoNotReachTheProgramsHandler) {
   H5Eset_auto2(H5E_DEFAULT, count_call, &calls);
   write_ones(folder / "a.h5");
   std::filesystem::resize_file(folder / "a.h5", 600);
-  EXPECT_THAT(error_text([&] { open_fields(folder / "a.h5"); }), HasSubstr("a.h5: damaged or cut short"));
+  EXPECT_THAT(error_text([&] { open_fields(folder / "a.h5"); }), HasSubstr("a.h5: libhdf5 cannot open it. Is it cut short"));
   EXPECT_EQ(calls, 0);
   H5E_auto2_t handler = nullptr;
   void* data = nullptr;
