@@ -14,7 +14,6 @@ namespace weft::tests {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 const std::vector<std::string> kTokens{"[PAD]", "[UNK]",     "[CLS]", "[SEP]", "[MASK]", "Apple",
                                        "apple", "caf\u00E9", "cafe",  "good",  "bad"};
