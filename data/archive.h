@@ -6,7 +6,7 @@
 namespace weft::data {
 
 /// What an error adds where a data set is still in an archive (.tar, .tar.gz, .tgz, .zip, .7z, …): `place` itself,
-/// files in the folder `place`, or PLACE.zip beside it: ` DIR/train.tar is an archive: unpack it first (tar -xf).` ""
+/// files in the folder `place`, or PLACE.zip beside it, such as "DIR/train.tar is an archive: unpack it first". Empty
 /// where there is none.
 std::string archive_hint(const std::filesystem::path& place);
 

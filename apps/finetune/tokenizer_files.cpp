@@ -39,7 +39,7 @@ nlohmann::json read_object(const fs::path& path, std::map<std::string, std::stri
 
 /// What the files beside the vocabulary say.
 struct Folder {
-  nlohmann::json configuration, special, added;
+  nlohmann::json configuration = nlohmann::json::object(), special = configuration, added = configuration;
   std::optional<TokenizerJson> whole;  ///< tokenizer.json
   bool generic = false;  ///< tokenizer_class leaves all to tokenizer.json; else the class has the last word
 

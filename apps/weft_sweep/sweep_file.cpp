@@ -138,8 +138,8 @@ std::vector<std::string> values_of(const Parameter& parameter) {
     usage(parameter.name, ": expected a list of values for a grid, got a range. A random search takes ranges");
   const double first = std::ceil(parameter.low / step), last = std::floor(parameter.high / step);
   std::vector<std::string> out;
-  for (double multiple = first; multiple <= last && out.size() <= kMostPoints; ++multiple)
-    out.push_back(fmt::format("{:.10g}", multiple * step));
+  for (size_t i = 0; first + static_cast<double>(i) <= last && i <= kMostPoints; ++i)
+    out.push_back(fmt::format("{:.10g}", (first + static_cast<double>(i)) * step));
   return out;
 }
 
