@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "core/autograd.h"
 #include "core/flat_parameters.h"
@@ -45,6 +46,8 @@ std::string largest(const std::vector<NamedTensor>& parameters) {
 
 /// What the first kernel with such an output says; "" where there is none.
 std::string under_watch(const std::function<void()>& step) {
+  static std::mutex one_at_a_time;  // the checks are the process's, and ranks may be its threads
+  const std::lock_guard lock(one_at_a_time);
   const kernels::KernelChecks before = kernels::kernel_checks();
   std::string found;
   try {
