@@ -136,6 +136,7 @@ void Tensor::zero_grad() const {
   if ((meta.grad.impl()->owners() > 1 || memory.owners() > 1) && !is_capturing(meta.grad.device())) {
     const Ref<Storage> whole = memory.whole();
     if (!whole) return meta.set_none(empty_like(meta.grad));
+    if (!memory.can_move()) return meta.set_none(meta.grad);  // another library has the address
     const kernels::View view = meta.grad.view();
     const auto place = make_ref<Storage>(whole, memory.offset(), memory.bytes());
     memory.move_out();

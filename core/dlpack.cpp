@@ -74,7 +74,7 @@ DLManagedTensor* to_dlpack(const Tensor& x) {
   WEFT_CHECK(!x.requires_grad(), "to_dlpack: ", x,
              " requires a gradient, which no other library can add to. Hand out detach()");
   auto handed = std::make_unique<Handed>();
-  x.storage()->set_exported();
+  for (Storage* memory = x.storage().get(); memory != nullptr; memory = memory->whole().get()) memory->set_exported();
   const kernels::View& view = x;  // errors where sharded memory is away
   handed->tensor = x;
   handed->sizes = view.sizes;

@@ -139,6 +139,8 @@ void FlatParameters::move_in(const FlatSlice& slice) {
 void FlatParameters::lengthen(Tensor& buffer, int64_t numel, double value) {
   if (buffer.numel() >= numel) return;
   refuse_while_capturing("a parameter that joins the optimizer", buffer.device());
+  WEFT_CHECK(buffer.storage()->can_move(), "flat_parameters: no parameter can join, since another library holds memory of ",
+             "those that are there (DLPack)");
   const Tensor longer = Tensor::full({numel}, value, buffer.dtype(), buffer.device());
   longer.slice(0, 0, buffer.numel()).copy_(buffer);
   buffer.storage()->move_into(longer.storage(), 0);

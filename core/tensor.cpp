@@ -71,6 +71,7 @@ void TensorImpl::look_up() {
   static std::mutex mutex;  // threads that share a model may all be the first
   const std::lock_guard lock(mutex);
   void* const base = storage->data();
+  if (known_base_.load(std::memory_order_relaxed) == base) return;  // another was
   view.data = base ? static_cast<char*>(base) + offset_ : nullptr;
   known_base_.store(base, std::memory_order_release);
 }

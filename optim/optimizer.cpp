@@ -287,6 +287,7 @@ StateDict Optimizer::state_dict(bool all_counts) const {
 
 void Optimizer::load_state_dict(const StateDict& dict) {
   const NoGrad no_grad;
+  take_in_thawed();
   const StateDict mine = state_dict();
   std::vector<std::string> missing, unexpected, misshapen;
   std::unordered_set<std::string> known;

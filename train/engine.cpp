@@ -264,6 +264,7 @@ void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batc
 }
 
 void Engine::apply_gradients() {
+  parts_.strategy.wait_for_gradients();
   if (reads_each_step()) {
     if (!parts_.scaler) interruption_.sums.count_gradient(gradient_is_finite(*parts_.optimizer.flat()));
     read();

@@ -57,6 +57,7 @@ class Averaging final : public Single {
     dist::broadcast_optimizer_state(*ranks.group(), optimizer);
   }
   void zero_grad(optim::Optimizer&) override { distributed_.zero_grad(); }
+  void wait_for_gradients() override { distributed_.synchronize(); }
   void step(optim::Optimizer&) override { distributed_.step(); }
   bool counts_samples() const override { return false; }
   std::string describe() const override { return "averaging optimizer"; }

@@ -38,6 +38,8 @@ class Strategy {
   virtual Tensor grad_norm();
 
   virtual void zero_grad(optim::Optimizer& optimizer) { optimizer.zero_grad(); }
+  /// After it the gradients are those of all ranks.
+  virtual void wait_for_gradients() {}
   virtual void step(optim::Optimizer& optimizer) { optimizer.step(); }
 
   /// While what this returns lives, forward and backward leave gradients to each rank; they add up, and the next

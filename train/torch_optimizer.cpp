@@ -127,7 +127,10 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
     for (size_t i = 0; i < numbers->size(); ++i) {
       const std::string& name = groups[g].parameters[i].name;
       const auto found = entries.find((*numbers)[i].integer(what));
-      if (found == entries.end()) continue;
+      if (found == entries.end()) {
+        own_counts.push_back({name + ".step", 0});  // no gradient has reached it
+        continue;
+      }
       const TorchObject& entry = *found->second;
       if (const TorchObject* step = entry.find("step")) {
         const auto* tensor = std::get_if<Tensor>(&step->is);
@@ -157,7 +160,7 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
   for (NamedScalar& number : mine.scalars)
     if (number.name == "step") number.value = static_cast<double>(counted >= 0 ? counted : steps);
   std::erase_if(mine.scalars, [](const NamedScalar& number) { return number.name.ends_with(".step"); });
-  mine.scalars.insert(mine.scalars.end(), own_counts.begin(), own_counts.end());
+  if (counted >= 0) mine.scalars.insert(mine.scalars.end(), own_counts.begin(), own_counts.end());
   optimizer.load_state_dict(mine);
 }
 

@@ -191,9 +191,12 @@ void Reducer::wait() {
       gradient_.slice(0, buckets_[b].range.offset, buckets_[b].range.numel).copy_(low_[b]);
   gradient_.storage()->bump_version();
   if (used_.defined()) {
-    const std::vector<float> used = std::exchange(used_, {}).to_vector<float>();
-    for (size_t i = 0; i < used.size(); ++i)
-      if (used[i] > 0) flat_->slices()[i].parameter.impl()->autograd->grad_is_none = false;
+    const Tensor shared = std::exchange(used_, {});
+    if (!uses_all_) {
+      const std::vector<float> used = shared.to_vector<float>();
+      for (size_t i = 0; i < used.size(); ++i)
+        if (used[i] > 0) flat_->slices()[i].parameter.impl()->autograd->grad_is_none = false;
+    }
   }
   callbacks_.end();
 }
@@ -201,7 +204,10 @@ void Reducer::wait() {
 void Reducer::share_use() {
   std::vector<float> own;
   for (size_t i = 0; i < bucket_of_.size(); ++i) own.push_back(flat_->slices()[i].parameter.has_gradient() ? 1 : 0);
-  used_ = Tensor::from(own, flat_->device());
+  // Other ranks may need this one's word. A rank that uses all needs nobody's, and does not wait for its device.
+  uses_all_ = std::find(own.begin(), own.end(), 0.0f) == own.end();
+  used_ = uses_all_ ? Tensor::ones({static_cast<int64_t>(own.size())}, DType::f32, flat_->device())
+                    : Tensor::from(own, flat_->device());
   works_.push_back(group_->all_reduce(used_, ReduceOp::max, {.name = "used parameters", .scale = {}}));
 }
 

@@ -123,6 +123,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   size_t launched_ = 0;             // buckets
   std::vector<WorkPtr> works_;
   Tensor used_;  // per slice: whether it has a gradient; with Unused::zero
+  bool uses_all_ = false;
 };
 
 /// A reducer whose hooks hang on the parameters; they do nothing any more when it has gone.
