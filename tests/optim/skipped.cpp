@@ -134,6 +134,21 @@ INSTANTIATE_TEST_SUITE_P(
       return rules()[std::get<0>(i.param)].first + (std::get<1>(i.param) == How::frozen ? "_frozen" : "_unused");
     });
 
+// A run that thaws, is stopped, and thaws before it resumes, as it did the first time.
+TEST(SkippedParameters, StatesOfThawedParametersLoadIntoAnOptimizerThatHasNotStepped) {
+  const auto thawed = [](const std::vector<NamedTensor>& all) {
+    all[0].tensor.requires_grad_(false);
+    auto optimizer = std::make_unique<Adam>(all, AdamOptions{.lr = 0.1});
+    all[0].tensor.requires_grad_();
+    return optimizer;
+  };
+  const std::vector<NamedTensor> all = some_parameters(), others = some_parameters();
+  const auto optimizer = thawed(all), second = thawed(others);
+  for (int t = 0; t < 3; ++t) step(*optimizer, all, t, How::unused);
+  second->load_state_dict(optimizer->state_dict());
+  EXPECT_EQ(steps_of(second->state_dict(), "a.weight"), steps_of(optimizer->state_dict(), "a.weight"));
+}
+
 TEST(SkippedParameters, NumbersOfPyTorch) {
   // torch 2.15: w = [1, 2], v = [3]; Adam(lr=0.1, weight_decay=0.1) over both; losses sum(w) + v, sum(w) + v, v (w
   // frozen), sum(w) + v (w thawed).
