@@ -11,8 +11,6 @@
 #include "dist/ddp/sync_batch_norm.h"
 
 namespace weft::dist {
-namespace {}  // namespace
-
 DDP::DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options)
     : DDP(std::move(model), world.group(), options) {}
 

@@ -27,8 +27,8 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The CPU time that a waiting thread takes of a pause of 100 ms, in milliseconds: the mean of 5. The pauses are long, so that a thread
-/// that spins has its share of a busy machine in each.
+/// The CPU time that a waiting thread takes of a pause of 100 ms, in milliseconds: the mean of 5. The pauses are long: a
+/// thread that spins has its share of a busy machine in each.
 double milliseconds_of_waiting() {
   constexpr int kPauses = 5;
   double sum = 0;
