@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/reduce.h"
+
+#include "core/ops/compare.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -132,6 +134,8 @@ const AddCases reduce_cases{
      1,
      true,
      false},
+    {"any", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return any(gt(x[0], 5), {1}); }, 1, true, false},
+    {"all", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return all(lt(x[0], 5), {1}, true); }, 1, true, false},
     {"argmin", {{{5, 9}, Values::apart}}, [](const Inputs& x) { return argmin(x[0], 1); }, 1, true, false},
     {"logsumexp", {{{4, 9}}}, [](const Inputs& x) { return logsumexp(x[0], {1}); }, 9},
     {"logsumexp_all", {{{3, 5, 2}}}, [](const Inputs& x) { return logsumexp(x[0]); }, 30},
