@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-emulate [options] PROGRAM [arguments]: starts the program with our libcudart, libcuda and libnccl in front of the
-// system's. The options travel as environment variables, so that ranks which the program starts are emulated too.
+// weft-emulate [options] PROGRAM [arguments]: starts the program with our libcudart, libcuda and libnccl in front of
+// the system's. The options travel as environment variables, so that ranks which the program starts are emulated too.
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -9,12 +10,12 @@
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
-#include "emulator/cuda/fatbin.h"
 #include "emulator/machine/gpu.h"
+#include "emulator/machine/options.h"
 #include "emulator/machine/time_table.h"
+#include "emulator/program_look.h"
 
 namespace {
 
@@ -32,34 +33,25 @@ void set(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
 }
 
-/// The containers of a file, as nvcc stores them in the section .nv_fatbin: each begins at a multiple of 8.
-int print_ptx(const std::string& path, const std::string& key) {
-  const emulator::Gpu* const gpu = emulator::find_gpu(key);
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  if (!file) {
+int print_ptx(const std::string& path, const emulator::Gpu& gpu) {
+  const emulator::MappedFile file(path);
+  if (!file.valid()) {
     std::cerr << "weft-emulate: cannot read " << path << '\n';
     return 2;
   }
-  // Aligned as in the file.
-  const std::vector<uint64_t> words = [&] {
-    std::vector<uint64_t> copy(bytes.size() / 8 + 1);
-    std::memcpy(copy.data(), bytes.data(), bytes.size());
-    return copy;
-  }();
-  constexpr uint64_t kBegin = 0x00100001ba55ed50u;  // magic, version 1, a header of 16 bytes
   bool found = false;
-  for (size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i] != kBegin || words[i + 1] > bytes.size() - i * 8) continue;
-    try {
-      const std::string text = emulator::cuda::read_image(&words[i], bytes.size() - i * 8).ptx_for(gpu->capability());
+  try {
+    for (const emulator::cuda::Fatbin& binary : emulator::fat_binaries(file)) {
+      const std::string text = binary.ptx_for(gpu.capability());
       std::cout << text;
       found = found || !text.empty();
-    } catch (...) {  // the error has been printed
-      return 1;
     }
+  } catch (...) {  // the error has been printed
+    return 1;
   }
-  if (!found) std::cerr << "weft-emulate: no PTX in " << path << " that a GPU of compute capability " << gpu->capability() << " can run\n";
+  if (!found)
+    std::cerr << "weft-emulate: no PTX in " << path << " that a GPU of compute capability " << gpu.capability()
+              << " can run\n";
   return found ? 0 : 1;
 }
 
@@ -94,57 +86,46 @@ int print_predictions(const std::string& path, const std::string& key, double ov
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Runs a CUDA program on an emulated GPU. The program must link CUDA's runtime as a shared library\n"
-               "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
-               "weft-emulate"};
+  CLI::App app{
+      "Runs a CUDA program on an emulated GPU. The program must link CUDA's runtime as a shared library\n"
+      "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
+      "weft-emulate"};
   std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known, time_of;
-  bool count = false, time = false;
+  bool count = false, time = false, allow_none = false;
   double overlap = 0, clock = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--streams", streams,
                  "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
                  "random (by --seed), starve:K (stream K as late as lazy)");
-  app.add_option("--check", check, "What is checked besides bounds: races, uninitialised, streams, with commas between");
+  app.add_option("--check", check,
+                 "What is checked besides bounds: races, uninitialised, streams, with commas between");
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");
   app.add_option("--threads", threads, "Threads of this machine that run blocks (default: all processors)");
   app.add_option("--break", break_at, "KERNEL or KERNEL:LINE: print the registers of the first warp that comes there");
-  app.add_option("--ptx", ptx, "Print the PTX in this program, library or object that the GPU would run, and run nothing");
+  app.add_option("--ptx", ptx,
+                 "Print the PTX in this program, library or object that the GPU would run, and run nothing");
   app.add_flag("--count", count, "Print at the end what each kernel cost: time, launches, instructions");
-  app.add_option("--profile", profile, "Write what each instruction cost to this file, as JSON: tools/weft-lab shows it");
+  app.add_option("--profile", profile,
+                 "Write what each instruction cost to this file, as JSON: tools/weft-lab shows it");
   app.add_flag("--time", time, "Print at the end how long each kernel would take on the GPU, and what limits it");
   app.add_option(
       "--time-waves", waves,
       "With --time: run only so many waves of resident blocks of each launch, from its middle, and scale the counts; "
       "the program's results are wrong then: tensor cores multiply nothing, TMA brings no bytes, and equal launches "
       "run once");
-  app.add_option("--time-table", time_table, "With --time: append counts and predictions to this file, a launch a line");
+  app.add_option("--time-table", time_table,
+                 "With --time: append counts and predictions to this file, a launch a line");
   app.add_option("--time-known", time_known,
                  "With --time-waves: launches that this file has counts of do not run; others are added to it");
   app.add_option("--time-of", time_of, "Predict the launches in a file of --time-table once more, and run nothing");
   app.add_option("--overlap", overlap, "With --time-of: the model's constant, instead of the fitted one");
   app.add_option("--clock", clock, "With --time-of: GHz of the SMs, where they were measured");
+  app.add_flag("--allow-none", allow_none,
+               "Say nothing of a PROGRAM that links no CUDA library, a launcher for example");
   app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
   if (!time_of.empty()) return print_predictions(time_of, gpu, overlap, clock);
-  if (!gpu.empty() && !emulator::find_gpu(gpu)) {
-    std::cerr << "weft-emulate: --gpu: expected one of " << emulator::gpu_keys() << ", got '" << gpu << "'\n";
-    return 2;
-  }
-  if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
-  std::vector<std::string> program = app.remaining();
-  if (program.empty() || program[0].starts_with("-")) {
-    std::cerr << "weft-emulate: " << (program.empty() ? "expected a PROGRAM" : "unknown option " + program[0])
-              << "; weft-emulate --help lists the options\n";
-    return 2;
-  }
-
-  const fs::path folder = library_folder();
-  if (folder.empty()) {
-    std::cerr << "weft-emulate: libcudart.so.13 of the emulator is not beside this program: expected ../emulator/lib or "
-                 "../lib/weft-emulate\n";
-    return 2;
-  }
   set("WEFT_EMULATE_GPU", gpu);
   setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: a program that must know it is emulated looks for it
   set("WEFT_EMULATE_GPUS", gpus);
@@ -159,6 +140,32 @@ int main(int argc, char** argv) {
   set("WEFT_EMULATE_TIME_WAVES", waves);
   if (!time_table.empty()) set("WEFT_EMULATE_TIME_TABLE", fs::absolute(time_table).string());
   if (!time_known.empty()) set("WEFT_EMULATE_TIME_KNOWN", fs::absolute(time_known).string());
+  const emulator::Options& chosen = emulator::options();  // a wrong word ends here, before the program starts
+  if (!ptx.empty()) return print_ptx(ptx, *chosen.gpu);
+  std::vector<std::string> program = app.remaining();
+  if (program.empty() || program[0].starts_with("-")) {
+    std::cerr << "weft-emulate: " << (program.empty() ? "expected a PROGRAM" : "unknown option " + program[0])
+              << "; weft-emulate --help lists the options\n";
+    return 2;
+  }
+
+  const fs::path folder = library_folder();
+  if (folder.empty()) {
+    std::cerr
+        << "weft-emulate: libcudart.so.13 of the emulator is not beside this program: expected ../emulator/lib or "
+           "../lib/weft-emulate\n";
+    return 2;
+  }
+  const std::string file = emulator::found_on_path(program[0]);
+  if (const std::string text = emulator::objection(file, *chosen.gpu); !text.empty()) {
+    std::cerr << "weft-emulate: " << text << '\n';
+    return 2;
+  }
+  if (!allow_none && emulator::uses_no_cuda(file))
+    std::cerr << "weft-emulate: " << program[0]
+              << " links no CUDA library: only CUDA programs that it starts are emulated (--allow-none: "
+              << "do not say so)\n";
+
   const char* const paths = std::getenv("LD_LIBRARY_PATH");
   setenv("LD_LIBRARY_PATH", (folder.string() + (paths && *paths ? ":" + std::string(paths) : "")).c_str(), 1);
 

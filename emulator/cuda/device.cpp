@@ -54,7 +54,9 @@ Device& Device::current() { return get(current_device()); }
 void Device::die(const Fault& fault) {
   int alive = 0;
   const int code = fault.code == FaultCode::invalid_value ? int(cudaErrorLaunchFailure) : int(fault.code);
-  if (fault_.compare_exchange_strong(alive, code)) report(fault.text);
+  if (!fault_.compare_exchange_strong(alive, code)) return;
+  report(fault.text);
+  count_fault();
 }
 
 Stream& Device::legacy_stream() {

@@ -67,6 +67,7 @@ cudaError_t code_of_exception() {
     return error.code;
   } catch (const Fault& fault) {
     report(fault.text);
+    if (fault.code == FaultCode::unsupported) count_fault();
     return cudaError_t(fault.code);
   } catch (const std::bad_alloc&) {
     return cudaErrorMemoryAllocation;

@@ -17,6 +17,7 @@ constexpr size_t kMostOfAKind = 20;
 struct Findings {
   std::mutex mutex;
   std::map<std::string, std::set<std::string>> keys;  ///< by kind
+  size_t faults = 0;
   std::vector<Told> told;
 };
 Findings& findings() {
@@ -27,9 +28,10 @@ Findings& findings() {
 /// Runs after the program's own handlers and destructors, as it is registered before they are.
 void end_with_findings() {
   if (before_the_end) before_the_end();
-  size_t found = 0;
+  size_t found;
   {
     const std::lock_guard lock(findings().mutex);
+    found = findings().faults;
     for (const auto& [kind, keys] : findings().keys) found += keys.size();
   }
   if (found == 0) return;
@@ -53,6 +55,11 @@ bool report_finding(std::string kind, std::string text, std::string key) {
   std::fprintf(stderr, "weft-emulate: %s: %s\n", kind.c_str(), text.c_str());
   findings().told.push_back({std::move(kind), std::move(text)});
   return true;
+}
+
+void count_fault() {
+  const std::lock_guard lock(findings().mutex);
+  ++findings().faults;
 }
 
 void keep_told(std::string kind, std::string text) {

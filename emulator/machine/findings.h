@@ -11,6 +11,9 @@ constexpr int kFindingsExitCode = 86;
 /// Prints `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times a kind. The program goes on; it will
 /// end with kFindingsExitCode. Returns whether the text was printed.
 bool report_finding(std::string kind, std::string text, std::string key);
+/// A kernel died, or an instruction or a call is not emulated, which was printed: the program will end with
+/// kFindingsExitCode, whether it looks at its errors or not.
+void count_fault();
 /// An error or a finding as it was printed: for the profile.
 struct Told {
   std::string kind, text;

@@ -2,6 +2,7 @@
 #include "emulator/machine/options.h"
 
 #include <atomic>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -25,17 +26,25 @@ std::string_view variable(const char* name) {
   return value ? value : "";
 }
 
+/// `--gpus` of WEFT_EMULATE_GPUS.
+std::string flag_of(std::string_view name) {
+  std::string flag = "--" + std::string(name.substr(std::string_view("WEFT_EMULATE_").size()));
+  for (char& c : flag) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return flag;
+}
+
 uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
   const std::string_view text = variable(name);
   if (text.empty()) return otherwise;
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-    refuse(cat(name, ": expected a number from ", least, " to ", most, ", got '", text, "'"));
+    refuse(cat(flag_of(name), " (", name, "): expected a number from ", least, " to ", most, ", got '", text, "'"));
   return value;
 }
 
-/// How many of `gpus` the program sees: as in CUDA, CUDA_VISIBLE_DEVICES lists numbers, and ends at the first that no GPU has.
+/// How many of `gpus` the program sees: as in CUDA, CUDA_VISIBLE_DEVICES lists numbers, and ends at the first that no
+/// GPU has.
 int visible_of(int gpus) {
   const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!list) return gpus;
@@ -52,7 +61,7 @@ Options read_options() {
   Options o;
   const std::string_view gpu = variable("WEFT_EMULATE_GPU");
   o.gpu = find_gpu(gpu.empty() ? "h100" : gpu);
-  if (!o.gpu) refuse(cat("WEFT_EMULATE_GPU: expected one of ", gpu_keys(), ", got '", gpu, "'"));
+  if (!o.gpu) refuse(cat("--gpu (WEFT_EMULATE_GPU): expected one of ", gpu_keys(), ", got '", gpu, "'"));
   o.gpus = static_cast<int>(number("WEFT_EMULATE_GPUS", 1, 0, 64));
   o.gpus = visible_of(o.gpus);
   o.seed = number("WEFT_EMULATE_SEED", 0, 0, ~uint64_t{0});
@@ -62,7 +71,8 @@ Options read_options() {
   const std::string_view streams = variable("WEFT_EMULATE_STREAMS");
   if (!streams.empty()) {
     const auto order = parse_streams(streams);
-    if (!order) refuse(cat("WEFT_EMULATE_STREAMS: expected inorder, lazy, random or starve:K, got '", streams, "'"));
+    if (!order)
+      refuse(cat("--streams (WEFT_EMULATE_STREAMS): expected inorder, lazy, random or starve:K, got '", streams, "'"));
     o.streams = *order;
   }
   if (o.streams.order == StreamOrder::random && o.seed == 0) o.seed = 1;
@@ -80,7 +90,7 @@ Options read_options() {
     else if (check == "streams")
       o.check_streams = true;
     else if (check != "bounds")  // always on
-      refuse(cat("WEFT_EMULATE_CHECK: expected races, bounds, uninitialised, streams, got '", check, "'"));
+      refuse(cat("--check (WEFT_EMULATE_CHECK): expected races, bounds, uninitialised, streams, got '", check, "'"));
   }
   o.count = number("WEFT_EMULATE_COUNT", 0, 0, 1) != 0;
   o.profile = variable("WEFT_EMULATE_PROFILE");

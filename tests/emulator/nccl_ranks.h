@@ -204,7 +204,9 @@ inline void compare(int line, const Buffer& buffer, ncclDataType_t type, size_t 
 }
 #define SAME(...) compare(__LINE__, __VA_ARGS__)
 
-enum Kind { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter, kKinds };
+enum Kind { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter };
+/// NCCL declares the last three since 2.28.
+constexpr int kKinds = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0) ? kScatter + 1 : kAllToAll;
 
 /// One collective, its buffers and its expected results.
 inline void collective(const Rank& r, int kind, ncclDataType_t type, ncclRedOp_t op, size_t n, int root,
@@ -245,14 +247,17 @@ inline void collective(const Rank& r, int kind, ncclDataType_t type, ncclRedOp_t
     case kReduceScatter:
       r.until_done(ncclReduceScatter(from, to, n, type, op, r.comm, r.stream));
       break;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
     case kAllToAll:
       r.until_done(ncclAlltoAll(from, to, n, type, r.comm, r.stream));
       break;
     case kGather:
       r.until_done(ncclGather(from, elsewhere(to, is_root), n, type, root, r.comm, r.stream));
       break;
-    default:
+    case kScatter:
       r.until_done(ncclScatter(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
+      break;
+#endif
   }
   r.finish();
   CHECK(r.error() == ncclSuccess);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/program_look.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "emulator/cuda/elf_view.h"
+#include "emulator/machine/fault.h"
+
+namespace emulator {
+namespace {
+
+/// The program has CUDA's runtime inside: it registers its kernels by a function of its own.
+bool has_static_runtime(const cuda::ElfView& elf) {
+  const Elf64_Shdr symbols = elf.first(SHT_DYNSYM);
+  Elf64_Shdr strings;
+  Elf64_Sym symbol;
+  if (!elf.section(symbols.sh_link, strings)) return true;  // nothing is linked dynamically
+  for (uint64_t at = 0; at < symbols.sh_size && elf.read(symbol, symbols.sh_offset + at); at += sizeof(symbol))
+    if (symbol.st_shndx == SHN_UNDEF && elf.text(strings, symbol.st_name) == "__cudaRegisterFatBinary") return false;
+  return true;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status {};
+  if (file >= 0 && fstat(file, &status) == 0 && status.st_size > 0) {
+    void* const memory = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+    if (memory != MAP_FAILED) data_ = static_cast<const char*>(memory), size_ = static_cast<size_t>(status.st_size);
+  }
+  if (file >= 0) close(file);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) munmap(const_cast<char*>(data_), size_);
+}
+
+std::vector<cuda::Fatbin> fat_binaries(const MappedFile& file) {
+  std::vector<cuda::Fatbin> found;
+  constexpr uint64_t kBegin = 0x00100001ba55ed50u;  // magic, version 1, a header of 16 bytes
+  const std::string_view bytes = file.bytes();
+  for (size_t at = 0; at + 16 <= bytes.size(); at += 8) {
+    uint64_t head[2];
+    std::memcpy(head, bytes.data() + at, sizeof(head));
+    if (head[0] == kBegin && head[1] <= bytes.size() - at)
+      found.push_back(cuda::read_image(bytes.data() + at, bytes.size() - at));
+  }
+  return found;
+}
+
+std::string found_on_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) return access(program.c_str(), X_OK) == 0 ? program : std::string();
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/bin:/usr/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string file = (folder.empty() ? "." : folder) + "/" + program; access(file.c_str(), X_OK) == 0)
+      return file;
+  return {};
+}
+
+std::string objection(const std::string& path, const Gpu& gpu) {
+  const MappedFile file(path);
+  const cuda::ElfView elf(file.bytes());
+  if (!elf.valid() || elf.named(".nv_fatbin").sh_size == 0) return {};
+  if (has_static_runtime(elf))
+    return path +
+           " has CUDA's runtime inside (nvcc's default), which talks to the driver in a way that NVIDIA does not "
+           "document. "
+           "Link the shared one: nvcc -cudart shared (CMake: CUDA_RUNTIME_LIBRARY Shared)";
+  std::set<std::string> code;
+  try {
+    for (const cuda::Fatbin& binary : fat_binaries(file)) {
+      if (!binary.ptx_for(gpu.capability()).empty()) return {};
+      code.insert(binary.describe());
+    }
+  } catch (...) {
+    return {};  // a form that is read, or refused with its own text, when the program loads it
+  }
+  if (code.empty()) return {};
+  std::string all;
+  for (const std::string& each : code) all += (all.empty() ? "" : "; ") + each;
+  return cat(path, " has no PTX that ", gpu.name, " (compute capability ", gpu.capability() / 10, '.',
+             gpu.capability() % 10, ") can run, only ", all, ". Compile with -gencode arch=compute_80,code=compute_80");
+}
+
+bool uses_no_cuda(const std::string& path) {
+  const MappedFile file(path);
+  const cuda::ElfView elf(file.bytes());
+  if (!elf.valid() || elf.named(".nv_fatbin").sh_size != 0) return false;
+  std::string quoted;
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(popen(("ldd '" + quoted + "' 2>/dev/null").c_str(), "r"),
+                                                             pclose);
+  if (!list) return false;
+  std::string names;
+  char part[4096];
+  while (const size_t count = std::fread(part, 1, sizeof(part), list.get())) names.append(part, count);
+  for (const char* const library :
+       {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libnvjpeg.so", "libcudnn"})
+    if (names.find(library) != std::string::npos) return false;
+  return true;
+}
+
+}  // namespace emulator
