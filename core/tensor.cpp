@@ -166,7 +166,7 @@ namespace {
 /// Whether static_cast<T> of the value is defined, and the value but for a fraction.
 template <class T, class S>
 bool is_in_range(S value) {
-  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, S>)
+  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, S> || std::is_same_v<T, bool>)
     return true;
   else if constexpr (std::is_floating_point_v<S>)  // what follows T's largest number is a power of 2
     return std::trunc(value) >= static_cast<S>(std::numeric_limits<T>::min()) &&
@@ -195,6 +195,7 @@ std::vector<T> Tensor::to_vector() const {
   });
   return values;
 }
+template std::vector<bool> Tensor::to_vector() const;
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
 template std::vector<int64_t> Tensor::to_vector() const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -62,7 +63,13 @@ class Tensor {
   static Tensor from(const std::vector<T>& values, const Shape& sizes, Device device = {}) {
     WEFT_CHECK(static_cast<int64_t>(values.size()) == sizes.numel(), "tensor: ", values.size(), " values do not fill ",
                sizes);
-    return from_host(values.data(), sizes, dtype_of<T>, device);
+    if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> packs its elements
+      const auto bytes = std::make_unique<bool[]>(values.size());
+      std::copy(values.begin(), values.end(), bytes.get());
+      return from_host(bytes.get(), sizes, DType::boolean, device);
+    } else {
+      return from_host(values.data(), sizes, dtype_of<T>, device);
+    }
   }
   template <class T>
   static Tensor from(const std::vector<T>& values, Device device = {}) {
@@ -125,8 +132,8 @@ class Tensor {
   /// The same as another type of numbers, or as bool (not 0). Errors: not one element; T does not hold the value.
   template <class T>
   T item() const;
-  /// All elements in row-major order, converted to T; fractions are cut off. Errors: an element outside of T's range,
-  /// NaN as an integer.
+  /// All elements in row-major order, converted to T; fractions are cut off, as bool 0 is false. Errors: an element
+  /// outside of T's range, NaN as an integer.
   template <class T>
   std::vector<T> to_vector() const;
 

@@ -123,6 +123,14 @@ TEST(Tensor, DtypesConvert) {
   EXPECT_TRUE(x.to(Device{}).is_same(x));
 }
 
+TEST(Tensor, BoolsGoInAndOut) {
+  const Tensor mask = Tensor::from<bool>({true, false, true});
+  EXPECT_EQ(mask.dtype(), DType::boolean);
+  EXPECT_EQ(mask.to_vector<bool>(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(Tensor::from<float>({0.5f, 0, NAN, -2}).to_vector<bool>(), (std::vector<bool>{true, false, true, true}));
+  EXPECT_EQ(Tensor::from<int64_t>({int64_t{1} << 40, 0}).to_vector<bool>(), (std::vector<bool>{true, false}));
+}
+
 TEST(Tensor, AsAConditionIsItsOnlyElement) {
   const auto taken = [](const Tensor& x) { return x ? 1 : 0; };
   EXPECT_EQ(taken(isnan(Tensor::full({}, 1))), 0);
