@@ -29,7 +29,7 @@ class FetchCase(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="weft_fetch_")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.files = {"cifar100": made_up.cifar100, "mnist": made_up.idx, "fashion-mnist": made_up.idx,
-                      "hymenoptera": made_up.hymenoptera}[self.SET]()
+                      "hymenoptera": made_up.hymenoptera, "tinyshakespeare": made_up.tinyshakespeare}[self.SET]()
         self.archive = next(iter(self.files))
         self.content = self.files[self.archive]
         self.server = FileServer(dict(self.files))

@@ -56,14 +56,22 @@ def idx():
     return {name: gzip.compress(content, 1) for name, content in files.items()}
 
 
+# One black pixel: the published archive has a GIF among the ants, too.
+GIF = (b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;")
+
+
 def hymenoptera():
     with open(IMAGE, "rb") as file:
         image = file.read()
     names = [f"hymenoptera_data/{part}/{kind}/{i}.jpg" for part, count in (("train", 20), ("val", 4))
              for kind in ("ants", "bees") for i in range(count)]
-    extras = [("hymenoptera_data/.DS_Store", b"x"), ("hymenoptera_data/train/ants/imageNotFound.gif", b"GIF89a"),
+    extras = [("hymenoptera_data/.DS_Store", b"x"), ("hymenoptera_data/train/ants/imageNotFound.gif", GIF),
               ("__MACOSX/hymenoptera_data/._train", b"x"), ("hymenoptera_data/", b"")]
     return {"hymenoptera_data.zip": zipped(extras + [(name, image) for name in names])}
+
+
+def tinyshakespeare():
+    return {"input.txt": b"First Citizen:\nBefore we proceed any further, hear me speak.\n\n" * 100}
 
 
 def table_for(name, files):

@@ -16,15 +16,17 @@ from server import FileServer
 
 
 class EachSet:
+    PROGRAM = "train_image"
+
     def test_the_command_trains_on_it(self):
         self.parent = os.path.join(self.folder, "my sets")  # a path that needs quoting
         self.whole = os.path.join(self.parent, self.SET)
         command = shlex.split(self.fetched().stdout.splitlines()[-1])
-        self.assertEqual(command[0], "build/bin/train_image")
+        self.assertEqual(command[0], f"build/bin/{self.PROGRAM}")
         self.assertIn(self.whole, command[2])
-        program = os.environ.get("TRAIN_IMAGE", "")
+        program = os.environ.get(self.PROGRAM.upper(), "")
         if not program:
-            self.skipTest("SKIPPED: needs train_image (WEFT_BUILD_APPS)")
+            self.skipTest(f"SKIPPED: needs {self.PROGRAM} (WEFT_BUILD_APPS)")
         trained = subprocess.run([program, *command[1:], "--max-steps", "1"], stdout=subprocess.PIPE, cwd=self.folder,
                                  stderr=subprocess.STDOUT, text=True, timeout=300)
         if "built without" in trained.stdout:
@@ -54,11 +56,16 @@ class Hymenoptera(EachSet, FetchCase):
         self.assertEqual(len(os.listdir(os.path.join(self.whole, "val", "bees"))), 4)
 
 
+class Tinyshakespeare(EachSet, FetchCase):
+    SET = "tinyshakespeare"
+    PROGRAM = "train_gpt"
+
+
 class RealTable(unittest.TestCase):
     def test_every_row_is_complete(self):
         with open(os.path.join(made_up.ROOT, "tools", "fetch", "sets.json"), encoding="utf-8") as file:
             table = json.load(file)
-        self.assertEqual(sorted(table), ["cifar10", "cifar100", "fashion-mnist", "hymenoptera", "mnist"])
+        self.assertEqual(sorted(table), ["cifar10", "cifar100", "fashion-mnist", "hymenoptera", "mnist", "tinyshakespeare"])
         for row in table.values():
             self.assertTrue(row["sums_from"])
             for address in row["addresses"]:
@@ -67,7 +74,7 @@ class RealTable(unittest.TestCase):
                 self.assertRegex(entry["sha256"], "^[0-9a-f]{64}$")
                 if "md5" in entry:
                     self.assertRegex(entry["md5"], "^[0-9a-f]{32}$")
-            self.assertTrue(re.search(r":\{folder\} ", row["train"]))
+            self.assertTrue(re.search(r"^train_\w+ --data .*\{folder\}[ /]", row["train"]))
 
     def test_the_real_fashion_mnist(self):
         folder = os.path.join(os.environ.get("WEFT_SHARED_DATA", ""), "fashion-mnist")

@@ -177,7 +177,7 @@ class Folder(FetchCase):
     def test_unknown_set_and_bad_arguments(self):
         run = subprocess.run([sys.executable, PROGRAM, "cifar11"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("there is no set 'cifar11'. Sets: cifar10, cifar100, fashion-mnist, hymenoptera, mnist", run.stderr)
+        self.assertIn("there is no set 'cifar11'. Sets: cifar10, cifar100, fashion-mnist, hymenoptera, mnist, tinyshakespeare", run.stderr)
         run = subprocess.run([sys.executable, PROGRAM, "mnist", "--retries", "-1"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 2)
         self.assertIn("invalid number of at least 0 value: '-1'", run.stderr)

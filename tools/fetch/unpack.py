@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unpacks .tar.gz, .zip and .gz into a folder, files and folders only: an archive cannot write outside, nor leave links,
-devices or permissions."""
+"""Unpacks .tar.gz, .zip and .gz into a folder, and copies other files. An archive brings files and folders only: it cannot write
+outside, nor leave links, devices or permissions."""
 import gzip
 import os
 import shutil
@@ -63,6 +63,8 @@ def unpack(archive, folder, inside=""):
             unpack_tar(archive, folder, inside)
         elif archive.endswith(".zip"):
             unpack_zip(archive, folder, inside)
+        elif not archive.endswith(".gz"):
+            shutil.copy(archive, folder)
         else:
             with gzip.open(archive) as source:
                 write_file(source, os.path.join(folder, os.path.basename(archive)[:-len(".gz")]))
