@@ -105,6 +105,25 @@ Tensor sum(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims
   });
 }
 
+Tensor prod(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
+  WEFT_CHECK(input.defined(), "prod: expected a tensor, got none");
+  const OpScope scope("prod");
+  const Tensor x = input.is_floating() ? autocast_full(input) : input.to(DType::i64);
+  const Reduced to = reduced("prod", x, dims);
+  const Tensor kept = reduce(kernels::Reduce::prod, x, to);
+  const Tensor y = result_of(kept, to, keep_dims);
+  if (!wants_gradient(x)) return y;
+  return differentiable(y, "prod", {x}, [x = Saved(x), kept = Saved(kept), to](const Tensor& dy) {
+    // The product of the other factors: y / x, but where factors are 0 that of those that are not.
+    const Tensor zero = eq(x, 0.0);
+    const Tensor zeros = reduce(kernels::Reduce::sum, zero.to(DType::i64), to);
+    const Tensor others = reduce(kernels::Reduce::prod, masked_fill(x, zero, 1), to);
+    const Tensor of_zeros = masked_fill(others, gt(zeros, 1), 0),
+                 of_others = masked_fill(div(kept, x), gt(zeros, 0), 0);
+    return Grads{mul(dy.reshape(kept.sizes()), where(zero, of_zeros, of_others))};
+  });
+}
+
 Tensor mean(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
   WEFT_CHECK(input.defined(), "mean: expected a tensor, got none");
   const OpScope scope("mean");

@@ -8,6 +8,10 @@ namespace weft {
 /// reduced dimensions go, or stay with size 1 with keep_dims. The sum of nothing is 0.
 Tensor sum(const Tensor& x, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
 
+/// The product of x over `dims` (none named: all), accumulated in f32 (f64 for f64); integers and bool give i64, and
+/// wrap. The product of nothing is 1.
+Tensor prod(const Tensor& x, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
+
 /// The mean of x over `dims` (none named: all), accumulated in f32 (f64 for f64); of integers as f32. The reduced
 /// dimensions go, or stay with size 1 with keep_dims. The mean of nothing is NaN.
 Tensor mean(const Tensor& x, const std::vector<int64_t>& dims = {}, bool keep_dims = false);

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/sort.h"
 
+#include <algorithm>
+
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
+#include "core/ops/concat.h"
+#include "core/ops/gather.h"
+#include "core/ops/index.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "kernels/index.h"
 #include "kernels/sort.h"
@@ -61,6 +68,45 @@ Tensor argsort(const Tensor& x, Integer dim, bool descending) {
 Sorted topk(const Tensor& x, Integer k, Integer dim, bool largest) {
   WEFT_CHECK(k >= 0, "topk: expected k of at least 0, got ", k);
   return first("topk", x, k, dim, largest);
+}
+
+Unique unique(const Tensor& x) {
+  WEFT_CHECK(x.defined(), "unique: expected a tensor, got none");
+  const OpScope scope("unique");
+  const NoGrad no_grad;
+  const int64_t n = x.numel();
+  if (n == 0)
+    return {x.detach().flatten(), Tensor::zeros(x.sizes(), DType::i64, x.device()),
+            Tensor::zeros({0}, DType::i64, x.device())};
+  const Sorted sorted = sort(x.reshape({n}));
+  const Tensor begins = concat({Tensor::ones({1}, DType::boolean, x.device()),
+                                ne(sorted.values.slice(0, 1, n - 1), sorted.values.slice(0, 0, n - 1))});
+  const Tensor at = nonzero(begins).flatten();
+  const Tensor ends = concat({at.slice(0, 1, at.size(0) - 1), Tensor::full({1}, n, DType::i64, x.device())});
+  const Tensor group = sub(cumsum(begins, 0), 1);
+  return {index_select(sorted.values, 0, at),
+          scatter(Tensor::zeros({n}, DType::i64, x.device()), 0, sorted.indices, group).reshape(x.sizes()),
+          sub(ends, at)};
+}
+
+Tensor bincount(const Tensor& x, const Tensor& weights, Integer least) {
+  WEFT_CHECK(x.defined() && x.dim() == 1 && !x.is_floating() && x.dtype() != DType::boolean,
+             "bincount: expected integers of rank 1, got ", x);
+  WEFT_CHECK(least >= 0, "bincount: expected a least length of at least 0, got ", int64_t{least});
+  WEFT_CHECK(
+      !weights.defined() || (weights.is_floating() && weights.sizes() == x.sizes() && weights.device() == x.device()),
+      "bincount: expected floating weights of the sizes ", x.sizes(), " on ", x.device(), ", got ", weights);
+  const OpScope scope("bincount");
+  const NoGrad no_grad;
+  const Tensor index = x.to(DType::i64);
+  const int64_t most = x.numel() == 0 ? -1 : max(index).item<int64_t>();
+  WEFT_CHECK(x.numel() == 0 || min(index).item<int64_t>() >= 0, "bincount: expected no negative element, got ",
+             min(index).item<int64_t>());
+  // Counts are exact in f64 as far as memory reaches.
+  const Tensor each = weights.defined() ? weights.detach() : Tensor::ones({x.numel()}, DType::f64, x.device());
+  const Tensor bins = Tensor::zeros({std::max<int64_t>(most + 1, least)}, each.dtype(), x.device());
+  const Tensor sums = x.numel() == 0 ? bins : scatter_add(bins, 0, index, each);
+  return weights.defined() ? sums : sums.to(DType::i64);
 }
 
 }  // namespace weft

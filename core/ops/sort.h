@@ -19,4 +19,20 @@ Tensor argsort(const Tensor& x, Integer dim = -1, bool descending = false);
 /// The k largest (or smallest) elements along `dim`, the first of them first. Errors: k < 0 or more than there are.
 Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
 
+/// The different elements of a tensor in order, and where each element of it went.
+struct Unique {
+  Tensor values;   ///< [n], of x's dtype
+  Tensor inverse;  ///< of x's sizes, i64: values[inverse] is x
+  Tensor counts;   ///< [n], i64
+};
+
+/// The different elements of x from the smallest to the largest; each NaN is one of its own. No gradient. Waits for the
+/// device, to know how many there are.
+Unique unique(const Tensor& x);
+
+/// How often each of 0, 1, … occurs in x (integers, rank 1): i64, as many as the largest element asks for and at least
+/// `least`; with `weights` (floating, of x's sizes) their sums. No gradient. Waits for the device. Errors: x is not of
+/// integers or has a negative one, other sizes.
+Tensor bincount(const Tensor& x, const Tensor& weights = {}, Integer least = 0);
+
 }  // namespace weft

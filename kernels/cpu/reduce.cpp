@@ -23,6 +23,15 @@ S smaller(S a, S b) {
   return (b < a) | (b != b) ? b : a;
 }
 
+/// Integers wrap.
+template <class S>
+S times(S a, S b) {
+  if constexpr (std::is_integral_v<S>)
+    return static_cast<S>(static_cast<std::make_unsigned_t<S>>(a) * static_cast<std::make_unsigned_t<S>>(b));
+  else
+    return a * b;
+}
+
 /// The largest or smallest of n numbers and of `start`, 32 of them side by side.
 template <class S, class Join>
 S extreme(const S* x, int64_t n, S start, const Join& join) {
@@ -48,17 +57,23 @@ struct Fold {
       return std::numeric_limits<S>::has_infinity ? -std::numeric_limits<S>::infinity() : std::numeric_limits<S>::min();
     if (f == Reduce::min)
       return std::numeric_limits<S>::has_infinity ? std::numeric_limits<S>::infinity() : std::numeric_limits<S>::max();
-    return 0;
+    return f == Reduce::prod ? 1 : 0;
   }
   template <class W>
   W join(W a, W b) const {  // of two partial results
     if (f == Reduce::max) return larger(a, b);
     if (f == Reduce::min) return smaller(a, b);
+    if (f == Reduce::prod) return times(a, b);
     return a + b;
   }
   Wide run(const S* x, int64_t n) const {
     if (f == Reduce::max) return static_cast<Wide>(extreme(x, n, start(), larger<S>));
     if (f == Reduce::min) return static_cast<Wide>(extreme(x, n, start(), smaller<S>));
+    if (f == Reduce::prod) {
+      Wide product = 1;
+      for (int64_t i = 0; i < n; ++i) product = times(product, static_cast<Wide>(x[i]));
+      return product;
+    }
     if (f == Reduce::sum_squares || f == Reduce::norm)
       return sum_in_lanes<S, Wide>(n, [x](int64_t i) { return x[i] * x[i]; });
     return sum_in_lanes<S, Wide>(n, [x](int64_t i) { return x[i]; });
@@ -68,6 +83,8 @@ struct Fold {
       for (int64_t i = 0; i < n; ++i) sums[i] = larger(sums[i], x[i]);
     else if (f == Reduce::min)
       for (int64_t i = 0; i < n; ++i) sums[i] = smaller(sums[i], x[i]);
+    else if (f == Reduce::prod)
+      for (int64_t i = 0; i < n; ++i) sums[i] = times(sums[i], x[i]);
     else if (f == Reduce::sum_squares || f == Reduce::norm)
       for (int64_t i = 0; i < n; ++i) sums[i] += x[i] * x[i];
     else
@@ -177,6 +194,7 @@ void reduce_as(Reduce f, const View& y, const View& x) {
   std::vector<Wide> parts(static_cast<size_t>(groups * chunks.count * width), static_cast<Wide>(fold.start()));
   parallel_for(groups * chunks.count, chunks.size * width, [&](int64_t begin, int64_t end) {
     std::vector<S> buffer(static_cast<size_t>(width)), sums(buffer.size());
+    const int64_t block_rows = f == Reduce::prod ? 1 : kBlockRows;  // products of some rows may leave S's range
     for (int64_t job = begin; job < end; ++job) {
       const int64_t group = job / chunks.count, chunk = job % chunks.count, first = group % tiles * width;
       const int64_t base = offset_of(group / tiles * row + first), n = std::min(width, row - first);
@@ -191,7 +209,7 @@ void reduce_as(Reduce f, const View& y, const View& x) {
         for (int64_t i = 0; i < length; ++i) {
           void* const from = element(x, base + offset[0] + i * inside.inner_strides()[0]);
           fold.add_row(sums.data(), elements({from, x.dtype, stride}, n, buffer.data()), n);
-          if (++summed % kBlockRows == 0) flush();
+          if (++summed % block_rows == 0) flush();
         }
       });
       flush();

@@ -129,6 +129,13 @@ struct SumSquares : Sum<T> {
   using A = Compute<T>;
   static __device__ A add(A sum, T x) { return sum + from<A>(x) * from<A>(x); }
 };
+template <class T>
+struct Prod {
+  using A = Compute<T>;
+  static __device__ A first() { return A(1); }
+  static __device__ A join(A a, A b) { return a * b; }
+  static __device__ A add(A product, T x) { return product * from<A>(x); }
+};
 template <class A>
 __device__ A lowest() {
   if constexpr (std::is_integral_v<A>)
@@ -373,6 +380,8 @@ void reduce(const Queue& queue, Reduce f, const View& y, const View& x) {
         return run<Max, Max>(queue, y, data, shape, finish);
       case Reduce::min:
         return run<Min, Min>(queue, y, data, shape, finish);
+      case Reduce::prod:
+        return run<Prod, Prod>(queue, y, data, shape, finish);
     }
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/reduce.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/support/compare.h"
@@ -25,7 +26,7 @@ Outcome reference(Reduce f, const std::vector<double>& x, const Sizes& sizes, un
   for (size_t d = 0; d < sizes.size(); ++d)
     if (mask >> d & 1) count *= sizes[d], reduced[d] = 1;
   const bool extreme = f == Reduce::max || f == Reduce::min;
-  const double start = !extreme ? 0 : f == Reduce::max ? -INFINITY : INFINITY;
+  const double start = !extreme ? f == Reduce::prod : f == Reduce::max ? -INFINITY : INFINITY;
   std::vector<double> y(static_cast<size_t>(count_of(reduced)), start);
   for (size_t i = 0; i < x.size(); ++i) {
     size_t rest = i, at = 0, stride = 1;
@@ -39,6 +40,8 @@ Outcome reference(Reduce f, const std::vector<double>& x, const Sizes& sizes, un
       y[at] = std::max(y[at], x[i]);
     else if (f == Reduce::min)
       y[at] = std::min(y[at], x[i]);
+    else if (f == Reduce::prod)
+      y[at] *= x[i];
     else
       y[at] += f == Reduce::sum_squares || f == Reduce::norm ? x[i] * x[i] : x[i];
   }
@@ -69,6 +72,33 @@ void check(DeviceKind kind, DType dtype, const Sizes& sizes, unsigned mask, Layo
       EXPECT_TRUE(near(y.host(), want.values, tolerance(out, want.count)));
     }
   }
+}
+
+// Factors of 2, 1/2 and -1 among ones: every order gives the same bits.
+TEST(Reduce, Products) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i64, DType::i32})
+      for (const Sizes& sizes : {Sizes{7, 300}, Sizes{300, 7}, Sizes{3, 40'000}, Sizes{40'000, 3}, Sizes{2, 9, 3, 8}})
+        for (unsigned mask = 1; mask < 1u << sizes.size(); ++mask) {
+          std::vector<double> x(static_cast<size_t>(count_of(sizes)), 1);
+          for (size_t i = 0; i < x.size(); ++i)
+            if (i % 97 == 3)
+              x[i] = i / 97 % 2                          ? -1
+                     : i / 194 % 2 && is_floating(dtype) ? 0.5
+                     : i / 194 < 4 || is_floating(dtype) ? 2
+                                                         : 1;
+          Sizes reduced;
+          const Outcome want = reference(Reduce::prod, x, sizes, mask, reduced);
+          const DeviceArray y(kind, dtype, reduced);
+          kernels::reduce(queue_on(kind), Reduce::prod, y, DeviceArray(kind, dtype, sizes, x));
+          if (std::ranges::any_of(want.values, [](double v) { return std::abs(v) > 6e4 || std::abs(v) < 1e-4; }))
+            continue;
+          EXPECT_EQ(y.host(), want.values)
+              << dtype << " dims " << mask << " of " << sizes.size() << " on " << name(kind);
+        }
+  const DeviceArray nothing(DeviceKind::cpu, DType::f32, {0, 2}, {}), columns(DeviceKind::cpu, DType::f32, {1, 2});
+  kernels::reduce(queue_on(DeviceKind::cpu), Reduce::prod, columns, nothing);
+  EXPECT_EQ(columns.host(), (std::vector<double>{1, 1}));
 }
 
 TEST(Reduce, EveryFunctionOverEveryDimensions) {

@@ -296,6 +296,14 @@ TEST(Errors, MoreOps) {
   EXPECT_ERROR(randint({2}, 3, 3), "randint: expected low < high, got 3 and 3");
   EXPECT_ERROR(multinomial(zeros({2, 0})),
                "multinomial: expected floating weights [..., classes], got f32[2,0] on cpu");
+  EXPECT_ERROR(prod({}), "prod: expected a tensor, got none");
+  EXPECT_ERROR(unique({}), "unique: expected a tensor, got none");
+  EXPECT_ERROR(bincount(zeros({2})), "bincount: expected integers of rank 1, got f32[2] on cpu");
+  EXPECT_ERROR(bincount(Tensor::full({2}, -1, DType::i64)), "bincount: expected no negative element, got -1");
+  EXPECT_ERROR(bincount(Tensor::zeros({2}, DType::i64), {}, -1),
+               "bincount: expected a least length of at least 0, got -1");
+  EXPECT_ERROR(bincount(Tensor::zeros({2}, DType::i64), zeros({3})),
+               "bincount: expected floating weights of the sizes [2] on cpu, got f32[3] on cpu");
   EXPECT_ERROR(multinomial(zeros({2}), 0), "multinomial: expected a count of at least 1, got 0");
 }
 

@@ -203,6 +203,37 @@ TEST_F(Integers, AnyAndAll) {
   });
 }
 
+TEST_F(Integers, ProductsAreExact) {
+  each_device([](Device device) {
+    const Tensor x = Tensor::from(Values<int64_t>{94906267, 94906267, -3, 1}, {2, 2}, device);
+    expect(prod(x, {1}), DType::i64, {9007199515875289, -3});
+    expect(prod(x, {0}, true), DType::i64, {-284718801, 94906267});
+    expect(prod(Tensor::from(Values<uint8_t>{200, 200}, device)), DType::i64, {40000});
+    expect(prod(Tensor::from(Values<int64_t>{2, 0, 3}, device).to(DType::boolean)), DType::i64, {0});
+    expect(prod(Tensor::zeros({0}, DType::i32, device)), DType::i64, {1});
+  });
+}
+
+TEST_F(Integers, UniqueAndBincount) {
+  each_device([](Device device) {
+    const int64_t big = 9007199254740993;
+    const Unique found = unique(Tensor::from(Values<int64_t>{3, big, 3, -1, big, big - 1}, {2, 3}, device));
+    expect(found.values, DType::i64, {-1, 3, big - 1, big});
+    expect(found.inverse, DType::i64, {1, 3, 1, 0, 3, 2});
+    expect(found.counts, DType::i64, {1, 2, 1, 2});
+    EXPECT_EQ(found.inverse.sizes(), (Shape{2, 3}));
+    expect(unique(Tensor::full({3}, NAN, DType::f32, device)).counts, DType::i64, {1, 1, 1});
+    expect(unique(Tensor::from(Values<int64_t>{2, 0, 3}, device).to(DType::boolean)).counts, DType::i64, {1, 2});
+    expect(unique(Tensor::zeros({0, 2}, DType::f32, device)).counts, DType::i64, {});
+    expect(bincount(Tensor::from(Values<int32_t>{1, 3, 1}, device)), DType::i64, {0, 2, 0, 1});
+    expect(bincount(Tensor::from(Values<uint8_t>{1, 0}, device), {}, 4), DType::i64, {1, 1, 0, 0});
+    expect(bincount(Tensor::zeros({0}, DType::i64, device), {}, 2), DType::i64, {0, 0});
+    EXPECT_EQ(bincount(Tensor::from(Values<int64_t>{1, 1}, device), Tensor::full({2}, 0.25, DType::f32, device))
+                  .to_vector<float>(),
+              (std::vector<float>{0, 0.5}));
+  });
+}
+
 // A dimension or a count is a whole number: what is a condition or a fraction does not compile.
 template <class T>
 concept IsADimension = requires(Tensor x, T dim) {

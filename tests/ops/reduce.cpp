@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/reduce.h"
 
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "tests/ops/op_case.h"
 
@@ -125,6 +126,15 @@ const AddCases reduce_cases{
     {"min_long", {{{2, 2053}, Values::apart}}, [](const Inputs& x) { return min(x[0], {1}); }, 2053},
     {"min_scalar", {{{}, Values::apart}}, [](const Inputs& x) { return min(x[0]); }, 67},
     {"min_many_columns", {{{67, 33}, Values::apart}}, [](const Inputs& x) { return min(x[0], {0}); }, 67},
+    {"prod_all", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return prod(x[0]); }, 15},
+    {"prod_rows", {{{7, 9}, Values::positive}}, [](const Inputs& x) { return prod(x[0], {0}); }, 7},
+    {"prod_middle", {{{3, 5, 4}, Values::positive}}, [](const Inputs& x) { return prod(x[0], {1}, true); }, 5},
+    {"prod_with_a_zero", {{{12}, Values::apart}}, [](const Inputs& x) { return prod(x[0] - 0.125); }, 12},
+    {"prod_with_two_zeros",
+     {{{12}, Values::apart}},
+     [](const Inputs& x) { return prod(6 * (x[0] - 0.125) * (x[0] + 0.125)); },
+     12},
+    {"prod_nothing", {{{0, 3}}}, [](const Inputs& x) { return prod(x[0], {0}); }},
     {"sum_nothing", {{{0, 3}}}, [](const Inputs& x) { return sum(x[0], {0}); }},
     {"sum_empty_result", {{{0, 3}}}, [](const Inputs& x) { return sum(x[0], {1}); }},
     {"argmax", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return argmax(x[0], 1); }, 1, true, false},

@@ -144,13 +144,18 @@ TEST(RunLock, ChildrenDoNotKeepIt) {
       char name[] = "sleep", seconds[] = "60";
       char* const words[] = {name, seconds, nullptr};
       pid_t process = 0;
+      const auto tell = [&] {
+        if (::write(child[1], &process, sizeof process) != sizeof process) ::_exit(1);
+      };
       if (starts_a_program) {
         if (::posix_spawnp(&process, name, nullptr, nullptr, words, environ) != 0) ::_exit(1);
-      } else if ((process = ::fork()) == 0) {
+        tell();
+      } else if (::fork() == 0) {  // the child tells: before it first runs it still has the descriptor
+        process = ::getpid();
+        tell();
         ::usleep(60'000'000);
         ::_exit(0);
       }
-      if (::write(child[1], &process, sizeof process) != sizeof process) ::_exit(1);
     });
     pid_t process = 0;
     ASSERT_EQ(::read(child[0], &process, sizeof process), static_cast<ssize_t>(sizeof process));
