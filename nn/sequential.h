@@ -18,6 +18,9 @@ struct Sequential : Module {
 
 template <class... Modules>
 std::shared_ptr<Sequential> sequential(std::shared_ptr<Modules>... modules) {
+  static_assert((std::is_base_of_v<Module, Modules> && ...),
+                "sequential() takes modules: std::make_shared<M>(…) of M : nn::Module with `Tensor forward(const "
+                "Tensor& x) const override`");
   return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{std::move(modules)...});
 }
 

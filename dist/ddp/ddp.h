@@ -43,6 +43,13 @@ class DDP {
   /// first difference and the ranks); no parameter to train; option values below 0.
   DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions options = {});
   DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options = {});
+  template <class Other, class... More>
+  requires(!std::is_convertible_v<Other, std::shared_ptr<nn::Module>> &&
+           !std::is_base_of_v<DDP, Other>) explicit DDP(const Other&, const More&...) {
+    static_assert(
+        sizeof(Other) == 0,
+        "DDP takes the model in a std::shared_ptr: DDP ddp(model, group); the optimizer takes ddp.parameters()");
+  }
   ~DDP();
   DDP(const DDP&) = delete;
   DDP& operator=(const DDP&) = delete;

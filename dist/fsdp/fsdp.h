@@ -30,6 +30,13 @@ class FSDP {
   /// other.
   FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions options = {});
   FSDP(std::shared_ptr<nn::Module> model, const World& world, FsdpOptions options = {});
+  template <class Other, class... More>
+  requires(!std::is_convertible_v<Other, std::shared_ptr<nn::Module>> &&
+           !std::is_base_of_v<FSDP, Other>) explicit FSDP(const Other&, const More&...) {
+    static_assert(
+        sizeof(Other) == 0,
+        "FSDP takes the model in a std::shared_ptr: FSDP fsdp(model, group); the optimizer takes fsdp.parameters()");
+  }
   /// The model's parameters stay without memory: save the state first if you need it.
   ~FSDP();
   FSDP(const FSDP&) = delete;
