@@ -16,7 +16,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer)
     WEFT_CHECK(!token.content.empty() && token.id >= 0, "added tokens: expected a text and an id, got '",
                printable(token.content), "' with the id ", token.id);
     if (token.normalized)
-      add(normalized_, normalizer_(token.content), i);
+      add(normalized_, normalizer_ ? normalizer_(token.content) : token.content, i);
     else
       add(raw_, token.content, i);
   }
@@ -69,7 +69,12 @@ void AddedTokens::part(std::string_view text, const Index& index, std::vector<in
 
 void AddedTokens::append_ids(std::string_view text, std::vector<int64_t>& ids,
                              const std::function<void(std::string_view)>& cut) const {
-  part(text, raw_, ids, [&](std::string_view between) { part(normalizer_(between), normalized_, ids, cut); });
+  part(text, raw_, ids, [&](std::string_view between) {
+    if (normalizer_)
+      part(normalizer_(between), normalized_, ids, cut);
+    else
+      part(between, normalized_, ids, cut);
+  });
 }
 
 }  // namespace weft::data

@@ -17,16 +17,16 @@ class AddedTokens {
   using Normalizer = std::function<std::string(std::string_view)>;
 
   AddedTokens() = default;
-  /// Tokens with the flag `normalized` are searched in the normalised text, the others before. Errors: a token without
-  /// text or id.
-  AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer);
+  /// Tokens with the flag `normalized` are searched in the normalised text, the others before. No normalizer: the text
+  /// stays as it is. Errors: a token without text or id.
+  explicit AddedTokens(std::vector<AddedToken> tokens, Normalizer normalizer = nullptr);
 
   const std::vector<AddedToken>& tokens() const { return tokens_; }
   /// Nothing: there is no such token.
   const AddedToken* find(std::string_view content) const;
 
-  /// Appends the ids of a text to `ids`: an added token is its id; what is between two is normalised, and `cut` appends
-  /// its ids.
+  /// Appends the ids of a text to `ids`: an added token is its id; the text between two is normalised, and `cut`
+  /// appends its ids. Without a normalizer `cut` gets parts of `text` itself.
   void append_ids(std::string_view text, std::vector<int64_t>& ids,
                   const std::function<void(std::string_view)>& cut) const;
 

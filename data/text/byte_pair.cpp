@@ -261,15 +261,14 @@ void BytePair::add_named(AddedToken token, const std::string& file) {
 }
 
 void BytePair::set_special(std::initializer_list<std::string_view> tokens) {
-  special_ = named_;
+  std::vector<AddedToken> all = named_;
   for (const std::string_view content : tokens) {
     const bool named =
         std::any_of(named_.begin(), named_.end(), [&](const auto& token) { return token.content == content; });
     const int64_t id = find(content);
-    if (!named && id >= 0) special_.push_back({.content = std::string(content), .id = id, .special = true});
+    if (!named && id >= 0) all.push_back({.content = std::string(content), .id = id, .special = true});
   }
-  std::stable_sort(special_.begin(), special_.end(),
-                   [](const auto& a, const auto& b) { return a.content.size() > b.content.size(); });
+  special_ = AddedTokens(std::move(all));
 }
 
 void BytePair::add_merge(std::string_view left, std::string_view right) {
@@ -285,32 +284,10 @@ void BytePair::add_merge(std::string_view left, std::string_view right) {
 
 /// The tokens of one text. Pieces occur again and again: where their ids stand is known.
 struct BytePair::Encoder {
-  explicit Encoder(const BytePair& tokenizer) : pairs(tokenizer) {
-    for (const AddedToken& token : pairs.special_) first_bytes[token.normalized ? 1 : 0] += token.content[0];
-  }
+  explicit Encoder(const BytePair& tokenizer) : pairs(tokenizer) {}
 
-  /// Hugging Face's tokenizers search the tokens of the normalised text between the others.
-  void add(std::string_view text, bool normalized = false) {
-    const auto add_text = [&](std::string_view part) {
-      if (!part.empty()) normalized ? add_pieces(part) : add(part, true);
-    };
-    size_t begin = 0;
-    for (size_t at = 0; (at = text.find_first_of(first_bytes[normalized ? 1 : 0], at)) != std::string_view::npos;) {
-      const auto found = std::find_if(pairs.special_.begin(), pairs.special_.end(), [&](const AddedToken& token) {
-        return token.normalized == normalized && text.substr(at).starts_with(token.content);
-      });
-      if (found == pairs.special_.end()) {
-        ++at;
-        continue;
-      }
-      const size_t before = found->lstrip ? trailing_space(text.substr(begin, at - begin)) : 0;
-      add_text(text.substr(begin, at - begin - before));
-      ids.push_back(found->id);
-      at += found->content.size();
-      if (found->rstrip) at += leading_space(text.substr(at));
-      begin = at;
-    }
-    add_text(text.substr(begin));
+  void add(std::string_view text) {
+    pairs.special_.append_ids(text, ids, [this](std::string_view part) { add_pieces(part); });
   }
 
   void add_pieces(std::string_view text) {
@@ -334,7 +311,6 @@ struct BytePair::Encoder {
   void add_piece(std::string_view piece);
 
   const BytePair& pairs;
-  std::string first_bytes[2];      // of the special tokens, those of the normalised text apart
   std::deque<std::string> spaced;  // what `known` points to
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;
   std::vector<int64_t> ids;

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/text/tokenizer_json.h"
+#include "data/text/added_tokens.h"
 
 namespace weft::data {
 
@@ -66,7 +66,7 @@ class BytePair {
   std::unordered_map<std::string, int64_t> ids_;
   std::unordered_map<uint64_t, Merge> merges_;  // by both ids, left << 32 | right
   std::vector<AddedToken> named_;               // by the files
-  std::vector<AddedToken> special_;             // and the others, the longest first
+  AddedTokens special_;                         // and the others
   bool prefix_space_ = false;                   // a text that begins with no space gets one
   std::map<std::string, std::string> files_;    // by name
 };

@@ -27,7 +27,7 @@ std::vector<AddedToken> with_special(const RobertaOptions& options, const BytePa
 RobertaPairs::RobertaPairs(BytePair pairs, const RobertaOptions& options)
     : pairs_(std::move(pairs)),
       options_(options),
-      added_(with_special(options, pairs_), [](std::string_view text) { return std::string(text); }),
+      added_(with_special(options, pairs_)),
       size_(pairs_.size()),
       first_(id_of(options.first)),
       separator_(id_of(options.separator)),
