@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants what links.py, from_pytorch.py, commands.py, snippets.py and play.py are there to find.
+# Plants what links.py, facts.py, from_pytorch.py, commands.py, snippets.py and play.py are there to find.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -28,6 +28,15 @@ page <<< $'# A page\n\n[there](a.md#else)'
 expect 1 "docs/a.md:3: a.md has no heading '#else'" "$here/links.py" "$tree" docs/a.md
 page <<< $'# A page\n\n`core/gone.h`'
 expect 1 "docs/a.md:3: there is no core/gone.h" "$here/links.py" "$tree" docs/a.md
+
+printf '# name\nspeed\t1.2\ttimes as fast\ttoday\n' > "$tree/docs/facts.tsv"
+page <<< '1.2<!-- fact:speed --> and 1.2<!-- fact:speed -->'
+expect 0 "every fact agrees" "$here/facts.py" "$tree" docs/a.md
+page <<< '1.2<!-- fact:speed --> and 11.2<!-- fact:speed -->'
+expect 1 "docs/a.md:1: expected 1.2 (speed), got 'and 11.2'" "$here/facts.py" "$tree" docs/a.md
+page <<< '1.2<!-- fact:other -->'
+expect 1 "docs/a.md:1: docs/facts.tsv has no fact other" "$here/facts.py" "$tree" docs/a.md
+expect 1 "no page quotes speed" "$here/facts.py" "$tree" docs/a.md
 
 mkdir -p "$tree/apps"
 printf '| PyTorch | Weft |\n| --- | --- |\n| `torch.addd` | the same names |\n' > "$tree/docs/from_pytorch.md"
