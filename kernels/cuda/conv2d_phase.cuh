@@ -7,8 +7,8 @@
 
 // The gradient of a strided convolution's input by phases.
 //
-// With a stride, most taps of a pixel hit no p. Which ones depends on h mod stride alone: so the pixels are sorted into
-// stride.h x stride.w *phases*. Within the phase a = h mod stride the taps that count are r = first, first + step, …
+// With a stride, most taps of a pixel hit no p, and h mod stride alone decides which taps do. So the pixels are sorted
+// into stride.h x stride.w *phases*. In the phase a = h mod stride the contributing taps are r = first, first + step, …
 // with step = stride / gcd(stride, dilation), and p = (a + padding - first dilation) / stride + h / stride - i dilation
 // / gcd: a convolution of dy with stride 1 and fewer taps. Nothing is multiplied by zero, and a phase without taps
 // stores zeros.

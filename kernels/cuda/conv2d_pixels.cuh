@@ -6,9 +6,9 @@
 
 namespace weft::kernels::cuda {
 
-/// x as the matrix that its convolution multiplies: line (n, p, q) holds the pixels under the window of that output
-/// position, columns (r, s, c) of the first group. The forward reads it along the columns, the weight gradient along
-/// the lines.
+/// x as the im2col matrix of its convolution: line (n, p, q) holds the pixels under the window of that output position,
+/// columns (r, s, c) of the first group. The forward reads the matrix along its columns, the weight gradient along its
+/// lines.
 template <class T, Major kMajor>
 PixelOperand<T, kMajor> window_pixels(const View& x, const Conv2dShape& shape) {
   PixelOperand<T, kMajor> pixels{};
@@ -29,7 +29,7 @@ PixelOperand<T, kMajor> window_pixels(const View& x, const Conv2dShape& shape) {
   pixels.origin_w = static_cast<int>(-shape.padding.w);
   pixels.tap_h = static_cast<int>(shape.dilation.h);
   pixels.tap_w = static_cast<int>(shape.dilation.w);
-  // Moves of lines, by 16 at most, fit into an int.
+  // Steps of at most 16 lines fit into an int.
   const int64_t image_span = shape.P * shape.stride.h * shape.W * shape.C;
   pixels.vector = allows_vector_load<T>(x.data, shape.group_C) &&
                   (kMajor == Major::depth || (image_span < int64_t{1} << 31 &&
@@ -41,8 +41,8 @@ PixelOperand<T, kMajor> window_pixels(const View& x, const Conv2dShape& shape) {
   return pixels;
 }
 
-/// A packed stem (conv2d_stem.cuh) as the convolution that window_pixels() reads: a pixel is what lies between two
-/// windows, a window is a tap's channels. For two-byte elements.
+/// A packed stem (conv2d_stem.cuh) as the convolution that window_pixels() reads: a pixel is the distance between two
+/// windows, and a window is one tap's channels. For two-byte elements.
 struct PackedStem {
   StemPacking packing;
   Conv2dShape packed;

@@ -6,28 +6,28 @@
 #include "kernels/cuda/gemm_wgmma_launch.cuh"
 #include "kernels/cuda/split_sum.cuh"
 
-// Convolutions on the main loop of gemm_wgmma.cuh. TMA's im2col mode gathers the pixels under a filter's tap:
-// neighbouring positions (n, p, q) of the filter, all of a tile, 64 channels of the pixel that the tap meets at each;
-// what lies in the padding arrives as zeros. So a step of the im2col matrix is one instruction, and there is no buffer.
-// Of f32 as tf32 32 channels, and forward only: there alone both operands lie along the depth.
+// Convolutions on the main loop of gemm_wgmma.cuh. For one filter tap, one TMA load in im2col mode fetches 64 channels
+// of the input pixel under that tap, for every output position (n, p, q) of a tile; padding is filled with zeros. So a
+// K step of the im2col matrix is one instruction, and no buffer exists. f32 as tf32 has 32 channels per step, and the
+// forward only: there alone both operands are laid out along K.
 //
-//   direction        rows of a           rows of b   a step of depth               loads of a, of b
+//   direction        rows of a           rows of b   a K step                      loads of a, of b
 //   forward          positions (n,p,q)   o           64 channels c at a tap (r,s)  im2col of x, w[o, tap, c]
 //   backward_input   pixels (n,h,w)      c           64 filters o at a tap (r,s)   im2col of dy, w[o, -tap, c]
 //   backward_weight  o                   (r,s,c)     64 positions (n,p,q)          dy[position, o], im2col of x
 //
-// The input's gradient, for stride 1, is the convolution of dy with the filters turned by 180 degrees; b then lies
-// along its rows. With a stride it is one such convolution for each phase: conv2d_strided_sm90.cuh. The weight's sums
-// are long and few: their positions are split into shares, which split_sum adds. Its columns are those of dw, channels
-// at one tap after the other, so that a tile reads dy once for several taps: a tile of 64 x 192 that of a row of three
-// with 64 channels, 32 KiB from L2 where three tiles of 64 x 64 load 48.
+// The input's gradient, for stride 1, is the convolution of dy with the filters rotated by 180 degrees; b is then laid
+// out along its rows. With a larger stride there is one such convolution per phase: conv2d_strided_sm90.cuh. The
+// weight's gradient has a large K and few results: positions are divided into split-K slices, which split_sum adds. Its
+// columns are those of dw, tap by tap, so that a tile reads dy once for several taps. A tile of 64 x 192 covers a
+// filter row of three taps with 64 channels and loads 32 KiB from L2; three tiles of 64 x 64 load 48 KiB.
 
 namespace weft::kernels::cuda {
 
-/// The filter's corner at position i = (n, y, x).
+/// Maps position i = (n, y, x) to the corner of the filter's window.
 struct FilterPositions {
   Divider per_image, per_row;
-  int stride_h, stride_w, lower_h, lower_w;  ///< lower: of the first window, minus the padding
+  int stride_h, stride_w, lower_h, lower_w;  ///< lower: the first window's corner, minus the padding
 
   struct Corner {
     int w, h, n;
@@ -39,7 +39,7 @@ struct FilterPositions {
   }
 };
 
-/// Forward, and the input's gradient: the sums over taps and channels at positions of the filter.
+/// The source of the forward and of the input's gradient: accumulates over taps and channels at each position.
 template <class T, bool kBackward>
 struct WindowSource {
   static constexpr bool kScattered = false, kChannels = !kBackward, kTall = true, kBrings = kBackward;
@@ -47,7 +47,7 @@ struct WindowSource {
 
   TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of filters x 1 tap x 128 bytes
   FilterPositions positions;
-  Divider chunks, taps_w;  ///< steps at one tap; taps in a row of the filter
+  Divider chunks, taps_w;  ///< K steps per tap; taps in a row of the filter
   int taps, dilation_h, dilation_w;
   int steps, share;
 
@@ -59,7 +59,7 @@ struct WindowSource {
   struct Tile {
     const WindowSource& source;
     int first_n;
-    FilterPositions::Corner corner;  ///< of the tile's first position
+    FilterPositions::Corner corner;  ///< window of the tile's first position
 
     __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int, int step) const {
       int rest = step;
@@ -87,8 +87,9 @@ struct WindowSource {
   }
 };
 
-/// The weight's gradient: slice z sums share z / slices of the positions. A chunk of 64 columns is loaded at one tap,
-/// so where C is not a multiple of 64 each tap is a slice of its own, z mod slices; else one holds all.
+/// The source of the weight's gradient: slice z accumulates split-K slice z / slices of the positions. A chunk of 64
+/// columns is loaded at one tap; so if C is not a multiple of 64, each tap is a separate slice, z mod slices; else one
+/// slice holds all taps.
 template <class T>
 struct WeightSource {
   static constexpr bool kScattered = false, kChannels = false, kWide = true, kAlone = true;
@@ -97,7 +98,7 @@ struct WeightSource {
   TensorMap gradients, pixels;  ///< dy as [positions, O], boxes of 64 x 64; im2col of x
   FilterPositions positions;
   Divider slices, channels, taps_w;
-  int taps;  ///< of a slice
+  int taps;  ///< taps per slice
   int dilation_h, dilation_w;
   int steps, share;
 
@@ -134,7 +135,7 @@ struct WeightSource {
     WEFT_UNROLL
     for (int i = 0; i < Tile::kMostChunks; ++i) {
       const int column = first_n + i * kChunkRows;
-      const int tap = min(channels.quotient(column), taps - 1);  // behind the last one channels begin at C: zeros
+      const int tap = min(channels.quotient(column), taps - 1);  // after the last tap channels start at C: zeros
       int s = z + tap;
       const int r = taps_w.split(s);
       tile.chunks[i] = {column - tap * channels.divisor(), static_cast<uint16_t>(s * dilation_w),
@@ -149,16 +150,16 @@ struct WeightSource {
   }
 };
 
-/// The largest offset of a tap that CUTLASS uses in im2col loads from images (conv: can_implement), one less than 8
-/// bits could hold.
+/// The largest tap offset that CUTLASS uses in im2col loads from images (conv: can_implement), one less than 8 bits can
+/// hold.
 constexpr int kMostOffset = 254;
 
-/// Whether so many elements are a multiple of 16 bytes.
+/// Whether `elements` elements are a multiple of 16 bytes.
 inline bool is_whole_runs(int64_t elements, DType dtype) {
   return elements * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
 }
 
-/// The walk of a filter over images, and its map. rows, columns: positions of the filter.
+/// The positions of a filter over images, and the im2col map. rows, columns: positions per image.
 struct WindowWalk {
   Im2colTensor tensor;  ///< without `pixels`
   FilterPositions positions;
@@ -168,7 +169,7 @@ struct WindowWalk {
       : WindowWalk(images, rows, columns, {-padding.h, -padding.w}, stride,
                    {padding.h - (shape.R - 1) * shape.dilation.h, padding.w - (shape.S - 1) * shape.dilation.w}) {}
 
-  /// rows x columns windows of every image, one pixel apart, the first one's corner at `lower`.
+  /// rows x columns windows in each image, one pixel apart; the first window's corner is at `lower`.
   WindowWalk(const View& images, int64_t rows, int64_t columns, Size2d lower)
       : WindowWalk(images, rows, columns, lower, {1, 1},
                    {rows + lower.h - images.sizes[1], columns + lower.w - images.sizes[2]}) {}
@@ -194,18 +195,18 @@ struct WindowWalk {
         positions{Divider(rows * columns),    Divider(columns),          static_cast<int>(stride.h),
                   static_cast<int>(stride.w), static_cast<int>(lower.h), static_cast<int>(lower.w)} {}
 
-  /// Whether TMA's im2col mode can do it.
+  /// Whether TMA's im2col mode supports these windows.
   bool fits() const {
     const auto corner = [](int64_t c) { return c >= -128 && c <= 127; };
     return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 && is_whole_runs(tensor.c, tensor.dtype) &&
            corner(tensor.lower_h) && corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) &&
            tensor.stride_h <= 8 && tensor.stride_w <= 8;
   }
-  /// The same, and whether its offsets, 8 bits each, reach all taps.
+  /// The same, and whether 8-bit offsets reach all taps.
   bool fits(const Conv2dShape& shape) const {
     return fits() && (shape.R - 1) * shape.dilation.h <= kMostOffset && (shape.S - 1) * shape.dilation.w <= kMostOffset;
   }
-  /// The map for loads of so many windows.
+  /// The map for loads of `windows` windows.
   TensorMap map(const char* name, int windows) const {
     Im2colTensor load = tensor;
     load.pixels = windows;
@@ -218,7 +219,7 @@ struct WindowWalk {
   }
 };
 
-/// w as [O, R S, C] in boxes of so many filters x 1 tap x 128 bytes of channels.
+/// w as [O, R S, C] in boxes of `filters` filters x 1 tap x 128 bytes of channels.
 inline TensorMap filter_map(const char* name, const View& w, const Conv2dShape& shape, int filters) {
   const int64_t taps = shape.R * shape.S, filter = shape.C * static_cast<int64_t>(size_of(w.dtype));
   return tiled_map(name, {w.data,
@@ -232,7 +233,7 @@ inline TensorMap filter_map(const char* name, const View& w, const Conv2dShape& 
 }
 
 inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape, DType dtype) {
-  constexpr int64_t kLimit = (int64_t{1} << 31) - 1024;  // the last tile counts a little further
+  constexpr int64_t kLimit = (int64_t{1} << 31) - 1024;  // the last tile's indices exceed the size
   return has_wgmma(queue) && shape.groups == 1 && is_whole_runs(shape.C, dtype) && is_whole_runs(shape.O, dtype) &&
          !shape.is_empty() && shape.N * shape.P * shape.Q < kLimit && shape.N * shape.H * shape.W < kLimit;
 }
@@ -305,7 +306,7 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   const int64_t m = shape.O, n = taps / slices * shape.C, pixels = shape.N * shape.P * shape.Q;
   const int64_t steps = (pixels + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, plane = m * slices * n;
   WgmmaPlan plan = wgmma_plan(m, n, steps, slices, {.split = true, .be_wide = true});
-  plan.cluster = 1;  // a column of tiles shares im2col loads, which have no multicast here
+  plan.cluster = 1;  // a column of tiles would share im2col loads, which have no multicast here
   WgmmaGemm<T, WeightSource<T>> gemm{};
   gemm.source.gradients =
       tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth<T>, kChunkRows}, Swizzle::bytes128});

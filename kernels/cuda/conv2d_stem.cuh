@@ -8,32 +8,32 @@
 #include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
 
-// Convolutions of images with 1 to 7 channels (a ResNet's stem: 3), whose pixels no load of 16 bytes can read, and of
-// whose filters a row is no run of memory. So images are packed first: 4 channels (or 8) to a pixel, zeros to the left
-// and right of each row. There a row of the filter is one run of memory, a window, and windows overlap: neighbours
-// begin stride pixels apart, a multiple of 16 bytes.
+// Convolutions of images with 1 to 7 channels (a ResNet's stem: 3). Their pixels are not aligned to 16 bytes, and the
+// pixels under a filter row are not contiguous with padding. So images are packed first: 4 (or 8) channels per pixel,
+// zeros to the left and right of each row. In a packed row the pixels under a filter row are contiguous, a window.
+// Windows overlap: neighbours begin stride pixels apart, a multiple of 16 bytes.
 //
 //   packed row   | 0 0 0 x0 x1 x2 x3 x4 x5 …  |     4 channels each, padding 3, stride 2
-//   window 0       [8 pixels = 32 channels]         of which the filter's 7 are multiplied by something
+//   window 0       [8 pixels = 32 channels]         7 pixels have filter taps, the last has zeros
 //   window 1           [8 pixels = 32 channels]
 //
-// To the main loops this is a convolution with the window's channels by filters of R x 1 taps; the filters are packed
-// in the same way, with zeros where a window is wider than they are. The weight's gradient comes out packed, in f32,
-// and is picked from there.
+// To the main loops this is a convolution with the window's channels and filters of R x 1 taps; filters are packed in
+// the same way, with zeros where the window is wider than the filter. The weight's gradient is computed packed, in f32,
+// and then unpacked.
 //
-// Bytes of packing: C elements read and 4 (8) written per pixel; for a ResNet's stem at batch 256 187 MB beside the 411
-// MB of y: less than the loads by single elements that gemm_mma.cuh would do. Flops: window / (S C) times those that
-// count, for 7 x 7 x 3 in windows of 32 one and a half times.
+// Bytes of packing: C elements read and 4 (8) written per pixel; for a ResNet's stem at batch 256 this is 187 MB, and y
+// has 411 MB. gemm_mma.cuh's single-element loads would cost more. Flops: window / (S C) times the useful ones, 1.5
+// times for 7 x 7 x 3 in windows of 32.
 
 namespace weft::kernels::cuda {
 
 /// How images are packed.
 struct StemPacking {
   int window;       ///< channels of a window
-  int channels;     ///< of a packed pixel: 4 or 8
-  int64_t columns;  ///< of a packed row: whole strides
+  int channels;     ///< channels of a packed pixel: 4 or 8
+  int64_t columns;  ///< pixels of a packed row: a multiple of the stride
 
-  /// least: channels of a window, which has whole units of 16 bytes.
+  /// least: minimum channels of a window; windows are multiples of 16 bytes.
   StemPacking(const Conv2dShape& shape, int least) : channels(shape.stride.w % 2 == 0 && shape.C <= 4 ? 4 : 8) {
     window = std::max(least, static_cast<int>((shape.S * channels + 7) / 8 * 8));
     const int64_t pixels = (shape.Q - 1) * shape.stride.w + window / channels;
@@ -55,7 +55,7 @@ struct StemPacking {
 };
 
 /// packed[n, h, column, c] = x[n, h, column - padding, c], or 0. A thread writes a pixel, 8 or 16 bytes; grid-stride.
-/// Bound by bandwidth: 80% of it.
+/// Memory-bound; expected to reach 80% of the bandwidth.
 template <int kChannels, class T>
 __global__ void __launch_bounds__(256)
     stem_pack_kernel(T* packed, const T* x, int64_t pixels, Divider columns, int W, int C, int padding) {
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(256)
   packed[i] = s < S && c < C ? w[(i / window * S + s) * C + c] : T(0.0f);
 }
 
-/// The reverse, for the gradient.
+/// The inverse, for the gradient.
 template <class D>
 __global__ void __launch_bounds__(256)
     stem_pick_filters_kernel(D* dw, const float* packed, int64_t count, int S, int C, int channels, int window) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(256)
 
 inline dim3 blocks_of_256(int64_t count) { return dim3(static_cast<unsigned>((count + 255) / 256)); }
 
-/// x packed, in memory of its own.
+/// x packed, in a workspace.
 template <class T>
 class PackedImages {
  public:
@@ -116,7 +116,7 @@ class PackedImages {
   View windows_;
 };
 
-/// convolve(images, filters) of the packed ones.
+/// Packs both operands and calls convolve(images, filters).
 template <class T, class Convolve>
 bool stem_forward(const Queue& queue, const char* name, const View& x, const View& w, const StemPacking& packing,
                   const Conv2dShape& shape, Convolve&& convolve) {
@@ -129,7 +129,7 @@ bool stem_forward(const Queue& queue, const char* name, const View& x, const Vie
   return convolve(images.windows(), View::dense(filters.data(), w.dtype, {shape.O, shape.R, 1, packing.window}));
 }
 
-/// convolve(dw, images) of the packed ones, and dw picked from there unless it returns false.
+/// Calls convolve(dw, images) with packed operands, then unpacks dw unless it returned false.
 template <class T, class Convolve>
 bool stem_backward_weight(const Queue& queue, const char* name, const View& dw, const View& x,
                           const StemPacking& packing, const Conv2dShape& shape, Convolve&& convolve) {

@@ -3,14 +3,14 @@
 #include "kernels/cuda/conv2d_sm90.cuh"
 #include "kernels/cuda/conv2d_stem.cuh"
 
-// Packed stems (conv2d_stem.cuh) on the main loop of gemm_wgmma.cuh. TMA wants pixels of 16 bytes, and 64 k of one tap
-// would be 3 channels and 61 zeros: windows have 64 channels, which for 7 x 7 x 3 is three times the flops that count
-// and still less than y's way to memory.
+// Packed stems (conv2d_stem.cuh) on the main loop of gemm_wgmma.cuh. TMA needs pixels of 16 bytes, and 64 k of one tap
+// would be 3 channels and 61 zeros. So windows have 64 channels: for 7 x 7 x 3 three times the useful flops, and still
+// less time than storing y.
 
 namespace weft::kernels::cuda {
 
-/// Whether the driver takes im2col maps whose pixels overlap. Its documentation builds each stride up from the sizes
-/// below it, and does not say what becomes of a smaller one. `data`: any address on the device.
+/// Whether the driver accepts im2col maps with overlapping pixels. Its documentation derives each stride from the sizes
+/// of inner dimensions and does not define smaller strides. `data`: any address on the device.
 inline bool im2col_pixels_may_overlap(const void* data) {
   const auto ask = [&] {
     constexpr int kChannels = 64, kApart = 8, kRow = 16 * kApart + kChannels;  // windows of 128 bytes, 16 apart
@@ -35,7 +35,7 @@ inline bool im2col_pixels_may_overlap(const void* data) {
   return allowed;
 }
 
-/// A stem's packing for wgmma, the convolution that is left, and whether TMA can read it. x: the images' memory.
+/// A stem's packing for wgmma, the resulting convolution, and whether TMA can read it. x: the images' memory.
 struct StemOnWgmma {
   static constexpr int kWindow = 64;
 

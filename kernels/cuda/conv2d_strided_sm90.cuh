@@ -7,15 +7,15 @@
 #include "kernels/cuda/conv2d_sm90.cuh"
 
 // The input's gradient of a strided convolution on the main loop of gemm_wgmma.cuh: a convolution of stride 1 for each
-// of its phases (conv2d_phase.cuh), which is a slice of one launch. Row m of a phase is its pixel (n, h / stride, w /
-// stride); the tap r = first + i step meets dy at p = origin + h / stride - i dilation / gcd, so TMA's im2col walk
-// begins at the lowest p, and tap i lies (count - 1 - i) dilation / gcd after it. Pixels of one phase do not lie
-// side by side in dx: they are stored 16 bytes a lane (ScatteredRows).
+// phase (conv2d_phase.cuh), each a slice of one launch. Row m of a phase is its pixel (n, h / stride, w / stride); tap
+// r = first + i step reads dy at p = origin + h / stride - i dilation / gcd. So TMA's im2col windows begin at the
+// lowest p, and tap i has offset (count - 1 - i) dilation / gcd. Pixels of one phase are not contiguous in dx: lanes
+// store 16 bytes at a time (ScatteredRows).
 //
-// Phases with the most taps come first. One without any (three of four for 1 x 1 filters) is zeros, which the
-// producer's idle warps store while the others are multiplied: an input's gradient of 1 x 1 filters is bound by the
-// bytes of dx, and three quarters of them are such zeros. Where a gradient is added (dx_in), it is a slice whose sums
-// are empty.
+// Phases with the most taps come first. A phase without taps (three of four for 1 x 1 filters) is all zeros; the
+// producer's idle warps store the zeros while the other phases are multiplied. For 1 x 1 filters the input's gradient
+// is bound by the bytes of dx, three quarters of which are such zeros. If a gradient is added (dx_in), such a phase is
+// a slice with no K steps.
 
 namespace weft::kernels::cuda {
 
@@ -26,21 +26,21 @@ struct PhaseSource {
   static constexpr int kMostPhases = ScatteredRows::kMostSlices;
 
   struct Phase {
-    int steps;             ///< of 64 filters at all taps
+    int steps;             ///< K steps of 64 filters, over all taps
     Divider taps_w;        ///< taps in a row
-    int first_r, first_s;  ///< the filter's tap of i = 0
-    int last_h, last_w;    ///< its offset from the lowest p and q
+    int first_r, first_s;  ///< r and s of tap i = 0
+    int last_h, last_w;    ///< offset of tap i = 0 from the lowest p and q
   };
   TensorMap pixels[kMostPhases];  ///< im2col of dy
   TensorMap filters;              ///< w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
   FilterPositions positions[kMostPhases];
   Phase phases[kMostPhases];
-  Divider chunks;                    ///< steps at one tap
+  Divider chunks;                    ///< K steps per tap
   int width;                         ///< S
-  int step_r, step_s, tap_h, tap_w;  ///< from tap i to i + 1: in the filter, and back in dy
+  int step_r, step_s, tap_h, tap_w;  ///< distance from tap i to i + 1: in the filter, and backwards in dy
   int first_zeros, end_zeros;        ///< phases that are stored as zeros
-  int zeros;                         ///< runs of 16 bytes in such a phase
-  Divider runs;                      ///< in a pixel
+  int zeros;                         ///< 16-byte segments in such a phase
+  Divider runs;                      ///< 16-byte segments per pixel
 
   struct Range {
     int begin, end;
@@ -51,7 +51,7 @@ struct PhaseSource {
     const PhaseSource& source;
     const Phase& phase;
     int first_n, z;
-    FilterPositions::Corner corner;  ///< of the tile's first position
+    FilterPositions::Corner corner;  ///< window of the tile's first position
 
     struct Tap {
       int i, j, k;  ///< row and column among the phase's taps, first filter
@@ -135,7 +135,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   WgmmaGemm<T, Source> gemm{};
   Source& source = gemm.source;
   ScatteredRows& scatter = gemm.epilogue.scatter;
-  std::vector<WindowWalk> walks;  // of the phases that have taps, which come first
+  std::vector<WindowWalk> walks;  // one per phase with taps; these come first
   int64_t steps = 0;
   for (int i = 0; i < count; ++i) {
     const Work& work = works[static_cast<size_t>(i)];
@@ -158,7 +158,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     walks.push_back(walk);
   }
   const auto with_taps = static_cast<int64_t>(walks.size()), slices = dx_in ? count : with_taps;
-  // Of more columns a tile of 128 x 256 asks L2 for less.
+  // With more columns a tile of 128 x 256 loads fewer bytes from L2.
   const WgmmaPlan plan = wgmma_plan(m, n, (steps + slices - 1) / slices, slices, {.alternate = n <= 128});
   const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
   for (size_t i = 0; i < walks.size(); ++i) source.pixels[i] = walks[i].map(kName, box.a);

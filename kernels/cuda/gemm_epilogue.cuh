@@ -11,22 +11,22 @@
 
 namespace weft::kernels::cuda {
 
-/// 1 / sqrt(x), in f32 to two units in the last place: one instruction, without a division's rare second way.
+/// 1 / sqrt(x), in f32 to two units in the last place: one instruction, without a division's slow path.
 __device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
 
-/// A norm by fixed statistics after a sum: (s - mean[n]) / sqrt(var[n] + eps) weight[n] + bias[n].
+/// A norm with fixed statistics after the GEMM: (s - mean[n]) / sqrt(var[n] + eps) weight[n] + bias[n].
 template <class Sum>
 struct ColumnNorm {
-  const Sum *mean, *var;      ///< var is nullptr: none
-  const Sum *weight, *bias;   ///< nullptr: none
+  const Sum *mean, *var;     ///< var is nullptr: none
+  const Sum *weight, *bias;  ///< nullptr: none
   Sum eps;
 };
 
-/// Stores sums: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`; or, where
-/// `saved` is given, s f'(saved) instead of f(s). y, residual, pre and saved, and on its own the bias, hold T or,
-/// where their `wide` is set, the type of the sum: one kernel for both, since the branch is the same for the whole
-/// launch. Kernels of convolutions (kChannels) also know `norm`, after the bias, and `moments`.
+/// Stores accumulators: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`; if `saved` is
+/// given, s f'(saved) replaces f(s). y, residual, pre and saved have type T or, with `wide_y`, the accumulator's type;
+/// the bias likewise by its own flag. One kernel serves both, since the branch is uniform over the launch. Convolution
+/// kernels (kChannels) also support `norm`, after the bias, and `moments`.
 template <class T>
 struct Epilogue {
   using Sum = Accumulate<T>;
@@ -41,24 +41,24 @@ struct Epilogue {
   const void* saved = nullptr;  ///< nullptr: none; laid out as y
   bool relu_last = false;       ///< max(0, …) last
   ColumnNorm<Sum> norm{};
-  Sum* moments = nullptr;  ///< statistics of y's columns, see tile_moments.cuh; nullptr: not wanted
+  Sum* moments = nullptr;  ///< statistics of y's columns, see tile_moments.cuh; nullptr: none
   int channels = 0;        ///< columns of `moments`
 
-  /// Applied to a column's sums first: s = sum scale + shift.
+  /// The first step for a column's accumulators: s = sum scale + shift.
   struct Column {
     Sum scale, shift;
     __device__ Sum operator()(Sum sum) const { return sum * scale + shift; }
   };
 
-  /// The columns n, n + 1, … of which y still has `left` (may be less than kCount, or none).
+  /// Loads the constants of columns n, n + 1, …; y still has `left` columns from n (may be less than kCount, or none).
   template <bool kChannels, int kCount>
   __device__ __forceinline__ void columns(int n, int left, Column (&to)[kCount]) const {
     WEFT_UNROLL
     for (int i = 0; i < kCount; ++i) to[i] = i < left ? column<kChannels>(n + i) : Column{alpha, Sum(0)};
   }
 
-  /// Stores `kCount` neighbours of one row of y. offset: of the first of them; n: its column; left: columns that y
-  /// still has from there (may be less than kCount, or none).
+  /// Stores `kCount` neighbours of one row of y. offset and n: offset and column of the first; left: columns that y
+  /// still has from n (may be less than kCount, or none).
   template <bool kChannels, int kCount>
   __device__ void store(int64_t offset, int n, int left, const Sum (&sums)[kCount]) const {
     Column of[kCount];
@@ -66,13 +66,13 @@ struct Epilogue {
     store(offset, left, sums, of);
   }
 
-  /// Whether the scaled sums are what is stored, and all: to be asked once, before a loop of store().
+  /// Whether store() only stores scaled accumulators. Call once, before a loop of store().
   __device__ bool is_plain() const {
     return pre == nullptr && saved == nullptr && activation == Activation::none && residual == nullptr && !accumulate &&
            !relu_last;
   }
 
-  /// The same, its columns' constants being at hand. plain: whether is_plain().
+  /// The same with the columns' constants already loaded. plain: is_plain().
   template <int kCount>
   __device__ void store(int64_t offset, int left, const Sum (&sums)[kCount], const Column (&of)[kCount],
                         bool plain = false) const {

@@ -4,15 +4,16 @@
 #include <cstdint>
 #include <type_traits>
 
-// How products that do not run on wgmma are cut: the tile, and shares of k where the result alone cannot fill a GPU.
-// The answer depends on the sizes alone, never on the GPU, so that results are the same everywhere.
+// Selects the tile of a GEMM that does not run on wgmma, and split-K slices if the result alone cannot fill a GPU. The
+// choice depends on the sizes alone, never on the GPU, so that results are the same everywhere.
 
 namespace weft::kernels {
 
 /// Rows and columns: 32 x 32, 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 128.
 enum class TileSize { small, medium, large, wide, tall, flat };
 
-/// While it lives, products of this thread have this tile, or large ones where there are no such ones: for tests.
+/// While an object lives, GEMMs of this thread use this tile, or `large` if it does not exist for their type. For
+/// tests.
 class TileScope {
  public:
   explicit TileScope(TileSize size) : size_(size), before_(current_) { current_ = this; }
@@ -43,8 +44,8 @@ inline int64_t tile_count(TileSize size, int64_t m, int64_t n) {
   return ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
 }
 
-/// Whether products of T, whose a lies along k or else along its rows, have such tiles: others than squares of up to
-/// 128 want two bytes, tall ones a along k, flat ones along its rows.
+/// Whether GEMMs of type T have this tile; a is laid out along k or along its rows. Tiles other than squares of up to
+/// 128 need two-byte types; tall ones need a along k, flat ones along its rows.
 template <class T>
 constexpr bool has_tile(TileSize size, bool a_along_k) {
   using enum TileSize;
@@ -53,11 +54,11 @@ constexpr bool has_tile(TileSize size, bool a_along_k) {
   return sizeof(T) == 2 && (size == wide || (size == tall) == a_along_k);
 }
 
-constexpr int64_t kPlannedProcessors = 108;  ///< multiprocessors of an A100: those with wgmma are planned elsewhere
+constexpr int64_t kPlannedProcessors = 108;  ///< SMs of an A100; wgmma_plan.h plans for GPUs with wgmma
 
-/// Whether tiles of 128 x 256, one on a multiprocessor at a time, beat two of 128 x 128. They read three quarters of
-/// the bytes, but nothing overlaps with their beginnings and ends, so they want a deep k; and in the last wave each
-/// takes as long as two. The sums have the same bits with both.
+/// Whether tiles of 128 x 256, one per SM, beat two tiles of 128 x 128. They load three quarters of the bytes, but
+/// nothing overlaps their prologue and epilogue, so they need a large K; and in the last wave each takes as long as
+/// two. Results are bit-identical.
 inline bool prefers_wide(int64_t m, int64_t n, int64_t k, int64_t slices) {
   constexpr int64_t kDeep = 1024;
   const auto rounds = [&](TileSize size) {
@@ -66,7 +67,7 @@ inline bool prefers_wide(int64_t m, int64_t n, int64_t k, int64_t slices) {
   return k >= kDeep && 2 * rounds(TileSize::wide) <= rounds(TileSize::large);
 }
 
-/// The largest tile that wastes less than half of its area and still gives enough blocks; k: of a slice.
+/// The largest tile that wastes less than half of its area and still gives enough blocks; k: per slice.
 template <class T>
 TileSize choose_tile(int64_t m, int64_t n, int64_t k, int64_t slices, bool a_along_k) {
   if (const TileSize* const forced = TileScope::forced())
@@ -77,22 +78,22 @@ TileSize choose_tile(int64_t m, int64_t n, int64_t k, int64_t slices, bool a_alo
   const int64_t shorter = std::min(m, n);
   if (shorter > 64 && fills(TileSize::large, 96))
     return has_tile<T>(TileSize::wide, a_along_k) && prefers_wide(m, n, k, slices) ? TileSize::wide : TileSize::large;
-  // Two on a multiprocessor at a time: they want all of these, since in half of the time four tiles of 64 x 64 do more.
+  // Two such tiles fit per SM. They are used only if they fill every SM twice; otherwise 64 x 64 tiles are faster.
   if (shorter > 32 && n <= 64 && fills(TileSize::tall, 2 * kPlannedProcessors)) return TileSize::tall;
   if (shorter > 32 && fills(TileSize::medium, 16)) return TileSize::medium;
   return TileSize::small;
 }
 
-/// A product whose depth is cut into `splits` shares of `depth` each, whole steps of the main loops.
+/// A GEMM whose K is split into `splits` slices of `depth` each, a multiple of the main loop's step.
 struct SplitPlan {
   TileSize size = TileSize::small;
   int64_t splits = 1, depth = 0;
-  double cycles = 0;  ///< an estimate, of an A100, two-byte elements
+  double cycles = 0;  ///< estimate for an A100 and two-byte elements
 };
 
-/// What a product takes in tiles of this size, its depth in about that many shares: cycles of a multiprocessor for a
-/// step of one tile while `at_a_time` of them run, and for its beginning and end. By the model of time
-/// (benchmarks/results/2026-11-26-own-kernels.md), not measured.
+/// Estimates a GEMM's cycles in tiles of this size with about `splits` slices of K: SM cycles for a K step of one tile
+/// while `at_a_time` tiles run, and for a tile's prologue and epilogue. The constants are predictions of the model of
+/// time (benchmarks/results/2026-11-26-own-kernels.md), not measurements.
 inline SplitPlan split_plan(TileSize size, int64_t m, int64_t n, int64_t k, int64_t batch, int64_t splits) {
   struct Cost {
     int64_t at_a_time;
@@ -104,18 +105,18 @@ inline SplitPlan split_plan(TileSize size, int64_t m, int64_t n, int64_t k, int6
   const int64_t depth = ((k + splits - 1) / splits + 31) / 32 * 32;
   splits = std::max<int64_t>(1, depth == 0 ? 1 : (k + depth - 1) / depth);
   const int64_t blocks = tile_count(size, m, n) * batch * splits, at_once = kPlannedProcessors * at_a_time;
-  // The last round: fewer blocks on a multiprocessor take less time, but not in proportion.
+  // The last wave: fewer blocks per SM take less time, but not in proportion.
   const int64_t last = (blocks % at_once + kPlannedProcessors - 1) / kPlannedProcessors;
   const double rounds = static_cast<double>(blocks / at_once) +
                         (last == 0 ? 0.0 : 0.4 + 0.6 * static_cast<double>(last) / static_cast<double>(at_a_time));
   const double cycles = rounds * static_cast<double>(at_a_time) * (static_cast<double>(depth) / 32 * step + end);
-  // Shares are written and read once more, at some 1,500 bytes a cycle, by a launch of its own.
+  // A second launch adds the slices: each is written and read once, at about 1,500 bytes per cycle.
   const double sum = splits == 1 ? 0 : 6000 + static_cast<double>(8 * m * n * batch * splits) / 1500;
   return {size, splits, depth, cycles + sum};
 }
 
-/// The tile and the shares of k for a product whose result alone may not fill a GPU. Shares of four-byte and eight-byte
-/// elements: two blocks for each of 128 multiprocessors, each share at least 256 deep.
+/// The tile and the split-K slices for a GEMM whose result alone may not fill a GPU. Four-byte and eight-byte elements:
+/// two blocks for each of 128 SMs, each slice with K of at least 256.
 template <class T>
 SplitPlan choose_split(int64_t m, int64_t n, int64_t k, int64_t batch, bool a_along_k) {
   using enum TileSize;
@@ -140,7 +141,7 @@ SplitPlan choose_split(int64_t m, int64_t n, int64_t k, int64_t batch, bool a_al
     };
     consider(1);
     const int64_t tiles = std::max<int64_t>(1, tile_count(size, m, n) * batch);
-    // Those that give each multiprocessor so many blocks, but for a rest.
+    // Slice counts that give each SM about `each` blocks.
     for (int64_t each = 1, before = 1; each <= 12; ++each) {
       const int64_t splits = std::min(each * kPlannedProcessors / tiles, k / kLeastDepth);
       if (splits > before) consider(before = splits);
@@ -149,7 +150,7 @@ SplitPlan choose_split(int64_t m, int64_t n, int64_t k, int64_t batch, bool a_al
   return best;
 }
 
-/// Whether a second pass over the shares pays, beside the whole product in tiles of `alone`.
+/// Whether split-K with its second pass beats the unsplit GEMM in tiles of size `alone`.
 template <class T>
 bool split_pays(const SplitPlan& split, TileSize alone, int64_t m, int64_t n, int64_t k) {
   if (sizeof(T) > 2) return split.splits >= 4;

@@ -9,51 +9,53 @@
 // The GEMM main loop for bf16, f16 and, where allowed, f32 as tf32, on compute capability 9.0: TMA, mbarrier and wgmma.
 // Only files named *_sm90.cu may include this.
 //
-// Grid: persistent; a block (or a cluster of two, one tile above the other) walks over tiles of kM x kN sums. Warpgroup
-// 0 is the producer: one of its threads loads. Each other warpgroup, a consumer, owns 64 or 128 rows of the tile in its
-// registers.
+// Grid: persistent; a block (or a cluster of two, one tile above the other) walks over tiles of kM x kN accumulators.
+// Warpgroup 0 is the producer: one of its threads issues the loads. Each other warpgroup is a consumer and owns 64 or
+// 128 rows of the tile in its registers.
 //
 //   memory --TMA--> stage 0 | stage 1 | … | stage kStages-1 --wgmma--> registers --stmatrix--> staging --TMA--> memory
 //                            each: a's kM x 64, then b's kN x 64, as chunks of 64 x 64 (8 KiB)
 //
-// Every stage has two barriers. `full`: its bytes have landed. `empty`: every consumer warp, of both blocks in a
-// cluster, has read it. The producer runs ahead over tiles, so that loads of the next tile overlap this one's epilogue.
-// In a cluster both blocks need the same b: each loads half of its chunks and multicasts them to both. Of an odd number
-// of rows of tiles, clusters take the last row by two neighbours, which share nothing: each loads all of its own.
+// Every stage has two mbarriers. `full`: its bytes have arrived. `empty`: every consumer warp, of both blocks in a
+// cluster, has read the stage. The producer runs ahead over tiles, so that the loads of the next tile overlap this
+// tile's epilogue. In a cluster both blocks need the same b: each loads half of its chunks and multicasts them to both.
+// If the number of tile rows is odd, a cluster takes two neighbouring tiles of the last row; these share nothing, so
+// each block loads its whole b.
 //
-// A chunk keeps its operand as memory has it, 64 lines of 128 bytes under TMA's 128-byte swizzle, and wgmma reads
-// either direction: with Along::depth a line is one row (m or n) and depth runs along it; with Along::rows a line is
+// A chunk keeps the operand's layout in memory, 64 lines of 128 bytes under TMA's 128-byte swizzle, and wgmma reads
+// either direction: with Along::depth a line is one row (m or n) and k runs along the line; with Along::rows a line is
 // one k.
 //
 //                 wgmma's descriptor: 8 lines to the next 8   64 rows to the next 64   16 k further
 //   Along::depth                      1024 bytes (rows)       8 KiB (8 times 1024)     32 bytes
 //   Along::rows                       1024 bytes (depth)      8 KiB (`leading`)        2048 bytes
 //
-// Of a small product tiles of 128 x 128 leave half of the chip without work, and smaller ones ask L2 for twice the
-// bytes. So the blocks of a cluster take one such tile together (kJoins): each sums its part of the depth, then
-// neighbours exchange halves of the tile's columns through distributed shared memory and add; of four blocks the second
-// pair hands its halves to the first. Always in the same order, without a workspace or a second launch. 1024^3: 128
-// blocks load 256 KiB each; the 256 tiles of 64 x 64 load as much each, two on a multiprocessor.
+// Cluster split-K (kJoins): in a small GEMM, tiles of 128 x 128 leave half of the SMs idle, and smaller tiles load
+// twice the bytes from L2. So the blocks of a cluster share one 128 x 128 tile: each accumulates its slice of K, then
+// neighbours exchange halves of the tile's columns through distributed shared memory and add; in a cluster of four the
+// second pair sends its halves to the first pair. The order of additions is fixed, and neither a workspace nor a second
+// launch is needed. 1024^3: 128 blocks load 256 KiB each; 256 tiles of 64 x 64, two per SM, load as much each.
 //
 //   rank 0: columns 0..63     a0 + a1 ---------> (a0 + a1) + (a2 + a3) --> y
 //   rank 1: columns 64..127   b1 + b0 ---------> (b1 + b0) + (b3 + b2) --> y
-//   ranks 2 and 3: the same of their parts, which they hand to ranks 0 and 1
+//   ranks 2 and 3: the same for their slices; they send the results to ranks 0 and 1
 //
-// What the epilogue reads besides (a residual, or what a derivative was taken of) the producer brings behind a tile's
-// last step, as one or two stages more: it is there when the sums are, and costs no registers and no shared memory.
+// The producer loads the epilogue's auxiliary operand (the residual, or the input of an activation's derivative) after
+// a tile's last K step, into one or two more pipeline stages: the operand is there when the accumulators are complete,
+// and costs no registers and no shared memory.
 //
-// A source with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: in the first tile of its
-// row of tiles, a product with ones.
+// A source with `row_sums` (linear_backward_weight) also gets the sum of each of a's rows: the first tile of each tile
+// row multiplies a by a matrix of ones.
 //
-// tf32: a line of 128 bytes is 32 elements and a wgmma takes 8 of them, 32 bytes as ever; so a chunk is 64 rows of 32
-// k, and nothing else changes. wgmma reads f32 along the depth only (its transposing is for two bytes): what lies along
-// its rows goes to gemm_mma.cuh. It cuts the lower 13 bits off; TMA rounds the elements before, on their way to shared
-// memory (tensor_map.cuh), to nearest as gemm_mma.cuh does, but ties to even.
+// tf32: a line of 128 bytes is 32 elements and a wgmma takes 8 of them, again 32 bytes; so a chunk is 64 rows of 32 k,
+// and the rest is the same. wgmma reads f32 along K only (it transposes two-byte types only): GEMMs with an operand
+// along its rows run in gemm_mma.cuh. wgmma truncates the lower 13 bits; so TMA rounds the elements on their way to
+// shared memory (tensor_map.cuh), to nearest as gemm_mma.cuh does, but ties to even.
 //
-// What lies outside of a matrix arrives as zeros, so odd sizes cost nothing extra; TMA wants lines that begin at
-// multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
+// TMA fills elements outside the matrix with zeros, so odd sizes cost nothing extra. TMA needs lines that begin at
+// multiples of 16 bytes; other matrices run in gemm_mma.cuh.
 //
-// Work: 2 kM kN flops and 2 (kM + kN) bytes per k, of which a cluster of two loads b's half: 85 flops per byte at
+// Work: 2 kM kN flops and 2 (kM + kN) bytes per k; in a cluster of two each block loads half of b: 85 flops per byte at
 // 128 x 256 alone, 128 in a cluster, 51 at 256 x 64 and 64 x 256, 48 at 64 x 192; from L2 mostly (the tile order keeps
 // about 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
 // hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
@@ -61,14 +63,14 @@
 namespace weft::kernels::cuda {
 
 constexpr int kChunkBytes = 8192, kChunkRows = 64;
-/// Of a chunk along the depth: 128 bytes, a step of the main loop.
+/// K elements of one chunk: 128 bytes, one step of the main loop.
 template <class T>
 inline constexpr int kWgmmaDepth = 128 / static_cast<int>(sizeof(T));
 inline int wgmma_depth(DType dtype) { return 128 / static_cast<int>(size_of(dtype)); }
 
-/// kConsumerBands: bands of 64 rows that a consumer owns. kInTurns: two consumers take every other tile of the block's,
-/// so that one multiplies while the other stores its sums. kTogether: the blocks of a cluster share a tile's depth, one
-/// tile for each cluster.
+/// kConsumerBands: bands of 64 rows that a consumer owns. kInTurns: ping-pong schedule; the two consumers alternate
+/// over the block's tiles, so that one multiplies while the other runs its epilogue. kTogether: cluster split-K; the
+/// blocks of a cluster split the K of one tile.
 template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1, bool kInTurns = false,
           bool kTogether = false>
 struct WgmmaTile {
@@ -84,22 +86,23 @@ struct WgmmaTile {
   static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
   static constexpr int kSharedBytes =
       kStages * kStageBytes + kStagingBytes + 2 * kStages * static_cast<int>(sizeof(ptx::Barrier));
-  /// Chunks of y in a tile, and the stages that as many take which the epilogue reads. Joined blocks store other
-  /// columns.
+  /// Chunks of y in a tile, and the pipeline stages that a tile of the auxiliary operand occupies. Cluster split-K has
+  /// none: its blocks store other columns than they multiply.
   static constexpr int kChunksY = kM / kChunkRows * (kN / 64), kChunksInStage = kChunksA + kChunksB;
   static constexpr int kStagesY = kJoins ? 0 : (kChunksY + kChunksInStage - 1) / kChunksInStage;
   static_assert(kStagesY <= 2);
-  /// Three warpgroups begin with 168 registers for each thread; the producer hands most of its share to the consumers.
+  /// Three warpgroups start with 168 registers per thread; the producer releases most of its registers to the consumers
+  /// (setmaxnreg).
   static constexpr bool kMovesRegisters = kConsumers == 2;
 };
 
-/// The order of tiles: clusters of `cluster` tiles along m; of these, panels of kPanel along m, walked along n, so
-/// that the tiles in flight at a time share lines of a and b in L2. After the panels of a slice, of two blocks and an
-/// odd number of rows of tiles, the last row: clusters of two tiles along n.
+/// The order of tiles: clusters of `cluster` tiles along m; panels of kPanel tiles along m, each walked along n, so
+/// that concurrent tiles share lines of a and b in L2. If a cluster has two blocks and the number of tile rows is odd,
+/// the last row follows a slice's panels: clusters of two tiles along n.
 class WgmmaGrid {
  public:
   WgmmaGrid() = default;
-  /// blocks: 1 or 2 tiles in a cluster; together: blocks to a tile.
+  /// blocks: 1 or 2 tiles per cluster; together: blocks per tile.
   WgmmaGrid(int64_t tiles_m, int64_t tiles_n, int64_t slices, int blocks, int together = 1)
       : cluster(blocks),
         shift_(std::countr_zero(static_cast<unsigned>(blocks * together))),
@@ -112,14 +115,14 @@ class WgmmaGrid {
         last_rows_(tiles_m / blocks % (kPanelTiles / blocks)),
         whole_panels_(static_cast<int>(tiles_m / blocks / (kPanelTiles / blocks))) {}
 
-  /// Of one slice.
+  /// Clusters per slice.
   static int64_t clusters(int64_t tiles_m, int64_t tiles_n, int blocks) {
     return tiles_m / blocks * tiles_n + (tiles_m % blocks) * ((tiles_n + 1) / 2);
   }
 
   struct Position {
-    int m, n, z;  ///< in tiles
-    bool shares;  ///< b with the other block of a cluster
+    int m, n, z;  ///< m and n in tiles, z a slice
+    bool shares;  ///< whether the blocks of a cluster share b
   };
   __device__ int count() const { return count_; }
   __device__ Position position(int index, int rank) const {
@@ -130,9 +133,9 @@ class WgmmaGrid {
     return {(panel * rows_.divisor() + index) * cluster + rank, n, z, cluster > 1};
   }
   __device__ int slice(int index) const { return per_slice_.split(index); }
-  /// Of so many blocks.
+  /// Clusters that `blocks` blocks make.
   __device__ int clusters(unsigned blocks) const { return static_cast<int>(blocks) >> shift_; }
-  /// The steps of slice z that this block sums.
+  /// The K steps of slice z that this block accumulates.
   template <class Tile, class Source>
   __device__ auto range(const Source& source, int z) const {
     auto range = source.range(z);
@@ -144,33 +147,37 @@ class WgmmaGrid {
     return range;
   }
 
-  /// In a cluster.
+  /// Blocks per cluster.
   __device__ int blocks() const { return 1 << shift_; }
 
-  int cluster = 1;  ///< tiles
+  int cluster = 1;  ///< tiles per cluster
 
  private:
   static constexpr int kPanelTiles = 16;
-  int shift_ = 0;  ///< blocks of a cluster, as a power of two
+  int shift_ = 0;  ///< log2 of the blocks per cluster
   int count_ = 0;
   int panels_ = 0, last_row_ = 0;  ///< clusters in a slice's panels; the last row of tiles
   Divider per_slice_, per_panel_;  ///< clusters
-  Divider rows_, last_rows_;       ///< clusters of a panel along m, and of one that is not whole
+  Divider rows_, last_rows_;       ///< clusters along m in a panel, and in a last, shorter panel
   int whole_panels_ = 0;
 };
 
 /// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
-/// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
-/// says. kChannels: the epilogue may have a norm and moments. Only sources with kTall have tiles of 256 rows, only
-/// those with kWide 64 x 192, with kBroad 64 x 256, only those with kAlternates tiles in turns; those with kPlain have
-/// these and joined ones alone. kAlone: clusters do not share b. kBrings: the epilogue may read what the producer
-/// brings. A source with beside(epilogue, thread) has work for the producer's idle warps, 96 threads of each block.
+/// slice z accumulates, and loads chunks. Its optional members select tiles and epilogues:
+///   kTall, kWide, kBroad   tiles of 256 x 64, 64 x 192, 64 x 256
+///   kAlternates            ping-pong tiles
+///   kPlain                 ping-pong and cluster split-K tiles only
+///   kAlone                 the blocks of a cluster do not share b
+///   kScattered             a slice may have no K steps; rows of y lie as ScatteredRows says
+///   kChannels              the epilogue may have a norm and batch statistics
+///   kBrings                the producer may load an auxiliary operand for the epilogue
+///   beside(epilogue, thread)   work for the producer warpgroup's idle warps, 96 threads per block
 ///
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
-///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; to two blocks, or 0: to this one
-/// With Along::depth chunks follow one another as their lines do, so one load brings all of a's chunks, and all of b's
-/// from i on that this block loads: the boxes of their maps have WgmmaBoxRows.
+///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; multicast mask, 0: this block
+/// With Along::depth the chunks are contiguous, so one TMA load covers all of a's chunks, or all of b's chunks that
+/// this block loads, from chunk i: their maps have boxes of WgmmaBoxRows.
 template <class T, class Source>
 struct WgmmaGemm {
   Source source;
@@ -178,7 +185,8 @@ struct WgmmaGemm {
   WgmmaGrid grid;
 };
 
-/// Whether tiles of this kind can have stages for the epilogue: with norms and moments besides, registers would spill.
+/// Whether the producer can load an auxiliary operand for this tile. Not with norms and batch statistics: registers
+/// would spill.
 template <class Tile, class Source>
 inline constexpr bool kBringsStages = requires {
   requires Source::kBrings;
@@ -215,7 +223,7 @@ __device__ __forceinline__ void produce(const Source& source, const Epilogue& ep
         load_b(rank * kHalf, kHalf, 3);
       } else {
         load_b(0, Tile::kChunksB, 0);
-        if (kWholeB && grid.cluster > 1) load_b(kHalf, kHalf, 0);  // a cluster's boxes are half of b
+        if (kWholeB && grid.cluster > 1) load_b(kHalf, kHalf, 0);  // in a cluster a box is half of b
       }
     }
     if constexpr (kBringsStages<Tile, Source>) {
@@ -237,8 +245,8 @@ __device__ __forceinline__ void produce(const Source& source, const Epilogue& ep
   }
 }
 
-/// The sums of a's rows are a product with a matrix of ones, of 8 columns that are all alike. Its 8 lines of 16 bytes
-/// stand for any depth: the descriptor leads back to them.
+/// The sums of a's rows are a matrix product with 8 equal columns of ones. Its 8 lines of 16 bytes serve any K: the
+/// descriptor's strides are 0.
 constexpr int kOnesBytes = 128;
 template <class Source>
 inline constexpr bool kSumsRows = requires(Source source) {
@@ -247,7 +255,7 @@ inline constexpr bool kSumsRows = requires(Source source) {
 template <class Tile, class Source>
 inline constexpr int kSharedBytes = Tile::kSharedBytes + (kSumsRows<Source> ? kOnesBytes : 0);
 
-/// Stores a warp's sums of 16 rows, in the layout of wgmma, as columns first_m … of row z of a matrix [slices, m].
+/// Stores a warp's 16 row sums, in wgmma's accumulator layout, as columns first_m … of row z of a matrix [slices, m].
 template <class T>
 __device__ __forceinline__ void store_row_sums(const Epilogue<T>& to, int first_m, int m, int z, int lane,
                                                const float (&sums)[4]) {
@@ -260,9 +268,9 @@ __device__ __forceinline__ void store_row_sums(const Epilogue<T>& to, int first_
   }
 }
 
-/// Adds up what the blocks of a cluster, 2 or 4, have of a warp's 16 x 128 sums: `own` is half `rank mod 2` of the
-/// columns, whole in ranks 0 and 1. `first` and `second`: 4 KiB each of this warp, of which the second may be a stage.
-/// All warps of the cluster meet in it; those that have no sums meet by meet_joined.
+/// Reduces a warp's 16 x 128 accumulators over the 2 or 4 blocks of a cluster. `own` becomes half `rank mod 2` of the
+/// columns, complete in ranks 0 and 1. `first` and `second`: 4 KiB each of this warp's shared memory; `second` may be a
+/// stage. All warps of the cluster synchronise here; warps without accumulators call meet_joined.
 __device__ __forceinline__ void join_sums(const float (&sums)[64], float (&own)[32], unsigned char* first,
                                           unsigned char* second, int blocks, int lane) {
   const int rank = ptx::cluster_rank();
@@ -320,16 +328,17 @@ __device__ __forceinline__ void consume(const Source& source,
   static_assert(!kSumsRows<Source> || Tile::kBands == 1);
   [[maybe_unused]] float row_sums[4];
   [[maybe_unused]] const uint64_t ones =
-      ptx::wgmma_descriptor(stages + Tile::kSharedBytes, Swizzle::none, 0, 0);  // behind all else
+      ptx::wgmma_descriptor(stages + Tile::kSharedBytes, Swizzle::none, 0, 0);  // after all other shared memory
   RingPosition<Tile::kStages> at;
-  const int band = Tile::kAlternates ? 0 : consumer * Tile::kBands;  // of the tile, the consumer's first
+  const int band = Tile::kAlternates ? 0 : consumer * Tile::kBands;  // the consumer's first band in the tile
   const auto leave_to_other = [&](int index) {
     if (index >= grid.count()) return;
     const auto range = source.range(grid.slice(index));
     at.advance(range.end - range.begin + (kBringsStages<Tile, Source> && epilogue.brings ? Tile::kStagesY : 0));
   };
-  // The main loops of the two take turns: a wait for a stage's next load but one would end at once. Numbers that the
-  // compiler sees: see EpilogueWarp.
+  // Ping-pong: the main loops of the two consumers never overlap. Otherwise a consumer could wait for a stage two
+  // phases ahead, whose parity is that of the present phase, so that the wait would end at once. Barrier ids are
+  // literals: see EpilogueWarp.
   const auto wait_for_turn = [&] {
     if (consumer == 0)
       ptx::named_barrier_sync(3, 256);
@@ -373,7 +382,7 @@ __device__ __forceinline__ void consume(const Source& source,
         const uint64_t a = ptx::wgmma_descriptor(stage + band * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
         const uint64_t b =
             ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
-        // 16 k (tf32: 8) further, and a chunk, in the descriptor's units of 16 bytes.
+        // Offsets of the next 16 k (tf32: 8) and of the next chunk, in the descriptor's units of 16 bytes.
         constexpr int kFurtherA = (Source::kAlongA == ptx::Along::depth ? 32 : 2048) / 16;
         constexpr int kFurtherB = (Source::kAlongB == ptx::Along::depth ? 32 : 2048) / 16;
         constexpr int kBandBelow = kChunkBytes / 16;
@@ -397,7 +406,7 @@ __device__ __forceinline__ void consume(const Source& source,
         previous = at.stage;
       }
     };
-    if constexpr (kSumsRows<Source>) {  // two loops, each with its end: wgmma's registers cannot meet a branch
+    if constexpr (kSumsRows<Source>) {  // two loops, each with its wait: no branch while wgmma owns the registers
       if (__shfl_sync(0xffffffffu, position.n, 0) == 0) {
         multiply.template operator()<true>();
         ptx::wgmma_wait<0>();
@@ -409,7 +418,7 @@ __device__ __forceinline__ void consume(const Source& source,
       multiply.template operator()<false>();
     }
     if constexpr (Tile::kAlternates) {
-      if constexpr (kBringsStages<Tile, Source>) {  // or the other's wait for this stage's next load would end at once
+      if constexpr (kBringsStages<Tile, Source>) {  // else the other's wait for this stage's next phase ends at once
         static_assert(Tile::kStagesY == 1);
         if (epilogue.brings) ptx::mbarrier_wait(&full[at.stage], at.parity);
       }
@@ -440,7 +449,7 @@ __device__ __forceinline__ void consume(const Source& source,
         const BroughtChunks chunks{stages + first_stage * Tile::kStageBytes, stages + last_stage * Tile::kStageBytes,
                                    Tile::kChunksInStage, band * (Tile::kN / 64)};
         epilogue.template meet<kDerives, Tile::kAlternates>(store, first_n, columns, sums, chunks, [&] {
-          ptx::fence_proxy_async();  // TMA will overwrite what threads have read
+          ptx::fence_proxy_async();  // orders the threads' reads of a stage before TMA's next write
           WEFT_UNROLL
           for (int i = 0; i < Tile::kStagesY; ++i, at.advance()) release(at.stage);
         });
@@ -482,7 +491,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     ptx::cluster_sync();
   else
     __syncthreads();
-  // By a shuffle, the compiler knows that a warp's lanes agree: stages and descriptors stay in uniform registers.
+  // The shuffle tells the compiler that a warp's lanes agree: stages and descriptors stay in uniform registers.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
     if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
@@ -497,7 +506,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     if constexpr (Tile::kMovesRegisters) ptx::acquire_registers<232>();
     consume<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, staging, full, empty, warpgroup - 1);
   }
-  // A block's shared memory must live until its neighbour's multicasts and arrivals have come.
+  // A block's shared memory must live until its neighbour's multicasts and arrivals are complete.
   if (gemm.grid.cluster > 1) ptx::cluster_sync();
 }
 

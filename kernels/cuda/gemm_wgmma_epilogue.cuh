@@ -7,21 +7,24 @@
 #include "kernels/cuda/short_gelu.cuh"
 #include "kernels/cuda/tile_moments.cuh"
 
-// From wgmma's registers to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the tile; in each group
-// of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same 8 rows below. It walks over the
-// columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of 128 bytes, a box that stmatrix (f32:
-// 8-byte stores) writes to shared memory under the 128-byte swizzle and TMA takes to y. Two boxes take turns. No warp
-// waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet after each box,
-// and each reads a quarter of the columns of all four, 64 rows of what y will hold, before TMA's second turn on from
-// there.
-// What the sums meet (`saved`, or else the residual) comes as they go: by TMA, 64 rows x 128 bytes at a time, through
-// the stages of the main loop (gemm_wgmma.cuh), and by ldmatrix to the lanes that hold their sums. Only what TMA cannot
-// read do lanes read themselves, in pairs, 8 rows at a time. Of a plain result (alpha, bias, norm, such a residual,
-// ReLU last, nothing else) each chunk has code of its own, so that sums stay in their registers; the code of the
-// others, 30 times as long, exists once, and sums move up to it. Rows that do not lie side by side (the phases of a
-// strided convolution) leave the box 16 bytes a lane; a lane finds its four lines of a band once, and chunks without a
-// residual have code of their own, too. Where y forbids both (lines not a multiple of 16 bytes), lanes store their
-// pairs themselves.
+// The epilogue: from wgmma's accumulators to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the
+// tile; in each group of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same columns 8
+// rows below. The warp walks over the columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of
+// 128 bytes. Such a box is written to shared memory by stmatrix (f32: 8-byte stores) under the 128-byte swizzle, and
+// stored to y by TMA. Each warp double-buffers its boxes and waits for no other warp. With batch statistics (`moments`)
+// the warpgroup synchronises after each box; each warp then reads a quarter of the columns over all 64 rows, as y will
+// hold them, before the buffer is reused.
+//
+// The auxiliary operand (`saved`, else the residual) is loaded by TMA through the main loop's pipeline stages
+// (gemm_wgmma.cuh), one box of 64 rows x 128 bytes at a time, then by ldmatrix to the lanes that hold the matching
+// accumulators. If TMA cannot read the operand, lanes load it themselves, in pairs, 8 rows at a time.
+//
+// For a plain result (alpha, bias, norm, a residual by TMA, a last ReLU) the loop over chunks is unrolled, so that
+// accumulators stay in their registers. The general code is 30 times as long and exists once: accumulators move up to
+// its registers before each iteration. If the rows of y are not contiguous (the phases of a strided convolution), each
+// lane stores 16 bytes of a box at a time: a lane computes the offsets of its four lines of a band once, and chunks
+// without a residual have their own loop. If the lines of y are not a multiple of 16 bytes, lanes store their pairs
+// directly.
 
 // Registers have no address, so all of this is inlined into the kernel.
 
@@ -29,8 +32,8 @@ namespace weft::kernels::cuda {
 
 constexpr int kStagingBoxBytes = 16 * 128;
 
-/// The two boxes of one warp, number `index` of warpgroup `group`; the boxes of the group's four warps lie side by
-/// side.
+/// The two staging boxes of one warp, number `index` of warpgroup `group`; the boxes of the group's four warps are
+/// contiguous.
 class EpilogueWarp {
  public:
   __device__ EpilogueWarp(unsigned char* boxes, int lane, int index, int group)
@@ -39,13 +42,13 @@ class EpilogueWarp {
   __device__ int lane() const { return lane_; }
   __device__ int index() const { return index_; }
 
-  /// The box that warp `i` of the group sent last, once all four have come here.
+  /// The box that warp `i` of the group sent last; valid after meet().
   __device__ __forceinline__ const unsigned char* sent(int i) const {
     return boxes_ + (2 * (i - index_) + (turn_ ^ 1)) * kStagingBoxBytes;
   }
   __device__ __forceinline__ void meet() const {
     __syncwarp();
-    if (group_ == 0)  // numbers that the compiler sees: else the block would own all 16
+    if (group_ == 0)  // literal ids: with a variable id, ptxas reserves all 16 barriers
       ptx::named_barrier_sync(1, 128);
     else
       ptx::named_barrier_sync(2, 128);
@@ -54,7 +57,7 @@ class EpilogueWarp {
   /// Writes one box with `fill(box)`, by all lanes, and sends it to column n, row m, slice z of the map.
   template <class Fill>
   __device__ __forceinline__ void send(const TensorMap& map, int n, int m, int z, Fill&& fill) {
-    if (ptx::elect_one()) ptx::tma_store_wait_read<1>();  // always the same lane; the box was sent two turns ago
+    if (ptx::elect_one()) ptx::tma_store_wait_read<1>();  // always the same lane; this box was sent two calls ago
     __syncwarp();
     unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
     fill(box);
@@ -66,8 +69,8 @@ class EpilogueWarp {
     }
     turn_ ^= 1;
   }
-  /// Writes one box with `fill(box)` and gives its lines of 8 runs of 16 bytes to take(i, run, value): line(i), i < 4.
-  /// Not together with send().
+  /// Writes one box with `fill(box)`, then calls take(i, run, value) for this lane's 16-byte segments: segment `run` of
+  /// 8 in line(i), i < 4. Must not be mixed with send().
   template <class Fill, class Take>
   __device__ __forceinline__ void hand_out(Fill&& fill, Take&& take) {
     unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
@@ -78,15 +81,15 @@ class EpilogueWarp {
       const int run = lane_ % 8;
       take(i, run, ptx::ld16(box + line(i) * 128 + (run ^ (line(i) & 7)) * 16));
     }
-    turn_ ^= 1;  // the box is written again two turns later, after the next turn's __syncwarp
+    turn_ ^= 1;  // the box is written again two calls later, after the next call's __syncwarp
   }
   __device__ int line(int i) const { return i * 4 + lane_ / 8; }
-  /// TMA has read both.
+  /// Waits until TMA has read both boxes.
   __device__ __forceinline__ void wait_for_boxes() const {
     if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
     __syncwarp();
   }
-  /// Before the block ends: TMA has read all boxes.
+  /// Waits, before the block ends, until TMA has read all boxes.
   __device__ void finish() const {
     if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
   }
@@ -97,14 +100,14 @@ class EpilogueWarp {
 };
 
 /// Rows of y that are pixels of images: row (n, y, x) of slice z is pixel (y stride_h + rows[z], x stride_w +
-/// columns[z]) of image n, if it has that one.
+/// columns[z]) of image n, if inside the image.
 struct ScatteredRows {
   static constexpr int kMostSlices = 4;
   Divider per_image, per_row;
   int stride_h, stride_w, height, width;
   int rows[kMostSlices], columns[kMostSlices];
 
-  /// Its number among all pixels, or -1.
+  /// The index of a row's pixel among all images' pixels, or -1.
   __device__ int64_t pixel(int row, int z) const {
     const int n = per_image.split(row), y = per_row.split(row) * stride_h + rows[z], x = row * stride_w + columns[z];
     return y < height && x < width ? (static_cast<int64_t>(n) * height + y) * width + x : -1;
@@ -113,10 +116,10 @@ struct ScatteredRows {
 
 struct NoScatteredRows {};
 
-/// What the sums meet, as TMA has brought it: chunks of 64 rows x 128 bytes, those of a band of rows one after another.
+/// The auxiliary operand in shared memory, as TMA wrote it: chunks of 64 rows x 128 bytes, band by band.
 struct BroughtChunks {
-  const unsigned char *first, *second;  ///< the stage they begin in, the one they go on in
-  int in_first;                         ///< chunks that the first one holds
+  const unsigned char *first, *second;  ///< the first stage of the chunks, and the second
+  int in_first;                         ///< chunks in the first stage
   int begin;                            ///< the consumer's first chunk
 
   __device__ __forceinline__ const unsigned char* chunk(int i) const {
@@ -126,39 +129,41 @@ struct BroughtChunks {
   static constexpr int kBroughtBytes = 64 * 128;
 };
 
-/// As Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
+/// Like Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
 template <class T, bool kScattered = false, bool kChannels = false>
 struct WgmmaEpilogue {
-  TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only where `by_tma`
-  TensorMap brought_map;     ///< of `saved`, or else the residual; boxes of 64 rows x 128 bytes, where `brings`
+  TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only if `by_tma`
+  TensorMap brought_map;     ///< the auxiliary operand, boxes of 64 rows x 128 bytes; only if `brings`
   Epilogue<T> to;
   int64_t pitch_z, pitch_inner, pitch_row;  ///< elements
-  Divider inner;                            ///< 1 where by_tma
+  Divider inner;                            ///< 1 if by_tma
   int m, n;
   bool by_tma;
-  bool brings;  ///< the producer brings `saved`, or else the residual, and nothing else is read; y is of type T
-  bool pairs;   ///< every row begins at an even element, of memory aligned to two elements
-  /// kScattered: where rows lie, each at a multiple of 16 bytes; pitch_z and pitch_inner do not count.
+  bool brings;  ///< the producer loads `saved`, else the residual; nothing else is read, and y has type T
+  bool pairs;   ///< every row begins at an even element, in memory aligned to two elements
+  /// kScattered: addresses of rows, multiples of 16 bytes; pitch_z and pitch_inner are unused.
   std::conditional_t<kScattered, ScatteredRows, NoScatteredRows> scatter;
 
-  /// Finds y's moments, if they are wanted and boxes hold it; then no share of the depth is left to add.
+  /// Requests y's batch statistics, if wanted and if y is stored by boxes of type T; the launch must then not be split
+  /// along K.
   void take(TileMoments* moments) {
     if (moments != nullptr && by_tma && !to.wide_y) moments->take(to, kMomentRows);
   }
 
-  /// The constants of a lane's two of 64 columns.
+  /// The per-column constants of a lane's two of 64 columns.
   struct Columns {
     typename Epilogue<T>::Column own[2];
   };
-  /// Of the columns from first_n: their loads take as long as a chunk's arithmetic, so they come a chunk ahead.
+  /// Loads the constants of the columns from first_n. A load takes as long as a chunk's arithmetic, so callers load one
+  /// chunk ahead.
   __device__ __forceinline__ Columns columns(int lane, int first_n) const {
     Columns columns;
     to.template columns<kChannels>(first_n + 2 * lane, n - first_n - 2 * lane, columns.own);
     return columns;
   }
 
-  /// Asks L2 for what store() will read of these rows and columns, two lanes to a row: well before, since it reads
-  /// late.
+  /// Prefetches into L2 the rows and columns that store() will read, two lanes per row. Called before the main loop,
+  /// since store() issues its loads late.
   template <int kN>
   __device__ __forceinline__ void prefetch(int lane, int first_m, int first_n, int z) const {
     const int64_t size = to.wide_y ? 4 : static_cast<int64_t>(sizeof(T)), bytes = min(kN, n - first_n) * size;
@@ -175,9 +180,10 @@ struct WgmmaEpilogue {
     ask(to.accumulate ? to.y : nullptr);
   }
 
-  /// Where the producer `brings` it: sums become what y holds. Arguments as those of store(). leave() hands the stages
-  /// back; kEarly: after half of the chunks, the others being kept in the warp's boxes until then, since the other
-  /// consumer's loads wait for these stages.
+  /// Combines the accumulators with the auxiliary operand that the producer loaded; they become y's values. Arguments
+  /// as in store(). leave() releases the operand's stages. kEarly (ping-pong): leave() runs after half of the chunks,
+  /// because the other consumer's loads wait for these stages; the remaining chunks are first copied to the warp's
+  /// boxes.
   template <bool kDerives, bool kEarly, int kBands, int kHalf, class Leave>
   __device__ __forceinline__ void meet(EpilogueWarp& warp, int first_n, Columns at, float (&sums)[kBands][kHalf],
                                        const BroughtChunks& brought, Leave&& leave) const {
@@ -202,7 +208,7 @@ struct WgmmaEpilogue {
       if (i == kFromStages - 1) leave();
     };
     if (kDerives && to.saved != nullptr) {
-      WEFT_UNROLL_BY(1)  // as in store()
+      WEFT_UNROLL_BY(1)  // not unrolled, as in store()
       for (int i = 0; i < kChunks; ++i) {
         float values[32];
         WEFT_UNROLL_BY(32)
@@ -227,13 +233,14 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Stores a warp's 16 rows from first_m and from every 64 rows below, a band each, 2 kHalf columns from first_n, of
-  /// slice z. `at`: columns(lane, first_n). kDerives: `saved` may be given. met: meet() has made the sums what y holds.
+  /// Stores a warp's accumulators to slice z: kBands bands 64 rows apart, each 16 rows from first_m by 2 kHalf columns
+  /// from first_n. `at`: columns(lane, first_n). kDerives: `saved` may be given. met: meet() has already computed y's
+  /// values.
   template <bool kDerives, int kBands, int kHalf>
   __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z, Columns at,
                                         float (&sums)[kBands][kHalf], bool met = false) const {
     constexpr int kAcross = kHalf / 32, kChunks = kBands * kAcross;
-    const bool counts = kChannels && to.moments != nullptr;  // rows beyond y meet the others
+    const bool counts = kChannels && to.moments != nullptr;  // rows outside y still take part in the barrier
     if (first_m >= m && !counts) return;
     if constexpr (kScattered) {
       if (to.residual == nullptr) return scatter_sums(warp, first_m, first_n, z, sums);
@@ -275,7 +282,7 @@ struct WgmmaEpilogue {
         return;
       }
     }
-    // Not unrolled, so that this code exists once; the sums move up instead, since registers have no index.
+    // Not unrolled, so that this code exists once. Registers have no index, so the accumulators move up instead.
     WEFT_UNROLL_BY(1)
     for (int i = 0; i < kChunks; ++i) {
       const int row = first_m + i / kAcross * 64, column = first_n + i % kAcross * 64;
@@ -300,7 +307,7 @@ struct WgmmaEpilogue {
   }
 
  private:
-  /// The next chunk's sums take the place of the first one's.
+  /// Moves the accumulators of each chunk to the registers of the chunk before.
   template <int kBands, int kHalf>
   static __device__ __forceinline__ void move_up(float (&sums)[kBands][kHalf]) {
     if constexpr (kBands * kHalf > 32) {
@@ -316,7 +323,7 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// The plain sums of `store` to scattered rows.
+  /// store() to scattered rows, for accumulators that need no epilogue arithmetic.
   template <int kBands, int kHalf>
   __device__ __forceinline__ void scatter_sums(EpilogueWarp& warp, int first_m, int first_n, int z,
                                                const float (&sums)[kBands][kHalf]) const {
@@ -342,7 +349,7 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Whether y goes to TMA as T, after `apply` and a last ReLU at most.
+  /// Whether TMA stores y as T after `apply` and at most a last ReLU.
   __device__ __forceinline__ bool is_plain() const {
     return by_tma && (std::is_same_v<T, float> || !to.wide_y) && to.activation == Activation::none &&
            to.pre == nullptr && to.saved == nullptr && to.residual == nullptr && !to.accumulate;
@@ -350,7 +357,7 @@ struct WgmmaEpilogue {
 
   template <class Y, bool kDerives>
   __device__ __forceinline__ void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
-                                                 float (&values)[32]) const {
+                                              float (&values)[32]) const {
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
       with_slope<Y>([&](auto&& slope) {
@@ -367,7 +374,7 @@ struct WgmmaEpilogue {
     write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values, moments_of<Y>(warp, first_m));
   }
 
-  /// What follows each box of y.
+  /// The callback after each box of y: computes and stores the batch statistics, if wanted.
   template <class Y>
   __device__ __forceinline__ auto moments_of(const EpilogueWarp& warp, int first_m) const {
     return [&warp, first_m, this](int column) {
@@ -378,15 +385,15 @@ struct WgmmaEpilogue {
         }
     };
   }
-  /// Of a box of 64 columns all lanes find moments, eight by eight the same: so a plain result keeps those of up to
-  /// four boxes and stores them after the last one. A store to memory before each box would be waited for by the fence
-  /// that TMA needs (MEMBAR).
+  /// Groups of eight lanes hold equal statistics of a box of 64 columns. So the plain path keeps the statistics of up
+  /// to four boxes in registers and stores them after the last box: the fence before each TMA store (MEMBAR) would wait
+  /// for earlier global stores.
   static constexpr bool kKeepsMoments = kChannels && sizeof(T) == 2;
 
-  static constexpr int kMomentRows = 64;  ///< of four warps
+  static constexpr int kMomentRows = 64;  ///< rows per block of statistics, those of four warps
 
-  /// alpha, the bias and, where there is one, the norm. Each lane hands its columns' constants to those that hold their
-  /// sums; all columns have one scale unless there is a norm.
+  /// Applies alpha, the bias and the norm, if any. Shuffles pass each column's constants to the lanes that hold its
+  /// accumulators; without a norm all columns have the same scale.
   __device__ __forceinline__ void apply(int lane, const Columns& columns, float (&values)[32]) const {
     bool by_norm = false;
     if constexpr (kChannels) by_norm = to.norm.var != nullptr;
@@ -405,19 +412,20 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Of a lane's columns of a box.
+  /// Batch statistics of a lane's columns of a box.
   template <class Y>
   struct ColumnMoments {
     static constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
     float mean[kColumns], m2[kColumns];
   };
 
-  /// Of the boxes just sent. A lane takes 4 bytes, two neighbouring columns (f32: one) of this warp's 8 lanes' worth,
-  /// and the rows of one of the four boxes. Boxes begin at different lines, so that a warp's 32 reads meet 32 banks.
+  /// Computes the statistics of the group's four boxes just sent. A lane reads 4 bytes, two neighbouring columns (f32:
+  /// one), of each row of one of the four boxes; eight lanes cover this warp's columns. The lanes of each box start at
+  /// another line, so that a warp's 32 loads hit 32 different banks.
   ///
-  /// Each value is read once: its distance d from the column's first one is summed, and d^2. m2 = sum d^2 - (sum d)^2 /
-  /// rows loses at most a factor of rows + 1 in precision, since the square of the first value's own distance from the
-  /// mean is a part of m2.
+  /// Each value is read once: d, its distance from the column's first value, is summed, and d^2. m2 = sum d^2 - (sum
+  /// d)^2 / rows loses at most a factor of rows + 1 in precision, because m2 contains the square of the first value's
+  /// distance from the mean.
   template <class Y>
   __device__ __forceinline__ ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
     constexpr int kColumns = ColumnMoments<Y>::kColumns;
@@ -427,7 +435,7 @@ struct WgmmaEpilogue {
     const unsigned char* const boxes = warp.sent(0);
     const auto load = [&](int offset) { return Vec<Y, kColumns>::load(reinterpret_cast<const Y*>(boxes + offset)); };
     const auto first = load(run * 16 + part % 4 * 4);
-    // Of line 2 quarter; the swizzle of line i ^ 2 quarter differs in the bits of i.
+    // The offset of line 2 * quarter; the swizzle of line i ^ (2 * quarter) differs in the bits of i.
     const int own = quarter * (2 * kStagingBoxBytes + 256) + (run ^ (2 * quarter)) * 16 + part % 4 * 4;
     float distances[kColumns] = {}, squares[kColumns] = {};
     const auto add = [&](int i) {
@@ -466,7 +474,7 @@ struct WgmmaEpilogue {
     return min(m - first_m / kMomentRows * kMomentRows, kMomentRows);
   }
 
-  /// Stores a lane's moments of the box whose first column is first_n.
+  /// Stores a lane's statistics of the box whose first column is first_n.
   template <class Y>
   __device__ __forceinline__ void store_moments(const EpilogueWarp& warp, int first_m, int first_n,
                                                 const ColumnMoments<Y>& moments) const {
@@ -481,7 +489,7 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Elements from the first one of y to row `row` of slice z; -1 where there is none.
+  /// The offset in elements of row `row` of slice z in y; -1 if y has no such row.
   __device__ __forceinline__ int64_t offset_of(int row, int z) const {
     if (row >= m) return -1;
     if constexpr (kScattered) {
@@ -493,8 +501,7 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Calls visit(pointer, columns left, index of the first value) for those of a lane's pairs of neighbours that lie
-  /// inside y.
+  /// Calls visit(pointer, columns left, index of the first value) for each of a lane's pairs of neighbours inside y.
   template <class Y, class Visit>
   __device__ __forceinline__ void each_pair(Y* base, int row, int column, int z, Visit&& visit) const {
     WEFT_UNROLL
@@ -510,11 +517,11 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// f(values, elements) of a lane's elements of a warp's 16 lines of a chunk that TMA brought, eight together.
+  /// Calls f(values, elements) for a lane's elements in a warp's 16 lines of a chunk that TMA loaded, eight at a time.
   template <class F>
   __device__ __forceinline__ void combine_brought(const EpilogueWarp& warp, const unsigned char* lines,
                                                   float (&values)[32], F&& f) const {
-    const int line = warp.lane() % 16;  // as in fill()
+    const int line = warp.lane() % 16;  // the same lane map as fill()
     WEFT_UNROLL
     for (int j = 0; j < 8; j += 2) {
       uint32_t squares[4];
@@ -531,8 +538,8 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// The same of a tensor that lies as y, by twos or one by one, each as soon as it is read: 32 more registers would
-  /// spill.
+  /// The same for a tensor with y's layout, read from global memory in pairs or single elements. Each is used as soon
+  /// as it is loaded: 32 more registers would spill.
   template <class Y, class F>
   __device__ __forceinline__ void combine_read(const EpilogueWarp& warp, const Y* tensor, int first_m, int first_n,
                                                int z, float (&values)[32], F&& f) const {
@@ -590,10 +597,10 @@ struct WgmmaEpilogue {
     __device__ void operator()(int) const {}
   };
 
-  /// sent(column): after each box that goes to TMA; column is its first.
+  /// Stores one chunk. sent(column) is called after each box that TMA stores; column is its first.
   template <class Y, class Sent = Nothing>
   __device__ __forceinline__ void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
-                                           int z, const float (&values)[32], Sent&& sent = {}) const {
+                                        int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
     if constexpr (kScattered && sizeof(Y) == 2) {
       const auto take = [&](int i, int run, uint4 eight) {
@@ -617,10 +624,10 @@ struct WgmmaEpilogue {
     each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, store_pair);
   }
 
-  /// The same of a y that TMA stores.
+  /// The same if TMA stores y.
   template <class Y, class Sent>
   __device__ __forceinline__ void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
-                                          const float (&values)[32], Sent&& sent) const {
+                                       const float (&values)[32], Sent&& sent) const {
     if constexpr (sizeof(Y) == 2) {
       warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill<Y>(box, warp.lane(), values); });
       sent(first_n);
@@ -645,10 +652,10 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// A box of 64 columns of 16 bits.
+  /// Writes a box of 64 columns of 16 bits.
   template <class Y>
   static __device__ __forceinline__ void fill(unsigned char* box, int lane, const float (&values)[32]) {
-    const int line = lane % 16;  // lanes 0..15 name the rows of 8 columns, 16..31 those of the next 8
+    const int line = lane % 16;  // lanes 0..15 address the rows of 8 columns, lanes 16..31 the rows of the next 8
     WEFT_UNROLL
     for (int j = 0; j < 8; j += 2) {
       const uint32_t squares[4] = {

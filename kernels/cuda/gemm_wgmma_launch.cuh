@@ -9,8 +9,8 @@
 
 namespace weft::kernels::cuda {
 
-/// Rows of the boxes in which a tile's operands are loaded: with Along::depth all that a block loads of them, else a
-/// chunk's 128 bytes of rows, in as many lines as a step is deep.
+/// Lines of the TMA boxes of a tile's operands: with Along::depth all lines that a block loads; else one chunk, 128
+/// bytes of rows in each of a step's k lines.
 struct WgmmaBoxRows {
   int a, b;
   WgmmaBoxRows(const WgmmaPlan& plan, ptx::Along along_a, ptx::Along along_b)
@@ -23,7 +23,7 @@ template <class Tile, class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& gemm, int64_t m, int64_t n,
                   int64_t slices, int cluster) {
   const int64_t tiles_m = (m + Tile::kM - 1) / Tile::kM, tiles_n = (n + Tile::kN - 1) / Tile::kN;
-  const int tiles = Tile::kJoins ? 1 : cluster;  // of a cluster
+  const int tiles = Tile::kJoins ? 1 : cluster;  // per cluster
   const int64_t clusters = WgmmaGrid::clusters(tiles_m, tiles_n, tiles) * slices;
   WEFT_CHECK(clusters < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", clusters);
   gemm.grid = WgmmaGrid(tiles_m, tiles_n, slices, tiles, cluster / tiles);
@@ -39,7 +39,7 @@ template <class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, WgmmaGemm<T, Source>& gemm, int64_t m,
                   int64_t n, int64_t slices) {
   using enum WgmmaPlan::Tile;
-  if constexpr (requires { Source::kPlain; }) {  // these two alone
+  if constexpr (requires { Source::kPlain; }) {  // ping-pong and cluster split-K tiles only
     if (plan.tile == joined)
       return launch_wgmma<WgmmaTile<128, 128, 6, 1, 1, false, true>>(queue, name, gemm, m, n, slices, plan.cluster);
     return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
@@ -69,7 +69,7 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
   }
 }
 
-/// The epilogue of a dense result [slices, m, n], with TMA where its lines allow it.
+/// The epilogue of a dense result [slices, m, n]; TMA is used if the alignment of the lines allows.
 template <class T, bool kChannels = false>
 WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilogue<T>& to, int64_t m, int64_t n,
                                                   int64_t slices, int64_t pitch_z) {

@@ -5,8 +5,8 @@
 
 namespace weft::kernels::cuda {
 
-/// a and b of a matmul as a source of gemm_wgmma.cuh. Slice z is a batch entry or, when the depth is split, a
-/// share of the only entry's.
+/// a and b of a matmul as a source of gemm_wgmma.cuh. Slice z is a batch element or, with split-K, a slice of the only
+/// batch element.
 template <class T, ptx::Along along_a, ptx::Along along_b>
 struct MatmulSource {
   static constexpr bool kScattered = false;
@@ -18,8 +18,8 @@ struct MatmulSource {
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
 
   TensorMap a, b;        ///< [batch, lines, along], boxes of WgmmaBoxRows x 128 bytes
-  int batch_a, batch_b;  ///< 1, or 0 where one matrix serves all slices
-  int steps, share;      ///< of kWgmmaDepth<T> k: in all, and of one slice
+  int batch_a, batch_b;  ///< 1, or 0 if one matrix serves all slices
+  int steps, share;      ///< steps of kWgmmaDepth<T> k: in total, and per slice
 
   struct Range {
     int begin, end;
@@ -59,13 +59,13 @@ struct MatmulSource {
   }
 };
 
-/// The same for tiles in turns, whose epilogue has registers for the plain ways alone, and for tiles that blocks share.
+/// The same for ping-pong tiles, whose epilogue only has registers for the plain paths, and for cluster split-K tiles.
 template <class T, ptx::Along along_a, ptx::Along along_b>
 struct PlainSource : MatmulSource<T, along_a, along_b> {
   static constexpr bool kChannels = false, kPlain = true;
 };
 
-/// The same with the sums of a's rows: see RowSumsProblem.
+/// The same, with sums of a's rows: see RowSumsProblem.
 template <class T>
 struct RowSumsSource : MatmulSource<T, ptx::Along::rows, ptx::Along::rows> {
   static constexpr bool kTall = false, kBroad = false;

@@ -7,25 +7,26 @@
 // tensor memory accelerator (TMA), clusters of blocks, register budgets. Only files named *_sm90.cu, which are compiled
 // for sm_90a alone, may include this.
 //
-// Three proxies write shared memory: threads (generic), TMA and wgmma (async). What threads stored becomes visible to
-// TMA and wgmma by fence_proxy_async() in the storing thread and a barrier after it; the same must come between what
-// threads read or stored and TMA's load over it. What TMA loaded becomes visible to threads that wait on its mbarrier.
+// Threads access shared memory through the generic proxy, TMA and wgmma through the async proxy. A thread's stores
+// become visible to TMA and wgmma by fence_proxy_async() in that thread, then a barrier. The same pair must separate a
+// thread's loads or stores from a TMA load to the same memory. Data that TMA loads are visible to threads that wait on
+// its mbarrier.
 
 namespace weft::kernels::cuda {
 
 namespace ptx {
 
-/// A barrier in shared memory. A phase ends when its expected arrivals have come and its expected bytes have landed;
-/// phases have parity 0, 1, 0, 1, …
+/// An mbarrier in shared memory. A phase ends when its expected arrivals and its expected bytes are complete; phases
+/// have parity 0, 1, 0, 1, …
 struct alignas(8) Barrier {
   uint64_t state;
 };
 
-/// One thread, once, before any use of the barrier: the phase ends after `arrivals` arrivals.
+/// Called by one thread, once, before any use of the barrier: each phase ends after `arrivals` arrivals.
 __device__ __forceinline__ void mbarrier_init(Barrier* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
-/// By the thread that called mbarrier_init, after the last one: TMA and the other blocks of the cluster see the
+/// Called by the thread that called mbarrier_init, after its last call: TMA and the other blocks of the cluster see the
 /// barriers after the next __syncthreads() (cluster_sync() for other blocks).
 __device__ __forceinline__ void mbarrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -33,14 +34,14 @@ __device__ __forceinline__ void mbarrier_init_fence() {
 __device__ __forceinline__ void mbarrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-/// As mbarrier_arrive, and the phase waits for `bytes` more bytes of TMA loads.
+/// Like mbarrier_arrive; the phase also waits for `bytes` more bytes of TMA loads.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(Barrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-/// Arrives at the barrier at the same offset in the shared memory of block `rank` of the cluster: what this warp has read
-/// there may be overwritten. Without `.release.cluster`, which would wait for every store of this thread to reach the
-/// whole GPU (MEMBAR.ALL.GPU): what a thread has stored is not handed over by this.
+/// Arrives at the barrier at the same offset in the shared memory of block `rank` of the cluster: memory that this warp
+/// has read may be overwritten. The arrival has no `.release.cluster`, which would wait until every store of this
+/// thread is visible on the whole GPU (MEMBAR.ALL.GPU); so it publishes no stores.
 __device__ __forceinline__ void mbarrier_arrive_cluster(Barrier* barrier, int rank) {
   asm volatile(
       "{\n"
@@ -67,27 +68,28 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity) {
   }
 }
 
-/// Before TMA or wgmma reads what this thread stored, or TMA loads over what it read or stored; a barrier must follow.
+/// Orders this thread's loads and stores of shared memory before later accesses by TMA and wgmma; a barrier must
+/// follow.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/// Brings the map into the cache that TMA reads it from.
+/// Prefetches the map into the cache from which TMA reads maps.
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// The larger one, or NaN if one is.
+/// The larger value, or NaN if either is NaN.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
   float most;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
   return most;
 }
 
-/// Brings the line of global memory at `address` into L2.
+/// Prefetches the line of global memory at `address` into L2.
 __device__ __forceinline__ void prefetch_l2(const void* address) { asm volatile("prefetch.L2 [%0];" ::"l"(address)); }
 
-// TMA loads, started by one thread: the map's box at `coordinates`, innermost dimension first, arrives at `shared`
-// (aligned to 128 bytes, to 8 lines of the swizzle if there is one); its bytes count towards `barrier`, those of
-// elements outside of the tensor too, which become 0.
+// TMA loads, issued by one thread: the map's box at `coordinates`, innermost dimension first, is written to `shared`
+// (aligned to 128 bytes; with a swizzle, to 8 of its lines). All its bytes count towards `barrier`, also those of
+// elements outside the tensor, which become 0.
 
 __device__ __forceinline__ void tma_load(void* shared, const TensorMap& map, Barrier* barrier, int c0, int c1) {
   asm volatile(
@@ -111,7 +113,8 @@ __device__ __forceinline__ void tma_load(void* shared, const TensorMap& map, Bar
       "l"(&map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
-/// To the same offset in each block of the cluster whose bit is set in `blocks`, and to the same barrier there.
+/// Multicasts to the same offset, and signals the same barrier, in each block of the cluster whose bit is set in
+/// `blocks`.
 __device__ __forceinline__ void tma_load_multicast(void* shared, const TensorMap& map, Barrier* barrier,
                                                    uint16_t blocks, int c0, int c1) {
   asm volatile(
@@ -128,8 +131,9 @@ __device__ __forceinline__ void tma_load_multicast(void* shared, const TensorMap
       "l"(&map), "r"(shared_address(barrier)), "h"(blocks), "r"(c0), "r"(c1), "r"(c2)
       : "memory");
 }
-/// Of an im2col map over [N,H,W,C]: its pixels beginning with the window whose corner is (w, h) of image n, wrapping to
-/// the next row and image; of each window the pixel at (offset_w, offset_h), its channels from c.
+/// Loads from an im2col map over [N,H,W,C]: the map's number of windows, from the window with its corner at (w, h) of
+/// image n, continuing in the next row and image; in each window the pixel at (offset_w, offset_h), its channels from
+/// c.
 __device__ __forceinline__ void tma_load_im2col(void* shared, const TensorMap& map, Barrier* barrier, int c, int w,
                                                 int h, int n, uint16_t offset_w, uint16_t offset_h) {
   asm volatile(
@@ -139,7 +143,7 @@ __device__ __forceinline__ void tma_load_im2col(void* shared, const TensorMap& m
       "l"(&map), "r"(shared_address(barrier)), "r"(c), "r"(w), "r"(h), "r"(n), "h"(offset_w), "h"(offset_h)
       : "memory");
 }
-/// `bytes` (a multiple of 16) from global to shared memory, both aligned to 16.
+/// Copies `bytes` (a multiple of 16) from global to shared memory, both aligned to 16.
 __device__ __forceinline__ void bulk_load(void* shared, const void* global, int bytes, Barrier* barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(shared)),
@@ -147,8 +151,8 @@ __device__ __forceinline__ void bulk_load(void* shared, const void* global, int 
                : "memory");
 }
 
-// TMA stores, started by one thread, of what the block wrote and fenced (fence_proxy_async, barrier). Elements outside
-// of the tensor are not written.
+// TMA stores, issued by one thread, of shared memory that the block wrote and fenced (fence_proxy_async, barrier).
+// Elements outside the tensor are not written.
 
 __device__ __forceinline__ void tma_store(const TensorMap& map, const void* shared, int c0, int c1) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),
@@ -165,14 +169,14 @@ __device__ __forceinline__ void tma_store(const TensorMap& map, const void* shar
                "r"(shared_address(shared)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
-/// Closes the group of the stores that this thread has started since the last commit.
+/// Commits this thread's stores since the last commit as one group.
 __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /// Waits until at most kPending groups of this thread still read shared memory.
 template <int kPending>
 __device__ __forceinline__ void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
-/// Waits until at most kPending groups of this thread are still under way.
+/// Waits until at most kPending groups of this thread are still in flight.
 template <int kPending>
 __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
@@ -184,7 +188,8 @@ __device__ __forceinline__ int cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-/// All threads of all blocks of the cluster; a block may leave its shared memory to others until wait returns.
+/// Cluster barrier over all threads of all blocks; until wait returns, other blocks may access this block's shared
+/// memory.
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -201,8 +206,8 @@ __device__ __forceinline__ T* cluster_map(T* pointer, int rank) {
   return reinterpret_cast<T*>(mapped);
 }
 
-/// Barrier kId (1..15; 0 is __syncthreads) of `threads` threads, a multiple of 32, those that only arrive counted in.
-/// Each warp comes as a whole.
+/// Named barrier `id` (1..15; 0 is __syncthreads) of `threads` threads, a multiple of 32, including those that only
+/// arrive. All lanes of a warp must call it together.
 __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
   asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -221,8 +226,8 @@ __device__ __forceinline__ void acquire_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-/// True in one lane of the warp, which must be whole: always the same one. The compiler knows that one lane is left, and
-/// issues TMA instructions as they are; under `lane == 0` each sits in a loop over the lanes.
+/// True in one lane of the warp, always the same; all lanes must call it. The compiler then knows that one lane is
+/// active and issues TMA instructions directly; under `lane == 0` it puts each into a loop over the lanes.
 __device__ __forceinline__ bool elect_one() {
   uint32_t elected;
   asm volatile(
@@ -235,7 +240,7 @@ __device__ __forceinline__ bool elect_one() {
   return elected != 0;
 }
 
-/// The reverse of ldmatrix_x4 (_trans: of ldmatrix_x4_trans): lane 8 m + i names row i of matrix m.
+/// The inverse of ldmatrix_x4 (_trans: of ldmatrix_x4_trans): lane 8 m + i gives the address of row i of matrix m.
 __device__ __forceinline__ void stmatrix_x4(void* row, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])

@@ -6,34 +6,34 @@
 // memory, asynchronously; the accumulators stay in registers.
 // Only files named *_sm90.cu may include this.
 //
-//   wgmma_fence();                                      // registers and, once per kernel, the operands are settled
+//   wgmma_fence();                                      // orders earlier accesses to the registers
 //   for (…) wgmma<T, N>(sums, describe(a), describe(b));  // issued, not finished
 //   wgmma_commit();
-//   wgmma_wait<0>();                                    // now `sums` may be looked at and the tiles overwritten
+//   wgmma_wait<0>();                                    // now `sums` may be read and the tiles overwritten
 
 namespace weft::kernels::cuda::ptx {
 
-/// An operand's layout: its depth (K) along the lines, or its rows (M of a, N of b).
+/// An operand's layout: K along the lines, or its rows (M of a, N of b).
 enum class Along : int { depth = 0, rows = 1 };
 
 }  // namespace weft::kernels::cuda::ptx
 
 namespace weft::kernels::cuda::ptx {
 
-/// wgmma's matrix descriptor of a tile in shared memory. `leading`, `stride`: bytes, multiples of 16, as the ISA's
-/// table has them for each swizzle and direction. For Along::depth with a swizzle of B bytes and lines of B bytes (B /
-/// 2 elements of depth): leading is not looked at, stride = 8 B (from 8 rows to the next 8), and 16 elements further
-/// along the depth are 32 bytes further in the address.
+/// wgmma's matrix descriptor of a tile in shared memory. `leading`, `stride`: bytes, multiples of 16, as in the ISA's
+/// table for each swizzle and direction. For Along::depth with a swizzle of B bytes and lines of B bytes (B / 2
+/// elements of K): leading is ignored, stride = 8 B (from 8 rows to the next 8), and the next 16 elements of K are 32
+/// bytes further.
 __device__ __forceinline__ uint64_t wgmma_descriptor(const void* tile, Swizzle swizzle, uint32_t leading,
                                                      uint32_t stride) {
   return uint64_t{(shared_address(tile) & 0x3ffff) >> 4} | uint64_t{leading >> 4} << 16 | uint64_t{stride >> 4} << 32 |
          static_cast<uint64_t>(swizzle) << 62;
 }
 
-/// By the warpgroup: before the first wgmma, and whenever other instructions touched its registers.
+/// Called by the warpgroup before the first wgmma, and whenever other instructions accessed its registers.
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Waits until at most the kPending newest groups of this warpgroup are under way.
+/// Waits until at most the kPending newest groups of this warpgroup are in flight.
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
@@ -66,7 +66,7 @@ __device__ __forceinline__ void wgmma_wait() {
 #define WEFT_WGMMA_SUMS_192(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_32(d, 32), WEFT_SUMS_32(d, 64)
 #define WEFT_WGMMA_SUMS_256(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_32(d, 32), WEFT_SUMS_32(d, 64), WEFT_SUMS_32(d, 96)
 
-// One instruction: TYPE is bf16 or f16; operands %C and on are a, b and what follows. tf32 has a fixed layout.
+// One instruction: TYPE is bf16 or f16; A, B, … are the numbers of the asm operands after d. tf32 has a fixed layout.
 #define WEFT_WGMMA(N, TYPE, A, B, ACCUMULATE, ALONG_A, ALONG_B) \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ACCUMULATE ", 0;\n" \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" WEFT_WGMMA_NAMES_##N "}, %" A ", %" B ", add, 1, 1, %" ALONG_A ", %" ALONG_B ";\n}" \
@@ -84,8 +84,8 @@ __device__ __forceinline__ void wgmma_wait() {
 /// d[64xN] (+)= a[64x16] b[16xN], T = bf16 or f16, N one of 8, 32, 64, 96, 128, 192, 256. Without `accumulate` d is
 /// overwritten. Thread t of the warpgroup, warp w = t / 32, group = t % 32 / 4, pair = t % 4, holds for each j < N / 8:
 ///   d[4 j .. +1]: (16 w + group, 8 j + 2 pair .. +1)   d[4 j + 2 .. +3]: (16 w + group + 8, 8 j + 2 pair .. +1)
-/// T = float: d[64xN] (+)= a[64x8] b[8xN] in tf32, N one of 64, 128, 256, both along the depth. The lower 13 bits of an
-/// element are cut off: round before (tensor maps do). 8 elements further along the depth are 32 bytes, too.
+/// T = float: d[64xN] (+)= a[64x8] b[8xN] in tf32, N one of 64, 128, 256, both along K. The lower 13 bits of an element
+/// are truncated: round before (tensor maps do). The next 8 elements of K are also 32 bytes further.
 template <class T, int N, Along along_a = Along::depth, Along along_b = Along::depth>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, bool accumulate = true) {
   constexpr bool kBf16 = std::is_same_v<T, bf16>, kTf32 = std::is_same_v<T, float>;
@@ -128,7 +128,7 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b,
     WEFT_WGMMA(256, "f16", "128", "129", "130", "131", "132");
 }
 
-/// As wgmma with a from registers: of its rows 16 w .. 16 w + 15, warp w holds the four registers of mma_m16n8k16's a.
+/// Like wgmma, with a from registers: warp w holds rows 16 w .. 16 w + 15 in the layout of mma_m16n8k16's a.
 template <class T, int N, Along along_b = Along::depth>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b, bool accumulate = true) {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);

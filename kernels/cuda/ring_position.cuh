@@ -3,7 +3,7 @@
 
 namespace weft::kernels::cuda {
 
-/// A position in the ring of stages: the stage, and the parity of its present turn.
+/// A position in the ring of stages: the stage, and the parity of its mbarrier's current phase.
 template <int kStages>
 struct RingPosition {
   int stage = 0, parity = 0;

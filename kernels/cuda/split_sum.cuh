@@ -6,12 +6,12 @@
 
 namespace weft::kernels::cuda {
 
-/// The second stage of a GEMM whose depth was split: y[i] = alpha (partial[0][i] + partial[1][i] + …) (+ bias) (+
+/// The second stage of a split-K GEMM: y[i] = alpha (partial[0][i] + partial[1][i] + …) (+ bias) (+
 /// y), always in this order, so that results are the same in every run.
 ///
-/// Grid-stride; each thread owns 4 neighbours (16 bytes of f32 per plane when planes allow it). Bytes: `splits` reads
-/// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier.
-/// After y, the same for a vector, where the launch has one.
+/// Grid-stride; each thread owns 4 neighbours (16 bytes of f32 per plane if the alignment allows). Bytes: `splits`
+/// reads and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier.
+/// If the launch has a vector, it is reduced in the same way after y.
 template <class T>
 __device__ __forceinline__ void add_planes(const Epilogue<T>& epilogue, const Accumulate<T>* partial, int64_t count,
                                            int columns, int splits) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ void add_planes(const Epilogue<T>& epilogue, const Ac
       for (int split = 0; split < splits; ++split)
         for (int e = 0; e < 4; ++e) sums[e] += i + e < count ? partial[split * count + i + e] : Sum(0);
     }
-    if (epilogue.vector) {  // then rows are whole fours
+    if (epilogue.vector) {  // then rows are multiples of 4
       epilogue.template store<true>(i, static_cast<int>(i % columns), 4, sums);
     } else {
       WEFT_UNROLL
@@ -41,7 +41,7 @@ __device__ __forceinline__ void add_planes(const Epilogue<T>& epilogue, const Ac
   }
 }
 
-/// Shares of a vector [splits, count] that were summed beside those of y.
+/// Split-K slices of a vector [splits, count], computed together with y's slices.
 template <class T>
 struct SplitVector {
   Epilogue<T> epilogue{};
@@ -57,13 +57,13 @@ __global__ void __launch_bounds__(128, sizeof(Accumulate<T>) == 8 ? 2 : 8)
   if (beside.count > 0) add_planes(beside.epilogue, beside.partial, beside.count, beside.count, splits);
 }
 
-/// The epilogue of the first stage: plain sums to a plane whose rows have n elements.
+/// The epilogue of the first stage: stores plain accumulators to a plane whose rows have n elements.
 template <class T>
 Epilogue<T> partial_sums_epilogue(void* partial, int64_t n) {
   return {partial, nullptr, 1, true, false, false, n % 4 == 0};
 }
 
-/// Adds the planes of `count` sums each; `columns`: of y, which is dense.
+/// Adds the planes of `count` elements each; `columns`: columns of y, which is dense.
 template <class T>
 void split_sum(const Queue& queue, const char* name, const Epilogue<T>& epilogue, const Accumulate<T>* partial,
                int64_t count, int64_t columns, int splits, const SplitVector<T>& beside = {}) {

@@ -9,13 +9,13 @@
 
 #include "kernels/error.h"
 
-// The driver's functions are looked up at run time: the program does not link libcuda, and runs where there is none.
+// The driver's functions are looked up at run time: the program does not link libcuda, and also runs without it.
 
 namespace weft::kernels::cuda {
 
 namespace {
 
-// CUDA 13 dropped the call that names no version; toolkits before 12.5 do not have the other one.
+// CUDA 13 dropped the call without a version argument; toolkits before 12.5 lack the call with one.
 #if defined(CUDART_VERSION) && CUDART_VERSION < 13000
 cudaError_t entry_point(const char* symbol, void** function, cudaDriverEntryPointQueryResult* found) {
   return cudaGetDriverEntryPoint(symbol, function, cudaEnableDefault, found);

@@ -3,9 +3,9 @@
 
 #include "kernels/cuda/batch_norm_moments.cuh"
 
-// A block joins all chunks of 8 channels (32 bytes a chunk and sum): 64 lanes for each channel take every 64th chunk,
-// then a tree in shared memory. Bytes: those of the moments, 3 to 6% of y's. Latency decides, not bandwidth: some
-// hundred chunks a lane at most, of which twelve are loaded at a time.
+// A block combines all chunks of 8 channels (32 bytes per chunk and statistic): 64 lanes per channel each read every
+// 64th chunk, then a tree reduction in shared memory follows. It reads the statistics once, 3 to 6% of y's bytes. The
+// kernel is bound by latency: a lane has at most some hundred chunks, with twelve loads in flight.
 
 namespace weft::kernels::cuda {
 

@@ -6,17 +6,18 @@
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/moments.cuh"
 
-// The statistics of a product's columns while its tiles are still in registers: a convolution in training finds its
-// batch norm's mean and variance without a pass over y. Each tile (chunk of rows) gives its columns' means and sums of
-// squared distances from them, in two passes over registers, of the values as y stores them. A second kernel joins the
-// chunks in an order that depends on sizes alone.
+// Batch statistics from a GEMM's epilogue, while a tile is still in registers: a convolution in training computes its
+// batch norm's mean and variance without a pass over y. Each tile (chunk of rows) yields its columns' means and M2, the
+// sums of squared distances from the mean, in two passes over registers, of the values as y stores them. A second
+// kernel combines the chunks in an order that depends on sizes alone.
 //
 //   moments   chunk 0: mean [channels], m2 [channels] | chunk 1: … |     8 bytes for 64 or 128 elements of y
 
 namespace weft::kernels::cuda {
 
-/// Of kRows x kColumns values of each lane: a warp's moments of each column, which the lanes share that differ in the
-/// bits from kDistance up. rows: how many the warp has. value(r, c): of this lane; inside(r): whether it counts.
+/// Computes a warp's statistics of each column from kRows x kColumns values per lane; lanes that differ in the bits
+/// from kDistance up hold the same columns. rows: rows of the warp inside y. value(r, c): this lane's value; inside(r):
+/// whether its row is inside y.
 template <int kDistance, int kRows, int kColumns, class Sum, class Value, class Inside>
 __device__ __forceinline__ void warp_moments(Sum (&mean)[kColumns], Sum (&m2)[kColumns], int rows, Value&& value,
                                              Inside&& inside) {
@@ -40,8 +41,8 @@ __device__ __forceinline__ void warp_moments(Sum (&mean)[kColumns], Sum (&m2)[kC
   }
 }
 
-/// Joins the moments of a block's warps, [kWarps][mean, m2][kN] in shared memory, each of kWarpRows rows, and writes
-/// those of `columns` columns. rows: of the tile.
+/// Combines the statistics of a block's warps, [kWarps][mean, m2][kN] in shared memory, each over kWarpRows rows, and
+/// writes `columns` columns. rows: rows of the tile inside y.
 template <int kWarps, int kWarpRows, int kN, int kThreads, class Sum>
 __device__ __forceinline__ void store_tile_moments(Sum* to, int channels, const Sum* shared, int rows, int columns) {
   for (int c = static_cast<int>(threadIdx.x); c < min(kN, columns); c += kThreads) {
@@ -60,13 +61,13 @@ __device__ __forceinline__ void store_tile_moments(Sum* to, int channels, const 
   }
 }
 
-/// The moments of one convolution's result [rows, channels]: requested by the caller that wants statistics, computed by
-/// the launch that can.
+/// The batch statistics of one convolution's result [rows, channels]: the caller requests them, and a launch that
+/// supports them computes them.
 class TileMoments {
  public:
   TileMoments(const Queue& queue, int64_t rows, int64_t channels) : queue_(queue), rows_(rows), channels_(channels) {}
 
-  /// The launch of this epilogue gives them, for chunks of `per_chunk` rows.
+  /// Makes the launch with this epilogue write statistics of chunks of `per_chunk` rows.
   template <class T>
   void take(Epilogue<T>& epilogue, int64_t per_chunk) {
     per_chunk_ = per_chunk;
@@ -75,7 +76,7 @@ class TileMoments {
     epilogue.channels = static_cast<int>(channels_);
   }
   bool taken() const { return memory_.has_value(); }
-  /// part = the statistics of all rows, as batch_norm_statistics leaves them.
+  /// part = the statistics of all rows, in the format of batch_norm_statistics.
   void join_into(const View& part) const;
 
  private:

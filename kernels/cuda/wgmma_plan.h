@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <cstdint>
 
-// Host code without CUDA: which tiles gemm_wgmma.cuh works in.
+// Host code without CUDA: selects the tiles of gemm_wgmma.cuh.
 
 namespace weft::kernels {
 
-/// How a product is cut into tiles.
+/// How a GEMM is divided into tiles.
 struct WgmmaPlan {
-  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192 and 64 x 256; 128 x 128 whose sums
-  /// are stored while the block's next tile is multiplied; 128 x 128 whose depth the blocks of a cluster share.
+  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192 and 64 x 256; alternating: 128 x
+  /// 128, ping-pong schedule; joined: 128 x 128, cluster split-K.
   enum class Tile { small, medium, large, tall, wide, broad, alternating, joined } tile = Tile::small;
-  int splits = 1;   ///< shares of the depth
-  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of 128 or 256 columns each); of
-                    ///< joined tiles those of one, 2 or 4
-  int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
+  int splits = 1;   ///< split-K slices
+  int cluster = 1;  ///< blocks that share b: 1, or 2 in one column of tiles (128 or 256 columns each); joined: blocks
+                    ///< per tile, 2 or 4
+  int share = 0;    ///< K steps per slice, each 128 bytes (64 k; tf32: 32 k)
 
-  /// Of a tile.
+  /// Rows and columns of a tile.
   int rows() const {
     using enum Tile;
     return tile == tall ? 256 : tile == small || tile == wide || tile == broad ? 64 : 128;
@@ -31,8 +31,7 @@ struct WgmmaPlan {
   int sharers() const { return tile == Tile::joined ? 1 : cluster; }
 };
 
-/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored): for
-/// tests and for tuning.
+/// While an object lives, wgmma GEMMs of this thread use `plan` (share is ignored). For tests and tuning.
 class WgmmaPlanScope {
  public:
   explicit WgmmaPlanScope(const WgmmaPlan& plan) : plan_(plan), before_(current_) { current_ = this; }
@@ -40,7 +39,7 @@ class WgmmaPlanScope {
   WgmmaPlanScope(const WgmmaPlanScope&) = delete;
   WgmmaPlanScope& operator=(const WgmmaPlanScope&) = delete;
 
-  /// Products that were cut so.
+  /// The number of GEMMs that used the plan.
   int uses() const { return uses_; }
   /// The plan in force, or nullptr.
   static const WgmmaPlan* take() {
@@ -56,26 +55,25 @@ class WgmmaPlanScope {
   int uses_ = 0;
 };
 
-/// What a kernel can do besides.
+/// Optional features of a kernel.
 struct WgmmaMay {
-  bool split = false;      ///< the depth
+  bool split = false;      ///< split K over slices
   bool be_tall = false;    ///< tiles of 256 x 64
   bool be_wide = false;    ///< tiles of 64 x 192
   bool be_broad = false;   ///< tiles of 64 x 256
-  bool alternate = false;  ///< tiles whose sums are stored while the next one is multiplied
-  bool join = false;       ///< tiles whose depth the blocks of a cluster share
+  bool alternate = false;  ///< ping-pong tiles
+  bool join = false;       ///< cluster split-K tiles
 };
 
-/// The plan for `batch` products of m x n sums over `steps` x 128 bytes of depth. An estimate of cycles decides, for a
-/// chip of 132 multiprocessors whatever the present one has: the answer depends on sizes alone, so that results are the
-/// same everywhere.
+/// The plan for `batch` GEMMs of m x n results with `steps` x 128 bytes of K. The plan has the least estimated cycles
+/// on a GPU of 132 SMs, whatever GPU is present: it depends on sizes alone, so that results are the same everywhere.
 inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, WgmmaMay may = {}) {
   using enum WgmmaPlan::Tile;
   constexpr int64_t kMultiprocessors = 132;
-  // Cycles of a multiprocessor at 1.7 GHz, fitted to an H200's times of 54 products and convolutions of ViT-B/16 and
-  // ResNet-50, each in every tile (`bench --suite plans`; median errors 3 to 6%): a step of one tile; its end, while
-  // nothing multiplies; and once, whatever there is to do. Of these, none held out, the choice costs 1% more than
-  // the best one, 10% at most.
+  // Cycles of an SM at 1.7 GHz, fitted to an H200's times of 54 GEMMs and convolutions of ViT-B/16 and ResNet-50, each
+  // in every tile (`bench --suite plans`; median errors 3 to 6%): `step`, one K step of one tile; `tile_end`, the
+  // epilogue, which overlaps no multiplication; `once`, a constant per launch. On these problems, none held out, the
+  // choice costs on average 1% more than the best tile, at most 10%.
   struct Shape {
     WgmmaPlan::Tile tile;
     int64_t rows, columns, at_a_time, step, tile_end, once;
@@ -85,10 +83,10 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
                           {medium, 128, 128, 1, 680, 2700, 1450, true},
                           {small, 64, 64, 2, 620, 1650, 1900, true},
                           {tall, 256, 64, 1, 930, 2400, 0, may.be_tall && n <= 64},
-                          // Not measured: multiply as fast as tall ones, which load about as many bytes for a flop.
+                          // Not measured: assumed as fast as tall tiles, which load about as many bytes per flop.
                           {wide, 64, 192, 1, 700, 3200, 0, may.be_wide},
                           {broad, 64, 256, 1, 930, 3950, 0, may.be_broad && m <= 64},
-                          // Deeper sums were not measured.
+                          // Larger K was not measured.
                           {alternating, 128, 128, 1, 640, 1700, 3700, may.alternate && steps <= 72}};
   WgmmaPlan best{};
   const auto shares_of = [&](int64_t splits) {
@@ -112,8 +110,8 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
     if (!shape.allowed) continue;
     const int64_t places = kMultiprocessors * shape.at_a_time;
     const int64_t tiles = (m + shape.rows - 1) / shape.rows * ((n + shape.columns - 1) / shape.columns) * batch;
-    // Shares: none, or as many as fill the chip once or a few times, each at least 8 steps deep. Of more turns the last
-    // one, which may leave multiprocessors without work, is a smaller part.
+    // Split-K slices: one, or as many as fill the GPU for 1 to 6 waves, each of at least 8 K steps. With more waves the
+    // last, partial wave is a smaller part of the time.
     constexpr int64_t kMostTurns = 6;
     for (int64_t turns = 0; turns <= (may.split ? kMostTurns : 0); ++turns) {
       const int64_t splits = turns == 0 ? 1 : std::min(turns * places / std::max<int64_t>(tiles, 1), steps / 8);
@@ -121,7 +119,7 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       const int64_t share = (steps + splits - 1) / splits, used = (steps + share - 1) / share;
       const int64_t waves = (tiles * used + places - 1) / places;
       int64_t cycles = waves * (share * shape.step + shape.tile_end) + shape.once;
-      // The second pass: a launch, and every plane written and read at about 1500 bytes a cycle.
+      // The second pass: a launch, and each slice's plane written and read at about 1500 bytes per cycle.
       if (used > 1) cycles += 4000 + used * m * n * batch * 8 / 1500;
       if (cycles < least) {
         least = cycles;
@@ -130,9 +128,10 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       }
     }
   }
-  // One tile of 128 x 128 for each cluster, each share at least 4 steps deep, where all clusters run at a time: of 32
-  // clusters of four an H200 ran only a part (products took 1.5 to 1.7 times as long), 16 at once. A block ends half a
-  // tile; an exchange costs what makes 1024^3 no faster than tiles of 64 x 64, as it was there.
+  // Cluster split-K: one 128 x 128 tile per cluster, each slice of at least 4 K steps, if all clusters run
+  // concurrently. An H200 ran 16 clusters of four at once, but not 32 (those GEMMs took 1.5 to 1.7 times as long). A
+  // block runs the epilogue of half a tile. The exchange's cost is chosen so that 1024^3 is no faster than with 64 x 64
+  // tiles, as measured on an H200.
   for (const int blocks : {2, 4}) {
     const int64_t tiles = (m + 127) / 128 * ((n + 127) / 128) * batch, share = (steps + blocks - 1) / blocks;
     if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 96) || share < 4 || !leaves_none_empty(blocks))
@@ -144,8 +143,9 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
     best.cluster = blocks;
     shares_of(1);
   }
-  // Of large tiles, where there are enough, and pairs of them need no more turns: of an odd number of rows of tiles the
-  // last one's are paired along n (WgmmaGrid). On an H200 pairs of others cost 1 to 4% more than they save.
+  // Clusters of two large tiles, if there are enough tiles and pairing adds no wave. If the number of tile rows is odd,
+  // the last row's tiles are paired along n (WgmmaGrid). On an H200, pairing other tiles costs 1 to 4% more than it
+  // saves.
   const int64_t tiles_m = (m + best.rows() - 1) / best.rows(), tiles_n = (n + best.columns() - 1) / best.columns();
   const int64_t slices = batch * best.splits, pairs = tiles_m / 2 * tiles_n + tiles_m % 2 * ((tiles_n + 1) / 2);
   const auto turns = [](int64_t blocks) { return (blocks + kMultiprocessors - 1) / kMultiprocessors; };
