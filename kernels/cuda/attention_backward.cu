@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kDeltaThreads = 128;
 
-/// delta[b,h,i] = sum over d of dy y. kLanes lanes per row, each with kUnit neighbours at a time; the rows of a block
-/// are of one head. No shared memory. Reads 2 D elements and writes one per row: bound by bandwidth, 80% of it.
+/// delta[b,h,i] = sum over d of dy y. kLanes lanes per row, each with kUnit neighbours at a time; a block's rows belong
+/// to one head. No shared memory. Reads 2 D elements and writes 1 per row: memory-bound, expected 80% of the bandwidth.
 template <int kUnit, int kLanes, class T, class A>
 __global__ void attention_delta_kernel(A* delta, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,
                                        int N, int H, int D) {

@@ -2,8 +2,8 @@
 #pragma once
 #include "kernels/cuda/attention_fma.cuh"
 
-// Grid: 16 queries (dq) or 16 keys (dk, dv) of one head per block; ownership as in attention_fma.cuh. Two launches,
-// each of which owns what it writes: no atomics, the same bits in every run. Shared memory: 2 16 owned and 2 32
+// Grid: 16 queries (dq) or 16 keys (dk, dv) of one head per block; ownership as in attention_fma.cuh. Each of the two
+// launches owns its outputs: no atomics, bit-identical results in every run. Shared memory: 2 16 owned and 2 32
 // streamed rows of D | 1 elements, and weights: 28 KiB for f32 at 64 channels. Work: 6 N M D flops per head for dq, 8 N
 // M D for dk and dv (s and dp are computed in both). Limit as forward.
 
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
   A *const own_first = shared, *const own_second = own_first + kRows * pitch;
   A *const streamed_first = own_second + kRows * pitch, *const streamed_second = streamed_first + kStream * pitch;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  A* const slopes = streamed_second + kStream * pitch + warp * 2 * kRowsPerWarp * kStream;  // of this warp
+  A* const slopes = streamed_second + kStream * pitch + warp * 2 * kRowsPerWarp * kStream;  // this warp's
   A* const weights = slopes + kRowsPerWarp * kStream;
 
   const int own_count = for_keys ? problem.M : problem.N;

@@ -2,30 +2,29 @@
 #pragma once
 #include "kernels/cuda/attention_mma.cuh"
 
-// Attention's backward on the tensor cores. Two kernels, each of which owns all that it writes, so there are no atomics
-// and every run gives the same bits: one owns queries and writes dq, the other one owns keys and writes dk and dv. Both
-// compute s and dp = dy v^T, 7 products in all instead of the 5 of a kernel that adds dq from block to block. Partial
-// dq in memory, added in order, would cost 8 bytes (f32, written and read) per channel where the second s and dp
-// cost 4 flops per key of a block: at 64 keys 32 flops per byte of memory, of which an H100 has 300 at hand.
+// Attention's backward on the tensor cores. Each of two kernels owns its outputs, so there are no atomics and results
+// are bit-identical in every run: the first owns queries and writes dq, the second owns keys and writes dk and dv. Both
+// compute s and dp = dy v^T, 7 GEMMs in total; a kernel that adds dq across blocks needs 5. Partial dq in memory, added
+// in order, would cost 8 bytes (f32, written and read) per channel; the second s and dp cost 4 flops per key of a
+// block. At 64 keys these are 32 flops per byte of memory traffic, and an H100 has 300.
 //
-// Grid: a block of 4 warps owns 16 kSquares rows per warp of one head (dq: queries; dk, dv: keys) and goes over the
+// Grid: a block of 4 warps owns 16 kSquares rows per warp of one head (dq: queries; dk, dv: keys) and iterates over the
 // other side's rows, kStream at a time:
 //
 //   memory --cp.async--> stage 0 | stage 1 (kStream rows of two tensors each, and for keys lse and delta of queries)
 //   owned queries: s = q k^T,   dp = dy v^T,   ds = p (dp - delta),  dq += ds k
 //   owned keys:    s^T = k q^T, dp^T = v dy^T, dv += p^T dy,         dk += ds^T q
 //
-// p and ds are made from the sums in registers and are, rounded to T, the next products' left factors. Both owned
-// tensors stay in shared memory; queries beyond the last one are zeros and add nothing.
+// p and ds are computed from the accumulators in registers and, rounded to T, are the left operands of the next GEMMs.
+// Both owned tensors stay in shared memory; queries beyond the last are zeros and add nothing.
 //
 // Shared memory: owned + 2 stages; at 64 channels dq 2 16 KiB (128 queries) + 2 16 KiB (64 keys), dk and dv 2 16 KiB
-// (128 keys) + 2 8.25 KiB (32 queries); at 128 channels both 2 16 KiB (64) + 2 16 KiB (32). What bounds it is how often
-// fragments are read: those of streamed rows serve all squares of a warp, those of owned rows all streamed rows of a
-// step. Two squares of 32 (dq: 64) streamed rows want three quarters of what shared memory can give while tensor cores
-// are busy; one square of 64 wanted 1.25 times that.
-// Work: 6 N M D flops per head for dq, 8 N M D for dk and dv, N M exponentials each. Bytes at least 2 (4 N + 2 M) D
-// and 2 (2 N + 4 M) D. Limit: tensor cores, then registers (one or two blocks per SM); expected on an A100: 50 to 60%
-// of the peak.
+// (128 keys) + 2 8.25 KiB (32 queries); at 128 channels both 2 16 KiB (64) + 2 16 KiB (32). The bound is the reading of
+// fragments: a fragment of streamed rows serves all of a warp's tiles, a fragment of owned rows all streamed rows of a
+// step. Two 16-row tiles by 32 (dq: 64) streamed rows need three quarters of the shared-memory bandwidth while tensor
+// cores are busy; one tile by 64 rows would need 1.25 times the bandwidth. Work: 6 N M D flops per head for dq, 8 N M D
+// for dk and dv, N M exponentials each. Bytes at least 2 (4 N + 2 M) D and 2 (2 N + 4 M) D. Limit: tensor cores, then
+// registers (one or two blocks per SM); expected on an A100: 50 to 60% of the peak.
 
 namespace weft::kernels::cuda {
 
@@ -36,11 +35,11 @@ struct BackwardMma {
   static constexpr int kWarpRows = 16 * kSquares, kOwned = kWarps * kWarpRows;
   static constexpr int kStageElements = 2 * kStream * kChannels;
   static constexpr int kTileElements = 2 * kOwned * kChannels + 2 * kStageElements;
-  /// After the tiles: lse and delta of both stages' queries.
+  /// Floats after the tiles: lse and delta of both stages' queries.
   static constexpr int kStatistics = 2 * 2 * kStream;
 
-  /// The weights of owned rows (from the warp's first on) and streamed rows, over the channels. Not unrolled: the
-  /// addresses of the owned tile are the same in every step, and the compiler would keep all of them.
+  /// Multiplies owned rows (from the warp's first on) by streamed rows, K = channels. Not unrolled: the owned tile's
+  /// addresses are the same in every step, and the compiler would keep all of them in registers.
   template <class T>
   static __device__ __forceinline__ void multiply(float (&sums)[kSquares][kStream / 8][4], ptx::SharedAddress owned,
                                                   ptx::SharedAddress streamed, int left_lane, int right_lane) {
@@ -202,7 +201,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int begin = problem.causal ? position.first / kQueries : 0;
   const int end = position.first < keys ? (N + kQueries - 1) / kQueries : 0;
 
-  const auto fill = [&](int step) {  // finds the head anew each time: there is no register for it
+  const auto fill = [&](int step) {  // recomputes the head's address each time: no register is left for it
     if (step < end) {
       T* const stage = shared + kFirstStage + step % 2 * Shape::kStageElements;
       const int first = step * kQueries;
@@ -210,7 +209,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       Tile::template load<kQueries, Shape::kThreads>(stage, q, q.head(b, h), first, N, problem.D);
       Tile::template load<kQueries, Shape::kThreads>(stage + kQueries * kChannels, dy, dy.head(b, h), first, N,
                                                      problem.D);
-      // lse, then delta. Of queries that are not there both are 0: their weights are 1, but dy and q are 0.
+      // lse, then delta. Both are 0 for queries beyond the last: their weights are 1, but dy and q are 0.
       static_assert(2 * kQueries <= Shape::kThreads);
       if (thread < 2 * kQueries) {
         const int i = first + thread % kQueries;
@@ -230,7 +229,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const auto has_row = [&](int p, int half) {
     return problem.has_key(b, position.first + row + p * 16 + half * 8 + lane / 4, problem.keys_of(b));
   };
-  bool all_there = true;  // the keys of this lane's rows
+  bool all_there = true;  // whether all keys of this lane's rows are visible
   WEFT_UNROLL
   for (int p = 0; p < kSquares; ++p) all_there = all_there && has_row(p, 0) && has_row(p, 1);
 
@@ -254,7 +253,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       for (int e = 0; e < 4; ++e)
         p_t[p][n][e] = ptx::exp2_approx(p_t[p][n][e] * scale - (e % 2 == 0 ? lse_pair.x : lse_pair.y) * kLog2E);
     }
-    // Which keys are there is asked anew: there is no register for it, and few steps want to know.
+    // Visibility is recomputed: no register is left for it, and few steps need it.
     if (!all_there || (problem.causal && key + Shape::kWarpRows - 1 > query)) {
       WEFT_UNROLL
       for (int p = 0; p < kSquares; ++p) WEFT_UNROLL

@@ -2,8 +2,8 @@
 #pragma once
 #include "kernels/cuda/attention_wgmma.cuh"
 
-// The backward's shared memory, tiles and loader (attention_backward_wgmma.cuh): a kernel that owns queries streams
-// keys, and vice versa.
+// Shared memory, tiles and producer of attention_backward_wgmma.cuh: a kernel that owns queries streams keys, and vice
+// versa.
 
 namespace weft::kernels::cuda {
 
@@ -12,7 +12,7 @@ struct BackwardWgmma {
   static constexpr int kChannels = kChannelCount, kStream = kStreamCount, kStages = kStageCount, kOwnedBuffers = 2;
   using Own = OwnedTile<kChannels>;
   using Streamed = WgmmaTileOf<kStream, kChannels>;
-  /// Of one tensor: 128 rows.
+  /// Bytes of 128 owned rows of one tensor.
   static constexpr int kOwnBytes = kAttentionConsumers * Own::kBytes;
   static constexpr int kStatisticsBytes = kStream * 2 * static_cast<int>(sizeof(float));
 
@@ -36,7 +36,7 @@ struct BackwardWgmma {
   }
 };
 
-constexpr int kStatisticsRows = 64;  ///< queries of a block of statistics
+constexpr int kStatisticsRows = 64;  ///< queries per block of statistics
 
 struct AttentionBackwardCall {
   TensorMap own[2], streamed[2];  ///< boxes of 64 and kStream rows: q, dy and k, v; or k, v and q, dy
@@ -57,7 +57,7 @@ struct StreamedSteps {
   int begin, end;
 };
 
-/// Queries owned: keys 0 … of the batch entry, as far as the tile's last query sees.
+/// Owned queries stream the batch element's keys from 0 to the last key that the tile's last query sees.
 struct OwnedQueries {
   static constexpr bool kStatistics = false;
 
@@ -68,7 +68,8 @@ struct OwnedQueries {
   }
 };
 
-/// Keys owned: of a causal problem, keys are seen by themselves and by later queries. No query sees padding.
+/// Owned keys stream queries. With a causal mask a key is visible to its own query and later queries; padding is
+/// visible to none.
 struct OwnedKeys {
   static constexpr bool kStatistics = true;
 

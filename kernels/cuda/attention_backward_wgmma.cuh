@@ -6,38 +6,39 @@
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/vec.cuh"
 
-// Attention's backward on TMA and wgmma. As in attention_backward_mma.cuh, one kernel owns queries and writes dq, the
-// other one owns keys and writes dk and dv: no atomics, the same bits in every run, 7 products instead of 5.
+// Attention's backward on TMA and wgmma. As in attention_backward_mma.cuh, one kernel owns queries and writes dq,
+// another owns keys and writes dk and dv: no atomics, bit-identical results in every run, 7 GEMMs instead of 5.
 //
-// Grid: persistent; a block walks over tiles of 128 owned rows of one head, each consumer warpgroup owns 64 of them,
-// and goes over the other side's rows, kStream at a time:
+// Grid: persistent; a block walks over tiles of 128 owned rows of one head. Each consumer warpgroup owns 64 rows and
+// iterates over the other side's rows, kStream at a time:
 //
 //   memory --TMA--> owned pair (2 buffers) | ring of streamed pairs --wgmma--> registers -> owned pair --TMA--> memory
 //
 //   owned queries: s = q k^T,   dp = dy v^T,   ds = p (dp - delta),  dq += ds k
 //   owned keys:    s^T = k q^T, dp^T = v dy^T, dv += p^T dy,         dk += ds^T q
 //
-// p and ds are made from the sums in registers and are, rounded to T, the next products' left factors. With queries
-// owned, the next keys' s and dp are issued before ds k and made into slopes while it is under way; with keys owned, at
-// 64 channels, the exponentials run beside dp^T and the slopes beside p^T dy. The two consumers fill each other's gaps.
+// p and ds are computed from the accumulators in registers and, rounded to T, are the left operands of the next GEMMs.
+// With owned queries, s and dp of the next keys are issued before ds k, and the next ds is computed while that GEMM is
+// in flight. With owned keys, at 64 channels, the exponentials overlap dp^T and the computation of ds^T overlaps p^T
+// dy. The two consumers fill each other's gaps.
 //
-// With dropout, which of the next weights are kept is drawn (Philox) while their scores are under way, a bit each.
+// With dropout, the mask of the next weights is drawn (Philox, one bit each) while their scores are in flight.
 //
-// A first kernel makes statistics: for each 64 queries lse (in powers of 2), then delta = rowsum(dy y): 512 bytes,
-// which the loader of owned keys brings along with q and dy. Queries beyond the last one have lse = infinity: no
-// weight.
+// A first kernel computes statistics: for each 64 queries lse (base 2), then delta = rowsum(dy y), 512 bytes. With
+// owned keys the producer loads them together with q and dy. Queries beyond the last have lse = infinity, so their
+// weights are 0.
 //
 // Shared memory: two owned pairs of 32 KiB (64 channels) or 64 KiB, and stages of 16 KiB (64 rows of 64 channels)
-// or 32. Registers per consumer thread at 128 channels, keys owned: dk and dv 128, s and dp 64, their roundings 32.
+// or 32. Registers per consumer thread at 128 channels, keys owned: dk and dv 128, s and dp 64, rounded p and ds 32.
 // Work: 6 N M D flops per head for dq, 8 N M D for dk and dv, N M exponentials each. Bytes at least 2 (4 N + 2 M) D and
-// 2 (2 N + 4 M) D; the streamed rows come from L2 for every 128 owned ones. Limit: tensor cores; at 64 streamed rows
-// the left factors' reads of shared memory are as slow as the products (128 bytes a clock). Expected on an H100: 50 to
-// 60% of the peak of the 7 products. With dropout the draws, about 20 instructions per weight and kernel, are half as
-// much work again beside the products at 128 channels and as much at 64.
+// 2 (2 N + 4 M) D; streamed rows are loaded from L2 for every 128 owned rows. Limit: tensor cores; at 64 streamed rows,
+// reading the left operands from shared memory (128 bytes per clock) takes as long as the GEMMs. Expected on an H100:
+// 50 to 60% of the peak for the 7 GEMMs. With dropout the draws, about 20 instructions per weight and kernel, take half
+// of the GEMMs' time at 128 channels, all of it at 64.
 
 namespace weft::kernels::cuda {
 
-/// dq of a tile's 64 queries.
+/// Computes dq of this consumer's 64 queries of each tile.
 template <class Shape, bool with_dropout, class T>
 __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall& call, unsigned char* shared,
                                                      typename Shape::Barriers& barriers, int consumer) {
@@ -131,7 +132,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
       barriers.streamed.release(at.stage, lane);
       at.advance();
     }
-    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // all threads have read q
     store_rows<T, kChannels>(call.to[0], own, warp, lane, first, problem.N, position.b, position.h, dq,
                              {problem.scale, problem.scale});
     if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
@@ -140,7 +141,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
   }
 }
 
-/// dk and dv of a tile's 64 keys.
+/// Computes dk and dv of this consumer's 64 keys of each tile.
 template <class Shape, bool with_dropout, class T>
 __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCall& call, unsigned char* shared,
                                                       typename Shape::Barriers& barriers, int consumer) {
@@ -160,7 +161,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     const int first = position.first + consumer * 64, key = first + warp * 16;
     unsigned char* const own_k = Shape::own(shared, at_own.stage, 0) + consumer * Own::kBytes;
     unsigned char* const own_v = Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes;
-    bool there[2];  // the keys of this lane's rows
+    bool there[2];  // whether the keys of this lane's rows are visible
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
     const bool all_there = __all_sync(0xffffffffu, there[0] && there[1]);
@@ -187,7 +188,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
         if constexpr (with_dropout)
           kept.template draw<true>(problem.kept(position.b, position.h), problem.dropout, key, query, lane);
       };
-      // At 128 channels the registers do not suffice for dp beside p and its rounding.
+      // At 128 channels dp, p and rounded p do not fit the registers together.
       if constexpr (kChannels == 64) {
         issue_dp();
         draw();
@@ -196,7 +197,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
         draw();
         ptx::wgmma_wait<0>();
       }
-      // Of a step that is seen as a whole nothing is masked, in code of its own: it is most of them.
+      // Most steps are fully visible; they have separate code without masks.
       const bool whole = all_there && !(problem.causal && key + 15 > query);
       const auto sees = [&](int j) {
         const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
@@ -237,7 +238,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
           for (int e = 0; e < 4; ++e) {
             const float dp = with_dropout ? kept(j + e, ds[j + e] * problem.keep_scale) : ds[j + e];
             const float slope = p[j + e] * (dp - (e % 2 == 0 ? base.x : base.y));
-            ds[j + e] = !kMasked || p[j + e] > 0.0f ? slope : 0.0f;  // v of a key that is not there may be anything
+            ds[j + e] = !kMasked || p[j + e] > 0.0f ? slope : 0.0f;  // v of a hidden key may be anything
           }
         }
       };
@@ -249,11 +250,11 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
       ptx::wgmma_fence();
       issue_weighted<T, Queries>(dk, left_ds, q);
       ptx::wgmma_commit();
-      ptx::fence_proxy_async();  // TMA will overwrite lse and delta, which threads have read
+      ptx::fence_proxy_async();  // orders the threads' reads of lse and delta before TMA's next write
       ptx::wgmma_wait<0>();
       barriers.streamed.release(at.stage, lane);
     }
-    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads k and v any more
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // all threads have read k and v
     store_rows<T, kChannels>(call.to[0], own_k, warp, lane, first, problem.M, position.b, position.h, dk,
                              {problem.scale, problem.scale});
     store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, position.b, position.h, dv,
@@ -294,8 +295,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
   }
 }
 
-/// lse and delta of 64 queries of a head per block. kLanes lanes for each row, 16 bytes of dy and y at a time. Reads
-/// 4 D bytes and writes 8 per query: bound by bandwidth, 80% of it.
+/// Computes lse and delta of 64 queries of a head per block. kLanes lanes share a row, 16 bytes of dy and y at a time.
+/// Reads 4 D bytes and writes 8 per query: memory-bound, expected 80% of the bandwidth.
 template <int kLanes, class T>
 __global__ void __launch_bounds__(128)
     attention_statistics_kernel(float* statistics, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,

@@ -2,14 +2,14 @@
 #pragma once
 #include "kernels/cuda/attention_shape.cuh"
 
-// Attention by fused multiply-add: f32 and f64, and half precision where the tensor cores' kernels do not fit (more
-// than 128 channels per head, or rows that are no whole 16-byte units).
+// Attention by fused multiply-add: f32 and f64, and half precision if the tensor-core kernels do not apply (more than
+// 128 channels per head, or rows that are no multiple of 16 bytes).
 //
 // A block of 4 warps owns 16 rows, 4 per warp, and streams the rows of the other side through shared memory, 32 at a
 // time (forward and dq: owns queries, streams keys; dk, dv: the other way round):
 //
 //   scores       lane = streamed row: 4 dot products over the channels       own rows: broadcast, streamed: own bank
-//   softmax      a warp's row lies across its lanes; the weights go to shared memory, read by the same warp only
+//   softmax      a warp's row is spread over its lanes; weights are stored to shared memory, read by the same warp only
 //   sums         lane = channels lane, lane + 32, …: 4 rows x kPerLane sums in registers
 
 namespace weft::kernels::cuda {
@@ -19,14 +19,14 @@ template <class A, int kPerLaneCount>
 struct FmaAttention {
   static constexpr int kPerLane = kPerLaneCount, kWarps = 4, kThreads = kWarps * 32, kRows = 16;
   static constexpr int kRowsPerWarp = kRows / kWarps;
-  /// Half as many where 32 rows of f64 would not fit.
+  /// Rows per step; half as many if 32 rows of f64 would not fit.
   static constexpr int kStream = sizeof(A) == 8 && kPerLane == 8 ? 16 : 32;
   static constexpr unsigned kAllLanes = 0xffffffffu;
 
-  /// An odd number of elements per row, so that a column's elements lie in different banks.
+  /// An odd number of elements per row, so that a column's elements are in different banks.
   static constexpr __host__ __device__ int pitch(int D) { return D | 1; }
 
-  /// A warp's part of: weights [4][kStream] times streamed [kStream][D] added to sums.
+  /// Adds weights [4][kStream] times streamed [kStream][D] to a warp's accumulators.
   static __device__ __forceinline__ void add_product(A (&sums)[kRowsPerWarp][kPerLane], const A* weights,
                                                      const A* streamed, int D, int lane) {
     WEFT_UNROLL_BY(2)
@@ -58,7 +58,7 @@ struct FmaAttention {
     }
   }
 
-  /// Rows first … first + count - 1 of a head into shared memory; rows from `end` on become 0.
+  /// Loads rows first … first + count - 1 of a head into shared memory; rows from `end` on become 0.
   template <class T>
   static __device__ void load(A* shared, const AttentionTensor<const T>& tensor, const T* head, int first, int count,
                               int end, int D) {
@@ -68,7 +68,7 @@ struct FmaAttention {
     }
   }
 
-  /// The 4 rows of a warp, times `factor`, to memory.
+  /// Stores the 4 rows of a warp, times `factor`.
   template <class T>
   static __device__ void store(const AttentionTensor<T>& tensor, T* head, int first, int end, int D, int lane,
                                const A (&sums)[kRowsPerWarp][kPerLane], const A (&factor)[kRowsPerWarp]) {

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   const int D = problem.D, pitch = Tile::pitch(D);
   A *const own = shared, *const keys = own + Tile::kRows * pitch, *const values = keys + kStream * pitch;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  A* const weights = values + kStream * pitch + warp * kRowsPerWarp * kStream;  // of this warp
+  A* const weights = values + kStream * pitch + warp * kRowsPerWarp * kStream;  // this warp's
 
   const AttentionPosition position(problem.N, Tile::kRows, problem.H);
   const int row = warp * kRowsPerWarp, query = position.first + row;

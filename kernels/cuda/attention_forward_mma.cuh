@@ -5,26 +5,25 @@
 
 // Attention's forward on the tensor cores, with the online softmax of FlashAttention-2 (Dao 2023).
 //
-// Grid: a block owns 128 queries of one head and goes over the keys, kKeys at a time; a warp owns 32 queries, or 16 (8
-// warps, 128 channels with dropout). Their fragments of q stay in registers where 32 of these hold them:
+// Grid: a block owns 128 queries of one head and iterates over the keys, kKeys at a time; a warp owns 32 queries, or 16
+// (8 warps, 128 channels with dropout). Fragments of q stay in registers if 32 registers hold them:
 //
 //   memory --cp.async--> stage 0 | stage 1 (k and v: kKeys rows each) --ldmatrix--> registers
 //   s = q k^T (mma.sync) -> masks -> maximum and exponentials, per row within 4 lanes -> sums = sums again + p v
 //
-// While one stage is used the other one is filled: one barrier per step. A row's maximum, its sum of weights and its
-// sums stay in registers; weights are rounded to T for the second product, the sum of weights is of the unrounded ones.
-// Whether a key is there at all (length, key mask, end of the array) is one bit per key, made by a vote of the warp;
-// only steps with a missing key or on the diagonal of a causal mask look at single weights. With few queries left the
-// last block's rows are zeros.
+// One stage is filled while the other is used: one barrier per step. A row's maximum, its sum of weights and its
+// accumulators stay in registers; weights are rounded to T for the second GEMM, and the sum adds unrounded weights.
+// Whether a key is visible (length, key mask, end of the array) is one bit per key, from a ballot; only steps with a
+// hidden key or on the diagonal of a causal mask test single weights. Rows beyond the last query are zeros.
 //
 // Shared memory: q 16 KiB + 2 stages of 16 KiB = 48 KiB at 64 channels (with dropout 32 KiB), 64 KiB at 128 (96 KiB).
-// Registers allow 2 blocks of 4 warps per SM, 1 of 8. At 128 channels each fragment of k and v serves two squares of
-// queries, though q is read anew in each step: three quarters of what shared memory can give while tensor cores are
-// busy, where 16 queries whose fragments stay want 1.14 times that.
-// Work: 4 N M D flops and N M exponentials per head. Bytes at least 2 (2 N + 2 M) D; k and v come from L2 for each of
-// N / 128 blocks: 128 flops per byte. Limit: tensor cores, next to them the exponentials (at 64 channels 256 flops
-// each, 16 per clock and SM on sm_80: a quarter of the products' time). Expected on an A100: 60 to 70% of the peak for
-// long sequences; on sm_90 mma.sync itself ends at about 60% of what wgmma can.
+// Registers allow 2 blocks of 4 warps per SM, or 1 of 8. At 128 channels each fragment of k and v serves two 16-query
+// tiles, but q is reloaded in each step: this needs three quarters of the shared-memory bandwidth while tensor cores
+// are busy; 16 queries with fragments in registers would need 1.14 times the bandwidth. Work: 4 N M D flops and N M
+// exponentials per head. Bytes at least 2 (2 N + 2 M) D; k and v are loaded from L2 by each of N / 128 blocks: 128
+// flops per byte. Limit: tensor cores, then the exponentials (at 64 channels 256 flops each, 16 per clock and SM on
+// sm_80: a quarter of the GEMMs' time). Expected on an A100: 60 to 70% of the peak for long sequences; on sm_90
+// mma.sync reaches about 60% of wgmma's peak.
 
 namespace weft::kernels::cuda {
 
@@ -35,8 +34,9 @@ struct ForwardMma {
   static constexpr int kWarpRows = 16 * kSquares, kQueries = kWarps * kWarpRows;
   static constexpr int kFirstStage = kQueries * kChannels, kStageElements = 2 * kKeys * kChannels;
   static constexpr int kSharedElements = kFirstStage + 2 * kStageElements;
-  static constexpr bool kKeepsQ = kSquares * kChannels <= 128;  ///< the fragments of q, in 32 registers
-  /// ptxas finds too few registers on sm_90a, where nearly all attention is on wgmma: 16 queries a warp do there.
+  static constexpr bool kKeepsQ = kSquares * kChannels <= 128;  ///< whether 32 registers hold q's fragments
+  /// Not used on sm_90a, where ptxas would spill: there 16 queries per warp suffice, since nearly all attention runs on
+  /// wgmma.
   static constexpr bool kBeforeHopper = !kKeepsQ;
 };
 
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       WEFT_UNROLL
       for (int c = 0; c < kChannels / 16; ++c) times_keys(of_q[c], c);
     } else {
-      // Not unrolled: q's addresses are the same in every step, and the compiler would keep all of them.
+      // Not unrolled: q's addresses are the same in every step, and the compiler would keep all of them in registers.
       WEFT_UNROLL_BY(1)
       for (int c = 0; c < kChannels / 16; ++c) {
         read_q(of_q[0], c);
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       problem.lse[(static_cast<int64_t>(b) * problem.H + h) * problem.N + i] =
           sum == 0.0f ? -INFINITY : maximum[p][half] * problem.scale + logf(sum);
   }
-  ptx::cp_async_wait_all();  // without any key, q is still on its way
+  ptx::cp_async_wait_all();  // if there is no key, q's copies are still in flight
   __syncthreads();
   Tile::store(y, y.head(b, h), shared, row, position.first, problem.N, problem.D, lane, sums, factor);
 }
@@ -216,7 +216,7 @@ void attention_forward_mma(const Queue& queue, const View& y, const View& q, con
            AttentionTensor<T>(y), AttentionTensor<const T>(q), AttentionTensor<const T>(k), AttentionTensor<const T>(v),
            problem);
   };
-  // With dropout, half the keys a step: the masks need registers.
+  // With dropout, half the keys per step: the masks need registers.
   if (shape.D <= 64) {
     if (problem.dropout > 0)
       run.template operator()<ForwardMma<64, 4, 2, 32>, true>();

@@ -5,35 +5,34 @@
 
 // Attention's forward on TMA and wgmma, after FlashAttention-3 (Shah et al. 2024).
 //
-// Grid: persistent; a block walks over tiles of 128 queries of one head, each consumer warpgroup owns 64 of them, and
-// goes over the keys, kKeys at a time:
+// Grid: persistent; a block walks over tiles of 128 queries of one head. Each consumer warpgroup owns 64 queries and
+// iterates over the keys, kKeys at a time:
 //
 //   memory --TMA--> q (2 tiles) | k ring | v ring --wgmma--> s = q k^T in registers -> masks, online softmax -> p
 //   p (registers) and v --wgmma--> sums -> q's buffer in shared memory --TMA--> y
 //
-// Two things run beside the softmax, whose exponentials are slow. The warpgroup's own products: s of the next keys is
-// issued before p v of the present ones, and the softmax of s runs while p v is still under way. And the other
-// consumer's: the two take turns in issuing (kTurnBarrier), so that one's products fill the other's softmax.
+// Two kinds of GEMMs overlap the softmax, whose exponentials are slow. Within a warpgroup: s of the next keys is issued
+// before p v of the present keys, and the softmax of s runs while p v is in flight. Between the consumers, a ping-pong
+// schedule (kTurnBarrier): one consumer's GEMMs run during the other's softmax.
 //
 //   consumer 0:  s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | softmax 2 ………
 //   consumer 1:  … softmax | s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | …
 //
-// With dropout, which of the next weights are kept is drawn (Philox) while their scores are under way, a bit each, and
-// p's rounding applies it; the sum of weights is of all of them, as is lse.
+// With dropout, the mask of the next weights is drawn (Philox, one bit each) while their scores are in flight, and
+// applied when p is rounded. The sum of weights and lse include dropped weights.
 //
-// Whether a key is there (length, key mask, end of the array) is one bit per key, made by a vote; only steps with a
-// missing key or on the diagonal of a causal mask look at single weights. y and lse of queries beyond the last one are
-// not written.
+// Whether a key is visible (length, key mask, end of the array) is one bit per key, from a ballot. Only steps with a
+// hidden key or on the diagonal of a causal mask test single weights. y and lse are not written beyond the last query.
 //
 // Shared memory: q 2 tiles of 16 KiB (64 channels) or 32 KiB; k and v 2 to 8 stages, 192 KiB in all at most.
-// Registers per consumer thread at 64 channels and 128 keys: s 64, p 32, sums 32; at 128 channels sums 64.
+// Registers per consumer thread at 64 channels and 128 keys: s 64, p 32, accumulators of y 32 (at 128 channels 64).
 // Work: 4 N M D flops and N M exponentials per head. Bytes at least 2 (2 N + 2 M) D; k and v come from L2 for each tile
-// of queries: 128 flops per byte. Limit: tensor cores (4096 flops per clock and multiprocessor) and beside them the
-// exponentials (16 per clock: at 64 channels half of the products' time, at 128 a quarter), which the turns hide.
-// Expected on an H100 for long sequences at 128 channels: 60 to 70% of the peak; for 197 tokens of 64 channels, where
-// 256 x 256 weights are computed for 197 x 197, at most 59% of that. With dropout a warp's Philox takes about 20
-// instructions for each weight of a lane, 2600 issue slots for 128 queries by 128 keys where the products take 1024
-// clocks (64 channels) or 2048: expected a third or half of the speed.
+// of queries: 128 flops per byte. Limit: tensor cores (4096 flops per clock and SM), and the exponentials (16 per
+// clock: half of the GEMMs' time at 64 channels, a quarter at 128), which the ping-pong schedule hides. Expected on an
+// H100 for long sequences at 128 channels: 60 to 70% of the peak; for 197 tokens of 64 channels, where 256 x 256
+// weights are computed for 197 x 197, at most 59% of that. With dropout, Philox takes about 20 instructions per weight
+// of a lane, 2600 issue slots for 128 queries by 128 keys; the GEMMs take 1024 clocks (64 channels) or 2048: expected a
+// third or half of the speed.
 
 namespace weft::kernels::cuda {
 
@@ -55,7 +54,7 @@ struct ForwardWgmma {
 };
 
 struct AttentionForwardCall {
-  TensorMap q, k, v;  ///< boxes of 64 queries, kKeys keys
+  TensorMap q, k, v;  ///< boxes of 64 queries; of kKeys keys
   TensorMap y;        ///< boxes of 16 queries
   AttentionProblem<float> problem;
   AttentionTiles tiles;
@@ -83,7 +82,7 @@ __device__ __forceinline__ void attention_forward_produce(const AttentionForward
       Own::load(shared + at_q.stage * Shape::kQueryBytes + c * Own::kBytes, call.q, full, position.first + c * 64,
                 position.b, position.h);
     at_q.advance();
-    // In the order of their use: k 0, k 1, v 0, k 2, v 1, …
+    // Loads in the order of use: k 0, k 1, v 0, k 2, v 1, …
     for (int step = 0; step <= steps; ++step) {
       if (step < steps) {
         Keys::load(shared + Shape::kFirstK + at_k.stage * Keys::kBytes, call.k, barriers.k.begin(at_k, Keys::kBytes),
@@ -100,11 +99,11 @@ __device__ __forceinline__ void attention_forward_produce(const AttentionForward
   barriers.q.begin(at_q, 0, index);
 }
 
-/// The softmax of two rows: this lane's row and the one 8 below, whose weights lie in 4 lanes.
+/// The online softmax of two rows, this lane's and the row 8 below; 4 lanes hold a row's weights.
 struct OnlineSoftmax {
   float maximum[2] = {-INFINITY, -INFINITY}, total[2] = {};
 
-  /// s becomes weights, powers of 2 of s scale - maximum; sums of earlier weights want the factor `again`.
+  /// Replaces s by weights, 2^(s scale - maximum). Accumulators of earlier steps must be multiplied by `again`.
   template <int kCount>
   __device__ __forceinline__ void update(float (&s)[kCount], float scale, float (&again)[2]) {
     WEFT_UNROLL
@@ -113,14 +112,14 @@ struct OnlineSoftmax {
       const float base = exponent_base(most, scale);
       again[half] = ptx::exp2_approx(maximum[half] * scale - base);
       maximum[half] = most;
-      // Of all four lanes, here and not once at the end: so the exponentials are computed before the wait for p v that
-      // follows, beside that product, and not after it.
+      // The sum over the four lanes is taken here and not once at the end: this makes the compiler compute the
+      // exponentials before the wait for p v, so that they overlap that GEMM.
       total[half] = total[half] * again[half] + sum_of_row(exponentials(s, half, scale, base));
     }
   }
 };
 
-/// The consumers' turns in issuing products: consumer 0 begins.
+/// The ping-pong order in which the two consumers issue GEMMs; consumer 0 begins.
 class IssueTurns {
  public:
   __device__ __forceinline__ explicit IssueTurns(int consumer) : consumer_(consumer) {
@@ -128,7 +127,7 @@ class IssueTurns {
   }
   __device__ __forceinline__ void begin() { ptx::named_barrier_sync(kTurnBarrier + consumer_, 2 * 128); }
   __device__ __forceinline__ void end() { ptx::named_barrier_arrive(kTurnBarrier + 1 - consumer_, 2 * 128); }
-  /// Consumer 1 has handed over once more than consumer 0 has taken.
+  /// Completes the barrier's last phase: consumer 1 has arrived once more than consumer 0 has waited.
   __device__ __forceinline__ void finish() {
     if (consumer_ == 0) begin();
   }
@@ -224,7 +223,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
         problem.lse[(static_cast<int64_t>(position.b) * problem.H + position.h) * problem.N + i] =
             sum == 0.0f ? -INFINITY : softmax.maximum[half] * problem.scale + logf(sum);
     }
-    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // all threads have read q
     store_rows<T, kChannels>(call.y, own, warp, lane, first, problem.N, position.b, position.h, sums, factor);
     if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
     barriers.q.release(at_q.stage, lane);

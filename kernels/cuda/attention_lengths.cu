@@ -20,9 +20,9 @@ __global__ void attention_lengths_kernel(int32_t* to, const int64_t* key_lengths
   to[B + b] = clamped(key_lengths[b], M);
 }
 
-/// Rows that no query sees, or that see no key, become 0: a block of 8 warps per 8 rows of one head, a lane per
-/// channel. of_keys: the rows are keys, those from the entry's length on; else queries, all of an entry without keys.
-/// Where nothing is hidden it reads one number per block.
+/// Sets rows to 0 that no query sees, or that see no key: a block of 8 warps per 8 rows of one head, a lane per
+/// channel. of_keys: rows are keys, from the batch element's length on; else queries, all of a batch element without
+/// keys. If nothing is hidden, a block reads one number.
 template <class T>
 __global__ void attention_clear_kernel(const AttentionTensor<T> to, float* lse, const int64_t* key_lengths, int rows,
                                        int H, int D, bool of_keys) {

@@ -5,13 +5,13 @@
 
 // Shared by the attention kernels on the tensor cores (bf16, f16; sm_80 and later).
 //
-// A tile is some rows of a head in shared memory: kChannels elements each, in runs of 8 (16 bytes). ldmatrix reads the
-// same run of 8 neighbouring rows at a time; so that these lie in 8 different groups of 4 banks, run r of row l is
-// at position r ^ (l mod 8). Rows and channels that are not there are zeros.
+// A tile is some rows of a head in shared memory: kChannels elements each, in 16-byte segments of 8. ldmatrix reads the
+// same segment of 8 neighbouring rows at a time. Segment r of row l is at position r ^ (l mod 8), so that these 8 hit
+// different groups of 4 banks. Rows and channels outside the tensor are zeros.
 //
-// The sums of mma.sync over a 16 x 8 square lie in its lanes as the left factor of the next product wants them: two
-// neighbouring squares, rounded, are one 16 x 16 fragment. So weights never leave the registers: a kernel that owns
-// queries holds s (queries x keys), one that owns keys holds its transpose.
+// The lanes hold mma.sync's 16 x 8 accumulators in the layout of the next GEMM's left operand: two neighbouring
+// accumulator tiles, rounded, are one 16 x 16 fragment. So weights never leave the registers: a kernel that owns
+// queries holds s (queries x keys), a kernel that owns keys holds its transpose.
 
 namespace weft::kernels::cuda {
 
@@ -19,10 +19,10 @@ template <int kChannelCount>
 struct AttentionTile {
   static constexpr int kChannels = kChannelCount, kRuns = kChannels / 8;
 
-  /// Offset in elements of a run of 8.
+  /// Offset in elements of a segment of 8 elements.
   static __device__ __forceinline__ int run_offset(int row, int run) { return (row * kRuns + (run ^ (row & 7))) * 8; }
 
-  /// Starts the copies of rows first … first + kRows - 1 of a head, of which those from `end` on become zeros.
+  /// Issues the copies of rows first … first + kRows - 1 of a head; rows from `end` on become zeros.
   template <int kRows, int kThreads, class T>
   static __device__ __forceinline__ void load(T* tile, const AttentionTensor<const T>& tensor, const T* head, int first,
                                               int end, int D) {
@@ -31,34 +31,34 @@ struct AttentionTile {
     const T* from = head + (first + line) * tensor.row_stride + run * 8;
     WEFT_UNROLL
     for (int row = line; row < kRows + line; row += kThreads / kRuns) {
-      // The address must be a valid one even when nothing is read.
+      // The address must be valid even if nothing is read.
       const bool there = first + row < end && run * 8 < D;
       ptx::cp_async_zfill<16>(tile + run_offset(row, run), there ? from : head, there ? 16 : 0);
       from += kThreads / kRuns * tensor.row_stride;
     }
   }
 
-  // Fragments: in ldmatrix, lane l names row l mod 8 of square l / 8. A lane's byte is tile + (lane's offset ^ 2
-  // channels), since the swizzle is of the channels alone and tiles begin at whole rows; kRow more rows stand in the
-  // instruction.
+  // Fragments: in ldmatrix, lane l addresses row l mod 8 of matrix l / 8. A lane's address is tile + (lane's offset ^ 2
+  // channels), since the swizzle permutes channels only and tiles begin at whole rows; the offset of kRow rows is an
+  // immediate in the instruction.
   static constexpr int kRowBytes = 2 * kChannels;
 
-  /// A lane's offset in bytes for left factors, and for right factors over rows.
+  /// A lane's offset in bytes for left operands, and for right operands with K = rows.
   static __device__ __forceinline__ int left_lane(int lane) {
     return 2 * run_offset(lane / 8 % 2 * 8 + lane % 8, lane / 16);
   }
-  /// The same for right factors over channels.
+  /// The same for right operands with K = channels.
   static __device__ __forceinline__ int right_lane(int lane) {
     return 2 * run_offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   }
 
-  /// Rows kRow … kRow + 15 by channels k … k + 15: with left_lane() as mma_m16n8k16's a, with right_lane() the right
-  /// factor of a product over channels, two squares of 8 columns.
+  /// Loads rows kRow … kRow + 15 by channels k … k + 15: with left_lane() as mma_m16n8k16's a; with right_lane() as the
+  /// right operand with K = channels, two fragments of 8 columns.
   template <int kRow>
   static __device__ __forceinline__ void read(uint32_t (&to)[4], ptx::SharedAddress tile, int k, int of_lane) {
     ptx::ldmatrix_x4_at<kRow * kRowBytes>(to, tile + (of_lane ^ 2 * k));
   }
-  /// The right factor of a product over rows kRow … kRow + 15: channels n … n + 15 are two squares of 8 columns;
+  /// Loads the right operand with K = rows kRow … kRow + 15: channels n … n + 15 are two fragments of 8 columns;
   /// of_lane: left_lane().
   template <int kRow>
   static __device__ __forceinline__ void read_over_rows(uint32_t (&to)[4], ptx::SharedAddress tile, int n,
@@ -66,8 +66,8 @@ struct AttentionTile {
     ptx::ldmatrix_x4_trans_at<kRow * kRowBytes>(to, tile + (of_lane ^ 2 * n));
   }
 
-  /// A warp's 16 kSquares rows of sums, each times its factor, to memory: through the warp's own rows of `tile`, so
-  /// that memory is written in units of 16 bytes. factor[p][half]: of row 16 p + 8 half + lane / 4.
+  /// Stores a warp's 16 kSquares rows of accumulators, each times its factor, through the warp's own rows of `tile`, so
+  /// that global stores have 16 bytes. factor[p][half]: the factor of row 16 p + 8 half + lane / 4.
   template <int kSquares, class T>
   static __device__ __forceinline__ void store(const AttentionTensor<T>& tensor, T* head, T* tile, int row, int first,
                                                int end, int D, int lane, const float (&sums)[kSquares][kRuns][4],
@@ -92,7 +92,7 @@ struct AttentionTile {
   }
 };
 
-/// Two squares of sums side by side as the left factor of a product over their 16 columns.
+/// Packs two neighbouring accumulator tiles as the left operand of a GEMM whose K is their 16 columns.
 template <class T>
 __device__ __forceinline__ void attention_left(uint32_t (&to)[4], const float (&first)[4], const float (&second)[4]) {
   to[0] = ptx::pack<T>(first[0], first[1]);
@@ -101,9 +101,9 @@ __device__ __forceinline__ void attention_left(uint32_t (&to)[4], const float (&
   to[3] = ptx::pack<T>(second[2], second[3]);
 }
 
-/// Which of the 4 weights that a lane holds of a 16 x 8 square are kept. A Philox block is 2 x 2 weights: the lane and
-/// its neighbour in the next row (lane ^ 4) need two blocks, compute one each and trade halves. row, column: of the
-/// square's first weight, both even; transposed: rows are keys.
+/// Draws the dropout mask of a lane's 4 weights in a 16 x 8 tile. A Philox block is 2 x 2 weights: the lane and its
+/// neighbour in the next row (lane ^ 4) need two blocks, compute one each and exchange halves. row, column: position of
+/// the tile's first weight, both even; transposed: rows are keys.
 template <bool transposed>
 __device__ __forceinline__ void attention_kept(bool (&kept)[4], const AttentionDropout& dropout, float probability,
                                                int row, int column, int lane) {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void attention_kept(bool (&kept)[4], const AttentionD
   }
 }
 
-/// May the tensor cores' kernels read and write this tensor? Rows must be whole 16-byte units.
+/// Whether the tensor-core kernels can access this tensor: rows must be multiples of 16 bytes.
 inline bool fits_attention_mma(const View& view) {
   const auto whole = [&](int d) {
     return view.sizes[d] <= 1 || view.strides[d] * static_cast<int64_t>(size_of(view.dtype)) % 16 == 0;
@@ -130,8 +130,8 @@ inline bool fits_attention_mma(const View& view) {
                    whole(0) && whole(1) && whole(2));
 }
 
-// The same on TMA and wgmma (attention_*_wgmma.cuh), or false where they cannot: another device than Hopper, views that
-// TMA cannot read. Defined in attention_*_sm90.cu for bf16 and f16.
+// Attention on TMA and wgmma (attention_*_wgmma.cuh). Returns false on devices other than Hopper, or if TMA cannot
+// access the views. Defined in attention_*_sm90.cu for bf16 and f16.
 template <class T>
 bool attention_forward_wgmma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                              const AttentionShape& shape, const AttentionProblem<float>& problem);

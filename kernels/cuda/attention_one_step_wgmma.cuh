@@ -3,34 +3,33 @@
 #include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/attention_wgmma.cuh"
 
-// Attention's forward where all keys of a head are one step: 129 to 224 keys of at most 64 channels, as a vision
-// transformer's 197. There is no loop over keys and no sum to rescale, and a head's k and v are loaded once.
+// Attention's forward if all keys of a head fit one step: 129 to 224 keys of at most 64 channels, e.g. a vision
+// transformer's 197. There is no loop over keys, accumulators are never rescaled, and a head's k and v are loaded once.
 //
-// Grid: a block owns some tiles of 64 queries that follow one another, of whole heads where it can be. Three consumer
-// warpgroups take its tiles in turn, each on its own: nothing but memory keeps them together, so one's softmax runs
-// beside the others' products.
+// Grid: a block owns consecutive tiles of 64 queries. Its three consumer warpgroups process the tiles round-robin. They
+// synchronise only through the loads, so that a softmax overlaps the other warpgroups' GEMMs.
 //
 //   memory --TMA--> q (2 tiles a consumer) | k and v of 3 heads --wgmma--> s = q k^T, 128 and 96 keys, in registers
-//   -> maximum of the first while the other is under way -> p of the first --wgmma--> sums, while p of the other is
-//   made
-//   -> sums -> q's buffer in shared memory --TMA--> y, which lands while the next tile is computed
+//   -> maximum of the first part while the second is in flight -> p of the first part --wgmma--> accumulators, while p
+//   of the second part is computed
+//   -> accumulators -> q's buffer in shared memory --TMA--> y, stored while the next tile is computed
 //
-// Warps whose 16 queries lie beyond the last one compute no weights; tensor cores multiply for them all the same.
+// Warps whose 16 queries are all out of bounds compute no weights, but still take part in wgmma.
 //
-// Shared memory: 6 tiles of q of 8 KiB, 3 heads of 56 KiB. Registers per consumer thread: s 112, then p 56 and sums 32.
-// Cycles of a multiprocessor for a tile: products 896, exponentials 896 (those of 224 keys). Bytes: each tensor once;
-// for 197 tokens 100 flops a byte, so that memory, too, takes as long: expected 50% of its bandwidth.
+// Shared memory: 6 tiles of q of 8 KiB, 3 heads of 56 KiB. Registers per consumer thread: s 112, then p 56 and
+// accumulators 32. SM cycles per tile: GEMMs 896, exponentials 896 (of 224 keys). Bytes: each tensor once; 197 tokens
+// need 100 flops per byte, so that memory takes about as long: expected 50% of the bandwidth.
 
 namespace weft::kernels::cuda {
 
-/// The greatest of `most` and a lane's weights of one row: half 0 is row lane / 4, half 1 the one 8 below.
+/// The maximum of `most` and a lane's scores of one row: half 0 is row lane / 4, half 1 the row 8 below.
 template <int kCount>
 __device__ __forceinline__ float most_of_lane(const float (&s)[kCount], int half, float most) {
   WEFT_UNROLL
   for (int j = 2 * half; j < kCount; j += 4) most = fmaxf(most, fmaxf(s[j], s[j + 1]));
   return most;
 }
-/// Of the four lanes that hold a row.
+/// The maximum over the four lanes that hold a row.
 __device__ __forceinline__ float most_of_row(float most) {
   WEFT_UNROLL
   for (int distance = 1; distance < 4; distance *= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, distance));
@@ -41,11 +40,11 @@ __device__ __forceinline__ float sum_of_row(float sum) {
   for (int distance = 1; distance < 4; distance *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   return sum;
 }
-/// What exponents are less than s scale, so that the greatest is 0; 0 for rows without a key.
+/// The offset subtracted from s scale, so that the greatest exponent is 0; 0 for rows without a key.
 __device__ __forceinline__ float exponent_base(float most, float scale) {
   return most > -INFINITY ? most * scale : 0.0f;
 }
-/// s of a row becomes powers of 2 of s scale - base. Gives the lane's sum.
+/// Replaces s of a row by 2^(s scale - base). Returns the lane's sum.
 template <int kCount>
 __device__ __forceinline__ float exponentials(float (&s)[kCount], int half, float scale, float base) {
   float sum = 0;
@@ -73,7 +72,7 @@ struct OneStep {
   static constexpr int kFirstK = kConsumers * kQueryStages * Own::kBytes, kFirstV = kFirstK + kHeads * Keys::kBytes;
   static constexpr int kTileBytes = kFirstV + kHeads * Keys::kBytes;
   static constexpr int kSharedBytes = kTileBytes + static_cast<int>(sizeof(Barriers));
-  /// From a tile's descriptor to that of its second part.
+  /// The descriptor offset from a tile's first part to its second.
   static constexpr uint64_t kToSecond = First::kBytes / 16;
 
   static __device__ __forceinline__ unsigned char* q(unsigned char* shared, int consumer, int stage) {
@@ -82,10 +81,10 @@ struct OneStep {
 };
 
 struct OneStepCall {
-  TensorMap q, k, v;  ///< boxes of 64 queries, all keys
+  TensorMap q, k, v;  ///< boxes of 64 queries; of all keys
   TensorMap y;        ///< boxes of 16 queries
   AttentionProblem<float> problem;
-  int count, per_head, per_block;  ///< tiles of 64 queries
+  int count, per_head, per_block;  ///< tiles of 64 queries: in total, per head, per block
 
   __device__ int begin() const { return static_cast<int>(blockIdx.x) * per_block; }
   __device__ int end() const { return min(begin() + per_block, count); }
@@ -97,7 +96,7 @@ __device__ __forceinline__ void attention_one_step_produce(const OneStepCall& ca
   RingPosition<OneStep::kQueryStages> at_q;
   RingPosition<OneStep::kHeads> at;
   int head = call.begin() / call.per_head, tile = call.begin() % call.per_head;
-  bool loaded = false;  // k and v of the head
+  bool loaded = false;  // whether k and v of the head are loaded
   for (int index = call.begin(); index < call.end();) {
     for (int consumer = 0; consumer < OneStep::kConsumers && index < call.end(); ++consumer, ++index) {
       const int b = head / call.problem.H, h = head % call.problem.H;
@@ -135,7 +134,7 @@ __device__ __forceinline__ void attention_one_step_consume(const OneStepCall& ca
   RingPosition<OneStep::kHeads> at;
   const int end = call.end();
   int index = call.begin() + consumer;
-  bool stored = false;  // y of an earlier tile lies in the other of q's buffers
+  bool stored = false;  // whether q's other buffer holds y of an earlier tile
   for (int head = call.begin() / call.per_head; head * call.per_head < end; ++head, at.advance()) {
     const int b = head / problem.H, h = head % problem.H, head_end = min((head + 1) * call.per_head, end);
     const uint64_t k = Keys::descriptor(shared + OneStep::kFirstK + at.stage * Keys::kBytes);
@@ -197,7 +196,7 @@ __device__ __forceinline__ void attention_one_step_consume(const OneStepCall& ca
           problem.lse[static_cast<int64_t>(head) * problem.N + i] =
               sum == 0.0f ? -INFINITY : most[half] * problem.scale + logf(sum);
       }
-      ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
+      ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // all threads have read q
       ptx::wgmma_wait<0>();
       store_rows<T, OneStep::kChannels>(call.y, own, warp, lane, first, problem.N, b, h, sums, factor);
     }
@@ -236,8 +235,8 @@ __global__ void __launch_bounds__(OneStep::kThreads, 1)
   }
 }
 
-/// For tensors that TMA can read and write, 129 to kOneStepKeys keys, at most 64 channels; without dropout, a causal
-/// mask and lengths.
+/// Requires tensors that TMA can access, 129 to kOneStepKeys keys and at most 64 channels; no dropout, causal mask or
+/// lengths.
 template <class T>
 void attention_forward_in_one_step(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                                    const AttentionShape& shape, const AttentionProblem<float>& problem) {

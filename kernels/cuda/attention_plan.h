@@ -2,18 +2,18 @@
 #pragma once
 #include <cstdint>
 
-// Host code without CUDA: how attention on Hopper (attention_*_wgmma.cuh) is cut.
+// Host code without CUDA: selects the keys per step of attention on Hopper (attention_*_wgmma.cuh).
 
 namespace weft::kernels {
 
 constexpr int kOneStepKeys = 224;
 
-/// How a head's keys are cut for the forward.
+/// How the forward divides a head's keys into steps.
 struct AttentionPlan {
-  int keys = 128;  ///< of one step: 64, 128 or kOneStepKeys, where one step is all
+  int keys = 128;  ///< keys per step: 64, 128, or kOneStepKeys for a single step
 };
 
-/// While it lives, attention of this thread that runs on wgmma is cut as `plan` says: for tests and for tuning.
+/// While an object lives, attention of this thread on wgmma uses `plan`. For tests and tuning.
 class AttentionPlanScope {
  public:
   explicit AttentionPlanScope(const AttentionPlan& plan) : plan_(plan), before_(current_) { current_ = this; }
@@ -37,13 +37,13 @@ class AttentionPlanScope {
   int uses_ = 0;
 };
 
-/// The plan for `keys` keys per head; plain: without dropout, a causal mask and lengths. The answer depends on sizes
-/// alone, so that results are the same everywhere: keys beyond the last one cost as much as others, and every step has
-/// its barriers and its softmax's start.
+/// The plan for `keys` keys per head; plain: no dropout, causal mask or lengths. It depends on sizes alone, so that
+/// results are the same everywhere. Padding keys cost as much as others, and every step adds its barriers and its
+/// softmax's start.
 inline AttentionPlan attention_plan(int64_t keys, int64_t channels, bool plain) {
   if (const AttentionPlan* const forced = AttentionPlanScope::take()) return *forced;
   if (plain && channels <= 64 && keys > 128 && keys <= kOneStepKeys) return {kOneStepKeys};
-  // Cycles of a multiprocessor for 128 queries: the products' at 4096 flops each, and a step's overhead.
+  // SM cycles for 128 queries: GEMMs at 4096 flops per cycle, and an overhead per step.
   const auto cycles = [&](int64_t step) {
     return (keys + step - 1) / step * (4 * 128 * step * (channels <= 64 ? 64 : 128) / 4096 + 250);
   };

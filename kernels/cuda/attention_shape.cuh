@@ -5,7 +5,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/unroll.cuh"
 
-// Shared by the attention kernels: a head's rows, the keys that a query sees, the weights that are dropped.
+// Shared by all attention kernels: a head's rows, the keys that a query sees, and dropout.
 
 namespace weft::kernels::cuda {
 
@@ -22,7 +22,7 @@ struct AttentionTensor {
         row_stride(view.strides[1]),
         head_stride(view.strides[2]) {}
 
-  /// Row 0 of one head of one batch entry.
+  /// Row 0 of one head of one batch element.
   __device__ T* head(int b, int h) const { return data + b * batch_stride + h * head_stride; }
 };
 
@@ -30,7 +30,7 @@ struct AttentionTensor {
 template <class A>
 struct AttentionProblem {
   int B, N, M, H, D;
-  A scale, keep_scale;  ///< keep_scale: 1 / (1 - dropout), 0 where all is dropped
+  A scale, keep_scale;  ///< keep_scale: 1 / (1 - dropout), or 0 if dropout is 1
   float dropout;
   bool causal;
   uint64_t offset;
@@ -40,17 +40,17 @@ struct AttentionProblem {
   A* lse;
   A* delta;  ///< backward only: rowsum(dy y), as lse
 
-  /// Batch entry b has the keys 0 … keys_of(b) - 1, but for those that key_mask hides.
+  /// The number of keys of batch element b: keys 0 … keys_of(b) - 1, of which key_mask may hide some.
   __device__ int keys_of(int b) const {
     if (key_lengths == nullptr) return M;
     const int64_t length = key_lengths[b];
     return length < 0 ? 0 : length < M ? static_cast<int>(length) : M;
   }
 
-  /// The first of `keys` keys that no query before `query_end` sees.
+  /// The first of `keys` keys that is hidden from all queries before `query_end`.
   __device__ int key_end(int keys, int query_end) const { return causal && query_end < keys ? query_end : keys; }
 
-  /// May any query of batch entry b see key j?
+  /// Whether any query of batch element b may see key j.
   __device__ bool has_key(int b, int j, int keys) const {
     return j < keys && (key_mask == nullptr || key_mask[static_cast<int64_t>(b) * M + j]);
   }
@@ -89,12 +89,12 @@ inline dim3 attention_grid(const AttentionShape& shape, int64_t count, int rows)
   return dim3(static_cast<unsigned>((count + rows - 1) / rows * shape.B * shape.H));
 }
 
-/// Which rows of which head a block owns; blocks of one head lie side by side, so that its rows stay in L2.
+/// The head and rows that a block owns; blocks of one head have consecutive indices, so that its rows stay in L2.
 struct AttentionPosition {
   int first, b, h;
 
-  /// Tile `index` of `rows` of a head's `count` rows. last_first: a head's tiles in descending order, where the last
-  /// rows mean the most work.
+  /// Tile `index` of `rows` rows; a head has `count` rows. last_first: a head's tiles in descending order, for heads
+  /// whose last rows need the most work.
   __device__ AttentionPosition(int count, int rows, int H, bool last_first = false,
                                int index = static_cast<int>(blockIdx.x)) {
     const int tiles = (count + rows - 1) / rows, head = index / tiles, tile = index % tiles;

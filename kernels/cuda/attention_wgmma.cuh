@@ -13,26 +13,27 @@
 // Shared by the attention kernels for compute capability 9.0 (bf16, f16). Only files named *_sm90.cu may include this.
 //
 // A tile is some rows of a head in shared memory, in chunks of 64 channels: a chunk's lines are its rows, 128 bytes
-// under TMA's 128-byte swizzle. TMA takes them from the strided views themselves, one box [64 channels, 1 head, rows, 1
-// entry] a chunk, and gives zeros for channels and rows that the tensor does not have. wgmma reads a tile both ways:
+// under TMA's 128-byte swizzle. TMA loads directly from the strided views, one box [64 channels, 1 head, rows, 1 batch
+// element] per chunk, and fills channels and rows outside the tensor with zeros. wgmma reads a tile in both directions:
 //
-//   over its channels (q k^T)   Along::depth   8 lines are 1024 bytes   16 channels further: 32 bytes
-//   over its rows     (p v)     Along::rows    8 lines are 1024 bytes   16 rows further: 2048 bytes, the next 64
-//                                                                       channels: a chunk (`leading`)
+//   K = channels (q k^T)   Along::depth   8 lines are 1024 bytes   16 channels further: 32 bytes
+//   K = rows     (p v)     Along::rows    8 lines are 1024 bytes   16 rows further: 2048 bytes, the next 64
+//                                                                  channels: a chunk (`leading`)
 //
-// Blocks are persistent: three warpgroups, of which the first one loads and the others, the consumers, own 64 rows of a
-// tile of 128 each. Owned rows have two buffers, so that the next tile's loads run beside this one's end.
+// Blocks are persistent and have three warpgroups: the first is the producer; the two consumers own 64 rows each of a
+// tile of 128. Owned rows are double-buffered, so that the next tile's loads overlap this tile's epilogue.
 
 namespace weft::kernels::cuda {
 
 constexpr int kAttentionRows = 128, kAttentionConsumers = 2, kAttentionThreads = 384, kAttentionWarps = 8;
-constexpr int kAttentionChunk = 64, kAttentionLine = 128;  ///< channels of a chunk, and their bytes
+constexpr int kAttentionChunk = 64, kAttentionLine = 128;  ///< channels per chunk; bytes per line
 constexpr int kAttentionProducerRegisters = 24, kAttentionConsumerRegisters = 240;
 
 // Named barriers; 0 is __syncthreads.
 constexpr int kConsumersBarrier = 1, kWarpgroupBarrier = 2 /* and 3 */, kTurnBarrier = 4 /* and 5 */;
 
-/// The stages of a ring: `full` when its bytes have landed, `empty` when each of kWarps consumer warps has read it.
+/// The barriers of a ring's stages. `full`: the stage's bytes have arrived. `empty`: each of kWarps consumer warps has
+/// read the stage.
 template <int kStages, int kWarps = kAttentionWarps>
 struct AttentionRing {
   ptx::Barrier full[kStages], empty[kStages];
@@ -43,7 +44,7 @@ struct AttentionRing {
       ptx::mbarrier_init(&empty[i], kWarps);
     }
   }
-  /// By the producer: waits for the stage and says how many bytes will come.
+  /// Called by the producer. Waits until the stage is empty and sets the number of bytes to expect.
   __device__ __forceinline__ ptx::Barrier* begin(const RingPosition<kStages>& at, int bytes) {
     ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&full[at.stage], bytes);
@@ -52,22 +53,22 @@ struct AttentionRing {
   __device__ __forceinline__ void wait(const RingPosition<kStages>& at) {
     ptx::mbarrier_wait(&full[at.stage], at.parity);
   }
-  /// By a whole consumer warp that has read the stage.
+  /// Called by all lanes of a consumer warp that has read the stage.
   __device__ __forceinline__ void release(int stage, int lane) {
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
   }
 };
 
-/// The tiles of 128 rows of all heads, in the order in which blocks take them. Where tiles differ in length, blocks draw
-/// them from a counter, the longest of a group of heads first, so that all blocks end at about the same time. No result
-/// depends on which block computes a tile.
+/// The tiles of 128 rows of all heads, in scheduling order. If tiles differ in work, blocks draw them from an atomic
+/// counter, the longest of a group of heads first, so that all blocks end at about the same time. No result depends on
+/// which block computes a tile.
 struct AttentionTiles {
-  int rows;         ///< of a head
-  int count, H;     ///< tiles, heads of an entry
-  int group;        ///< heads whose tiles take turns: as many as have their streamed rows in L2
-  bool last_first;  ///< of a head, the last rows mean the most work
-  int* drawn;       ///< tiles handed out beyond each block's first one; nullptr: they go round
+  int rows;         ///< rows per head
+  int count, H;     ///< tiles in total, heads per batch element
+  int group;        ///< heads scheduled round-robin: as many as fit their streamed rows in L2
+  bool last_first;  ///< whether a head's last rows need the most work
+  int* drawn;       ///< counter of tiles drawn after each block's first; nullptr: static round-robin
 
   __device__ AttentionPosition position(int index) const {
     const int per_head = (rows + kAttentionRows - 1) / kAttentionRows, of_group = per_head * group;
@@ -75,18 +76,18 @@ struct AttentionTiles {
     const int within = index % of_group, head = first_head + within % heads;
     return AttentionPosition(rows, kAttentionRows, H, last_first, head * per_head + within / heads);
   }
-  /// By the producer: the tile after `index`, or count or more.
+  /// Called by the producer. Returns the next tile; a value >= count means that none is left.
   __device__ int after(int index) const {
     return static_cast<int>(gridDim.x) + (drawn != nullptr ? atomicAdd(drawn, 1) : index);
   }
 };
 
-/// The stages of owned tiles. Each comes with its tile's number, since the producer alone knows the order.
+/// The stages of owned tiles. Each stage also holds its tile's index, since only the producer knows the order.
 template <int kStages>
 struct OwnedRing : AttentionRing<kStages> {
   int tile[kStages];
 
-  /// As AttentionRing's; without bytes: that no more tiles will come.
+  /// Like AttentionRing::begin; bytes = 0 signals that no more tiles follow.
   __device__ __forceinline__ ptx::Barrier* begin(const RingPosition<kStages>& at, int bytes, int index) {
     ptx::mbarrier_wait(&this->empty[at.stage], at.parity ^ 1);
     tile[at.stage] = index;
@@ -114,11 +115,11 @@ struct WgmmaTileOf {
   static __device__ __forceinline__ uint64_t descriptor(const unsigned char* tile) {
     return ptx::wgmma_descriptor(tile, Swizzle::bytes128, kChunkBytes, 1024);
   }
-  /// The step in a tile's descriptor to channels 16 k …, in units of 16 bytes.
+  /// The offset in a tile's descriptor of channels 16 k …, in units of 16 bytes.
   static constexpr uint64_t further(int k) { return (k / 4 * kChunkBytes + k % 4 * 32) / 16; }
 
-  /// Rows from `begin` on become zeros: of keys that a length hides, memory may hold anything. By both consumers, who
-  /// see them afterwards.
+  /// Sets rows from `begin` on to zero, since keys beyond a length may hold anything. Called by both consumers; the
+  /// zeros are visible to both on return.
   static __device__ __forceinline__ void clear_from(unsigned char* tile, int begin) {
     constexpr int kRuns = kAttentionLine / 16;
     const int thread = static_cast<int>(threadIdx.x) - 128;
@@ -135,7 +136,7 @@ struct WgmmaTileOf {
 template <int kChannels>
 using OwnedTile = WgmmaTileOf<64, kChannels>;
 
-/// sums = a b^T over the channels: the consumer's own 64 rows by kRows rows. Issued, not committed.
+/// Issues sums = a b^T with K = channels: the consumer's 64 rows by kRows rows. Does not commit.
 template <class T, class Streamed>
 __device__ __forceinline__ void issue_scores(float (&sums)[Streamed::kRows / 2], uint64_t own, uint64_t streamed) {
   WEFT_UNROLL
@@ -144,7 +145,7 @@ __device__ __forceinline__ void issue_scores(float (&sums)[Streamed::kRows / 2],
                                    streamed + Streamed::further(k), k > 0);
 }
 
-/// sums += a b over the streamed rows, a from registers. Issued, not committed.
+/// Issues sums += a b with K = streamed rows, a from registers. Does not commit.
 template <class T, class Streamed>
 __device__ __forceinline__ void issue_weighted(float (&sums)[Streamed::kChannels / 2],
                                                const uint32_t (&a)[Streamed::kRows / 16][4], uint64_t streamed) {
@@ -153,13 +154,13 @@ __device__ __forceinline__ void issue_weighted(float (&sums)[Streamed::kChannels
     ptx::wgmma<T, Streamed::kChannels, ptx::Along::rows>(sums, a[k], streamed + k * (2048 / 16));
 }
 
-/// Which of a lane's kCount weights of 16 rows are kept, a bit each: drawn while products are under way, before there
-/// are weights.
+/// A dropout mask of a lane's kCount weights, one bit each. It is drawn while the GEMMs are in flight, before the
+/// weights exist.
 template <bool with_dropout, int kCount>
 struct KeptWeights {
   uint32_t bits[kCount / 32];
 
-  /// row, column: of the first weight; transposed: rows are keys (attention_kept).
+  /// row, column: position of the first weight; transposed: rows are keys (attention_kept).
   template <bool transposed>
   __device__ __forceinline__ void draw(const AttentionDropout& dropout, float probability, int row, int column,
                                        int lane) {
@@ -167,7 +168,7 @@ struct KeptWeights {
     WEFT_UNROLL
     for (int w = 0; w < kCount / 32; ++w) {
       bits[w] = 0;
-      WEFT_UNROLL_BY(2)  // all at once would want more registers than there are
+      WEFT_UNROLL_BY(2)  // full unrolling would spill
       for (int j = 0; j < 8; ++j) {
         bool kept[4];
         attention_kept<transposed>(kept, dropout, probability, row, column + w * 64 + j * 8, lane);
@@ -182,7 +183,7 @@ struct KeptWeights {
   }
 };
 
-/// Sums as the left factor of the next product, with those not in `kept` set to zero.
+/// Packs accumulators as the left operand of the next GEMM; weights that `kept` drops become zero.
 template <class T, bool with_dropout, int kCount>
 __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount],
                                           const KeptWeights<with_dropout, kCount>& kept) {
@@ -193,14 +194,14 @@ __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const fl
     a[k][r] = ptx::pack<T>(kept(j, sums[j]), kept(j + 1, sums[j + 1]));
   }
 }
-/// All of them.
+/// The same without dropout.
 template <class T, int kCount>
 __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount]) {
   pack_left<T>(a, sums, KeptWeights<false, kCount>{});
 }
 
-/// Weights that a warp's queries do not see become -infinity. key, query: the first ones; lane l holds query l / 4 and
-/// the one 8 below. False where they see all: of a whole warp alike.
+/// Sets scores that a warp's queries must not see to -infinity. key, query: the first of each; lane l holds query l / 4
+/// and the query 8 below. Returns false, uniformly over the warp, if the queries see all keys.
 template <int kCount>
 __device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionProblem<float>& problem, int b, int key,
                                             int keys, int query, int lane) {
@@ -209,11 +210,11 @@ __device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionP
     return end <= keys && problem.key_mask == nullptr && !(problem.causal && end - 1 > query);
   };
   if (all_see(key + kKeys)) return false;
-  const int column = lane % 4 * 2;  // this lane's first one of 8
+  const int column = lane % 4 * 2;  // this lane's first column of 8
   WEFT_UNROLL
   for (int w = 0; w < kKeys / 32; ++w) {
     if (all_see(key + (w + 1) * 32)) continue;
-    // A bit for each weight of 32 keys, at a place that the compiler knows.
+    // One bit per key of 32, at a constant bit position for each weight.
     const unsigned there = __ballot_sync(0xffffffffu, problem.has_key(b, key + w * 32 + lane, keys)) >> column;
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -233,15 +234,16 @@ __device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionP
   return true;
 }
 
-/// A warp's 16 rows of sums, each times its factor, through the warp's own rows of a consumer's tile to memory. No
-/// other warp may use these rows any more. Started only: wait with tma_store_wait_read in the elected lane.
+/// Stores a warp's 16 rows of accumulators, each times its factor, through the warp's own rows of a consumer's tile, by
+/// TMA. No other warp may still use these rows. The store is asynchronous: wait with tma_store_wait_read in the elected
+/// lane.
 template <class T, int kChannels>
 __device__ __forceinline__ void store_rows(const TensorMap& map, unsigned char* own, int warp, int lane, int first,
                                            int end, int b, int h, const float (&sums)[kChannels / 2],
                                            const float (&factor)[2]) {
   using Tile = OwnedTile<kChannels>;
   unsigned char* const rows = own + warp * 16 * kAttentionLine;
-  const int line = lane % 16;  // lanes 0..15 name the rows of 8 channels, 16..31 those of the next 8
+  const int line = lane % 16;  // lanes 0..15 address the rows of 8 channels, lanes 16..31 the rows of the next 8
   WEFT_UNROLL
   for (int c = 0; c < Tile::kChunks; ++c) WEFT_UNROLL
   for (int j = 0; j < 8; j += 2) {
@@ -288,13 +290,15 @@ inline int64_t attention_tiles(const AttentionShape& shape, int64_t count) {
   return (count + kAttentionRows - 1) / kAttentionRows * shape.B * shape.H;
 }
 
-/// Tiles of `rows` rows a head beside which `streamed` rows of two tensors go by. `drawn` holds one int.
+/// The schedule of tiles with `rows` owned rows per head; each streams `streamed` rows of two tensors. `drawn` holds
+/// one int.
 inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShape& shape,
                                          const AttentionProblem<float>& problem, int64_t rows, int64_t streamed,
                                          bool last_first, const Workspace& drawn) {
-  constexpr int64_t kShareOfL2 = 24 << 20;  // of 50 MB on an H100
+  constexpr int64_t kShareOfL2 = 24 << 20;  // half of an H100's 50 MB
   const int64_t heads = shape.B * shape.H;
-  AttentionTiles tiles{static_cast<int>(rows), static_cast<int>(attention_tiles(shape, rows)), problem.H, 1, false, nullptr};
+  AttentionTiles tiles{
+      static_cast<int>(rows), static_cast<int>(attention_tiles(shape, rows)), problem.H, 1, false, nullptr};
   if (problem.causal) {
     tiles.group = static_cast<int>(std::clamp<int64_t>(kShareOfL2 / (4 * streamed * shape.D), 1, heads));
     tiles.last_first = last_first;
@@ -308,12 +312,12 @@ inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShap
 
 /// Starts a kernel whose blocks walk over `tiles` tiles.
 template <class Kernel, class Call>
-void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared, Kernel kernel,
-                            const Call& call) {
+void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared,
+                            Kernel kernel, const Call& call) {
   const int resident = std::max(1, multiprocessors(queue));
   note_kernel_variant("sm90");
-  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared, kernel,
-         call);
+  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared,
+         kernel, call);
 }
 
 }  // namespace weft::kernels::cuda

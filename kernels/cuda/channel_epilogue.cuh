@@ -12,7 +12,7 @@ struct ChannelEpilogue {
   bool relu = false;
   TileMoments* moments = nullptr;
 
-  /// Of a y whose rows lie `pitch` elements apart.
+  /// The epilogue for a y with rows `pitch` elements apart.
   template <class T>
   Epilogue<T> on(const View& y, int64_t pitch) const {
     using Sum = Accumulate<T>;

@@ -10,9 +10,9 @@
 #include "kernels/fill.h"
 #include "kernels/matmul.h"
 
-// Which kernel computes a convolution: a matmul where the filter is 1x1, the depthwise kernels where each channel has
-// its own filter, and implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu) for the
-// rest; on Hopper, where TMA can read them, conv2d_sm90.cuh.
+// Selects a convolution's kernel: a matmul for 1x1 filters, the depthwise kernels if each channel has its own filter,
+// and implicit GEMM for the rest (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu); on Hopper
+// conv2d_sm90.cuh, if TMA can read the operands.
 
 namespace weft::kernels::cuda {
 
@@ -71,10 +71,10 @@ void check_dtypes(const char* op, const View& y, const View& x, const View& w, c
              op, ": expected one dtype, got ", y, " = ", x, " * ", w, " + ", bias);
 }
 
-/// By our own kernels, with any epilogue.
+/// The forward on Weft's own kernels, with any epilogue.
 void own_forward(const Queue& queue, const View& y, const View& x, const View& w, const ChannelEpilogue& epilogue,
                  const Conv2dShape& shape) {
-  if (shape.is_matmul() && shape.C > 1) {  // more than one channel: w then lies along k
+  if (shape.is_matmul() && shape.C > 1) {  // more than one channel: w is then laid out along k
     const View residual = epilogue.residual ? pixel_matrix(epilogue.residual) : View::none();
     return own_matmul(queue, "conv2d_forward",
                       {pixel_matrix(y), View::none(), pixel_matrix(x), pixel_matrix(w, true), epilogue.bias, residual,

@@ -3,8 +3,8 @@
 #include "kernels/cuda/conv2d_shape.cuh"
 #include "kernels/cuda/gemm.cuh"
 
-// dx[n, h, w, c] = sum over (r, s, o) of dy[n, p, q, o] w[o, r, s, c], where p stride = h + padding - r dilation (and
-// alike for q): one GEMM with m = (n, h, w), k = (r, s, o), columns = the group's input channels.
+// dx[n, h, w, c] = sum over (r, s, o) of dy[n, p, q, o] w[o, r, s, c], where p stride = h + padding - r dilation  (q
+// likewise): one GEMM with m = (n, h, w), k = (r, s, o), columns = the group's input channels.
 //
 // With a stride, the pixels are sorted into phases (conv2d_phase.cuh).
 //
@@ -103,7 +103,7 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   filters.step_r = problem.axis_h.step;
   filters.step_s = problem.axis_w.step;
   filters.width = static_cast<int>(shape.S);
-  const int64_t group_weights = shape.group_O * filters.filter_pitch;  // moves of lines fit into an int
+  const int64_t group_weights = shape.group_O * filters.filter_pitch;  // line offsets fit into an int
   filters.next_tap = static_cast<int>(problem.axis_w.step * n - group_weights);
   filters.vector = allows_vector_load<T>(w.data, n) && group_weights < int64_t{1} << 31;
   problem.out.positions = pixels.positions;

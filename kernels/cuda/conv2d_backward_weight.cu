@@ -3,17 +3,17 @@
 #include "kernels/cuda/split_sum.cuh"
 
 // dw[o, r, s, c] = sum over k = (n, p, q) of dy[k, o] pixel(k, (r, s, c)): one GEMM per group, rows = the group's
-// filters, columns = (r, s, c), and a depth of N P Q, often a hundred thousand and more while the result has few tiles.
+// filters, columns = (r, s, c), and K = N P Q, often a hundred thousand and more, while the result has few tiles.
 //
-// So k is split: slice (group, share) sums its share into its own plane of a workspace, and split_sum
-// (split_sum.cuh) adds the planes in a fixed order. No atomics: the same bits in every run.
+// So K is split: slice (group, share) accumulates its part of K into its own plane of a workspace, and split_sum
+// (split_sum.cuh) adds the planes in a fixed order. No atomics: bit-identical results in every run.
 //
 //   k=(n,p,q)  share 0  +----+   +-----------+      plane 0  ---+
 //              share 1  | dy |^T | im2col(x) |  ->  plane 1  ---+-->  dw
 //              …        +----+   +-----------+      …        ---+
 //
-// Both operands lie along their rows (Major::rows: a line is one k): dy has O neighbours, a pixel C. Flops: as forward.
-// Bytes: dy is read once per column tile, x about R S times from L2, and the planes are written and read once.
+// Both operands are laid out along their rows (Major::rows: a line is one k): dy has O neighbours, a pixel C. Flops: as
+// forward. Bytes: dy is read once per column tile, x about R S times from L2, and the planes are written and read once.
 
 namespace weft::kernels::cuda {
 
@@ -24,7 +24,7 @@ struct Conv2dBackwardWeightProblem {
 
   MatrixOperand<T, Major::rows> gradients;
   PixelOperand<T, Major::rows> pixels;
-  int m, n, k, splits, depth;  ///< depth: of one share
+  int m, n, k, splits, depth;  ///< depth: k per split-K slice
   int64_t plane;               ///< elements of dw
   Epilogue<T> epilogue;
 
@@ -44,7 +44,7 @@ bool conv2d_backward_weight_wgmma<bf16>(const Queue&, const View&, const View&, 
 template <>
 bool conv2d_backward_weight_wgmma<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
 
-/// On tiles of mma.sync or ordinary cores, whose loads read whatever strides x has: a packed stem's windows, too.
+/// The gradient on mma.sync or CUDA cores; their loads support any strides of x, also a packed stem's windows.
 template <class T>
 void conv2d_backward_weight_tiles(const Queue& queue, const View& dw, const View& dy, const View& x,
                                   const Conv2dShape& shape) {

@@ -7,7 +7,7 @@
 #include "kernels/cuda/split_sum.cuh"
 #include "kernels/cuda/vec.cuh"
 
-// Depthwise convolution: each channel has a filter of its own (groups == C == O), w [C, R, S, 1].
+// Depthwise convolution: each channel has its own filter (groups == C == O), w [C, R, S, 1].
 //
 // There is nothing to share between channels, so there is no GEMM: 2 R S flops per element of y and, ideally, one read
 // of x and one write of y. Memory-bound for every filter in use; expected share of the memory roofline 70 to 80% for 3
@@ -22,14 +22,14 @@ namespace weft::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kTaps = 4;  // of one filter row, per thread of the weight gradient
+constexpr int kTaps = 4;  // taps in a filter row per thread of the weight gradient
 
 struct DepthwiseSizes {
   int H, W, C, R, S, P, Q;
   int stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
-  int vectors;           ///< of channels per block
-  int positions;            ///< N P Q, or N H W for the input gradient
-  Divider image, row;  ///< positions per image, and per row of it
+  int vectors;         ///< channel vectors per block
+  int positions;       ///< N P Q, or N H W for the input gradient
+  Divider image, row;  ///< positions per image, and per row
 };
 
 DepthwiseSizes depthwise_sizes(const Conv2dShape& shape, bool backward_input, int width) {
@@ -57,7 +57,7 @@ DepthwiseSizes depthwise_sizes(const Conv2dShape& shape, bool backward_input, in
   return sizes;
 }
 
-/// Elements of T in 16 bytes, or 1 where channels or alignment forbid that.
+/// Calls body with the elements of T in 16 bytes, or 1 if channels or alignment do not allow 16-byte accesses.
 template <class T, class Body>
 void with_width(int64_t channels, std::initializer_list<const void*> pointers, Body&& body) {
   constexpr int kWidth = 16 / sizeof(T);
@@ -72,9 +72,9 @@ void with_width(int64_t channels, std::initializer_list<const void*> pointers, B
 }  // namespace
 
 /// Forward: epilogue to y, in = x, position (p, q) reads pixel (p stride - padding + r dilation, …).
-/// Input gradient: to dx, in = dy, position (h, w) reads (h + padding - r dilation) / stride where that is whole.
+/// Input gradient: to dx, in = dy, position (h, w) reads (h + padding - r dilation) / stride if this is an integer.
 /// Shared memory: the block's filters as [tap][channel], so that a tap's channels are one 16-byte read.
-/// Grid: x over positions (grid-stride), y over channels. Doubles want more than the 64 registers of 8 blocks.
+/// Grid: x over positions (grid-stride), y over channels. Doubles need more than the 64 registers that 8 blocks leave.
 template <class T, int kWidth, bool backward_input>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
     depthwise_kernel(const Epilogue<T> epilogue, const T* in, const T* w, const DepthwiseSizes sizes) {
@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
   }
 }
 
-/// Grid: x = shares of the positions, y over channels, z over filter rows and runs of kTaps in a row. A thread sums the
-/// taps (r, s … s + 3) of its channels over its positions; the block adds its threads' sums in shared memory
-/// [slot][tap][channel], in a fixed order, and writes them to plane x of `partial`, which split_sum adds.
+/// Grid: x = shares of the positions, y over channels, z over filter rows and groups of kTaps in a row. A thread
+/// accumulates taps (r, s … s + 3) of its channels over its positions; the block reduces its threads' sums in shared
+/// memory [slot][tap][channel], in a fixed order, and stores them to plane x of `partial`; split_sum adds the planes.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads, 8)
     depthwise_weight_kernel(Accumulate<T>* partial, const T* dy, const T* x, const DepthwiseSizes sizes, int share) {

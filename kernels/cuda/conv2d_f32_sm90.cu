@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/conv2d_sm90.cuh"
 
-// As tf32: the caller has checked allow_tf32().
+// f32 runs as tf32: the caller has checked allow_tf32().
 
 namespace weft::kernels::cuda {
 

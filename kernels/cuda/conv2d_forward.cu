@@ -9,8 +9,9 @@
 //  N P Q | tap (r, s)             |    | w^T  |      y: row m, columns of the group: contiguous
 //        +------------------------+    +------+
 //
-// Flops: 2 N P Q O R S C / groups. Bytes, at least: x, w and y once; a pixel is loaded R S / stride^2 times, from L2 or
-// L1 all but once. Limit: as the main loops' (gemm_fma.cuh, gemm_mma.cuh) from about 64 channels on, memory below.
+// Flops: 2 N P Q O R S C / groups. Bytes, at least: x, w and y once; a pixel is loaded R S / stride^2 times, all but
+// once from L2 or L1. Limit: from about 64 channels that of the main loops (gemm_fma.cuh, gemm_mma.cuh), below that
+// memory.
 
 namespace weft::kernels::cuda {
 
@@ -44,7 +45,7 @@ template <>
 bool conv2d_forward_wgmma<f16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                const Conv2dShape&);
 
-/// On tiles of mma.sync or ordinary cores, whose loads read whatever strides x has: a packed stem's windows, too.
+/// The forward on mma.sync or CUDA cores; their loads support any strides of x, also a packed stem's windows.
 template <class T>
 void conv2d_forward_tiles(const Queue& queue, const View& y, const View& x, const View& w,
                           const ChannelEpilogue& epilogue, const Conv2dShape& shape) {

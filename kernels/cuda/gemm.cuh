@@ -10,12 +10,12 @@
 #include "kernels/tf32.h"
 #include "kernels/view.h"
 
-// Launches a GEMM problem in the tiles that gemm_plan.h has picked.
+// Launches a GEMM problem in the tiles that gemm_plan.h selected.
 
 namespace weft::kernels::cuda {
 
-/// On the ordinary cores squares of 32, 64 and 128; on the tensor cores these and, in 16 bits, others: squares of f32
-/// that are turned by hand leave no registers for warps of 64 x 64.
+/// CUDA cores use square tiles of 32, 64 and 128. Tensor cores use these and, for 16-bit types, other shapes:
+/// transposing f32 fragments by hand leaves no registers for warps of 64 x 64.
 template <TileSize size>
 using FmaTileOf =
     std::conditional_t<size == TileSize::small, FmaTile<32, 32, 1>,
@@ -41,7 +41,7 @@ struct MmaTiles<TileSize::tall, T, B> {
   using Of = MmaTile<256, 64, 64, 64, 4>;
 };
 template <class T>
-struct MmaTiles<TileSize::tall, T, FilterOperand<T>> {  // whose lines take the registers of so many sums
+struct MmaTiles<TileSize::tall, T, FilterOperand<T>> {  // its addresses need the registers of larger tiles
   using Of = MmaTile<256, 64, 32, 64, 4>;
 };
 template <class T, class B>
@@ -51,7 +51,7 @@ struct MmaTiles<TileSize::flat, T, B> {
 template <TileSize size, class T, class B>
 using MmaTileOf = typename MmaTiles<size, T, B>::Of;
 
-/// Enqueues problem.slice(0 … slices-1), each m x n (or less: what lies outside is not stored).
+/// Enqueues problem.slice(0 … slices-1), each m x n or smaller; results out of bounds are not stored.
 template <class T, class Problem>
 void launch_gemm(const Queue& queue, const char* name, TileSize size, const Problem& problem, int64_t m, int64_t n,
                  int64_t slices) {
@@ -92,13 +92,13 @@ void launch_gemm(const Queue& queue, const char* name, TileSize size, const Prob
   run_if.template operator()<TileSize::flat>();
 }
 
-/// True where rows of y beginning at multiples of `pitch` elements allow stores of 4 elements.
+/// Whether rows of y that begin at multiples of `pitch` elements allow stores of 4 elements.
 inline bool allows_vector_store(const View& y, int64_t pitch) {
   return pitch % 4 == 0 && reinterpret_cast<uintptr_t>(y.data) % 16 == 0;
 }
 
-/// True where lines beginning at multiples of `pitch` elements, and as long, consist of whole runs (8 elements of 2
-/// bytes, 4 of 4 or 8) on 16-byte boundaries.
+/// Whether lines of `pitch` elements, contiguous from `data`, consist of whole segments (8 elements of 2 bytes, 4 of 4
+/// or 8) on 16-byte boundaries.
 template <class T>
 bool allows_vector_load(const void* data, int64_t pitch) {
   return pitch % (sizeof(T) == 2 ? 8 : 4) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;

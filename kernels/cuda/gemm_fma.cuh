@@ -5,11 +5,10 @@
 #include "kernels/cuda/gemm_slice.cuh"
 #include "kernels/cuda/tile_moments.cuh"
 
-// The GEMM main loop for f32 and f64, on the ordinary cores.
+// The GEMM main loop for f32 and f64, on the CUDA cores.
 //
-// Grid: one block per kM x kN tile of the result and per slice. A thread owns kQuadsM x kQuadsN squares of 4 x 4 sums
-// in registers; the 32 threads of a warp form 4 rows x 8 columns, squares of one thread 16 rows and 32 columns
-// apart:
+// Grid: one block per kM x kN tile of the result and per slice. A thread owns kQuadsM x kQuadsN squares of 4 x 4
+// accumulators; the 32 threads of a warp form 4 rows x 8 columns, squares of one thread 16 rows and 32 columns apart:
 //
 //        8 threads x 4 columns, twice          every step of k reads, per warp, 16 B x 4 rows of `a` and 16 B x 8
 //      +--------------+--------------+         columns of `b`: each is one shared-memory phase without conflicts,
@@ -18,13 +17,13 @@
 //    4 | square 1,0   | square 1,1   |
 //      +--------------+--------------+
 //
-// Shared memory: two buffers of kDepth = 16 lines of a (kM elements, m along the line) and of b. While one is used the
-// next step travels from memory to registers, and then into the other: one barrier per step. Operands that lie along k
-// are turned on the way in: the 4 elements of a run go to 4 lines. So that the stores of a warp (8 lines x 4 runs) hit
-// 32 banks, element m of line k is kept at m ^ 8 (k / 4 mod 4).
+// Shared memory: two buffers of kDepth = 16 lines of a (kM elements, m along the line) and of b. While one is used, the
+// next step is loaded into registers, then stored to the other: one barrier per step. Operands along k are transposed
+// by these stores: the 4 elements of a segment go to 4 lines. Element m of line k is at m ^ 8 (k / 4 mod 4), so that
+// the stores of a warp (8 lines x 4 segments) hit 32 banks.
 //
-// A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
-// first of its row, thread m adds up column m, line by line.
+// A problem with `row_sums` (linear_backward_weight) also needs the sum of each of a's rows: in the first tile of each
+// tile row, thread m adds column m, line by line.
 //
 // Work: 2 kM kN flops and (kM + kN) sizeof(T) bytes per k: 32 flops per byte at 128 x 128 f32. Limit: the FMA pipes;
 // expected share 70 to 80% of their peak on large matrices.
@@ -63,10 +62,10 @@ __device__ __forceinline__ void store_quad(T* to, const T (&from)[4]) {
   }
 }
 
-/// Where element `row` of line k lies in its line.
+/// The position of element `row` in line k.
 __device__ __forceinline__ int fma_slot(int k, int row) { return row ^ (((k >> 2) & 3) << 3); }
 
-/// One operand's way from memory through registers into shared lines of kRows elements.
+/// Loads one operand from global memory through registers into shared lines of kRows elements.
 template <class Operand, int kRows, int kThreads>
 class FmaStage {
  public:
@@ -112,8 +111,8 @@ class FmaStage {
   T run_[Walk::kCount][4];
 };
 
-/// Blocks on a multiprocessor that ptxas is asked for. Without a wish it stops at 128 registers for f64, a few too few
-/// for its loads of single elements, and at some 190 for tiles of 64 x 64, and spills.
+/// Blocks per SM, for __launch_bounds__. Without a bound ptxas stops at 128 registers for f64, slightly too few for
+/// loads of single elements, and at about 190 for tiles of 64 x 64, and spills.
 template <class Tile, class T>
 constexpr int fma_blocks() {
   if (sizeof(T) == 8) return 6;
@@ -154,8 +153,7 @@ __global__ void __launch_bounds__(Tile::kThreads, fma_blocks<Tile, T>())
     T* const b = lines_b + buffer * kDepth * kN;
     stage_a.deposit(a);
     stage_b.deposit(b);
-    // Also parts the reads of this buffer two steps ago from the deposit above: every thread has passed one barrier
-    // since.
+    // Also separates reads of this buffer two steps ago from the stores above: every thread has since passed a barrier.
     __syncthreads();
     if (k + kDepth < k_end) {
       stage_a.fetch(k + kDepth);

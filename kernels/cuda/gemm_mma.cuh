@@ -8,54 +8,55 @@
 // The GEMM main loop for bf16, f16 and, where allowed, f32 as tf32, on the tensor cores: cp.async, ldmatrix and
 // mma.sync, for sm_80 and later.
 //
-// Grid: one block per kM x kN tile of the result and per slice; a warp owns kWarpM x kWarpN of it as 16 x 8 squares of
-// f32 sums. In a square, lane l holds row l / 4, columns 2 (l mod 4) and the next; and the same 8 rows below.
+// Grid: one block per kM x kN tile of the result and per slice; a warp owns kWarpM x kWarpN of it as 16 x 8 fragments
+// of f32 accumulators. In a fragment, lane l holds row l / 4, columns 2 (l mod 4) and the next; and the same columns 8
+// rows below.
 //
 //   memory --cp.async 16 B--> stage 0 | stage 1 | … | stage kStages-1 --ldmatrix--> registers --mma.sync--> sums
 //                                      each: a's kM x kDepth, then b's kN x kDepth; kDepth: 64 bytes, 32 or 16 elements
 //
-// A step of kDepth is multiplied in two halves of 32 bytes. While one half's fragments are multiplied, the other's are
-// on their way to registers:
+// A step of kDepth is multiplied in two halves of 32 bytes. While one half's fragments are multiplied, the other half's
+// are loaded into registers:
 //
 //   step t      start copies of step t + kStages - 1 | read half 1 of t | multiply half 0 | wait, barrier |
 //               read half 0 of t + 1                                    | multiply half 1
 //
-// kStages - 1 steps of k are on their way while one is used. One barrier per step: after it, the step that just arrived
-// may be read by all, and the stage that all have read to the end may be filled again.
+// kStages - 1 K steps are in flight while one is used. One barrier per step: after the barrier, all threads may read
+// the newest complete step, and the stage that all have read may be refilled.
 //
-// A stage keeps its operand as memory has it, as lines of 16-byte runs: with Major::depth a line is one m (or one n)
-// and 4 runs of k; with Major::rows a line is one k, and ldmatrix turns each 8 x 8 square on the way to the registers
-// (.trans). ldmatrix reads the same run of 8 neighbouring lines at a time. So that these 8 lie in 8 different groups of
-// 4 banks, run r of line l is at position r ^ (l mod 8) (lines of 8 runs or more: 128 bytes cover all banks), or r ^
-// (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
-// there either.
+// A stage keeps the operand's layout in memory, as lines of 16-byte segments: with Major::depth a line is one m (or one
+// n) and 4 segments of k; with Major::rows a line is one k, and ldmatrix.trans transposes each 8 x 8 matrix. ldmatrix
+// reads the same segment of 8 neighbouring lines at a time. The swizzle puts these 8 into different groups of 4 banks:
+// segment r of line l is at position r ^ (l mod 8) (lines of 8 segments or more: 128 bytes cover all banks), or r ^ (l
+// / 2 mod 4) (lines of 4 segments: two lines cover all banks). cp.async writes whole groups of 8 segments, also without
+// conflicts.
 //
-// Addresses: 8 or 16 lines on, the swizzle is the same. So where a thread's copies go differs by constants (in tiles of
-// 64 x 128 that of every other), and where a warp's fragments lie as well, but for the half (Major::depth) or the
-// square (Major::rows), which have a register each. In a step each register grows by the stage's offset, the rest
-// stands in the instructions.
+// Addresses: the swizzle repeats after 8 or 16 lines. So the destinations of a thread's copies differ by constants (in
+// tiles of 64 x 128 every second one), and so do the addresses of a warp's fragments, except per half (Major::depth) or
+// per matrix (Major::rows), which have a register each. In each step the stage's offset is added to the registers;
+// constants are immediates in the instructions.
 //
-// tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each, otherwise everything is as for
-// two: ldmatrix does not care. Only it cannot turn squares of 4-byte elements: with Major::rows lanes read their
-// elements themselves, 8 rows of 4 lines at a time, and run r of line l is at position r ^ 2 (l mod 4), in banks of
-// its own. Elements are rounded to tf32 (cvt.rna) on the way to the tensor cores, which would cut them off.
+// tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each; ldmatrix works as for two-byte
+// types. But ldmatrix cannot transpose 4-byte elements: with Major::rows lanes load single elements, 8 rows of 4 lines
+// at a time, and segment r of line l is at position r ^ 2 (l mod 4), without bank conflicts. Elements are rounded to
+// tf32 (cvt.rna) in registers, since the tensor cores would truncate.
 //
-// A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
-// first of its row, threads add up what the stage holds, while the tensor cores are busy with it.
+// A problem with `row_sums` (linear_backward_weight) also needs the sum of each of a's rows: in the first tile of each
+// tile row, threads add the stage's elements while the tensor cores multiply the stage.
 //
-// What lies beyond the depth or in an image's padding is written as zeros (cp.async with source size 0). Operands
-// that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers to the same positions.
+// Elements beyond K or in an image's padding become zeros (cp.async with source size 0). Operands that do not allow
+// 16-byte loads (3 channels, odd sizes) are loaded element by element through registers.
 //
-// Sums leave through shared memory, 16 rows of a warp at a time: a lane stores 4 neighbours, a warp lines of 128 bytes,
-// and the epilogue's code exists once.
+// Epilogue: accumulators pass through shared memory, 16 rows of a warp at a time: a lane stores 4 neighbours, a warp
+// lines of 128 bytes, and the epilogue's code exists once.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, 85 at 128 x 256, 51 at 256 x 64,
-// from L2 mostly. Limit: tensor cores. An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64
-// x 64 sums and 16 of k. A warp's fragments for them are 4 KiB of shared memory, 32 cycles at 128 bytes, and its share
-// of the tile's next 32 bytes comes in, 16 cycles (12 at 128 x 256, 20 at 256 x 64, 24 at 64 x 128): 69 to 88% of what
-// shared memory can give. Warps of 64 x 32 would want all of it, those of 32 x 32 in tiles of 64 x 64 one and a half
-// times that. On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over whatever TMA can
-// read.
+// from L2 mostly. Limit: tensor cores. An A100's (1,024 multiply-adds per cycle and SM) take 64 cycles for 64 x 64
+// results and 16 k. A warp's fragments for these are 4 KiB of shared memory, 32 cycles at 128 bytes; its share of the
+// tile's next 32 bytes is written in 16 cycles (12 at 128 x 256, 20 at 256 x 64, 24 at 64 x 128). This is 69 to 88% of
+// the shared-memory bandwidth. Warps of 64 x 32 would need all of the bandwidth, warps of 32 x 32 in tiles of 64 x
+// 64 1.5 times as much. On sm_90 mma.sync reaches about 60% of wgmma's peak: there gemm_wgmma.cuh is used whenever TMA
+// can read the operands.
 
 namespace weft::kernels::cuda {
 
@@ -73,7 +74,7 @@ struct MmaTile {
   static_assert(kStages * kStageBytes <= 99 * 1024);  // what a block of compute capability 8.6 may have
 };
 
-/// A square of sums: d[16x8] += a b over 32 bytes of depth.
+/// One fragment of accumulators: d[16x8] += a b over 32 bytes of K.
 template <class T>
 __device__ __forceinline__ void multiply_square(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   if constexpr (std::is_same_v<T, float>)
@@ -82,7 +83,7 @@ __device__ __forceinline__ void multiply_square(float (&d)[4], const uint32_t (&
     ptx::mma_m16n8k16<T>(d, a, b);
 }
 
-/// f32 elements as the tensor cores shall see them.
+/// Rounds f32 elements to tf32; does nothing for other types.
 template <class T>
 __device__ __forceinline__ void round_fragment(uint32_t (&bits)[4]) {
   if constexpr (std::is_same_v<T, float>) {
@@ -91,22 +92,23 @@ __device__ __forceinline__ void round_fragment(uint32_t (&bits)[4]) {
   }
 }
 
-/// One operand's tiles in shared memory: filled from memory, read as mma.sync's fragments by warps that have kWarpRows
-/// rows each. A fragment's four squares of 8 rows by 16 bytes of depth are rows row … row + 15, twice that depth.
-/// Squares 0 and 1 lie side by side along the rows with kRowsFirst (the order of mma's a), along k otherwise (b of two
-/// neighbouring n8 squares). `stage`: offset of a stage in bytes.
+/// One operand's tiles in shared memory: filled from global memory, read as mma.sync's fragments by warps with
+/// kWarpRows rows each. A fragment has four matrices of 8 rows by 16 bytes of k: 16 rows by 32 bytes. Matrices 0 and 1
+/// are neighbours along the rows with kRowsFirst (mma's a), else along k (b of two neighbouring n8 tiles). `stage`:
+/// offset of a stage in bytes.
 template <class Operand, bool kRowsFirst, int kRows, int kWarpRows, int kThreads>
 class MmaStage {
  public:
   using T = typename Operand::Element;
-  static constexpr int kRun = 16 / static_cast<int>(sizeof(T));  ///< elements of a run
+  static constexpr int kRun = 16 / static_cast<int>(sizeof(T));  ///< elements per 16-byte segment
   using Walk = TileWalk<Operand, kRows, 4 * kRun, kRun, kThreads>;
   static constexpr int kRuns = Walk::kRunsPerLine, kLineBytes = 16 * kRuns, kSquares = kWarpRows / 16;
   static constexpr bool kTurnsByHand = sizeof(T) == 4 && !Walk::kAlongDepth;
   static constexpr int kWrites = Walk::kLineStep % (kTurnsByHand ? 4 : 8) == 0 ? 1 : 2;
   static_assert(kWrites * Walk::kLineStep % (kTurnsByHand ? 4 : 8) == 0);  // every (other) run has the same swizzle
 
-  /// `tile`: in stage 0. first_row, k: where the tile and its first step begin; row: the warp's first in the tile.
+  /// `tile`: address in stage 0. first_row, k: start of the tile and of its first step; row: the warp's first row in
+  /// the tile.
   __device__ MmaStage(const Operand& operand, T* tile, int first_row, int k, int row, int thread)
       : walk_(operand, first_row, k, thread), tile_(tile), row_(row), lane_(thread % 32) {
     const auto address = [&](int line, int run) { return ptx::to_shared(tile + run_offset(line, run)); };
@@ -119,7 +121,7 @@ class MmaStage {
                                    : address(along * 8 + lane_ % 8, row / 8 + i * 2 + down);
   }
 
-  /// Offset in elements of a run within a tile.
+  /// Offset in elements of a segment within a tile.
   __device__ static int run_offset(int line, int run) {
     const int turned = kTurnsByHand ? run ^ ((line & 3) << 1) : kRuns >= 8 ? run ^ (line & 7) : run ^ ((line >> 1) & 3);
     return (line * kRuns + turned) * kRun;
@@ -127,7 +129,7 @@ class MmaStage {
 
   __device__ T* tile(int stage) const { return tile_ + stage / static_cast<int>(sizeof(T)); }
 
-  /// Starts the copies of the next step, which begins at k. kVectors: loads of 16 bytes are allowed for sure.
+  /// Issues the copies of the next step, which begins at k. kVectors: 16-byte loads are known to be allowed.
   template <bool kVectors>
   __device__ __forceinline__ void fill(int stage, int k) {
     if (kVectors || walk_.vector()) {
@@ -146,7 +148,7 @@ class MmaStage {
     }
   }
 
-  /// The warp's fragments of one half (0, 1) of a step, as the tensor cores shall see them.
+  /// Loads the warp's fragments of one half (0, 1) of a step; f32 is rounded to tf32.
   template <int kHalf>
   __device__ __forceinline__ void read(uint32_t (&to)[kSquares][4], int stage) const {
     unrolled<kSquares>([&](auto p) {
@@ -176,8 +178,8 @@ class MmaStage {
   ptx::SharedAddress write_[kWrites], read_[kBases > 0 ? kBases : 1];
 };
 
-/// Sums of a tile's rows of a, whose lines are steps of k. Thread t adds the 4 bytes t mod kWords of its share of each
-/// step's lines: a warp reads 128 bytes in all banks, and no fragment has to stay in registers.
+/// Sums of a tile's rows of a; each line is one k. Thread t adds word t mod kWords of its share of each step's lines: a
+/// warp reads 128 bytes from all banks, and no fragment stays in registers.
 template <class Tile, class T>
 class MmaRowSums {
   static constexpr int kM = Tile::kM, kEach = 4 / static_cast<int>(sizeof(T)), kWords = kM / kEach;
@@ -199,8 +201,8 @@ class MmaRowSums {
     }
   }
 
-  /// Adds the shares, in order, and stores the rows first_m … of slice z, each of m rows. All threads of the block;
-  /// `shares`: shared memory for what each has summed.
+  /// Adds the threads' partial sums in order and stores rows first_m … of slice z; a slice has m rows. All threads of
+  /// the block must call. `shares`: shared memory for the partial sums.
   __device__ __forceinline__ void store(const Epilogue<T>& to, float* shares, int first_m, int m, int z) const {
     static_assert(kM <= Tile::kThreads);
     WEFT_UNROLL
@@ -223,8 +225,8 @@ inline constexpr bool kIsMatrix = false;
 template <class T, Major major>
 inline constexpr bool kIsMatrix<MatrixOperand<T, major>> = true;
 
-/// Tiles for which ptxas finds too few registers on sm_90a. launch_gemm() takes large ones there, of the same bits: on
-/// Hopper nearly all of these convolutions are on wgmma.
+/// Tiles that would spill on sm_90a. There launch_gemm() uses large tiles, with bit-identical results; on Hopper nearly
+/// all of these convolutions run on wgmma.
 template <class Tile, class Slice>
 inline constexpr bool kBeforeHopper =
     Tile::kM* Tile::kN > 128 * 128 && !(kIsMatrix<typename Slice::A> && kIsMatrix<typename Slice::B>);
@@ -268,11 +270,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
       multiply_square<T>(sums[p][q], by.a[p], {by.b[q / 2][q % 2 * 2], by.b[q / 2][q % 2 * 2 + 1]});
   };
 
-  // Steps beyond the last commit a group as well, so that "all but the newest kStages - 2" is always the next step to
-  // read. Of whole vectors they are zeros that nobody multiplies: without a branch, the copies' addresses are computed
-  // between products.
+  // Steps beyond the last also commit a group, so that "all but the newest kStages - 2" is always the next step to
+  // read. With kVectors these steps copy zeros that are never used: without a branch, address computations are
+  // scheduled between the mma instructions.
   const auto multiply_all = [&]<bool kVectors>() {
-    int next_k = slice.k_begin;  // of the next step to copy
+    int next_k = slice.k_begin;  // first k of the next step to copy
     const auto fill = [&](int stage) {
       if (kVectors || next_k < slice.k_end) {
         stage_a.template fill<kVectors>(stage, next_k);
@@ -355,7 +357,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     }
   }
 
-  // 8 floats more than a row has: the next rows' lie in banks of their own.
+  // 8 floats of padding per row avoid bank conflicts between rows.
   constexpr int kPitch = Tile::kWarpN + 8, kLanes = Tile::kWarpN / 4;
   static_assert(Tile::kThreads / 32 * 16 * kPitch * 4 <= Tile::template kSharedBytes<T>);
   float* const rows = reinterpret_cast<float*>(shared) + warp * 16 * kPitch;

@@ -9,25 +9,24 @@
 #include "kernels/cuda/unroll.cuh"
 
 // The operands of the two GEMM main loops: y[m, n] = sum over k of a(m, k) b(k, n). An operand is a table of *lines*;
-// the elements of a line lie one after the other in memory, at least in runs of 16 bytes. Which index runs along the
-// line is the operand's `kMajor`: with Major::depth a line is one m (or one n) and k runs along it; with Major::rows a
-// line is one k. A convolution differs from a matmul in its operands and nowhere else, so there is no im2col buffer.
+// the elements of a line are contiguous in memory, at least in segments of 16 bytes. `kMajor` says which index runs
+// along the line: with Major::depth a line is one m (or one n) and k runs along it; with Major::rows a line is one k. A
+// convolution differs from a matmul only in its operands, so there is no im2col buffer.
 //
 //   Line line(int i)          line i
 //   Column column(int j)      position j along a line
-//   Step step(int by)         what a move by `by` lines consists of, which is found once; Major::rows only
-//   auto advance(x, by)       with Major::depth moves a column, an int `by` on, else a line by a Step; how far that
-//                             moves at(), in elements. Neither divides nor branches, but where a tap's channels end
-//   bool has(line, column)    whether the element is there: it is zero beyond the depth and in an image's padding
-//   const T* at(line, column) the element, or what would be one
-//   bool vector               16-byte loads are allowed: memory is aligned, runs are whole, all or none of them is zero
+//   Step step(int by)         a move by `by` lines, precomputed once; Major::rows only
+//   auto advance(x, by)       moves a column by `by` (Major::depth), or a line by a Step; returns how far at() moves,
+//                             in elements. No division; branches only at the end of a tap's channels
+//   bool has(line, column)    whether the element exists; elements beyond K and in an image's padding are zero
+//   const T* at(line, column) address of the element; must not be read unless has() is true
+//   bool vector               16-byte loads are allowed: aligned, whole segments, each all or nothing in bounds
 //
-// What lies beyond the rows (m or n) of a matrix is any element of it, since it can change no sum but those that are
-// not stored. So all of a thread's runs with Major::depth share one condition.
+// Rows (m or n) beyond the matrix may read any element, since they only affect results that are not stored. So with
+// Major::depth all of a thread's segments share one condition.
 //
-// Whether an element is there travels as a bool of its own. As a null pointer it would cost a comparison of two
-// registers in each use, and ptxas 13.0 let one of them read the registers before they were null
-// (docs/first_gpu_run.md).
+// A separate bool says whether an element exists. A null pointer would need a comparison of two registers in each use,
+// and ptxas 13.0 miscompiled such a comparison (docs/first_gpu_run.md).
 
 namespace weft::kernels::cuda {
 
@@ -41,7 +40,7 @@ struct MatrixOperand {
   static constexpr bool kAlongDepth = major == Major::depth;
   struct Line {
     const T* data;
-    int left;  ///< lines from here to the last; with Major::depth of no use
+    int left;  ///< lines from here to the last; unused with Major::depth
   };
   struct Column {
     int j;
@@ -73,24 +72,24 @@ struct MatrixOperand {
   __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
 
-/// The im2col matrix of an image, never stored. Line i = (n, y, x) is one position where the filter is applied; column
-/// j = (r, s, c) one of its taps. The pixel is (origin + y step + r tap, and alike for the columns) of image n.
+/// The im2col matrix of images, never stored. Line i = (n, y, x) is one position of the filter; column j = (r, s, c)
+/// one of its taps. The pixel's row in image n is origin + y step + r tap, the column likewise.
 template <class T, Major major>
 struct PixelOperand {
   using Element = T;
   static constexpr Major kMajor = major;
   static constexpr bool kAlongDepth = major == Major::depth;
-  static constexpr int kOutside = -(1 << 30);  // twice this still is an int
+  static constexpr int kOutside = -(1 << 30);  // twice this value still fits an int
   struct Line {
-    const T* data;  ///< of the pixel (h, w) with Major::depth, where lines are kept; else of the image
+    const T* data;  ///< address of pixel (h, w) with Major::depth, where lines are kept; else of the image
     int h, w;       ///< pixel of the first tap
-    int left;       ///< as MatrixOperand's
+    int left;       ///< as in MatrixOperand
   };
   struct Column {
     int h, w, c;  ///< pixels from the first tap; channel
     int j, s;
   };
-  /// What a move by `by` lines adds to a line, a number of three digits: image, row and column of the position.
+  /// A move by `by` lines as a number of three digits: image, row and column of the position.
   struct Step {
     int by, h, w, moved;
   };
@@ -100,12 +99,12 @@ struct PixelOperand {
   int height, width, pitch;  ///< pitch: elements from pixel to pixel
   int lines, columns;
   Divider positions, positions_w;  ///< positions per image, and per row of it
-  Divider channels;                ///< of the group
+  Divider channels;                ///< channels of the group
   int taps_w;
   int step_h, step_w, origin_h, origin_w, tap_h, tap_w;
   bool vector;
-  // Of Major::rows alone: pixels of all the positions' rows and columns, and how far it is in elements from a row's end
-  // to the next row, and from the last row's to the next image.
+  // Major::rows only. span_h, span_w: pixels that an image's positions span. next_row: elements from a row's end to the
+  // next row; next_image: from the last row's end to the next image.
   int span_h, span_w, next_row, next_image;
 
   __device__ Line line(int i) const {
@@ -168,26 +167,25 @@ struct PixelOperand {
   }
   __device__ const T* at(const Line& line, const Column& column) const {
     const int h = column.h + (kAlongDepth ? 0 : line.h), w = column.w + (kAlongDepth ? 0 : line.w);
-    // Of a place that has() denies: kOutside times a width may wrap, and nothing reads there.
+    // If has() is false, kOutside times the width may wrap; the address is then never read.
     return line.data + static_cast<int>((static_cast<unsigned>(h) * width + w) * pitch + column.c);
   }
 };
 
-/// The filters of a convolution as its input gradient reads them: line (r, s, o) holds the group's input channels at
-/// one tap of filter o. Only the taps first + i step take part (see conv2d_backward_input).
+/// A convolution's filters as the operand of the input gradient: line (r, s, o) holds the group's input channels at one
+/// tap of filter o. Only the taps first + i step are used (see conv2d_backward_input).
 template <class T>
 struct FilterOperand {
   using Element = T;
   static constexpr Major kMajor = Major::rows;
   struct Line {
     const T* data;
-    int left, filter, s;  ///< left: as MatrixOperand's
+    int left, filter, s;  ///< left: as in MatrixOperand
   };
   struct Column {
     int j;
   };
-  /// What a move by `by` lines adds to a line, a number of three digits (r, s, filter), and what the second one's carry
-  /// moves.
+  /// A move by `by` lines as a number of three digits (r, s, filter), and the offset of a carry of s.
   struct Step {
     int by, filter, s, moved, next_row;
   };
@@ -195,7 +193,7 @@ struct FilterOperand {
   const T* data;         ///< the group's first filter
   int64_t filter_pitch;  ///< elements from filter to filter
   int lines, columns;    ///< columns: input channels of the group
-  Divider filters;       ///< of the group
+  Divider filters;       ///< filters of the group
   int taps_w;
   int first_r, first_s, step_r, step_s, width;  ///< width: S, columns of the whole filter
   int next_tap;                                 ///< elements from the end of one tap's lines to the next tap in its row
@@ -238,10 +236,10 @@ struct FilterOperand {
   __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
 
-/// One block's share of an operand, as its threads walk it along k: `rows` x `depth` elements per step, in runs of
-/// `run` elements (16 bytes, or 32 for doubles). Thread t owns the runs t, t + threads, … of a tile, counted along
-/// lines; with Major::depth it keeps their lines and one column that moves on with k, else one column and one line that
-/// moves from run to run.
+/// One block's share of an operand, traversed along k: `rows` x `depth` elements per step, in segments of `run`
+/// elements (16 bytes, or 32 for doubles). Thread t owns segments t, t + threads, … of a tile, counted along lines.
+/// With Major::depth it keeps their lines and one column that advances with k; else one column and one line that
+/// advances from segment to segment.
 template <class Operand, int kRows, int kDepth, int kRun, int kThreads>
 class TileWalk {
  public:
@@ -249,11 +247,11 @@ class TileWalk {
   static constexpr bool kAlongDepth = Operand::kMajor == Major::depth;
   static constexpr int kLines = kAlongDepth ? kRows : kDepth;
   static constexpr int kRunsPerLine = (kAlongDepth ? kDepth : kRows) / kRun;
-  static constexpr int kCount = kLines * kRunsPerLine / kThreads;  ///< runs per thread and step
+  static constexpr int kCount = kLines * kRunsPerLine / kThreads;  ///< segments per thread and step
   static constexpr int kLineStep = kThreads / kRunsPerLine;
   static_assert(kCount * kThreads == kLines * kRunsPerLine && kLineStep * kRunsPerLine == kThreads);
 
-  /// k: where the first step begins.
+  /// k: start of the first step.
   __device__ TileWalk(const Operand& operand, int first_row, int k, int thread)
       : operand_(operand), first_row_(first_row), line_(thread / kRunsPerLine), run_(thread % kRunsPerLine) {
     if constexpr (kAlongDepth) {
@@ -268,11 +266,12 @@ class TileWalk {
   }
 
   __device__ bool vector() const { return operand_.vector; }
-  /// The line, within the tile, of this thread's i-th run; and the number of its run in that line.
+  /// The line, within the tile, of this thread's i-th segment; and the segment's index in the line.
   __device__ int line(int i) const { return line_ + i * kLineStep; }
   __device__ int run() const { return run_; }
 
-  /// Calls visit(i, whether run i is there, its address) for each run of the next step; i is an integral_constant.
+  /// Calls visit(i, whether segment i exists, its address) for each segment of the next step; i is an
+  /// integral_constant.
   template <class Visit>
   __device__ __forceinline__ void next_step(Visit&& visit) {
     unrolled<kCount>([&](auto i) {
@@ -287,8 +286,8 @@ class TileWalk {
     }
   }
 
-  /// The same for the step that begins at k, any one, with a function of the address: for kernels that would spill what
-  /// next_step keeps.
+  /// The same for any step, which begins at k, with a function that returns the address: for kernels that would spill
+  /// the state of next_step.
   template <class Visit>
   __device__ void each_run(int k, Visit&& visit) const {
     const auto column = kAlongDepth ? operand_.column(k + run_ * kRun) : column_;
@@ -301,9 +300,9 @@ class TileWalk {
     }
   }
 
-  /// Calls visit(i, e, whether element e of run i is there, a function of its address) in the step that begins at k,
-  /// any one: for operands that forbid 16-byte loads. kAtOnce: elements of a run that are unrolled together; all of
-  /// them if `visit` keeps elements in registers.
+  /// Calls visit(i, e, whether element e of segment i exists, a function that returns its address) for any step, which
+  /// begins at k: for operands that do not allow 16-byte loads. kAtOnce: elements of a segment that are unrolled
+  /// together; must be all if `visit` keeps elements in registers.
   template <int kAtOnce, class Visit>
   __device__ void each_element(int k, Visit&& visit) const {
     WEFT_UNROLL_BY(kAtOnce)
@@ -331,9 +330,9 @@ class TileWalk {
   const Operand& operand_;
   int first_row_, line_, run_;
   typename Operand::Line lines_[kWays];
-  const T* from_[kWays];  ///< the next step's runs
+  const T* from_[kWays];  ///< addresses of the next step's segments
   typename Operand::Column column_;
-  typename Operand::Step step_;  ///< of Major::rows alone
+  typename Operand::Step step_;  ///< Major::rows only
 };
 
 }  // namespace weft::kernels::cuda

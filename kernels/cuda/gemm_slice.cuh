@@ -6,17 +6,18 @@
 
 namespace weft::kernels::cuda {
 
-/// The position of row m of a GEMM's result: a dense matrix, or a slice of columns of one.
+/// Addresses the rows of a GEMM's result: a dense matrix, or a slice of its columns.
 struct RowsOut {
   int64_t base, pitch;
-  int first_n;  ///< column 0 has this bias
+  int first_n;  ///< index of column 0's bias
 
   /// Offset in elements of row m's first column; negative: the row is not stored.
   __device__ int64_t row(int m) const { return base + m * pitch; }
 };
 
-/// One independent GEMM of a launch: a batch entry, a group, a share of k, or several of these. A *problem* is the
-/// launch's kernel argument and offers `slice(z)` and `epilogue`; kChannels: the epilogue may have a norm and moments.
+/// One independent GEMM of a launch: a batch element, a group, a split-K slice, or several of these. A *problem* is the
+/// launch's kernel argument and offers `slice(z)` and `epilogue`; kChannels: the epilogue may have a norm and batch
+/// statistics.
 template <class A_, class B_, class Out_>
 struct GemmSlice {
   using A = A_;
@@ -29,14 +30,14 @@ struct GemmSlice {
   int k_begin, k_end;
 };
 
-/// Blocks of a launch: slices one after the other, each in panels of 8 rows of tiles, a panel column by column. The
-/// blocks that run at a time are then about as many rows as columns, and share most of what they read in L2.
+/// The order of a launch's blocks: slice by slice, each in panels of 8 rows of tiles, a panel column by column.
+/// Concurrent blocks then cover about as many tile rows as columns, and share most loads in L2.
 struct GemmGrid {
   static constexpr int kPanelRows = 8;
   int tiles_m, tiles_n;
 
   struct Position {
-    int m, n, z;  ///< in tiles
+    int m, n, z;  ///< m and n in tiles, z a slice
   };
   __device__ Position position() const {
     const int z = static_cast<int>(blockIdx.x) / (tiles_m * tiles_n);

@@ -8,9 +8,9 @@
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
 
-// The gradients of a linear layer as matmuls with something more: linear_backward_input's epilogue multiplies by f'
-// (gemm_epilogue.cuh, gemm_wgmma_epilogue.cuh); linear_backward_weight's main loop adds up the rows of dy^T while it
-// has them in shared memory (gemm_fma.cuh, gemm_mma.cuh, gemm_wgmma.cuh).
+// The gradients of a linear layer as fused matmuls: linear_backward_input's epilogue multiplies by f'
+// (gemm_epilogue.cuh, gemm_wgmma_epilogue.cuh); linear_backward_weight's main loop also sums the rows of dy^T from
+// shared memory (gemm_fma.cuh, gemm_mma.cuh, gemm_wgmma.cuh).
 
 namespace weft::kernels::cuda {
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kIntLimit = int64_t{1} << 31;
 
-/// The matrix as a batch of one, or its transpose.
+/// The matrix, or its transpose, as a batch of size 1.
 View lifted(const View& matrix, bool transposed = false) {
   const int rows = transposed ? 1 : 0, columns = 1 - rows;
   View view = matrix;
@@ -55,7 +55,7 @@ void linear_backward_weight(const Queue& queue, const View& dw, const View& db, 
     return reduce(queue, Reduce::sum, View::dense(db.data, db.dtype, {1, db.sizes[0]}), dy);
   MatmulCall call{.y = lifted(dw), .a = lifted(dy, true), .b = lifted(x), .alpha = 1, .row_sums = db};
   if (vendor::linear_backward_weight(queue, call.y, db, call.a, call.b)) return;
-  call.a.strides[1] = call.b.strides[2] = 1;  // also of a single column
+  call.a.strides[1] = call.b.strides[2] = 1;  // also if there is a single column
   with_dtype<float, double, bf16, f16>(dy.dtype, "linear_backward_weight",
                                        [&]<class T>() { row_sums_matmul_of<T>(queue, call); });
 }

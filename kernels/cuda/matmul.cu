@@ -2,9 +2,10 @@
 #include "kernels/cuda/matmul_problem.cuh"
 #include "kernels/engines/dispatch.h"
 
-// The way of a matmul: here the checks and the dtype; matmul_<dtype>.cu the layouts; matmul_problem.cuh the operands;
-// gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16, f32 as tf32: tensor cores) the main loop. On Hopper these three
-// go from matmul_<dtype>_sm90.cu to gemm_wgmma.cuh, unless TMA cannot read them; tf32 only where both lie along k.
+// The call path of a matmul: this file checks and dispatches the dtype; matmul_<dtype>.cu the layouts;
+// matmul_problem.cuh describes operands; gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16, f32 as tf32: tensor cores)
+// has the main loop. On Hopper bf16, f16 and tf32 run through matmul_<dtype>_sm90.cu on gemm_wgmma.cuh, unless TMA
+// cannot read the operands; tf32 needs both operands along k.
 
 namespace weft::kernels::cuda {
 
@@ -27,7 +28,7 @@ void check_operand(const char* kernel, const char* name, const View& view) {
              "; expected 1 for one of the last two dimensions. Make it contiguous first");
 }
 
-/// A dimension of size 1 may have any stride: give it one that shows the matrix's order.
+/// A dimension of size 1 may have any stride: replaces the stride so that the matrix's layout is recognised.
 View settled(View view) {
   if (view.strides[1] != 1 && view.strides[2] != 1) {
     if (view.sizes[2] <= 1)
@@ -38,7 +39,7 @@ View settled(View view) {
   return view;
 }
 
-/// `name`: the contract's, for messages.
+/// `name`: the contract's name, for messages.
 void check(const char* name, const MatmulCall& call) {
   const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
   WEFT_CHECK(y.rank == 3 && a.rank == 3 && b.rank == 3 && a.dtype == b.dtype && a.sizes[0] == y.sizes[0] &&

@@ -5,19 +5,19 @@
 
 namespace weft::kernels::cuda {
 
-/// A checked call of the contract, with or without what matmul_fused and linear.h add. channels: the epilogue of a 1x1
-/// convolution (its bias and residual are here, too), or nullptr; its a and b both lie along k.
+/// A checked call of the contract, including the options of matmul_fused and linear.h. channels: the epilogue of a 1x1
+/// convolution, or nullptr; its bias and residual are also members here, and its a and b are laid out along k.
 struct MatmulCall {
   View y, pre{}, a, b, bias{}, residual{};
   double alpha = 1;
   Grad grad = Grad::overwrite;
   Activation activation = Activation::none;
   const ChannelEpilogue* channels = nullptr;
-  View saved{};     ///< given: y = s f'(saved) instead of f(s)
-  View row_sums{};  ///< given: [M], the sums of a's rows
+  View saved{};     ///< if given: y = s f'(saved) instead of f(s)
+  View row_sums{};  ///< if given: [M], receives the sums of a's rows
 };
 
-/// The call by our own kernels.
+/// Runs the call on Weft's own kernels.
 void own_matmul(const Queue& queue, const char* name, MatmulCall call);
 
 }  // namespace weft::kernels::cuda

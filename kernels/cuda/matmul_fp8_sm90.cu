@@ -3,13 +3,13 @@
 #include "kernels/cuda/matmul_sm90.cuh"
 #include "kernels/cuda/ptx_wgmma_fp8.cuh"
 
-// gemm_wgmma.cuh for numbers of 8 bits. A line of 128 bytes is 128 k and an instruction takes 32 of them, 32 bytes as
-// ever: chunks, stages and descriptors are those of bf16, and so is a step's time, of twice the flops; so the plan
-// counts steps and knows no type. Both operands lie along the depth. Sums become bf16 or f32, over both scales.
+// gemm_wgmma.cuh for FP8. A line of 128 bytes is 128 k and a wgmma takes 32 of them, again 32 bytes: chunks, stages,
+// descriptors and the time of a step are those of bf16, with twice the flops; so the plan counts steps, whatever the
+// type. Both operands are laid out along K. Accumulators, divided by both scales, become bf16 or f32.
 
 namespace weft::kernels::cuda {
 
-/// The epilogue of bf16 results, of sums over the scales: y = f(sum / (a b) + bias). They are read a tile's end ahead.
+/// The epilogue of bf16 results with scales: y = f(sum / (a b) + bias). The scales are loaded before a tile's epilogue.
 template <Fp8 format>
 struct WgmmaEpilogue<Fp8Product<format>, false, false> : WgmmaEpilogue<bf16> {
   using Base = WgmmaEpilogue<bf16>;
@@ -41,7 +41,7 @@ struct Fp8Source : MatmulSource<Fp8Product<format>, ptx::Along::depth, ptx::Alon
 
 namespace {
 
-/// The matrix as a batch of one.
+/// The matrix as a batch of size 1.
 View lifted(const View& matrix) {
   View view = matrix;
   view.rank = 3;

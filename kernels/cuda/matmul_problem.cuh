@@ -6,8 +6,8 @@
 
 namespace weft::kernels::cuda {
 
-/// y[z] = a[z] @ b[z] as operands of the GEMM main loops. Slice z is a batch entry or, when k is split, a share
-/// of the only entry, whose sums go to plane z of a workspace.
+/// y[z] = a[z] @ b[z] as operands of the GEMM main loops. Slice z is a batch element or, with split-K, a slice of the
+/// only batch element, stored to plane z of a workspace.
 template <class T, Major major_a, Major major_b>
 struct MatmulProblem {
   static constexpr bool kChannels = major_a == Major::depth && major_b == Major::depth;  // a 1x1 convolution
@@ -16,7 +16,7 @@ struct MatmulProblem {
   MatrixOperand<T, major_a> a;
   MatrixOperand<T, major_b> b;
   int64_t pitch_a, pitch_b, pitch_y;  ///< elements from slice to slice
-  int m, n, k, splits, depth;         ///< depth: of one share
+  int m, n, k, splits, depth;         ///< depth: k per split-K slice
   Epilogue<T> epilogue;
 
   __device__ Slice slice(int z) const {
@@ -34,13 +34,13 @@ struct MatmulProblem {
   }
 };
 
-/// The same with the sums of a's rows: `row_sums` stores element m of slice z as z * (a's rows) + m.
+/// The same with sums of a's rows: `row_sums` stores element m of slice z as z * (a's rows) + m.
 template <class T>
 struct RowSumsProblem : MatmulProblem<T, Major::rows, Major::rows> {
   Epilogue<T> row_sums;
 };
 
-/// A view's matrix as an operand: rows x depth elements, `row_dim` and `depth_dim` being its dimensions.
+/// A view's matrix as an operand: rows x K elements along dimensions `row_dim` and `depth_dim`.
 template <class T, Major major>
 MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_dim) {
   const int line_dim = major == Major::depth ? row_dim : depth_dim, along_dim = row_dim + depth_dim - line_dim;
@@ -51,7 +51,7 @@ MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_
           vector};
 }
 
-/// Checks a call that wants no row sums and runs it, by an engine where one takes it. `name`: the contract's, for
+/// Checks a call without row sums and runs it, on an engine if one accepts the call. `name`: the contract's name, for
 /// messages. Defined in matmul.cu.
 void run_matmul(const Queue& queue, const char* name, const MatmulCall& call);
 
@@ -80,7 +80,7 @@ Epilogue<T> row_sums_epilogue(const MatmulCall& call) {
   return {call.row_sums.data, nullptr, 1, call.row_sums.dtype != dtype_of<T>, false, false, false};
 }
 
-/// The problem's operands must lie as major_a and major_b say.
+/// The operands must have the layouts major_a and major_b.
 template <class T, Major major_a, Major major_b, class Problem = MatmulProblem<T, major_a, major_b>>
 void matmul_as(const Queue& queue, const MatmulCall& call) {
   constexpr bool kSumsRows = requires(Problem p) { p.row_sums; };
@@ -123,21 +123,21 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits, beside);
 }
 
-/// The product for one element type. Defined in matmul_<dtype>.cu, one file per type to keep compile times short.
+/// The matmul for one element type. Defined in matmul_<dtype>.cu, one file per type to keep compile times short.
 template <class T>
 void matmul_of(const Queue& queue, const MatmulCall& call);
 
-/// As matmul_of, on wgmma, for bf16 and f16, and f32 as tf32 where both operands lie along k; false where the device
-/// has none, TMA cannot read the operands or wgmma not as they lie. Defined in matmul_<dtype>_sm90.cu.
+/// Like matmul_of, on wgmma: bf16, f16, and f32 as tf32 if both operands are along k. Returns false if the device has
+/// no wgmma, or TMA or wgmma cannot read the operands' layout. Defined in matmul_<dtype>_sm90.cu.
 template <class T>
 bool matmul_wgmma(const Queue& queue, const MatmulCall& call);
 
-/// The product with the sums of a's rows. a is dense along its rows, b along its columns (both Major::rows). Defined
-/// beside matmul_of.
+/// The matmul with sums of a's rows. a is dense along its rows, b along its columns (both Major::rows). Defined in the
+/// same file as matmul_of.
 template <class T>
 void row_sums_matmul_of(const Queue& queue, const MatmulCall& call);
 
-/// As row_sums_matmul_of, as matmul_wgmma, for bf16 and f16.
+/// Like row_sums_matmul_of, on wgmma, for bf16 and f16.
 template <class T>
 bool row_sums_matmul_wgmma(const Queue& queue, const MatmulCall& call);
 
@@ -147,7 +147,7 @@ void row_sums_matmul(const Queue& queue, const MatmulCall& call) {
   matmul_as<T, Major::rows, Major::rows, RowSumsProblem<T>>(queue, call);
 }
 
-/// The body of matmul_of: one kernel for each of the ways in which a and b may lie.
+/// The body of matmul_of: one kernel per pair of layouts of a and b.
 template <class T>
 void matmul_by_layout(const Queue& queue, const MatmulCall& call) {
   const bool a_along_k = call.a.strides[2] == 1, b_along_k = call.b.strides[1] == 1 && call.b.strides[2] != 1;
