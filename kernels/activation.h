@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 
-/// Activations that a product's epilogue may apply to its sums.
+/// Activations that a GEMM's epilogue may apply to its accumulators.
 enum class Activation : uint8_t {
   none,
   relu,
@@ -12,12 +12,12 @@ enum class Activation : uint8_t {
   gelu_tanh  ///< the approximation with tanh
 };
 
-/// The function of kernels/unary.h that has this name; none has none.
+/// The function of kernels/unary.h with the same name; Activation::none has no such function.
 constexpr Unary unary_of(Activation activation) {
   return activation == Activation::relu ? Unary::relu : activation == Activation::gelu ? Unary::gelu : Unary::gelu_tanh;
 }
 
-/// values[i] = f(values[i]): one branch for all of them.
+/// values[i] = f(values[i]), with one branch for all values.
 template <int kCount, class T>
 WEFT_HD void activate(Activation activation, T (&values)[kCount]) {
   if (activation == Activation::relu) {
@@ -29,7 +29,7 @@ WEFT_HD void activate(Activation activation, T (&values)[kCount]) {
   }
 }
 
-/// values[i] *= f'(saved[i]). `saved` is what f was applied to; for relu its result does as well.
+/// values[i] *= f'(saved[i]). `saved` is f's argument; for relu it may be f's result.
 template <int kCount, class T>
 WEFT_HD void activate_backward(Activation activation, T (&values)[kCount], const T (&saved)[kCount]) {
   if (activation == Activation::relu) {

@@ -9,22 +9,23 @@
 
 namespace weft::kernels {
 
-struct MemoryPool;  // of one captured graph; see CachingAllocator::open_pool
-struct Segment;     // what the device gave at once: one block, or several side by side
+struct MemoryPool;  // memory of one captured graph; see CachingAllocator::open_pool
+struct Segment;     // one allocation from the device: one block, or several neighbours
 
-/// One piece of device memory, handed out by a CachingAllocator. Fields other than data, bytes and owner are its own.
+/// One piece of device memory from a CachingAllocator. All fields except data, bytes and owner are private to the
+/// allocator.
 struct Block {
   void* data = nullptr;
-  size_t bytes = 0;            ///< as asked for
-  size_t capacity = 0;         ///< as taken from its segment
-  const char* owner = "";      ///< the op that asked (a string literal)
-  Segment* segment = nullptr;  ///< that the block lies in
-  Block* before = nullptr;     ///< its neighbours in there
+  size_t bytes = 0;            ///< requested bytes
+  size_t capacity = 0;         ///< bytes reserved in the segment
+  const char* owner = "";      ///< the requesting op (a string literal)
+  Segment* segment = nullptr;  ///< the segment that contains the block
+  Block* before = nullptr;     ///< neighbours in the segment
   Block* after = nullptr;
-  bool is_free = false;       ///< in a list of free blocks
-  std::vector<void*> users;   ///< other streams that used it
-  std::vector<void*> events;  ///< once it is freed: what they must have done before it is used again
-  Block* previous = nullptr;  ///< the ring of live blocks
+  bool is_free = false;       ///< whether the block is in a free list
+  std::vector<void*> users;   ///< other streams that used the block
+  std::vector<void*> events;  ///< after the free: events to wait for before reuse
+  Block* previous = nullptr;  ///< links of the ring of live blocks
   Block* next = nullptr;
 };
 
@@ -33,25 +34,26 @@ struct MemoryStats {
   size_t live = 0, cached = 0, peak_live = 0;
   size_t in_graphs = 0;          ///< live or cached in the pools of captured graphs
   uint64_t allocations = 0;      ///< calls of allocate
-  uint64_t raw_allocations = 0;  ///< of them, those that had to ask the device
+  uint64_t raw_allocations = 0;  ///< calls of allocate that allocated from the device
 };
 
-/// Called after every change of a device's live bytes, under the allocator's lock (it must not allocate device memory).
-/// One for the process; nullptr removes it.
+/// Called after every change of a device's live bytes, under the allocator's lock (the hook must not allocate device
+/// memory). One hook per process; nullptr removes it.
 using MemoryHook = void (*)(Device device, const MemoryStats& stats);
 void set_memory_hook(MemoryHook hook);
 
-/// Memory of one device, kept for reuse so that training steps do not ask the driver. A freed block is kept for its
-/// *stream*: work enqueued later on that stream may use it at once, since it runs after. A block that other streams used
-/// (record_stream) waits for all work that they were given before it was freed. Thread-safe; the lock is not
-/// held while the device is asked for memory or waited for, so a thread that ends a device's hung work gets through.
+/// Memory of one device, cached for reuse so that training steps do not call the driver. A freed block is cached for
+/// its *stream*: work enqueued later on that stream may use the block at once, since streams run in order. A block that
+/// other streams used (record_stream) is reused only after all work enqueued on them before the free. Thread-safe; the
+/// lock is not held during driver allocations and waits, so that a thread that aborts a device's hung work is not
+/// blocked.
 ///
-/// Blocks up to 1 MiB have size classes, eighths of powers of two: at most 12.5% is lost. A GPU is asked for 2 MiB of
-/// them at once. A larger block of a GPU is cut from the smallest free piece that holds it, and when it is freed it is
-/// joined with its free neighbours, so that a batch of another size uses the same memory again. On the CPU, where a
-/// fresh allocation costs little, each block is an allocation of its own and large ones have size classes too.
+/// Blocks up to 1 MiB have size classes, eighths of powers of two: at most 12.5% is lost. On a GPU they are allocated
+/// in segments of 2 MiB. A larger block of a GPU is split from the smallest free block that fits, and merged with its
+/// free neighbours when it is freed, so that a batch of another size reuses the same memory. On the CPU, where
+/// allocations are cheap, each block is a separate allocation and large blocks have size classes too.
 ///
-/// With WEFT_NO_CACHE=1 nothing is cached but in the pools of graphs: every tensor is an allocation of its own, so that
+/// With WEFT_NO_CACHE=1 only the pools of graphs are cached: every other tensor is a separate allocation, so that
 /// weft-emulate and compute-sanitizer see each overrun and each use after free.
 class CachingAllocator {
  public:
@@ -60,39 +62,38 @@ class CachingAllocator {
   /// Never returns nullptr. Errors: OutOfMemory with live / cached / free bytes and the largest live blocks by op.
   Block* allocate(size_t bytes, void* stream, const char* owner);
   void free(Block* block) noexcept;
-  /// Notes that work on `stream` uses the block, now or until it is freed: it is reused only after that work. The
-  /// stream must be there until then, as a weft::Stream's always is.
+  /// Records that work on `stream` uses the block until it is freed: the block is reused only after that work. The
+  /// stream must exist until then, as a weft::Stream's always does.
   void record_stream(Block* block, void* stream);
 
   MemoryStats stats() const;
   void reset_peak();
-  /// Memory of a captured graph: from here to close_pool, blocks for this thread, whatever the stream, come from a pool
-  /// of their own and go back to it, so that no other tensor gets an address that the graph will write to. The device
-  /// is asked for nothing but new memory meanwhile: neither events nor the device are waited for, which a capture
-  /// forbids.
+  /// Starts a captured graph's memory pool: until close_pool, this thread's blocks, on any stream, are allocated from
+  /// and freed to a separate pool, so that no other tensor gets an address that the graph writes. Meanwhile the
+  /// allocator only allocates from the device: a capture forbids waiting for events or for the device.
   MemoryPool* open_pool();
-  /// After the capture's end: only then may events be recorded again on streams that took part.
+  /// Ends the pool. Call after the capture's end: only then may events be recorded again on streams that took part.
   void close_pool(MemoryPool* pool);
-  /// The graph is gone and its work is done: the pool's memory goes back to the device, what is live as soon as it is
-  /// freed.
+  /// Returns the pool's memory to the device, live blocks as soon as they are freed. The graph must be destroyed and
+  /// its work complete.
   void release_pool(MemoryPool* pool);
 
-  /// Gives cached blocks back to the device, but for those of graphs.
+  /// Returns cached blocks to the device, except blocks of graphs.
   void empty_cache();
-  /// The report that OutOfMemory carries: totals and the ten largest owners.
+  /// The report in an OutOfMemory error: totals and the ten largest owners.
   std::string report() const;
-  /// Every segment with its blocks, as JSON: `{"device", "live", "cached", …, "segments": [{"address", "bytes", "stream",
-  /// "in_graph", "blocks": [{"offset", "bytes", "state", "owner"}]}]}`; states are `live`, `free` and `waiting` (for
-  /// streams that still use it). With WEFT_MEMORY_SNAPSHOT=FILE, an OutOfMemory writes it there.
+  /// Every segment with its blocks, as JSON: `{"device", "live", "cached", …, "segments": [{"address", "bytes",
+  /// "stream", "in_graph", "blocks": [{"offset", "bytes", "state", "owner"}]}]}`; states are `live`, `free` and
+  /// `waiting` (for streams that still use it). With WEFT_MEMORY_SNAPSHOT=FILE, an OutOfMemory writes it there.
   std::string snapshot() const;
 
  private:
   explicit CachingAllocator(Device device);
   struct State;
-  State* state_;  // lives as long as the process: tensors may outlive statics
+  State* state_;  // never destroyed: tensors may outlive statics
 };
 
-/// Stream-ordered scratch memory of a kernel: free for reuse on the queue's stream when this object goes.
+/// Stream-ordered scratch memory of a kernel: freed for reuse on the queue's stream by the destructor.
 class Workspace {
  public:
   Workspace(const Queue& queue, size_t bytes, const char* owner = "workspace")

@@ -9,12 +9,12 @@ namespace weft::kernels {
 
 inline constexpr int64_t kMaxHeadDim = 256;
 
-/// B batch entries, N queries, M keys, H heads of D channels.
+/// B batch elements, N queries, M keys, H heads of D channels.
 struct AttentionShape {
   int64_t B, N, M, H, D;
 };
 
-/// Checks the arguments that both directions have; `op` begins the errors.
+/// Checks the arguments that both directions have; `op` starts the error texts.
 inline AttentionShape attention_shape(const char* op, const View& q, const View& k, const View& v, const View& lse,
                                       const View& key_lengths, const View& key_mask, const View& state,
                                       const AttentionArguments& arguments) {

@@ -20,7 +20,7 @@ WEFT_HD int64_t raised(int64_t base, int64_t exponent) {
   return static_cast<int64_t>(result);
 }
 
-/// Truncated quotient; x / 0 is 0 and the overflow of the least integer by -1 wraps, so that nothing traps.
+/// Truncated quotient; x / 0 is 0 and the least integer / -1 wraps, so that nothing traps.
 WEFT_HD int64_t quotient(int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(a));

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <atomic>
 
-// For tests: a GPU passes for a lesser one, on every thread.
+// For tests: limits a GPU's apparent capability, on every thread.
 
 namespace weft::kernels {
 
 namespace detail {
 
 struct Limit {
-  std::atomic<int> highest{0};  ///< 0: none
+  std::atomic<int> highest{0};  ///< 0: no limit
 
   int of(int real) const {
     const int most = highest;
@@ -33,9 +33,9 @@ class LimitScope {
 
 }  // namespace detail
 
-/// While it lives, kernels are chosen as for a GPU of at most this compute capability (80: an A100's).
+/// While an object lives, kernels are selected for at most this compute capability (80: an A100's).
 using CapabilityScope = detail::LimitScope<detail::capability_limit>;
-/// While it lives, grids are as large as for at most so many multiprocessors: a block gets more tiles.
+/// While an object lives, grids are sized for at most this number of SMs: each block gets more tiles.
 using MultiprocessorScope = detail::LimitScope<detail::multiprocessor_limit>;
 
 inline int limited_capability(int real) { return detail::capability_limit.of(real); }

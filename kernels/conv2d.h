@@ -20,7 +20,7 @@ struct Conv2dArguments {
 };
 
 // x [N, H, W, C], w [O, R, S, C / groups] (OHWI), y [N, P, Q, O]; all contiguous, one dtype of f32, f64, bf16, f16.
-// P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, Q alike. Accumulates in f32 (f64 for f64).
+// P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, Q likewise. Accumulates in f32 (f64 for f64).
 // Depthwise is groups == C == O.
 
 /// y = conv2d(x, w) + bias; bias [O] of y's dtype, or none.
@@ -34,15 +34,15 @@ struct Conv2dNormArguments {
 };
 
 /// y = relu?((conv2d(x, w) + bias - mean) / sqrt(var + eps) weight + norm_bias + residual?): a convolution and the
-/// batch_norm_inference after it, on GPUs in one pass over y, before any rounding of the sums. mean, var, weight and
-/// norm_bias [O] are f32 (f64 for f64 x); residual is contiguous, of y's sizes and dtype, and apart from y. bias,
-/// weight, norm_bias and residual may be none.
+/// batch_norm_inference after it, on GPUs in one pass over y, before any rounding of the accumulators. mean, var,
+/// weight and norm_bias [O] are f32 (f64 for f64 x); residual is contiguous, of y's sizes and dtype, and apart from y.
+/// bias, weight, norm_bias and residual may be none.
 WEFT_KERNEL(conv2d_norm, const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
             const View& mean, const View& var, const View& weight, const View& norm_bias, const View& residual,
             Conv2dNormArguments arguments);
 
-/// conv2d_forward, and part [2 O + 1] = batch_norm_statistics of y (at least one position): on GPUs out of the sums'
-/// registers wherever the depth is not split.
+/// conv2d_forward, and part [2 O + 1] = batch_norm_statistics of y (at least one position): on GPUs from the
+/// accumulators in registers, unless K is split.
 WEFT_KERNEL(conv2d_statistics, const Queue& queue, const View& y, const View& part, const View& x, const View& w,
             const View& bias, Conv2dArguments arguments);
 
@@ -69,7 +69,7 @@ inline void check_norm(const View& y, const View& mean, const View& var, const V
              "conv2d_norm: expected a residual ", y, ", got ", residual);
 }
 
-/// Throws unless `part` can take the statistics of y.
+/// Throws unless `part` fits the statistics of y.
 inline void check_part(const View& y, const View& part) {
   const DType dtype = y.dtype == DType::f64 ? DType::f64 : DType::f32;
   WEFT_CHECK(y.sizes[0] * y.sizes[1] * y.sizes[2] > 0 && part.numel() == 2 * y.sizes[3] + 1 && part.dtype == dtype &&

@@ -4,8 +4,8 @@
 
 namespace weft::kernels {
 
-/// The sizes [P, Q] that a convolution of [H, W] with a kernel [R, S] gives; 0 where the kernel is larger than the
-/// padded input.
+/// The output sizes [P, Q] of a convolution of [H, W] with a kernel [R, S]; 0 if the kernel is larger than the padded
+/// input.
 inline Size2d conv2d_output_size(Size2d input, Size2d kernel, const Conv2dArguments& arguments) {
   const auto along = [](int64_t in, int64_t taps, int64_t stride, int64_t padding, int64_t dilation) {
     const int64_t room = in + 2 * padding - dilation * (taps - 1) - 1;

@@ -11,15 +11,15 @@ struct CrossEntropyArguments {
 
 /// Per-row cross entropy of logits [N, C] (contiguous, floating) against `target`: classes i64 [N], or probabilities
 /// [N, C] of the logits' dtype. loss [N] and lse [2, N] are f32 (f64 for f64); lse: the rows' maxima, then the logs of
-/// their sums of exp(logits - maximum), apart since their sum rounds to the spacing of the logits' size. weight [N]
-/// (f32/f64, for class targets) receives 1, or 0 where the row is ignored; for probability targets, 1. A class outside
-/// [0, C) that is not ignore_index gives NaN in loss and, on a device, a record (wrong_index.h); on the CPU the op has
-/// checked them. The probabilities are never stored.
+/// the sums of exp(logits - maximum); they are separate because their sum would round to the precision of the logits'
+/// magnitude. weight [N] (f32/f64, for class targets) receives 1, or 0 where the row is ignored; for probability
+/// targets, 1. A class outside [0, C) that is not ignore_index gives NaN in loss and, on a device, a record
+/// (wrong_index.h); on the CPU the op has checked them. The probabilities are never stored.
 WEFT_KERNEL(cross_entropy_forward, const Queue& queue, const View& loss, const View& lse, const View& weight,
             const View& logits, const View& target, CrossEntropyArguments arguments);
 
 /// dlogits[n, c] = dloss[n] (softmax(logits)[n, c] * sum_c(t) - t[n, c]) with the smoothed target t; 0 on ignored rows.
-/// dloss [N] has the dtype of lse, and any stride: 0 where all rows have the same.
+/// dloss [N] has the dtype of lse, and any stride (0 if equal for all rows).
 WEFT_KERNEL(cross_entropy_backward, const Queue& queue, const View& dlogits, const View& dloss, const View& logits,
             const View& lse, const View& target, CrossEntropyArguments arguments);
 

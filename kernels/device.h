@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// Where tensors live. A program that weft-emulate starts finds emulated GPUs as `cuda`.
+/// Where tensors are stored. A program that weft-emulate starts sees emulated GPUs as `cuda`.
 enum class DeviceKind : uint8_t { cpu, cuda };
 
 constexpr std::string_view name(DeviceKind kind) {

@@ -49,7 +49,7 @@ inline constexpr DType dtype_of = [] {
   }
 }();
 
-/// The type in which sums over T are kept: f64 for f64, f32 for the other floating types, i64 for integers.
+/// The accumulator type for T: f64 for f64, f32 for the other floating types, i64 for integers.
 template <class T>
 using Accumulate = std::conditional_t<
     std::is_same_v<T, double>, double,

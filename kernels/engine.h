@@ -7,8 +7,7 @@
 namespace weft::kernels {
 
 /// The engine of matmul and conv2d on the device cuda (docs/engines.md): Weft's own kernels; NVIDIA's libraries
-/// (cuBLASLt, cuDNN); or, for each problem, the faster one when both were timed. The other devices have own kernels
-/// alone.
+/// (cuBLASLt, cuDNN); or, for each problem, the faster after timing both. Other devices have Weft's kernels only.
 enum class Engine : uint8_t { own, vendor, automatic };
 
 /// `own`, `vendor`, `auto`.
@@ -17,10 +16,10 @@ std::string_view name(Engine engine);
 Engine parse_engine(std::string_view what, const std::string& text);
 
 /// The engine of this thread's calls: that of the innermost EngineGuard, else WEFT_ENGINE, else own.
-/// Errors: WEFT_ENGINE is something else than own, vendor or auto.
+/// Errors: WEFT_ENGINE is not own, vendor or auto.
 Engine engine();
 
-/// While it lives, calls of this thread use this engine.
+/// While an object lives, calls of this thread use this engine.
 class EngineGuard {
  public:
   explicit EngineGuard(Engine engine);

@@ -8,8 +8,8 @@ namespace weft::kernels {
 /// y = value, for any dtype and any strides. Integers and bool take the truncated value.
 WEFT_KERNEL(fill, const Queue& queue, const View& y, Number value);
 
-/// y[i] = start + i * step over a contiguous y of any dtype but bool; of integers in integers: start and step are whole
-/// then.
+/// y[i] = start + i * step for a contiguous y of any dtype but bool. Integer y is computed in integers: start and step
+/// must then be whole.
 WEFT_KERNEL(arange, const Queue& queue, const View& y, Number start, Number step);
 
 }  // namespace weft::kernels

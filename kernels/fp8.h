@@ -4,9 +4,9 @@
 #include "kernels/half.h"
 #include "kernels/kernel.h"
 
-// Numbers of 8 bits and their products: Micikevicius et al. 2022, "FP8 formats for deep learning". A tensor of them has
-// the dtype u8; which format it has is said beside it. x is kept as the codes of x scale, one scale for a tensor, a
-// power of two: so a scale never rounds, and any device has the same numbers.
+// FP8 numbers and GEMMs: Micikevicius et al. 2022, "FP8 formats for deep learning". An FP8 tensor has the dtype u8; its
+// format is a separate argument. x is stored as the codes of x scale, with one scale per tensor, a power of two: so
+// scaling never rounds, and all devices have the same numbers.
 
 namespace weft::kernels {
 
@@ -16,15 +16,16 @@ enum class Fp8 : uint8_t { e4m3, e5m2 };
 
 constexpr float largest_of(Fp8 format) { return format == Fp8::e4m3 ? 448.0f : 57344.0f; }
 
-/// The code nearest to `value`, ties to even. What is too large, infinity as well, becomes the largest number of its
-/// sign; NaN the code 0x7f.
+/// The code nearest to `value`, ties to even. Values that are too large, and infinity, become the largest number of the
+/// same sign; NaN becomes the code 0x7f.
 WEFT_HD uint8_t to_fp8(Fp8 format, float value) {
   const bool e4m3 = format == Fp8::e4m3;
   const uint32_t bits = half_bits::bit_cast<uint32_t>(value), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return 0x7f;
   if (magnitude >= (e4m3 ? 0x43e00000u : 0x47600000u)) return static_cast<uint8_t>(sign | (e4m3 ? 0x7eu : 0x7bu));
   if (magnitude < (e4m3 ? 0x3c800000u : 0x38800000u)) {
-    // Below the smallest normal number the last place is fixed: that of this f32, so adding it rounds.
+    // Below the smallest normal number the last place is constant: it is the last place of this f32, so the addition
+    // rounds.
     const float place = e4m3 ? 16384.0f : 128.0f;
     const float aligned = half_bits::bit_cast<float>(magnitude) + place;
     return static_cast<uint8_t>(sign | (half_bits::bit_cast<uint32_t>(aligned) - half_bits::bit_cast<uint32_t>(place)));
@@ -34,7 +35,7 @@ WEFT_HD uint8_t to_fp8(Fp8 format, float value) {
   return static_cast<uint8_t>(sign | (rounded - (e4m3 ? 120u << 23 : 112u << 23)) >> lost);
 }
 
-/// Exact.
+/// Decodes exactly.
 WEFT_HD float from_fp8(Fp8 format, uint8_t code) {
   if (format == Fp8::e5m2) return half_bits::from_f16(static_cast<uint16_t>(code << 8));
   const uint32_t sign = static_cast<uint32_t>(code & 0x80u) << 24, magnitude = code & 0x7fu;
@@ -57,27 +58,25 @@ WEFT_HD float fp8_scale(Fp8 format, float amax, int margin) {
   return half_bits::bit_cast<float>(static_cast<uint32_t>(power + 127) << 23);
 }
 
-/// Codes lie in rows that begin at multiples of 16 bytes, as TMA wants them; this is a row's length in bytes.
+/// Bytes per row of codes; rows begin at multiples of 16 bytes, as TMA requires.
 constexpr int64_t fp8_pitch(int64_t columns) { return (columns + 15) / 16 * 16; }
 
 /// y[r, c] = y_t[c, r] = to_fp8(format, x[r, c] scale) and amax = max(amax, |x|), where NaN counts as the largest, in
 /// one pass. x [R, C], f32 or bf16, stride 1 along C; scale f32 [1]; y [R, C], y_t [C, R], u8, with pitches of a
-/// multiple of 16 bytes, the last row too: what lies between a row's end and the next multiple of 8 is overwritten.
-/// y, y_t and amax (f32 [1], not negative) may each be none, and scale where only amax is wanted.
+/// multiple of 16 bytes, the last row too: bytes between a row's end and the next multiple of 8 are overwritten. y, y_t
+/// and amax (f32 [1], not negative) are each optional, and scale too if only amax is given.
 WEFT_KERNEL(fp8_quantize, const Queue& queue, const View& y, const View& y_t, const View& amax, const View& x,
             const View& scale, Fp8 format);
 
-/// How scales follow from the largest magnitudes of the calls before (delayed scaling; Micikevicius et al. 2022,
-/// section 3.2).
+/// Delayed scaling: scales follow from the largest magnitudes of earlier calls (Micikevicius et al. 2022, section 3.2).
 struct Fp8ScaleArguments {
-  int margin = 0;         ///< binades that stay free above the largest magnitude that is remembered
-  int64_t gradients = 0;  ///< the last so many rows are of e5m2, the others of e4m3
+  int margin = 0;         ///< free binades above the largest magnitude in the history
+  int64_t gradients = 0;  ///< number of e5m2 rows, at the end; the others are e4m3
 };
 
-/// For each row i of amaxes [n, history] (f32, dense): moves it on by one, its last entry being forgotten, and takes
-/// latest[i] in as its first, which becomes 0 (latest f32 [n] or none: the row stays); then scale[i] = fp8_scale() of
-/// the row's largest entry, 1 where all are 0. What is not finite is taken in as 0: a step that overflowed teaches
-/// nothing.
+/// Shifts each row i of amaxes [n, history] (f32, dense) by one, drops the last entry, stores latest[i] as the first
+/// entry, and sets latest[i] to 0 (latest: f32 [n], or none: rows are unchanged). Then scale[i] = fp8_scale() of the
+/// row's largest entry, or 1 if all are 0. Inf and NaN are stored as 0: a step that overflowed is ignored.
 WEFT_KERNEL(fp8_update_scale, const Queue& queue, const View& scale, const View& amaxes, const View& latest,
             Fp8ScaleArguments arguments);
 
@@ -88,8 +87,8 @@ struct Fp8MatmulArguments {
 
 /// y = f(s), s = a b^T / (a_scale b_scale) (+ bias), and s itself into `pre` or none, as in matmul_fused: a [M, K], b
 /// [N, K], u8 with stride 1 along K; y [M, N], dense, bf16 or f32, as pre; bias [N] of y's dtype, or f32, or none;
-/// scales f32 [1]. Sums are kept in f32. On Hopper's wgmma where rows begin at multiples of 16 bytes; elsewhere, and on
-/// other devices, the same numbers are multiplied as bf16 (cpu: f32), which hold them exactly.
+/// scales f32 [1]. Accumulates in f32. On Hopper, wgmma is used if rows begin at multiples of 16 bytes; otherwise the
+/// same numbers are multiplied as bf16 (cpu: f32), which represent them exactly.
 WEFT_KERNEL(fp8_matmul, const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
             const View& bias, const View& a_scale, const View& b_scale, Fp8MatmulArguments arguments);
 

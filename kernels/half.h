@@ -59,7 +59,7 @@ WEFT_HD float from_f16(uint16_t half) {
 
 }  // namespace half_bits
 
-/// bfloat16: the upper 16 bits of an f32. Storage only; arithmetic converts to float and rounds once on the way back.
+/// bfloat16: the upper 16 bits of an f32. For storage only; arithmetic is done in float and the result rounded once.
 struct bf16 {
   uint16_t bits;
   bf16() = default;
@@ -67,7 +67,7 @@ struct bf16 {
   WEFT_HD operator float() const { return half_bits::from_bf16(bits); }  // NOLINT(google-explicit-constructor)
 };
 
-/// IEEE 754 binary16. Storage only, as bf16.
+/// IEEE 754 binary16. For storage only, as bf16.
 struct f16 {
   uint16_t bits;
   f16() = default;

@@ -19,14 +19,14 @@ WEFT_KERNEL(image_normalize, const Queue& queue, const View& y, const View& x, c
 /// A box of pixels, the same in every image, and its content.
 struct ImageMixArguments {
   int64_t top = 0, bottom = 0, left = 0, right = 0;  ///< rows top … bottom - 1, columns left … right - 1
-  double own = 0;  ///< share of the image itself in the box; 0: the other image's pixels as they are
+  double own = 0;  ///< weight of the image itself in the box; 0: the other image's pixels unchanged
 };
 
-/// Every image of a batch mixed with the one before it, the first with the last: mixup where the box is the whole
-/// image (Zhang et al., ICLR 2018), CutMix where own = 0 (Yun et al., ICCV 2019).
-/// y[n, p, q, c] = fma(1 - own, x[n - 1, p, q, c], own x[n, p, q, c]) inside the box, x[n, p, q, c] outside.
-/// x, y floating [N, H, W, C], contiguous, not the same memory. own x is rounded to f32 (f64 for f64), the rest is one
-/// fused multiply-add and one rounding to the dtype: the same bits on every device.
+/// Mixes every image of a batch with the previous image, the first with the last: mixup if the box is the whole image
+/// (Zhang et al., ICLR 2018), CutMix if own = 0 (Yun et al., ICCV 2019). y[n, p, q, c] = fma(1 - own, x[n - 1, p, q,
+/// c], own x[n, p, q, c]) inside the box, x[n, p, q, c] outside. x, y floating [N, H, W, C], contiguous, not the same
+/// memory. own x is rounded to f32 (f64 for f64), followed by one fused multiply-add and one rounding to the dtype:
+/// bit-identical on every device.
 WEFT_KERNEL(image_mix, const Queue& queue, const View& y, const View& x, ImageMixArguments arguments);
 
 /// Checks the contract's arguments.
@@ -34,7 +34,7 @@ void check_image_mix(const View& y, const View& x, const ImageMixArguments& argu
 
 /// The targets of a batch of mixed images (image_mix): targets f32 [N, C], contiguous; labels i64 [N].
 /// targets[n, c] = (c = labels[n] ? own : 0) + (c = labels[n - 1] ? 1 - own : 0), the first with the last.
-/// A label outside [0, C) makes the rows that it belongs to NaN; on a device it is recorded (wrong_index.h).
+/// A label outside [0, C) sets its rows to NaN; on a device it is recorded (wrong_index.h).
 WEFT_KERNEL(mixed_targets, const Queue& queue, const View& targets, const View& labels, double own);
 
 }  // namespace weft::kernels

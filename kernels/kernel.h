@@ -10,11 +10,11 @@
 
 namespace weft::kernels {
 
-/// What a kernel does with the gradient that it produces.
+/// Whether a kernel overwrites its gradient output or adds to it.
 enum class Grad : uint8_t { overwrite, accumulate };
 
-/// One call of a kernel contract, as hooks see it. `views`: its tensors in the order of the contract, the output first
-/// by convention; those not given are false.
+/// One call of a kernel contract, for hooks. `views`: its tensors in the order of the contract, the output first by
+/// convention; absent tensors are false.
 struct KernelCall {
   const char* name;
   const Queue& queue;
@@ -24,17 +24,17 @@ struct KernelCall {
 /// True while calls are observed (kernel_trace.h): the one branch that a call pays for tracing.
 inline std::atomic<bool> kernel_calls_watched{false};
 
-/// Around a call that is watched: the observer, WEFT_SYNC=1, WEFT_CHECK_NAN=1.
+/// Wraps an observed call: the observer, WEFT_SYNC=1, WEFT_CHECK_NAN=1.
 class KernelScope {
  public:
   explicit KernelScope(const KernelCall& call);
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 
-  /// False where the observer only counts: the kernel is left out.
+  /// False if the observer only counts: the kernel is skipped.
   bool runs() const { return runs_; }
 
-  /// After the kernel was enqueued; not called when it threw.
+  /// Called after the kernel was enqueued; not if the kernel threw.
   void finish();
 
  private:
@@ -82,14 +82,12 @@ struct Kernel<void(const Queue&, Args...)> {
 /// declares cpu::relu_forward and cuda::relu_forward (each defined in the folder of its name; a build without CUDA
 /// defines the latter in no_cuda.cpp) and the callable relu_forward that picks one by the queue.
 #ifndef WEFT_KERNEL
-#define WEFT_KERNEL(kernel_name, ...)                                       \
-  namespace cpu {                                                           \
-  void kernel_name(__VA_ARGS__);                                            \
-  }                                                                         \
-  namespace cuda {                                                          \
-  void kernel_name(__VA_ARGS__);                                            \
-  }                                                                         \
-  inline constexpr Kernel<void(__VA_ARGS__)> kernel_name {                  \
-#kernel_name, &cpu::kernel_name, &cuda::kernel_name \
-  }
+#define WEFT_KERNEL(kernel_name, ...) \
+  namespace cpu {                     \
+  void kernel_name(__VA_ARGS__);      \
+  }                                   \
+  namespace cuda {                    \
+  void kernel_name(__VA_ARGS__);      \
+  }                                   \
+  inline constexpr Kernel<void(__VA_ARGS__)> kernel_name { #kernel_name, &cpu::kernel_name, &cuda::kernel_name }
 #endif

@@ -9,15 +9,15 @@ class KernelObserver {
  public:
   virtual ~KernelObserver() = default;
   virtual void before(const KernelCall& call) = 0;
-  /// After the kernel was enqueued (on the CPU: done); left out when the call threw.
+  /// Called after the kernel was enqueued (on the CPU: done); not if the call threw.
   virtual void after(const KernelCall& call) = 0;
-  /// False: calls are seen and not run, their outputs stay unchanged. For a step's cost by its shapes
-  /// alone: nothing touches the tensors' memory. Read once per call, before `before`.
+  /// False: calls are observed but not run, and their outputs stay unchanged. This yields a step's cost from shapes
+  /// alone, without access to the tensors' memory. Read once per call, before `before`.
   virtual bool runs() const { return true; }
 };
 
-/// Sets the observer; nullptr removes it. A call under way on another thread may still reach the old one, so an
-/// observer that other threads see must outlive them.
+/// Sets the observer; nullptr removes it. A concurrent call on another thread may still use the old observer, so an
+/// observer of other threads must outlive them.
 void set_kernel_observer(KernelObserver* observer);
 
 /// Runs other work as a kernel contract under the given name (a string literal): hooks see it.

@@ -13,7 +13,7 @@ WEFT_KERNEL(layer_norm_forward, const Queue& queue, const View& y, const View& m
             const View& sum, const View& x, const View& residual, const View& weight, const View& bias, double eps);
 
 /// dx = the gradient with respect to the input + dx_in: the input's gradient from elsewhere, added after
-/// the former is rounded, or none. dweight and dbias may be none. x: what was normalised (sum, where there was a
+/// the former is rounded, or none. dweight and dbias may be none. x: the normalised input (sum, if there was a
 /// residual).
 WEFT_KERNEL(layer_norm_backward, const Queue& queue, const View& dx, const View& dweight, const View& dbias,
             const View& dy, const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in);
@@ -27,7 +27,7 @@ WEFT_KERNEL(rms_norm_forward, const Queue& queue, const View& y, const View& inv
             const View& residual, const View& weight, double eps);
 
 /// dx = the gradient with respect to the input + dx_in: the input's gradient from elsewhere, added after
-/// the former is rounded, or none. dweight may be none. x: what was normalised (sum, where there was a residual).
+/// the former is rounded, or none. dweight may be none. x: the normalised input (sum, if there was a residual).
 WEFT_KERNEL(rms_norm_backward, const Queue& queue, const View& dx, const View& dweight, const View& dy, const View& x,
             const View& weight, const View& invrms, const View& dx_in);
 

@@ -14,7 +14,7 @@ struct MatmulArguments {
 /// stride of 0 broadcasts. In a and b one of the last two strides must be 1 (a transposed matrix has stride 1 on its
 /// second-last dimension); y is row-major contiguous in its last two dimensions. K = 0 gives bias or 0.
 /// dtypes: a and b equal (f32, f64, bf16, f16); y and bias equal to them or, for bf16/f16 inputs, f32.
-/// Accumulates in f32 (f64 for f64). Factors in f32 are rounded to tf32 where kernels/tf32.h allows it.
+/// Accumulates in f32 (f64 for f64). f32 operands are rounded to tf32 if kernels/tf32.h allows it.
 WEFT_KERNEL(matmul, const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
             MatmulArguments arguments);
 
@@ -23,9 +23,9 @@ struct MatmulFusedArguments {
   Activation activation = Activation::none;
 };
 
-/// y[b] = f(s) + residual[b], s = alpha a[b] @ b[b] (+ bias): matmul and its epilogue in one pass over y. f is
-/// applied to s as it was summed, before any rounding. `pre` (or none) receives s, which f's backward needs; residual
-/// may be none, or y itself. Both have y's sizes, strides and dtype; everything else is as in matmul.
+/// y[b] = f(s) + residual[b], s = alpha a[b] @ b[b] (+ bias): matmul and its epilogue in one pass over y. f is applied
+/// to the accumulator s before any rounding. `pre` (or none) receives s, which f's backward needs; residual may be
+/// none, or y itself. Both have y's sizes, strides and dtype; everything else is as in matmul.
 WEFT_KERNEL(matmul_fused, const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
             const View& bias, const View& residual, MatmulFusedArguments arguments);
 

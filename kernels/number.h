@@ -7,14 +7,14 @@
 
 namespace weft {
 
-/// A type of whole numbers, or an enum that converts to one. bool is none, and no floating type is: a conversion would
-/// cut its numbers off.
+/// An integer type, or an enum that converts to an integer. bool and floating types are excluded: a conversion would
+/// truncate.
 template <class T>
 concept WholeType = (std::integral<T> && !std::same_as<T, bool>) ||
                     (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
 
-/// A whole number as an argument (a dimension, a count). bool and floating numbers do not compile, which an int64_t
-/// would take: `sort(x, true)`, `softmax(x, 0.5)`.
+/// An integer argument (a dimension, a count). bool and floating numbers do not compile, unlike with int64_t: `sort(x,
+/// true)`, `softmax(x, 0.5)`.
 class Integer {
  public:
   template <WholeType T>
@@ -25,7 +25,7 @@ class Integer {
   int64_t value_;
 };
 
-/// A number as an argument of an op, whole or floating as it was written: whole ones stay exact beyond 2^53.
+/// A numeric argument of an op, integer or floating as written by the caller: integers stay exact beyond 2^53.
 class Number {
  public:
   template <class T>

@@ -6,9 +6,9 @@ namespace weft::kernels {
 
 // One launch over a flat range of n elements (rank 1, contiguous): w and the states are f32 (or all f64), g is f32 or
 // bf16 (f64 for f64), compute_copy is none or a bf16 range that receives the new weights rounded. `scalars` is an f32
-// (f64 for f64 w) tensor on the device so that a captured graph sees new values: {lr, step, gradient_scale}; step
-// counts from 1; the gradient is multiplied by gradient_scale first (1 / loss scale, or the clipping factor). Where
-// gradient_scale is 0 or not finite the call changes nothing (a skipped step). The rules are in optimizer_rules.h.
+// (f64 for f64 w) tensor on the device, so that a captured graph sees new values: {lr, step, gradient_scale}; step
+// counts from 1; the gradient is first multiplied by gradient_scale (1 / loss scale, or the clipping factor). If
+// gradient_scale is 0 or not finite, the call changes nothing (a skipped step). The rules are in optimizer_rules.h.
 
 struct SgdArguments {
   double momentum = 0, dampening = 0, weight_decay = 0;
@@ -26,8 +26,8 @@ struct AdamArguments {
   bool maximize = false;
 };
 
-/// Adam (Kingma and Ba 2015): m, v moving averages of g and g^2; w -= lr mhat / (sqrt(vhat) + eps). `largest`: none, or
-/// the largest v so far, which takes its place (AMSGrad; Reddi et al. 2018).
+/// Adam (Kingma and Ba 2015): m, v moving averages of g and g^2; w -= lr mhat / (sqrt(vhat) + eps). `largest`: the
+/// largest v so far, which replaces v (AMSGrad; Reddi et al. 2018), or none.
 WEFT_KERNEL(adam_step, const Queue& queue, const View& w, const View& m, const View& v, const View& largest,
             const View& compute_copy, const View& g, const View& scalars, AdamArguments arguments);
 
@@ -47,8 +47,8 @@ struct RmspropArguments {
 };
 
 /// RMSprop (Hinton 2012, lecture 6e, in PyTorch's form): s = alpha s + (1 - alpha) g^2; d = g / (sqrt(s) + eps); with a
-/// velocity d = v = momentum v + d; w -= lr d. With a gradient_average a (Graves 2013, centred) the root is that of
-/// s - a^2.
+/// velocity d = v = momentum v + d; w -= lr d. With a gradient_average a (Graves 2013, centred) sqrt(s - a^2) replaces
+/// sqrt(s).
 WEFT_KERNEL(rmsprop_step, const Queue& queue, const View& w, const View& square_average, const View& velocity,
             const View& gradient_average, const View& compute_copy, const View& g, const View& scalars,
             RmspropArguments arguments);
@@ -71,16 +71,16 @@ struct LionArguments {
 WEFT_KERNEL(lion_step, const Queue& queue, const View& w, const View& m, const View& compute_copy, const View& g,
             const View& scalars, LionArguments arguments);
 
-// LARS and LAMB look at parameters as a whole. The ranges are whole flat buffers, and `chunks`, i64 [count, 3], says
-// which elements belong to which parameter: {first element, a multiple of 32; first element after it; parameter}, chunk
-// after chunk. What lies in no chunk stays.
+// LARS and LAMB need whole parameters. The ranges are whole flat buffers, and `chunks`, i64 [count, 3], maps elements
+// to parameters: {first element, a multiple of 32; end; parameter}, in order. Elements outside all chunks are
+// unchanged.
 
-/// Elements of a chunk at most: a block's work.
+/// Maximum elements of a chunk, the work of one block.
 inline constexpr int64_t kChunkElements = 16384;
 
-/// squares[p] = sum of x^2 over the chunks of parameter p (0 where it has none). `firsts`, i64 [parameters + 1]: the
-/// chunks of p are those from firsts[p] to before firsts[p + 1]. x: f32, bf16 or f64; squares and partial [chunks],
-/// which is scratch: f32 (f64 for f64). The order of the sums depends on the chunks alone.
+/// squares[p] = sum of x^2 over the chunks of parameter p (0 without chunks). `firsts`, i64 [parameters + 1]: parameter
+/// p has chunks firsts[p] … firsts[p + 1] - 1. x: f32, bf16 or f64; squares and partial [chunks], which is scratch: f32
+/// (f64 for f64). The order of the sums depends on the chunks alone.
 WEFT_KERNEL(parameter_squares, const Queue& queue, const View& squares, const View& partial, const View& x,
             const View& chunks, const View& firsts);
 
@@ -90,8 +90,8 @@ struct LarsArguments {
   double trust = 0.001, eps = 1e-8;
 };
 
-/// sgd_step() on a gradient that is scaled for each parameter: d = trust |w| / (|g| + weight_decay |w| + eps) (g +
-/// weight_decay w) (You et al. 2017); by 1 where w or g is 0, and everywhere if the squares are none.
+/// sgd_step() on a gradient that is scaled per parameter: d = trust |w| / (|g| + weight_decay |w| + eps) (g +
+/// weight_decay w) (You et al. 2017); the factor is 1 if w or g is 0, or if the squares are none.
 WEFT_KERNEL(lars_step, const Queue& queue, const View& w, const View& velocity, const View& compute_copy, const View& g,
             const View& scalars, const View& chunks, const View& w_squares, const View& g_squares,
             LarsArguments arguments);
@@ -102,18 +102,17 @@ struct LambArguments {
   bool maximize = false;
 };
 
-/// u = mhat / (sqrt(vhat) + eps) + weight_decay w, as adam_step() has them.
+/// u = mhat / (sqrt(vhat) + eps) + weight_decay w, with mhat and vhat as in adam_step().
 WEFT_KERNEL(lamb_direction, const Queue& queue, const View& u, const View& m, const View& v, const View& w,
             const View& g, const View& scalars, const View& chunks, LambArguments arguments);
-/// w -= lr |w| / |u| u for each parameter (You et al. 2020); w -= lr u where w or u is 0, and everywhere if the squares
-/// are none.
+/// w -= lr |w| / |u| u for each parameter (You et al. 2020); w -= lr u if w or u is 0, or if the squares are none.
 WEFT_KERNEL(lamb_step, const Queue& queue, const View& w, const View& compute_copy, const View& u, const View& scalars,
             const View& chunks, const View& w_squares, const View& u_squares, LambArguments arguments);
 
 /// g *= min(1, max_norm / (norm + 1e-6)): norm is a device scalar (f32, f64 for f64 g).
 WEFT_KERNEL(clip_gradient, const Queue& queue, const View& g, const View& norm, double max_norm);
 
-// Averages of weights over the steps of a training; flat ranges of n elements (rank 1, contiguous), all f32 or all f64.
+// Averages of weights over training steps; flat ranges of n elements (rank 1, contiguous), all f32 or all f64.
 
 struct EmaArguments {
   double decay = 0.999;

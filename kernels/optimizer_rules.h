@@ -5,9 +5,9 @@
 #include "kernels/half.h"
 #include "kernels/optimizer.h"
 
-// The update rules of kernels/optimizer.h, one for every device. A is what the weights are kept in (float or double). A
-// rule is built from its arguments, prepared once per launch and thread (P: the type in which it works out powers of
-// the betas), and then called with a weight, its states (those past kStates are not used) and its gradient.
+// The update rules of kernels/optimizer.h, shared by all devices. A is the weights' type (float or double). A rule is
+// constructed from its arguments, prepared once per launch and thread (P: the type for powers of the betas), and then
+// called with a weight, its states (those past kStates are unused) and its gradient.
 
 namespace weft::kernels {
 
@@ -24,15 +24,14 @@ struct OptimizerStep {
   }
 };
 
-/// What most rules have in common.
+/// The defaults of most rules.
 struct OptimizerRule {
   static constexpr int kStates = 0;
   static constexpr bool kWritesWeights = true;
-  static constexpr bool kScalesGradient = true;  ///< false: what is given is no gradient, but a step
+  static constexpr bool kScalesGradient = true;  ///< false: the input is a step, not a gradient
 };
 
-/// The share of its weights by which a parameter moves: `ratio` |w| / (|u| + decay |w| + eps), at most `most`; 1 where
-/// w or u is 0.
+/// The trust ratio of a parameter: `ratio` |w| / (|u| + decay |w| + eps), at most `most`; 1 if w or u is 0.
 template <class A>
 WEFT_HD A trust_ratio(A w_squares, A u_squares, A ratio, A decay, A eps, A most) {
   const A w = std::sqrt(w_squares), u = std::sqrt(u_squares);
@@ -184,7 +183,7 @@ struct AdadeltaRule : OptimizerRule {
   }
 };
 
-/// The states are the average square, then those of momentum and of the average gradient that there are.
+/// The states are the average square, then, if present, momentum and the average gradient.
 template <class A, bool kMomentum, bool kCentred>
 struct RmspropRule : OptimizerRule {
   static constexpr int kStates = 1 + kMomentum + kCentred;

@@ -9,8 +9,8 @@ namespace weft::kernels {
 
 class Runtime;
 
-/// Host memory that a kind of device copies from and to without staging: pinned for a GPU. Freed memory is kept for
-/// reuse, since pinning takes as long as copying; its last user has waited for the copies in it.
+/// Host memory from and to which a kind of device copies without staging: pinned for a GPU. Freed memory is cached for
+/// reuse, since pinning takes as long as copying; the last user must have waited for its copies.
 class PinnedMemory {
  public:
   explicit PinnedMemory(DeviceKind kind = DeviceKind::cpu) : kind_(kind) {}
@@ -23,7 +23,7 @@ class PinnedMemory {
   }
   ~PinnedMemory();
 
-  /// Grows to `bytes` where it is smaller; its contents are lost then. nullptr: no bytes were ever asked for.
+  /// Grows to `bytes` if smaller; the contents are then lost. Returns nullptr if no bytes were ever requested.
   std::byte* at_least(size_t bytes, const char* user);
   DeviceKind kind() const { return kind_; }
   template <class T>
@@ -41,12 +41,12 @@ class PinnedMemory {
   void give_back() noexcept;
 
   DeviceKind kind_ = DeviceKind::cpu;
-  Runtime* runtime_ = nullptr;  ///< that the memory is of
+  Runtime* runtime_ = nullptr;  ///< owner of the memory
   void* memory_ = nullptr;
   size_t bytes_ = 0;
 };
 
-/// Releases kept memory that is not in use, of all kinds. Returns its bytes.
+/// Releases all cached memory that is not in use, for all kinds. Returns its bytes.
 size_t release_kept_pinned_memory();
 
 }  // namespace weft::kernels

@@ -6,11 +6,11 @@
 
 namespace weft::kernels {
 
-/// Opens and closes a named stretch of this thread's time (NVTX). The name is copied.
+/// Opens and closes a named NVTX range of this thread. The name is copied.
 void push_profiler_range(const char* name);
 void pop_profiler_range();
 
-/// Where `nsys profile -c cudaProfilerApi` begins and ends to record.
+/// Starts and stops recording under `nsys profile -c cudaProfilerApi`.
 void start_profiler_capture();
 void stop_profiler_capture();
 

@@ -4,7 +4,7 @@
 
 #include "kernels/philox.h"
 
-// How the words of one Philox block become numbers, alike on every device (kernels/random.h).
+// Converts the words of one Philox block to numbers, equally on every device (kernels/random.h).
 
 namespace weft::kernels {
 

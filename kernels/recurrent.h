@@ -7,23 +7,23 @@
 
 namespace weft::kernels {
 
-/// LSTM (Hochreiter and Schmidhuber 1997; Gers et al. 2000). gates [B, 4 H]: the sums of the input, forget, cell and
-/// output gates, in that order; becomes i, f, o by sigmoid and g by tanh. c = f c_before + i g; h = o tanh(c); h, c,
-/// c_before [B, H].
+/// LSTM (Hochreiter and Schmidhuber 1997; Gers et al. 2000). gates [B, 4 H]: the pre-activations of the input, forget,
+/// cell and output gates, in that order; overwritten by i, f, o (sigmoid) and g (tanh). c = f c_before + i g; h = o
+/// tanh(c); h, c, c_before [B, H].
 WEFT_KERNEL(lstm_cell_forward, const Queue& queue, const View& h, const View& c, const View& gates,
             const View& c_before);
-/// The gradient of it: dgates [B, 4 H] of the sums; dc [B, H] is that of c from later steps and becomes that of
-/// c_before. dh is dy, plus dh_later where there is one. gates: as the forward left them.
+/// The gradient of lstm_cell_forward: dgates [B, 4 H] of the pre-activations; dc [B, H] is c's gradient from later
+/// steps and is overwritten by c_before's gradient. dh is dy, plus dh_later if given. gates: the forward's output.
 WEFT_KERNEL(lstm_cell_backward, const Queue& queue, const View& dgates, const View& dc, const View& dy,
             const View& dh_later, const View& gates, const View& c, const View& c_before);
 
-/// GRU (Cho et al. 2014, in the form of cuDNN and PyTorch). from_x, from_h [B, 3 H]: the products with the input and
-/// with h_before, biases added, of the reset and update gates and of the new value. r, z by sigmoid; n = tanh(x_n + r
+/// GRU (Cho et al. 2014, in the form of cuDNN and PyTorch). from_x, from_h [B, 3 H]: the linear layers of the input and
+/// of h_before, with biases, for the reset gate, the update gate and the new value. r, z by sigmoid; n = tanh(x_n + r
 /// h_n); h = (1 - z) n + z h_before. saved [B, 4 H]: r, z, n, h_n.
 WEFT_KERNEL(gru_cell_forward, const Queue& queue, const View& h, const View& saved, const View& from_x,
             const View& from_h, const View& h_before);
-/// The gradient of it, but for what reaches h_before by from_h: dfrom_x, dfrom_h [B, 3 H], dh_before [B, H], which may
-/// be dh_later.
+/// The gradient of gru_cell_forward, without h_before's gradient through from_h: dfrom_x, dfrom_h [B, 3 H], dh_before
+/// [B, H], which may be dh_later.
 WEFT_KERNEL(gru_cell_backward, const Queue& queue, const View& dfrom_x, const View& dfrom_h, const View& dh_before,
             const View& dy, const View& dh_later, const View& saved, const View& h_before);
 

@@ -24,7 +24,7 @@ WEFT_HD void lstm_forward(LstmGates<S>& gates, S& c, S& h, S c_before) {
   h = gates.o * Math::tanh(c);
 }
 
-/// `gates` after the forward; returns the gradients of the sums and turns dc into that of c_before.
+/// `gates`: the forward's output. Returns the gradients of the pre-activations and replaces dc by c_before's gradient.
 template <class Math, class S>
 WEFT_HD LstmGates<S> lstm_backward(const LstmGates<S>& gates, S c, S c_before, S dh, S& dc) {
   const S y = Math::tanh(c);
@@ -34,7 +34,7 @@ WEFT_HD LstmGates<S> lstm_backward(const LstmGates<S>& gates, S c, S c_before, S
           d * gates.i * (S(1) - gates.g * gates.g), dh * y * gates.o * (S(1) - gates.o)};
 }
 
-/// The values, and from_h's part of the new one, before r.
+/// The gates and the new value, and from_h's part of the new value before multiplication by r.
 template <class S>
 struct GruValues {
   S r, z, n, from_h;
@@ -49,7 +49,7 @@ WEFT_HD S gru_forward(GruValues<S>& v, S x_r, S x_z, S x_n, S h_r, S h_z, S h_n,
   return v.n + v.z * (h_before - v.n);
 }
 
-/// Gradients of the three sums (that of n without r), and of h_before along z.
+/// Gradients of the three pre-activations (n's without r), and of h_before through z.
 template <class S>
 struct GruGradients {
   S r, z, n, h_before;

@@ -6,10 +6,10 @@
 
 namespace weft::kernels {
 
-/// A shared library that is loaded when it is needed: by the loader's own search, else from a folder.
+/// A shared library loaded on demand: by the loader's own search, else from a folder.
 struct SharedLibrary {
   void* handle = nullptr;
-  std::string error;  ///< the loader's text, where handle is null
+  std::string error;  ///< the loader's text if handle is null
 
   explicit SharedLibrary(const std::string& file, const std::string& folder = "") {
     handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -4,10 +4,10 @@
 
 namespace weft::kernels {
 
-/// Turns the bits of an element into an unsigned key that grows where the element follows in the order: so one
-/// comparison of integers serves all dtypes of a size, and NaN needs no case of its own.
+/// Maps an element's bits to an unsigned key with the same order: so one integer comparison serves all dtypes of a
+/// size, and NaN needs no special case.
 struct SortOrder {
-  uint64_t infinity = 0;  ///< the bits of floating infinity: what is beyond it is NaN; 0: integers
+  uint64_t infinity = 0;  ///< the bits of floating infinity (larger bits are NaN); 0 for integers
   bool is_signed = false;
   bool descending = false;
 

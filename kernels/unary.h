@@ -24,15 +24,15 @@ struct UnaryArguments {
   Number a = 0, b = 0;
 };
 
-/// y = f(x). Same sizes, same dtype, any strides: floating, or where unary_takes_integers(f) also i64 or i32. Computed
+/// y = f(x). Same sizes, same dtype, any strides: floating, or i64 or i32 if unary_takes_integers(f). Computed
 /// in f32 (f64 for f64).
 WEFT_KERNEL(unary_forward, const Queue& queue, Unary f, const View& y, const View& x, UnaryArguments arguments);
 
-/// dx = dy f'(x). `saved` is x, or y where unary_saves_output(f): there the derivative is computed from the output.
+/// dx = dy f'(x). `saved` is x, or y if unary_saves_output(f): the derivative is then computed from the output.
 WEFT_KERNEL(unary_backward, const Queue& queue, Unary f, const View& dx, const View& dy, const View& saved,
             UnaryArguments arguments);
 
-/// True where unary_backward wants y rather than x.
+/// Whether unary_backward needs y rather than x.
 constexpr bool unary_saves_output(Unary f) {
   enum class From { x, y };
 #define WEFT_ROW(name, numbers, from, ...) (f == Unary::name && From::from == From::y) ||
@@ -40,7 +40,7 @@ constexpr bool unary_saves_output(Unary f) {
 #undef WEFT_ROW
 }
 
-/// True for the functions that also take i64 and i32.
+/// Whether the function also supports i64 and i32.
 constexpr bool unary_takes_integers(Unary f) {
   enum class Numbers { floating, any };
 #define WEFT_ROW(name, numbers, ...) (f == Unary::name && Numbers::numbers == Numbers::any) ||

@@ -11,7 +11,7 @@
 
 namespace weft::kernels {
 
-/// The functions that a device may bring its own version of (cpu/vector_math.h); here the C library's.
+/// The functions that a device may replace (cpu/vector_math.h); here the C library's.
 struct StandardMath {
   template <class T>
   static WEFT_HD T exp(T x) {
@@ -75,7 +75,7 @@ WEFT_HD T silu_slope(T x) {
   return s * (T(1) + x * (T(1) - s));
 }
 
-/// IEEE 754's pow; the small whole exponents, in a loop for which a is the same, many times as fast.
+/// IEEE 754's pow; small integer exponents are many times as fast in a loop with constant a.
 template <class T>
 WEFT_HD T power(T x, T a) {
   return a == T(1) ? x : a == T(2) ? x * x : a == T(3) ? x * x * x : std::pow(x, a);
@@ -103,7 +103,7 @@ WEFT_HD T unary_value(T x, [[maybe_unused]] T a, [[maybe_unused]] T b) {
 #undef WEFT_ROW
 }
 
-/// dx = dy f'. `saved` is x, or y where unary_saves_output(f).
+/// dx = dy f'. `saved` is x, or y if unary_saves_output(f).
 template <Unary f, class Math = StandardMath, class T>
 WEFT_HD T unary_gradient([[maybe_unused]] T dy, T saved, [[maybe_unused]] T a, [[maybe_unused]] T b) {
   static_assert(std::is_floating_point_v<T>, "gradients are floating");

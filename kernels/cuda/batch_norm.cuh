@@ -12,19 +12,19 @@
 // Shared by the kernels of batch norm. x is [M, C]; all large kernels have one geometry:
 //   block: 512 threads = `columns` x `rows`; a thread owns V neighbouring channels (16 bytes; one where C or a pointer
 //          does not allow it), so channel constants stay in registers
-//   grid:  x = tiles of columns * V channels, at most 64; y = chunks of rows: chunk k takes `rows` rows at k rows, and
-//          again after all chunks have taken theirs
-// So all blocks sweep over x together, and L2 holds what they read last; the pass that follows sweeps back.
+//   grid:  x = tiles of columns * V channels, at most 64; y = chunks of rows: chunk k owns every chunks-th group of
+//          `rows` rows, from group k
+// So all blocks sweep over x together, and L2 holds the last rows read; the next pass sweeps back.
 //
-// An op is two launches. The first leaves a few numbers for each channel and chunk, and every block of the second joins
-// those of its own channels, which it finds in L2: at most 48 KiB, where a launch between the two would cost more.
-// Hence few and large blocks: one for each multiprocessor of an A100 or H100. Chunks do not depend on the GPU and are
-// joined in a fixed order: no atomics, the same bits in every run.
+// An op is two launches. The first writes a few numbers per channel and chunk. Every block of the second combines these
+// for its own channels, at most 48 KiB from L2; a third launch between the two would cost more. Hence few and large
+// blocks: one per SM of an A100 or H100. Chunks do not depend on the GPU and are combined in a fixed order: no atomics,
+// bit-identical results in every run.
 
 namespace weft::kernels::cuda::channelwise {
 
 inline constexpr int kThreads = 512, kWarp = 32, kWarps = kThreads / kWarp, kTile = 64;
-inline constexpr int64_t kBlocks = 96;  // of a first pass, whatever the GPU
+inline constexpr int64_t kBlocks = 96;  // blocks of a first pass, on any GPU
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct Geometry2d {
@@ -53,10 +53,10 @@ enum class Sweep { forward, back };
 
 /// A thread's channels and rows.
 struct Position {
-  int column;        // of its channels, in the tile
-  int64_t channel;   // its first
-  int64_t at, step;  // elements of x: its first row's, from there to the next row's
-  int64_t count;     // of rows
+  int column;        // index in the tile of the thread's channels
+  int64_t channel;   // the thread's first channel
+  int64_t at, step;  // elements of x: offset of the first row, and distance to the next
+  int64_t count;     // rows
   bool valid;        // channel < C
 };
 
@@ -74,8 +74,8 @@ __device__ Position position_of(const Geometry2d& g, const Sweep sweep) {
   return position;
 }
 
-/// Calls body.operator()<N>(at) for the rows at `at`, at + position.step, …, N of them at a time: kFlight, and at the
-/// end 1. A body that loads all of its rows before it stores one has that many loads under way.
+/// Calls body.operator()<N>(at) for the rows at `at`, at + position.step, …, N at a time: kFlight, and at the end 1. A
+/// body that loads all its rows before its first store has N loads in flight.
 template <int kFlight, class Body>
 __device__ __forceinline__ void each_rows(const Position& position, Body&& body) {
   int64_t at = position.at, left = position.count;
@@ -85,15 +85,15 @@ __device__ __forceinline__ void each_rows(const Position& position, Body&& body)
   for (; left > 0; --left, at += position.step) body.template operator()<1>(at);
 }
 
-/// Numbers of chunks that a thread loads at once: in f32 all that a first pass leaves; f64 has no registers for them.
+/// Chunks that a thread loads at once: in f32 all chunks of a first pass; f64 has too few registers for that.
 template <class A>
 inline constexpr int kBatch = static_cast<int>(kBlocks* kTile / kThreads * 4 / sizeof(A));
 
-/// How a block's threads share the chunks' numbers of a tile's channels: a thread has one channel and every lanes-th
-/// chunk.
+/// Divides the chunks' numbers of a tile's channels among a block's threads: a thread has one channel and every
+/// lanes-th chunk.
 struct ChunkShare {
   int lanes, lane;
-  int column;  // of the channel, in the tile; thread t < width has the t-th
+  int column;  // index in the tile of the channel; thread t < width has the t-th
   int64_t c;
   bool valid;  // c < C
 
@@ -105,7 +105,8 @@ struct ChunkShare {
         valid(c < C) {}
 };
 
-/// Channel constants of the affine step. Weight and bias: or nullptr. Statistics: those that the kernel wants.
+/// Channel constants of the affine step. Weight and bias may be nullptr; only the statistics that the kernel uses are
+/// set.
 template <class A>
 struct Channels {
   const A* mean;
@@ -116,14 +117,14 @@ struct Channels {
   A eps;
 };
 
-/// The affine step, written once so that backward finds the same bits as forward: one rounding each for the difference
-/// and the multiply-add.
+/// The affine step, defined once so that backward computes the same bits as forward: one rounding each for the
+/// difference and the multiply-add.
 template <class A>
 __device__ A normalized(A x, A mean, A scale, A bias) {
   return fma(x - mean, scale, bias);
 }
 
-/// Blocks for a second pass: as many as run at a time, so that no last turn leaves the GPU half empty.
+/// Blocks for a second pass: one wave, so that no partial last wave leaves the GPU half idle.
 inline int64_t resident_blocks(const Queue& queue) { return multiprocessors(queue); }
 
 /// Calls `body.operator()<V>(geometry)` with 16 bytes of channels, or with one where C or a pointer does not allow

@@ -4,12 +4,12 @@
 #include "kernels/allocator.h"
 #include "kernels/cuda/batch_norm.cuh"
 
-// Geometry: batch_norm.cuh. 1. sums of dy and dy xhat per channel and chunk, and the residual's gradient: that is dy
-// where the ReLU let it through, so from here on it replaces dy and y. 2. dx, backwards over x: every block joins the
-// sums of its channels, those of the first chunk write dweight and dbias. Without a residual y is not read: whether it
-// was above 0 follows from x, bit for bit as forward computed it. Bytes per element of size e, two passes: 5e (dy and x
-// twice, dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight
-// per thread and tensor, two in 2.; 10 flops. 85% of the bandwidth for 10 MB and more.
+// Geometry: batch_norm.cuh. Pass 1: sums of dy and dy xhat per channel and chunk, and the residual's gradient, which is
+// dy masked by the ReLU and replaces dy and y from here on. Pass 2: dx, backwards over x: every block combines the sums
+// of its channels; the blocks of the first chunk write dweight and dbias. Without a residual y is not read: the ReLU's
+// mask is recomputed from x, bit for bit as in forward. Bytes per element of size e, two passes: 5e (dy and x twice,
+// dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight per
+// thread and tensor, two in pass 2; 10 flops. 85% of the bandwidth for 10 MB and more.
 
 namespace weft::kernels::cuda {
 
@@ -17,7 +17,7 @@ using namespace channelwise;
 
 namespace {
 
-/// Where the ReLU let x through.
+/// The source of the ReLU's mask.
 enum class Mask { everywhere, from_y, from_x };
 
 template <class T>
@@ -27,7 +27,7 @@ struct Incoming {
   const T* y;  // from_y only
 };
 
-/// The units at one position: dy, 0 where the ReLU was once clear_masked() has been called, and x.
+/// The units at one position: x and dy; clear_masked() sets dy to 0 where the ReLU was 0.
 template <int V, Mask mask, class T>
 struct Units {
   Vec<T, V> dy, x, y;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     }
   });
-  for (int distance = g.columns; distance < kWarp; distance *= 2) {  // lanes of the same channels
+  for (int distance = g.columns; distance < kWarp; distance *= 2) {  // over lanes of the same channels
     WEFT_UNROLL
     for (int i = 0; i < V; ++i) {
       sum_dy[i] += __shfl_xor_sync(kAllLanes, sum_dy[i], distance);
@@ -125,7 +125,7 @@ struct Sums {
 };
 
 /// dx = weight invstd (dy - mean(dy) - xhat mean(dy xhat)), dresidual = dy, dweight = sum(dy xhat), dbias = sum(dy),
-/// any of them none; the means are the sums times `share`.
+/// each optional; the means are the sums times `share`.
 template <int V, Mask mask, class T>
 __global__ void __launch_bounds__(kThreads, 1)
     gradient_kernel(T* dx, T* dresidual, Accumulate<T>* dweight, Accumulate<T>* dbias, const Incoming<T> in,
@@ -201,7 +201,7 @@ Incoming<T> incoming(const View& dy, const View& x, const View& y) {
   return {static_cast<const T*>(dy.data), static_cast<const T*>(x.data), static_cast<const T*>(y.data)};
 }
 
-/// Calls body.operator()<mask>(): registers for what other masks need would leave too few warps.
+/// Calls body.operator()<mask>(): one kernel for all masks would need more registers and leave too few warps.
 template <class Body>
 void with_mask(bool relu, bool has_bias, Body&& body) {
   if (!relu)
@@ -218,7 +218,7 @@ Channels<Accumulate<T>> channels_of(const View& mean, const View& invstd, const 
   return {mean.as<A>(), invstd.as<A>(), nullptr, optional<A>(weight), optional<A>(bias), A(0)};
 }
 
-/// The last pass. Without dx and dresidual one block for a tile suffices.
+/// The last pass. Without dx and dresidual one block per tile suffices.
 template <class T>
 void input_gradient(const Queue& queue, const char* name, const View& dx, const View& dresidual, const View& dweight,
                     const View& dbias, const View& dy, const View& x, const View& y, bool relu,

@@ -3,12 +3,12 @@
 
 #include "kernels/cuda/batch_norm_moments.cuh"
 
-// Geometry: batch_norm.cuh. Training: 1. the chunks' statistics (batch_norm_statistics.cu), unless they are given.
-// 2. each block joins those of its channels, normalises, adds the residual and applies ReLU; the blocks of the first
-// chunk also keep the statistics and move the running ones. Backwards over x, whose last rows the first pass, or the
-// convolution that made x, has left in L2. Bytes per element of size e: 3e (x twice, y), 4e with a residual: two
-// passes; statistics given, and inference, 2e and 3e. Four rows in flight per thread and tensor; 8 flops. 85% of the
-// bandwidth for 10 MB and more.
+// Geometry: batch_norm.cuh. Training: pass 1 computes the chunks' statistics (batch_norm_statistics.cu), unless they
+// are given. In pass 2 each block combines the statistics of its channels, normalises, adds the residual and applies
+// ReLU; the blocks of the first chunk also save the statistics and update the running statistics. Pass 2 goes backwards
+// over x, because the last rows are still in L2 from pass 1 or from the convolution that wrote x. Bytes per element of
+// size e: 3e (x twice, y), 4e with a residual: two passes; statistics given, and inference, 2e and 3e. Four rows in
+// flight per thread and tensor; 8 flops. 85% of the bandwidth for 10 MB and more.
 
 namespace weft::kernels::cuda {
 
@@ -16,7 +16,8 @@ using namespace channelwise;
 
 namespace {
 
-/// Of training: where the batch's statistics come from, and where they go (total and the running ones: or nullptr).
+/// The batch's statistics in training: their source and their outputs (total and the running statistics may be
+/// nullptr).
 template <class A>
 struct Training {
   Parts<A> parts;  // count 0: inference
@@ -90,7 +91,7 @@ void normalize(const Queue& queue, const char* name, const View& y, const View& 
   });
 }
 
-/// By the statistics of `parts`.
+/// The norm with the statistics in `parts`.
 template <class T>
 void training_norm(const Queue& queue, const char* name, const View& y, const View& save_mean, const View& save_invstd,
                    const View& total, const View& running_mean, const View& running_var, const View& x,

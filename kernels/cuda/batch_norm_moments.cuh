@@ -6,13 +6,13 @@
 
 namespace weft::kernels::cuda::channelwise {
 
-/// Rows, mean and squared distances of one channel.
+/// Number of rows, mean and M2 (sum of squared distances from the mean) of one channel.
 template <class A>
 struct Moments {
   A n, mean, m2;
 };
 
-/// Joins get(0), …, get(count - 1): the mean of all first, then the distances from it, so that one division does.
+/// Combines get(0), …, get(count - 1): first the mean of all, then the distances from it, with a single division.
 template <class A, class Get>
 __device__ __forceinline__ Moments<A> join_all(const int count, Get&& get) {
   const A center = get(0).mean;
@@ -31,7 +31,7 @@ __device__ __forceinline__ Moments<A> join_all(const int count, Get&& get) {
   return {n, mean, m2};
 }
 
-/// Joins load(first), load(first + step), … up to before `count`, whose reads of memory are under way kBatch at a time.
+/// Combines load(first), load(first + step), … with indices below `count`; kBatch loads are in flight at a time.
 template <class A, class Load>
 __device__ __forceinline__ Moments<A> join_strided(int64_t first, const int64_t count, const int64_t step,
                                                    Load&& load) {
@@ -47,14 +47,15 @@ __device__ __forceinline__ Moments<A> join_strided(int64_t first, const int64_t 
   return all;
 }
 
-/// Parts of a batch as batch_norm.h has them, [count, 2C + 1]: those of ranks, or of the chunks of one x.
+/// Parts of a batch in the format of batch_norm.h, [count, 2C + 1]: one per rank, or one per chunk of x.
 template <class A>
 struct Parts {
   const A* data;
   int64_t count;
 };
 
-/// By all threads of a block: joins the parts of its tile's channels. Thread t < width gets the t-th channel's moments.
+/// Called by all threads of a block. Combines the parts of the tile's channels; thread t < width gets the statistics of
+/// the t-th channel.
 template <class A>
 __device__ __forceinline__ Moments<A> join_parts(const Parts<A>& parts, const int64_t C, const int width) {
   __shared__ A shared_n[kThreads], shared_mean[kThreads], shared_m2[kThreads];
@@ -83,7 +84,7 @@ __device__ void move_running(A* running_mean, A* running_var, const Moments<A>& 
   if (running_var != nullptr) running_var[c] += momentum * ((n > A(1) ? m2 / (n - A(1)) : var) - running_var[c]);
 }
 
-/// The statistics of the chunks of x: the first kernel of forward and of batch_norm_statistics.
+/// The statistics of x's chunks: the first kernel of forward and of batch_norm_statistics.
 class ChunkStatistics {
  public:
   ChunkStatistics(const Queue& queue, const char* name, const View& x);

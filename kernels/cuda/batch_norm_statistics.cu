@@ -3,10 +3,10 @@
 
 #include "kernels/cuda/batch_norm_moments.cuh"
 
-// Geometry: batch_norm.cuh. A thread takes 8 rows at a time: sums of their distances from the first one and of the
-// squares; the difference of the two cancels three bits at most, since the first is one of the eight. Chan's formula
-// joins them with what the thread has, as lanes join with each other. Then the block's warps, and, in the kernel that
-// follows, its chunks are joined all at once. Shared: 12 bytes for each warp and channel of a tile. Bytes per element:
+// Geometry: batch_norm.cuh. A thread processes 8 rows at a time: it sums their distances from the first row, and the
+// squares; the subtraction in M2 cancels at most three bits, since the first row is one of the eight. Chan's formula
+// combines the result with the thread's statistics, and lanes with each other. Then the block's warps and, in the next
+// kernel, its chunks are combined at once. Shared: 12 bytes per warp and channel of a tile. Bytes per element:
 // size_of(x), eight rows in flight per thread; 4 flops. 85% of the bandwidth for 10 MB and more.
 
 namespace weft::kernels::cuda {
@@ -16,7 +16,7 @@ using namespace channelwise;
 namespace {
 
 constexpr int kFlight = 8;
-constexpr int64_t kRowsPerThread = 4;  // at least
+constexpr int64_t kRowsPerThread = 4;  // minimum
 
 template <int V, class T>
 __global__ void __launch_bounds__(kThreads, 1) statistics_kernel(Accumulate<T>* parts, const T* x, const Geometry2d g) {
@@ -50,12 +50,12 @@ __global__ void __launch_bounds__(kThreads, 1) statistics_kernel(Accumulate<T>* 
         squares += distance * distance;
       }
       other_mean[i] = first + sum * share;
-      // At least an Nth of the squares is left; infinity stays.
+      // At least an Nth of the squares remains; infinity stays.
       other_m2[i] = squares < A(INFINITY) ? squares - sum * share * sum : squares;
     }
     join_with(A(N), other_mean, other_m2);
   });
-  for (int distance = g.columns; distance < kWarp; distance *= 2) {  // lanes of the same channels
+  for (int distance = g.columns; distance < kWarp; distance *= 2) {  // over lanes of the same channels
     WEFT_UNROLL
     for (int i = 0; i < V; ++i) {
       other_mean[i] = __shfl_xor_sync(kAllLanes, mean[i], distance);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads, 1) statistics_kernel(Accumulate<T>* 
   if (c == 0) part[2 * g.C] = all.n;
 }
 
-/// A block for kTile channels.
+/// One block per kTile channels.
 template <class A>
 __global__ void __launch_bounds__(kThreads, 1) join_parts_kernel(A* part, const Parts<A> parts, const int64_t C) {
   const Moments<A> all = join_parts(parts, C, kTile);

@@ -11,8 +11,7 @@
 // Geometry, ownership, cost: elementwise.cuh, whose inner dimension keeps 16-byte accesses for a broadcast row or
 // scalar. binary_forward moves 3 elements per element, compare 2 and a byte, where 3 and a byte: 90% of the bandwidth.
 // f32 and bf16 arithmetic has one kernel per function where 16-byte accesses are possible. Strided operands, the other
-// dtypes and all comparisons share a kernel that switches on the function at run time, a branch that all threads take
-// alike.
+// dtypes and all comparisons share a kernel that switches on the function at run time; the branch is uniform.
 
 namespace weft::kernels::cuda {
 

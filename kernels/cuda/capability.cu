@@ -17,7 +17,7 @@ int attribute(cudaDeviceAttr which, int device) {
   int value = 0;
   const cudaError_t status = cudaDeviceGetAttribute(&value, which, device);
   if (status == cudaSuccess) return value;
-  cudaGetLastError();  // the next call starts clean
+  cudaGetLastError();  // clears the error for the next call
   fail("cudaDeviceGetAttribute: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
 }
 

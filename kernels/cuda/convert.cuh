@@ -7,9 +7,9 @@
 #include "kernels/cuda/ptx_convert.cuh"
 #include "kernels/dtype.h"
 
-// Conversions between element types and the types in which kernels compute, by the hardware's instructions (kernels/half.h
-// has none: it serves every device). Always inline: the checked build sees no store
-// whose value is a call that returns a struct.
+// Conversions between element types and the types in which kernels compute, by the hardware's instructions
+// (kernels/half.h has none: it serves every device). Always inline: the checked build does not instrument a store whose
+// value is a call that returns a struct.
 
 namespace weft::kernels::cuda {
 

@@ -5,16 +5,16 @@
 #include "kernels/cuda/elementwise.cuh"
 #include "kernels/with_bits.h"
 
-// copy takes one of four ways, all at one read and one write of each element:
+// copy has four paths, each with one read and one write per element:
 // 1. Same dtype: elementwise.cuh on raw bits (four kernels for all dtypes). 90% of the bandwidth when contiguous.
 // 2. Same dtype, y contiguous along one dimension and x along another: a tiled transpose.
 //      grid: x = tiles of 32 columns times outer dimensions, y = tiles of 32 rows; block: 32 x 8 threads
-//      shared: T[32][33], one tile; the 33rd column puts the elements of a column into different banks
+//      shared: T[32][33], one tile; padding to 33 puts the elements of a column into different banks
 //      thread (i, j) reads x at tile (row i, columns j, j + 8, …), writes y at (row j, …, column i). 80% of the
 //      bandwidth.
 // 3. The pairs of dtypes that training uses (f32 with bf16 and f16; u8, bool, i64 to f32; f64 with f32):
 //      elementwise.cuh with the conversion as functor. 90% of the bandwidth.
-// 4. Any other pair: one thread an element, both dtypes chosen at run time.
+// 4. Any other pair: one thread per element, both dtypes selected at run time.
 
 namespace weft::kernels::cuda {
 
@@ -67,7 +67,7 @@ __global__ void transpose_kernel(T* y, const T* x, const Transpose shape) {
   }
 }
 
-/// True when x is dense along an outer dimension, large enough for tiles; fills `shape`.
+/// Whether x is dense along an outer dimension that is large enough for tiles; fills `shape`.
 bool is_transpose(const Layout<2>& layout, Transpose& shape) {
   if (layout.inner_stride[0] != 1 || layout.inner_stride[1] == 1 || layout.inner < 8) return false;
   int a = 0;

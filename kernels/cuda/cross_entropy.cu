@@ -5,8 +5,8 @@
 #include "kernels/cuda/wrong_index.cuh"
 
 // Grid, block, ownership: row.cuh. Forward reads the logits once for the log of the sum of exponentials; smoothing and
-// probability targets need them again for the mean distance from it. Backward recomputes the probabilities: they are
-// never stored. Bytes per element of size e: forward e (2e with probability targets), backward 2e (3e); one
+// probability targets read them again for the mean distance from that value. Backward recomputes the probabilities,
+// which are never stored. Bytes per element of size e: forward e (2e with probability targets), backward 2e (3e); one
 // exponential each way. 85% of the bandwidth for rows of 128 bytes and more; few rows (a batch of 128 with 10 classes)
 // are bound by latency.
 
@@ -14,7 +14,7 @@ namespace weft::kernels::cuda {
 
 namespace {
 
-/// Either classes or probabilities is given.
+/// Either classes or probabilities are given.
 template <class T>
 struct Target {
   const int64_t* classes;
@@ -37,7 +37,7 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
   const A log_sum = log(e.sum);
   const auto distance = [&](T logit) { return log_sum - (from<A>(logit) - e.maximum); };
 
-  // The sum of -t ln p over the classes, with the target t as given and with 1 for every class.
+  // Sums of -t ln p over the classes: with the given target t, and with t = 1 for every class.
   A with_target = 0, with_ones = 0;
   bool counts = true;
   if (target.probabilities != nullptr) {
@@ -99,7 +99,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
       scale = A(NAN);
   }
   const bool ignored = target.probabilities == nullptr && label == target.ignore_index;
-  if (!valid) return;  // whole warps, after the last exchange
+  if (!valid) return;  // uniform over a warp, and after the last exchange
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> t, out;

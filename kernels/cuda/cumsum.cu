@@ -14,10 +14,10 @@
 //   row  |---------------- n ----------------|     a block owns a chunk of a row and goes through it tile by tile,
 //        |-- chunk --|-- chunk --|-- chunk --|     with the sum of the tiles before as carry
 //        |tile|tile| …                             tile: kThreads x kItems elements
-// Few long rows are cut into chunks, so that the GPU has work: one launch sums each chunk, a second scans those sums,
-// a third scans the chunks from there. No block waits for another; the order of every sum depends on the sizes alone.
-// Shared: a sum for each warp. Bytes per element: x read and y written once, x twice where rows are cut. 70% of the
-// bandwidth.
+// If there are few long rows, they are divided into chunks to fill the GPU: one launch sums each chunk, a second scans
+// these sums, a third scans the chunks from there. No block waits for another; the order of every sum depends on the
+// sizes alone. Shared: a sum per warp. Bytes per element: x read and y written once; x is read twice if rows are
+// divided. 70% of the bandwidth.
 
 namespace weft::kernels::cuda {
 
@@ -25,9 +25,9 @@ namespace {
 
 constexpr int kItems = 4;
 constexpr int kShortThreads = 32, kThreads = 256;
-constexpr int64_t kShortRow = 4 * kShortThreads * kItems;  // up to here, a warp for each row
-constexpr int64_t kChunk = 4 * kThreads * kItems;          // the least that a block sums of a cut row
-constexpr int64_t kMostChunks = 1024, kManyRows = 512;     // so many rows are work enough
+constexpr int64_t kShortRow = 4 * kShortThreads * kItems;  // longest row that one warp scans
+constexpr int64_t kChunk = 4 * kThreads * kItems;          // minimum elements of a chunk
+constexpr int64_t kMostChunks = 1024, kManyRows = 512;     // kManyRows rows fill the GPU without chunks
 
 struct Rows {
   int64_t n, chunks, chunk;  // elements of a row, its chunks, elements of a chunk
@@ -55,8 +55,8 @@ __device__ __forceinline__ A block_exclusive_sum(A value, A& total) {
     if (w < warp) earlier += of_warp[w];
     total += of_warp[w];
   }
-  __syncthreads();  // `of_warp` may be used again
-  // The lane before, not upto - value: a difference would round, and infinity - infinity is none.
+  __syncthreads();  // `of_warp` may be reused
+  // The lane before, not upto - value: a difference would round, and infinity - infinity is NaN.
   const A before = __shfl_up_sync(kFullWarp, upto, 1);
   return lane == 0 ? earlier : earlier + before;
 }
@@ -72,7 +72,7 @@ __global__ void chunk_sum_kernel(A* sums, const T* x, const Rows rows) {
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/// `upto` holds the sums of the chunks of each row up to and with each; y may be x.
+/// `upto` holds the inclusive prefix sums of each row's chunks; y may be x.
 template <int kBlock, class A, class Y, class T>
 __global__ void scan_kernel(Y* y, const T* x, const A* upto, const Rows rows) {
   const int64_t row = blockIdx.x / rows.chunks, chunk = blockIdx.x - row * rows.chunks;

@@ -6,12 +6,12 @@
 
 namespace weft::kernels::cuda {
 
-/// Division by a number that is the same for a whole launch, as a multiplication and a shift (Granlund and Montgomery,
+/// Division by a launch constant, as a multiplication and a shift (Granlund and Montgomery,
 /// "Division by invariant integers using multiplication", 1994). Dividends lie in [0, 2^31), divisors in [1, 2^31).
 class Divider {
  public:
   Divider() = default;
-  /// 0, a size of something empty, counts as 1: nothing will be divided.
+  /// A divisor of 0 (the size of an empty tensor) becomes 1: nothing will be divided.
   explicit Divider(int64_t divisor) : divisor_(static_cast<int>(divisor > 0 ? divisor : 1)) {
     divisor = divisor_;
     while ((int64_t{1} << shift_) < divisor) ++shift_;
@@ -24,7 +24,7 @@ class Divider {
     const uint32_t high = static_cast<uint32_t>((static_cast<uint64_t>(n) * multiplier_) >> 32);
     return static_cast<int>((high + n) >> shift_);
   }
-  /// Splits dividend = quotient * divisor + rest: returns the quotient, leaves the rest.
+  /// Splits dividend = quotient * divisor + rest: returns the quotient, sets `dividend` to the rest.
   WEFT_HD int split(int& dividend) const {
     const int q = quotient(dividend);
     dividend -= q * divisor_;

@@ -12,14 +12,14 @@
 
 // One kernel for everything that computes y[i] = f(x0[i], x1[i], …).
 //
-// Grid: one dimension, 256 threads a block; a block's units follow one another, so that the GPU goes over memory once
-//   from its beginning to its end. No shared memory, no barrier.
-// Shape: the operands' common dimensions are sorted by y's strides and merged where every operand allows it. What is
-//   left is an inner dimension and at most seven outer ones. A contiguous tensor becomes one inner dimension, a bias
-//   row added to a matrix becomes outer [rows] around inner [columns] where the bias has outer stride 0.
-// Ownership: a thread owns one unit, or of large tensors two, whose loads are under way together, of V neighbours of
-//   the inner dimension: V elements of the widest operand are 16 bytes where all operands are dense or broadcast along
-//   the inner dimension and aligned; else V = 1.
+// Grid: one dimension, 256 threads per block; a block's units are contiguous, so that the GPU sweeps over memory once
+//   from beginning to end. No shared memory, no barrier.
+// Shape: the operands' common dimensions are sorted by y's strides and merged if every operand allows it. One inner
+//   dimension and at most seven outer dimensions remain. A contiguous tensor has one inner dimension; a bias row
+//   added to a matrix has outer [rows] and inner [columns], and the bias has outer stride 0.
+// Ownership: a thread owns one unit, or two in large tensors, with both loads in flight. A unit is V neighbours of the
+//   inner dimension: V elements of the widest operand are 16 bytes if all operands are aligned and dense or broadcast
+//   along the inner dimension; else V = 1.
 // Cost: each operand's bytes once, f's flops per element; the index costs one division per outer dimension and unit.
 // Roofline: 90% of the memory bandwidth for V > 1, contiguous.
 
@@ -27,7 +27,7 @@ namespace weft::kernels::cuda {
 
 inline constexpr int kElementwiseThreads = 256;
 
-/// Where the N operands (the output first) of an elementwise kernel lie. Dimension 0 is the innermost outer dimension.
+/// Strides of the N operands (the output first) of an elementwise kernel. Dimension 0 is the innermost outer dimension.
 template <int N>
 struct Layout {
   int rank = 0;       ///< outer dimensions
@@ -83,7 +83,7 @@ Layout<N> collapse(const char* name, const std::array<const View*, N>& views) {
   return layout;
 }
 
-/// True where operand k can be read or written V elements at a time (or is broadcast along the inner dimension).
+/// Whether operand k can be accessed V elements at a time (or is broadcast along the inner dimension).
 template <int N>
 bool takes_vectors(const Layout<N>& layout, int k, const void* data, int64_t v, int64_t element_bytes) {
   if (k > 0 && layout.inner_stride[k] == 0) return true;
@@ -94,7 +94,7 @@ bool takes_vectors(const Layout<N>& layout, int k, const void* data, int64_t v, 
   return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(std::min<int64_t>(v * element_bytes, 16)) == 0;
 }
 
-/// `count` of V elements from `p` on, `stride` apart; only for V > 1 is stride known to be 0 or 1.
+/// Loads `count` of V elements from `p`, `stride` apart; for V > 1 the stride is 0 or 1.
 template <int V, class T>
 __device__ Vec<T, V> load_unit(const T* p, int64_t stride, int count) {
   Vec<T, V> unit;
@@ -123,7 +123,7 @@ __device__ void apply_unit(const F& f, Y* y, int count, Vec<X, V>... x) {
   }
 }
 
-/// Where a unit begins in each operand, and how many elements it has.
+/// A unit's offset in each operand, and its number of elements.
 template <int N>
 struct UnitPosition {
   int64_t offset[N];
@@ -151,13 +151,13 @@ __device__ __forceinline__ UnitPosition<N> position_of(const Layout<N>& layout, 
   return position;
 }
 
-/// What a thread has of one operand.
+/// A thread's two units of one operand.
 template <int V, class T>
 struct TwoUnits {
   Vec<T, V> unit, next;
 };
 
-/// f for `units` of them, in a loop: f's code stands once.
+/// Applies f to `units` units in a loop, so that f's code exists once.
 template <int V, class F, class Y, class... X>
 __device__ __forceinline__ void apply_units(const F& f, int units, Y* y, int count, Y* next_y, int next_count,
                                             TwoUnits<V, X>... x) {
@@ -192,7 +192,7 @@ __global__ void elementwise_kernel(const F f, const Layout<1 + sizeof...(X)> lay
                                  std::make_integer_sequence<int, static_cast<int>(sizeof...(X))>{}, y, x...);
 }
 
-/// Launches `kernel` over `units`: two for each thread where one would fill the largest GPU twice over.
+/// Launches `kernel` over `units`: two per thread if one per thread would fill the largest GPU twice.
 template <class Kernel, class F, class Shape, class... Data>
 void launch_elementwise(const Queue& queue, const char* name, Kernel kernel, const F& f, const Shape& layout,
                         int64_t units, Data*... data) {
@@ -201,9 +201,8 @@ void launch_elementwise(const Queue& queue, const char* name, Kernel kernel, con
          kernel, f, layout, per_thread, data...);
 }
 
-/// Launches y = f(x...): Y and X are the element types, f a functor for the device. Operands that take vectors go
-/// through `f`, others through `scalar`, which may be a functor shared by several calls to keep the number of kernels
-/// small.
+/// Launches y = f(x...): Y and X are the element types, f a functor for the device. Vectorizable operands use `f`;
+/// others use `scalar`, which several calls may share to keep the number of kernels small.
 template <class Y, class... X, class F, class S, class... Views>
 void elementwise_with(const Queue& queue, const char* name, const F& f, const S& scalar, const View& y,
                       const Views&... x) {
@@ -230,7 +229,7 @@ void elementwise(const Queue& queue, const char* name, const F& f, const View& y
   elementwise_with<Y, X...>(queue, name, f, f, y, x...);
 }
 
-/// One element a thread, whatever the layout: for rarely used types.
+/// One element per thread, for any layout: for rarely used types.
 template <class Y, class... X, class F, class... Views>
 void elementwise_scalar(const Queue& queue, const char* name, const F& f, const View& y, const Views&... x) {
   constexpr int N = 1 + sizeof...(X);

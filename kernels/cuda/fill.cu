@@ -5,7 +5,7 @@
 #include "kernels/with_bits.h"
 
 // fill: see elementwise.cuh; the operand is written as raw bits of its size, so that four kernels serve every dtype.
-// arange: 256 threads a block, one element a thread; the value is computed in f64 and rounded once, or in i64.
+// arange: 256 threads per block, one element per thread; the value is computed in f64 and rounded once, or in i64.
 // Both write size_of(dtype) bytes per element and read nothing: 90% of the write bandwidth.
 
 namespace weft::kernels::cuda {

@@ -9,18 +9,19 @@
 #include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
 
-// fp8_quantize: one block of 256 threads a tile of 128 x 128 elements, read once and written twice, across and down.
+// fp8_quantize: one block of 256 threads per tile of 128 x 128 elements, read once and written twice: to y and
+// transposed to y_t.
 //
 //   a thread, twice: 4 rows x 8 columns  --cvt-->  2 words a row, to y: 16 lanes write 128 bytes of a row
 //                                        --prmt--> 8 words of 4 rows a column, to shared memory
 //   then 16 lanes write the 128 bytes of a column to y_t
 //
-// Shared: uint32_t[128 columns][32 words of 4 rows]. Word g of column c lies at g ^ 2 (c / 8): a warp's 32 stores, of
-// 16 columns that are 8 apart and 2 neighbouring words, hit 32 banks, and pairs of words stay pairs for the reads.
-// Bytes of an element: 2 (bf16) or 4 (f32) read, 1 + 1 written. The largest magnitude is a maximum of bits: shuffles, 8
-// words of shared memory, one atomic a block, whatever its order the same result. 85% of the bandwidth.
+// Shared: uint32_t[128 columns][32 words of 4 rows]. Word g of column c is at g ^ 2 (c / 8): a warp's 32 stores, to 16
+// columns 8 apart and 2 neighbouring words, hit 32 banks, and pairs of words stay adjacent for the loads. Bytes per
+// element: 2 (bf16) or 4 (f32) read, 1 + 1 written. The largest magnitude is a maximum of bits: shuffles, 8 words of
+// shared memory, one atomic per block; the result does not depend on the order. 85% of the bandwidth.
 //
-// fp8_update_scale: a warp a row of the history.
+// fp8_update_scale: one warp per row of the history.
 
 namespace weft::kernels::cuda {
 
@@ -31,13 +32,13 @@ constexpr int kTile = 128, kThreads = 256, kRun = 8, kWords = kTile / 4;
 struct QuantizeCall {
   int64_t rows, columns, x_pitch, y_pitch, t_pitch;
   int tiles_across;
-  bool vector;  ///< whole runs of 8 elements on 16-byte boundaries (f32: two of 16 bytes)
+  bool vector;  ///< whole segments of 8 elements on 16-byte boundaries (f32: two accesses of 16 bytes)
   uint8_t *y, *y_t;
   unsigned* amax;
   const float* scale;
 };
 
-/// The four columns of bytes that four rows of a word each are.
+/// Transposes 4 x 4 bytes: four rows of one word each become four columns.
 __device__ __forceinline__ void turn(const uint32_t (&row)[4], uint32_t (&column)[4]) {
   const uint32_t left01 = __byte_perm(row[0], row[1], 0x5140), left23 = __byte_perm(row[2], row[3], 0x5140);
   const uint32_t right01 = __byte_perm(row[0], row[1], 0x7362), right23 = __byte_perm(row[2], row[3], 0x7362);
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) fp8_quantize_kernel(const QuantizeCa
   const int64_t first_row = static_cast<int64_t>(blockIdx.x / call.tiles_across) * kTile;
   const int64_t first_column = static_cast<int64_t>(blockIdx.x % call.tiles_across) * kTile;
   const int64_t column = first_column + run * kRun;
-  const int64_t left = call.columns - column;  // may be none
+  const int64_t left = call.columns - column;  // may be 0 or less
   const float scale = call.scale != nullptr ? *call.scale : 1.0f;
   unsigned most = 0;
   WEFT_UNROLL
@@ -134,7 +135,8 @@ __global__ void fp8_update_scale_kernel(float* scale, float* amaxes, float* late
   if (latest == nullptr) {
     for (int i = lane; i < history; i += 32) most = fmaxf(most, entries[i]);
   } else {
-    for (int first = (history - 1) / 32 * 32; first >= 0; first -= 32) {  // from the back: what moves on is read before
+    for (int first = (history - 1) / 32 * 32; first >= 0;
+         first -= 32) {  // backwards: entries are read before overwritten
       const int i = first + lane;
       const float entry = i + 1 < history ? entries[i] : 0;
       most = fmaxf(most, entry);
@@ -154,7 +156,8 @@ __global__ void fp8_update_scale_kernel(float* scale, float* amaxes, float* late
   if (lane == 0) scale[row] = most > 0 ? fp8_scale(row < first_gradient ? Fp8::e4m3 : Fp8::e5m2, most, margin) : 1.0f;
 }
 
-/// Where there is no wgmma: the codes' numbers over the scale, which bf16 holds exactly. A thread an element.
+/// For devices without wgmma: decodes to bf16 and divides by the scale; bf16 holds the results exactly. One thread per
+/// element.
 __global__ void fp8_numbers_kernel(bf16* numbers, const uint8_t* codes, int64_t pitch, int64_t rows, int64_t columns,
                                    const float* scale, Fp8 format) {
   const float unit = 1.0f / *scale;

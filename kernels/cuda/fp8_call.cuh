@@ -10,7 +10,8 @@ struct Fp8MatmulCall {
   Fp8MatmulArguments arguments;
 };
 
-/// The product on wgmma; false where the device has none, or TMA cannot read the codes. Defined in matmul_fp8_sm90.cu.
+/// The matmul on wgmma; returns false if the device has no wgmma or TMA cannot read the codes. Defined in
+/// matmul_fp8_sm90.cu.
 bool fp8_matmul_wgmma(const Queue& queue, const Fp8MatmulCall& call);
 
 }  // namespace weft::kernels::cuda

@@ -65,13 +65,13 @@ struct MmaTile {
   static constexpr int kM = kRows, kN = kColumns, kWarpM = kWarpRows, kWarpN = kWarpColumns;
   static constexpr int kStages = kStageCount, kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocksPerSm = kWarpN == 64 ? 256 / kThreads : 1;  // at least: 255 registers for 128 sums
+  static constexpr int kBlocksPerSm = kWarpN == 64 ? 256 / kThreads : 1;  // minimum: 255 registers, 128 accumulators
   template <class T>
   static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
   static constexpr int kStageBytes = 64 * (kM + kN);
   template <class T>
   static constexpr int kSharedBytes = (kStages * kStageBytes);
-  static_assert(kStages * kStageBytes <= 99 * 1024);  // what a block of compute capability 8.6 may have
+  static_assert(kStages * kStageBytes <= 99 * 1024);  // the limit per block of compute capability 8.6
 };
 
 /// One fragment of accumulators: d[16x8] += a b over 32 bytes of K.
@@ -295,7 +295,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     if constexpr (kVectors) read.template operator()<0>(stage);
     for (; left > 0; left -= kDepth) {
       fill(empty);
-      if constexpr (!kVectors) read.template operator()<0>(stage);  // single elements want the registers until here
+      if constexpr (!kVectors) read.template operator()<0>(stage);  // single elements need the registers until here
       read.template operator()<1>(stage);
       multiply(half[0]);
       if constexpr (kSumsRows) {
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
         multiply(half[1]);
       }
     }
-    ptx::cp_async_wait_all();  // the zeros: what follows uses their memory
+    ptx::cp_async_wait_all();  // the zeros too: the epilogue reuses the memory
   };
   if (slice.a.vector && slice.b.vector)
     multiply_all.template operator()<true>();

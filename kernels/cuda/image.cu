@@ -15,13 +15,13 @@ struct Shape {
   int64_t N, H, W, C, P, Q;
 };
 
-/// One of four values without an indexed array, which would lie in local memory.
+/// Selects one of four values; an indexed array would be in local memory.
 __device__ inline float channel_of(const float (&values)[4], int c) {
   return c == 0 ? values[0] : c == 1 ? values[1] : c == 2 ? values[2] : values[3];
 }
 
-// Grid-stride, 256 threads a block, no barrier. A thread owns V neighbouring elements of one row of the output: 16
-// bytes, or one element where rows of the output are no multiple of that; they lie in up to V pixels. Bytes per
+// Grid-stride, 256 threads per block, no barrier. A thread owns V neighbouring elements of one row of the output: 16
+// bytes, or one element if rows of the output are no multiple of 16 bytes; they belong to up to V pixels. Bytes per
 // element: 1 read (a byte at a time, neighbours from L1), size_of(y) written; 3 flops and some 10 operations for its
 // position. 70% of the bandwidth.
 template <int V, class T>
@@ -60,8 +60,8 @@ void image_normalize(const Queue& queue, const View& y, const View& x, const Vie
   WEFT_CHECK(x.rank == 4 && y.rank == 4 && x.is_contiguous() && y.is_contiguous() && x.sizes[0] == y.sizes[0] &&
                  x.sizes[3] == y.sizes[3] && x.sizes[3] <= 4,
              "image_normalize: expected contiguous [N, H, W, C] and [N, P, Q, C] with C <= 4, got ", x, " and ", y);
-  WEFT_CHECK(!crop || (crop.is_contiguous() && crop.numel() == 3 * x.sizes[0]),
-             "image_normalize: expected crop i32[", x.sizes[0], ",3], got ", crop);
+  WEFT_CHECK(!crop || (crop.is_contiguous() && crop.numel() == 3 * x.sizes[0]), "image_normalize: expected crop i32[",
+             x.sizes[0], ",3], got ", crop);
   const Shape s{x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[1], y.sizes[2]};
   with_dtype<float, bf16, double>(y.dtype, "image_normalize", [&]<class T>() {
     constexpr int V = kVecSize<T>;
@@ -84,9 +84,9 @@ struct Box {
   int64_t images, rows, row_size, top, bottom, first, last;
 };
 
-// Grid-stride, 256 threads a block, no barrier. A thread owns V neighbouring elements of one row of the output: 16
-// bytes, or one element where rows are no multiple of that. It reads the other image only where its elements touch
-// the box. Bytes per element of size e: 3e inside the box, 2e outside; 2 flops inside. 85% of the bandwidth.
+// Grid-stride, 256 threads per block, no barrier. A thread owns V neighbouring elements of one row of the output: 16
+// bytes, or one element if rows are no multiple of 16 bytes. It reads the other image only if its elements overlap the
+// box. Bytes per element of size e: 3e inside the box, 2e outside; 2 flops inside. 85% of the bandwidth.
 template <int V, class T>
 __global__ void image_mix_kernel(T* y, const T* x, const Box box, Accumulate<T> own, Accumulate<T> other) {
   using A = Accumulate<T>;
@@ -130,7 +130,7 @@ void image_mix(const Queue& queue, const View& y, const View& x, ImageMixArgumen
 
 namespace {
 
-// Grid-stride, 256 threads a block, one element of the targets per thread, no barrier. A batch has few of them (256
+// Grid-stride, 256 threads per block, one element of the targets per thread, no barrier. A batch has few elements (256
 // images of 1000 classes: 1 MB); the launch dominates the cost.
 __global__ void mixed_targets_kernel(float* targets, const int64_t* labels, int64_t N, int64_t C, float own,
                                      float other, const WrongIndexReport report) {

@@ -11,16 +11,15 @@
 #include "kernels/sort.h"
 #include "kernels/with_bits.h"
 
-// A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads a block, no barrier.
-// index_select, gather: a thread owns one unit of y: 16 bytes of raw bits where index_select's inner rows allow it,
-// else an
+// A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads per block, no barrier.
+// index_select, gather: a thread owns one unit of y: 16 bytes of raw bits if index_select's inner rows allow, else one
 //   element. One read and one write of each byte, 85% of the bandwidth for rows of 128 bytes and more.
-// index_select_backward: the sources of a row form a chain, next[i] = the next position with the same index, its
-//   neighbour once the positions are sorted; then a thread for each element of the rows that have sources walks the
-//   chain in order. The walk reads dy once; dx is filled with zeros before.
-// gather_backward: a thread for each element of dx looks through the positions of its line and adds those that read it.
-// index_put: the last of equal positions is found by an atomic maximum; then a thread for each element of values.
-// ravel_index: a thread for each element.
+// index_select_backward: the sources of a row form a chain, next[i] = the next position with the same index, found by
+//   sorting the positions. Then one thread per element of a row with sources walks the chain in order. The walk
+//   reads dy once; dx is filled with zeros before.
+// gather_backward: one thread per element of dx scans the positions of its line and adds those that read the element.
+// index_put: an atomic maximum finds the last of equal positions; then one thread per element of values.
+// ravel_index: one thread per element.
 
 namespace weft::kernels::cuda {
 
@@ -29,7 +28,7 @@ namespace {
 constexpr int kThreads = 256;
 
 struct Shape {
-  int64_t outer = 1, D = 1, inner = 1;  // of x
+  int64_t outer = 1, D = 1, inner = 1;  // sizes of x
   int64_t I = 0;                        // positions along dim in y
 };
 
@@ -52,7 +51,7 @@ void check(const char* name, const View& y, const View& x, const View& index, in
                y, " and ", x);
 }
 
-/// Raw bits of a dtype's answer to an index out of range: all ones is NaN in every floating format.
+/// The byte that fills the result of an index out of range: all ones is NaN in every floating format.
 uint8_t outside_byte(DType dtype) { return is_floating(dtype) ? 0xff : 0x00; }
 
 template <class Bits>
@@ -95,8 +94,8 @@ __global__ void gather_kernel(Bits* y, const Bits* x, const int64_t* index, cons
   }
 }
 
-/// From the positions in order (`places`: where each stood, stable): next[i] = the smallest j > i with
-/// index[j] == index[i], or I. head[i] = 1 where no smaller one exists.
+/// Builds the chains from the stably sorted indices (`places`: original positions): next[i] = the smallest j > i with
+/// index[j] == index[i], or I. head[i] = 1 if i is the first position of its index.
 __global__ void chain_kernel(int64_t* next, uint8_t* head, const int64_t* sorted, const int64_t* places, int64_t I) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < I; k += step) {
@@ -140,7 +139,7 @@ __global__ void gather_backward_kernel(T* dx, const T* dy, const int64_t* index,
   }
 }
 
-/// last[p] = 1 + the last i with index[i] == p: a maximum, whatever order the threads come in.
+/// last[p] = 1 + the last i with index[i] == p: a maximum, independent of the order of threads.
 __global__ void claim_kernel(unsigned long long* last, const int64_t* index, int64_t I, int64_t D,
                              const WrongIndexReport report) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -284,8 +283,8 @@ struct Sizes {
   int64_t size[kMaxRank] = {};
 };
 
-// Grid-stride, 256 threads a block, no barrier. A thread owns an element of x; where it is true, the prefix sum says
-// which row of y is its. Bytes per element: 9 read, 8 rank written for each that is true. 70% of the bandwidth.
+// Grid-stride, 256 threads per block, no barrier. A thread owns an element of x; if it is true, the prefix sum gives
+// its row of y. Bytes per element: 9 read, 8 rank written if true. 70% of the bandwidth.
 __global__ void nonzero_kernel(int64_t* y, const bool* x, const int64_t* ends, int64_t n, const Sizes sizes) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {

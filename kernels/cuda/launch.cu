@@ -14,7 +14,7 @@ namespace weft::kernels::cuda {
 
 namespace {
 
-/// The dynamic shared memory that every kernel may use without asking.
+/// The dynamic shared memory that every kernel may use without opting in.
 constexpr size_t kDefaultShared = 48 << 10;
 
 std::string describe(const Geometry& g) {
@@ -22,19 +22,21 @@ std::string describe(const Geometry& g) {
              g.block.z, "), ", g.dynamic_shared, " bytes of dynamic shared memory: ");
 }
 
-/// Of a failed launch on the current device: which GPU it is and the cure, where the program has no code for it; how to find
-/// the kernel whose error this is; or nothing.
+/// The hint for a failed launch on the current device: the GPU and the cure if the program has no code for it; how to
+/// find the kernel that caused an asynchronous error; or nothing.
 std::string hint(cudaError_t status) {
-  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction) return sticky_error_hint(status);
+  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction)
+    return sticky_error_hint(status);
   Queue queue;
   if (cudaGetDevice(&queue.device.index) != cudaSuccess) return "";
   const int capability = compute_capability(queue);
   return str(": GPU ", queue.device.index, " has compute capability ", capability / 10, '.', capability % 10,
-             capability < 80 ? "; Weft needs 8.0 (A100) or later"
-                             : str(", for which this build has no code: add ", capability, " to WEFT_CUDA_ARCHITECTURES"));
+             capability < 80
+                 ? "; Weft needs 8.0 (A100) or later"
+                 : str(", for which this build has no code: add ", capability, " to WEFT_CUDA_ARCHITECTURES"));
 }
 
-/// Once per kernel, device and size: the driver call takes about a microsecond.
+/// Raises the limit once per kernel, device and size: the driver call takes about a microsecond.
 void raise_shared_limit(const Geometry& geometry, const void* kernel, int device) {
   static std::mutex mutex;
   static std::map<std::pair<const void*, int>, size_t> raised;
@@ -65,7 +67,7 @@ void begin_launch(const Queue& queue, const Geometry& geometry, const void* kern
 void end_launch(const Geometry& geometry, cudaError_t status) {
   nvtxRangePop();
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // the next call starts clean
+  cudaGetLastError();  // clears the error for the next call
   fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", hint(status));
 }
 

@@ -9,7 +9,7 @@
 #include "kernels/error.h"
 #include "kernels/queue.h"
 
-// All kernels are launched here.
+// All kernel launches go through this header.
 
 namespace weft::kernels::cuda {
 
@@ -52,8 +52,8 @@ void launch(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t 
   launch_with(queue, {name, grid, block, dynamic_shared}, nullptr, 0, kernel, std::forward<Arguments>(arguments)...);
 }
 
-/// As launch(), with the blocks in clusters of `cluster` blocks (at most 8), which divide the grid. Compute capability
-/// 9.0 and later.
+/// Like launch(), with the blocks in clusters of `cluster` blocks (at most 8), which divide the grid. Needs compute
+/// capability 9.0.
 template <class... Parameters, class... Arguments>
 void launch_cluster(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t dynamic_shared, dim3 cluster,
                     void (*kernel)(Parameters...), Arguments&&... arguments) {
@@ -66,7 +66,7 @@ void launch_cluster(const Queue& queue, const char* name, dim3 grid, dim3 block,
   launch_with(queue, {name, grid, block, dynamic_shared}, &attribute, 1, kernel, std::forward<Arguments>(arguments)...);
 }
 
-/// Blocks for a grid-stride loop over `n` elements: enough to fill the largest GPU several times over, and no more.
+/// Blocks for a grid-stride loop over `n` elements: at most enough to fill the largest GPU several times.
 inline unsigned blocks_for(int64_t n, int64_t per_block) {
   constexpr int64_t kMost = 4096;
   return static_cast<unsigned>(std::clamp<int64_t>((n + per_block - 1) / per_block, 0, kMost));

@@ -4,7 +4,7 @@
 
 namespace weft::kernels::cuda::channelwise {
 
-/// Chan et al. 1979: joins (n, mean, m2) of two sets into the first.
+/// Combines (n, mean, M2) of two sets into the first (Chan et al. 1979).
 template <class A>
 __device__ void join(A& n, A& mean, A& m2, A other_n, A other_mean, A other_m2) {
   const A total = n + other_n;

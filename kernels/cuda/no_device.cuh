@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What stands for kernels that a program does not have: included before the headers of their contracts, it defines each of
-// them, for the device WEFT_DEVICE, as an error that ends with the text WEFT_NO_DEVICE.
+// Stubs for kernels that a program does not contain. Include this before the headers of their contracts: each kernel of
+// the device WEFT_DEVICE is then defined as an error that ends with the text WEFT_NO_DEVICE.
 #include "kernels/kernel.h"
 
 namespace weft::kernels::WEFT_DEVICE {

@@ -7,11 +7,11 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/optimizer_rules.h"
 
-// One launch over a flat range: grid-stride, 256 threads a block, no barrier. A thread owns 4 neighbours (2 in f64), or
-// one where a pointer is not aligned for that. With chunks (LARS, LAMB) a block owns one chunk, which lies in one
-// parameter. The step's scalars are read from device memory by every thread.
-// Bytes per element (f32 weights and gradient, + 2 with a bf16 copy): 12, and 8 for each state (of lamb_direction 28);
-// parameter_squares 4, clipping 8. Flops: 4 to 20. 90% of the bandwidth from a million elements on.
+// One launch over a flat range: grid-stride, 256 threads per block, no barrier. A thread owns 4 neighbours (2 in f64),
+// or one if a pointer is not aligned for that. With chunks (LARS, LAMB) a block owns one chunk of one parameter. Every
+// thread reads the step's scalars from device memory. Bytes per element (f32 weights and gradient, + 2 with a bf16
+// copy): 12, and 8 per state (lamb_direction: 28); parameter_squares 4, clipping 8. Flops: 4 to 20. 90% of the
+// bandwidth from a million elements on.
 
 namespace weft::kernels::cuda {
 
@@ -27,7 +27,7 @@ struct Pointers {
   const G* g;
 };
 
-/// Elements of [i, end) that this thread owns: V from i on, then V from i + stride on, …
+/// Updates the elements of [i, end) that this thread owns: V from i, then V from i + stride, …
 template <int V, class Rule, class A, class G>
 __device__ void update_run(const Pointers<A, G>& t, const OptimizerStep<A>& step, const Rule& rule, int64_t i,
                            int64_t end, int64_t stride) {
@@ -76,7 +76,7 @@ __global__ void step_kernel(Pointers<A, G> t, const A* scalars, Rule rule, int64
   update_run<V>(t, step, rule, (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V, n, stride);
 }
 
-/// A block is a chunk; `w_squares`: null, or the sums of each parameter.
+/// One block per chunk; `w_squares`: the sums of each parameter, or null.
 template <int V, class Rule, class A, class G>
 __global__ void chunk_kernel(Pointers<A, G> t, const A* scalars, const int64_t* chunks, const A* w_squares,
                              const A* u_squares, Rule rule, const bool maximize) {
@@ -101,7 +101,7 @@ __global__ void chunk_squares_kernel(A* partial, const T* x, const int64_t* chun
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-/// A block is a parameter.
+/// One block per parameter.
 template <class A>
 __global__ void join_squares_kernel(A* squares, const A* partial, const int64_t* firsts) {
   A sum = A(0);
@@ -149,7 +149,7 @@ struct Tensors {
   }
 };
 
-/// Picks the types of weights (A) and gradient (G): `body.operator()<A, G>()`.
+/// Dispatches on the types of weights (A) and gradient (G): calls `body.operator()<A, G>()`.
 template <class Body>
 void with_types(const char* name, const View& w, const View& g, const Body& body) {
   WEFT_CHECK(w.rank == 1 && w.is_contiguous() && g.is_contiguous() && g.numel() == w.numel(), name,
@@ -161,7 +161,7 @@ void with_types(const char* name, const View& w, const View& g, const Body& body
   with_dtype<float, bf16>(g.dtype, name, [&]<class G>() { body.template operator()<float, G>(); });
 }
 
-/// One step over the whole range; `make.operator()<A>()` makes the rule.
+/// One step over the whole range; `make.operator()<A>()` returns the rule.
 template <class Make>
 void step(const Queue& queue, const char* name, const Tensors& t, bool maximize, const Make& make) {
   with_types(name, t.w, t.g, [&]<class A, class G>() {
@@ -331,10 +331,10 @@ struct Exchange {
   }
 };
 
-// One launch over a flat range. Grid-stride, 256 threads a block, no barrier; a thread owns 16 bytes of neighbours, or
-// one element where a pointer is not aligned for that. Bytes per element in f32: ema_step 12, exchange 16; 90% of the
+// One launch over a flat range. Grid-stride, 256 threads per block, no barrier; a thread owns 16 bytes of neighbours,
+// or one element if a pointer is not aligned for that. Bytes per element in f32: ema_step 12, exchange 16; 90% of the
 // bandwidth from a million elements on.
-// `count`: none, or the updates so far, which raise `fresh` to 9 / (10 + count).
+// `count`: the updates so far, or none; it raises `fresh` to 9 / (10 + count).
 template <int V, class Rule, bool kWritesSecond, class A>
 __global__ void pair_kernel(A* a, A* b, const A* count, A fresh, int64_t n) {
   if (count != nullptr) {

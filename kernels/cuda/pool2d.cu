@@ -9,13 +9,13 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/reduce.h"
 
-// Grid: images along y, the positions of one along x, 256 threads a block; no barrier, no shared memory. A thread owns
-// V neighbouring channels (16 bytes; V = 1 where C or a pointer does not allow it) of one output position and walks its
-// window; backward it owns one input position and gathers from the windows that cover it, in order, so that no atomics
-// are needed. Neighbouring threads own neighbouring channels: every access is coalesced, overlapping windows meet in L1
-// and L2. Bytes from memory per input element of size e: max 3x3 stride 2 forward e + (e + 4) / 4, backward the same.
-// 80% of the bandwidth. Within an image numbers have 32 bits, and divisions are multiplications: as divisions of 64
-// bits, they took a third of the backward's time on an H200.
+// Grid: images along y, the positions of an image along x, 256 threads per block; no barrier, no shared memory. In
+// forward a thread owns V neighbouring channels (16 bytes; V = 1 if C or a pointer does not allow it) of one output
+// position and walks its window. In backward it owns one input position and gathers from the windows that cover the
+// position, in order, so that no atomics are needed. Neighbouring threads own neighbouring channels: every access is
+// coalesced, and overlapping windows hit L1 and L2. Bytes from memory per input element of size e: max 3x3 stride 2
+// forward e + (e + 4) / 4, backward the same. 80% of the bandwidth. Indices within an image have 32 bits, and divisions
+// are multiplications: 64-bit divisions took a third of the backward's time on an H200.
 
 namespace weft::kernels::cuda {
 
@@ -27,7 +27,7 @@ struct Shape {
   int64_t N;
   int H, W, C, P, Q;
 
-  __device__ int64_t inputs() const { return int64_t{H} * W * C; }  ///< of an image
+  __device__ int64_t inputs() const { return int64_t{H} * W * C; }  ///< elements per image
   __device__ int64_t outputs() const { return int64_t{P} * Q * C; }
 };
 
@@ -53,7 +53,7 @@ Window window_of(const Pool2dArguments& a) {
           Divider(a.stride.w),          static_cast<int>(a.padding.h), static_cast<int>(a.padding.w)};
 }
 
-/// The units of V channels of an image [rows, columns, C], and how a launch walks over those of all images.
+/// The units of V channels in an image [rows, columns, C], and how a launch maps threads to them.
 struct Units {
   int count;  ///< of an image
   int64_t images;
@@ -63,7 +63,7 @@ struct Units {
   struct Position {
     int row, column, channel;
   };
-  /// This thread's unit; none from `count` on.
+  /// This thread's unit; an index >= `count` means none.
   __device__ __forceinline__ int64_t own() const { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
   template <int V>
   __device__ __forceinline__ Position position(int unit) const {
@@ -85,7 +85,7 @@ __device__ inline Range window_range(int at, int kernel, const Divider& stride, 
   return {max(begin, 0), min(begin + kernel, size)};
 }
 
-/// The windows of `count` that cover position `at`.
+/// The windows, of `count` windows, that cover position `at`.
 __device__ inline Range cover_of(int at, int kernel, const Divider& stride, int padding, int count) {
   const int before = at + padding - kernel;
   return {before < 0 ? 0 : stride.quotient(before) + 1, min(stride.quotient(at + padding) + 1, count)};
@@ -155,7 +155,7 @@ __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, co
   }
 }
 
-/// Elements that an average over window row or column `at` of extent `kernel` divides by, along one dimension.
+/// The divisor, along one dimension, of an average over window row or column `at` of extent `kernel`.
 __device__ inline int extent_of(int at, int kernel, const Divider& stride, int padding, int size, bool count_padding) {
   const int begin = at * stride.divisor() - padding;
   if (count_padding) return min(begin + kernel, size + padding) - begin;
@@ -234,7 +234,7 @@ __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const U
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int h = rows.first; h < rows.end; ++h) {
-      A of_row[V];  // one long sum would round more
+      A of_row[V];  // partial sums per row reduce rounding
       for (int i = 0; i < V; ++i) of_row[i] = A(0);
 #pragma unroll 4
       for (int q = columns.first; q < columns.end; ++q) {

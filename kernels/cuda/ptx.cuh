@@ -22,13 +22,13 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// 16 bytes at a 16-byte aligned address in one access.
+/// Loads 16 bytes from a 16-byte aligned address in one access.
 __device__ __forceinline__ uint4 ld16(const void* address) { return *static_cast<const uint4*>(address); }
-/// As ld16, of global memory that no thread writes while the kernel runs.
+/// Like ld16, for global memory that no thread writes while the kernel runs.
 __device__ __forceinline__ uint4 ld16_nc(const void* address) { return __ldg(static_cast<const uint4*>(address)); }
 __device__ __forceinline__ void st16(void* address, uint4 value) { *static_cast<uint4*>(address) = value; }
 
-/// Starts a copy of 4, 8 or 16 aligned bytes from global to shared memory. 16 bytes pass the first-level cache by.
+/// Issues a copy of 4, 8 or 16 aligned bytes from global to shared memory. 16 bytes bypass L1.
 template <int kBytes>
 __device__ __forceinline__ void cp_async(void* shared, const void* global) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
@@ -38,7 +38,7 @@ __device__ __forceinline__ void cp_async(void* shared, const void* global) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(shared)), "l"(global), "n"(kBytes)
                  : "memory");
 }
-/// As cp_async, but only the first `source_bytes` are read (0: `global` is ignored); the rest becomes zero.
+/// Like cp_async, but only the first `source_bytes` are read (0: `global` is ignored); the rest becomes zero.
 template <int kBytes>
 __device__ __forceinline__ void cp_async_zfill(void* shared, const void* global, int source_bytes) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
@@ -51,18 +51,19 @@ __device__ __forceinline__ void cp_async_zfill(void* shared, const void* global,
                  "n"(kBytes), "r"(source_bytes)
                  : "memory");
 }
-/// Closes the group of the copies that this thread has started since the last commit.
+/// Commits this thread's copies since the last commit as one group.
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most the kPending newest groups of this thread are still under way. Other threads see the bytes after
-/// a __syncthreads().
+/// Waits until at most the kPending newest groups of this thread are in flight. Other threads see the bytes after a
+/// __syncthreads().
 template <int kPending>
 __device__ __forceinline__ void cp_async_wait_group() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 __device__ __forceinline__ void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// Loads 8x8 matrices of 16-bit elements from shared memory: lane 8 m + i names row i of matrix m (16 bytes, aligned).
-/// Lane l gets elements (l / 4, 2 (l % 4)) and the next one of each matrix, low half first; the _trans forms transpose.
+/// Loads 8x8 matrices of 16-bit elements from shared memory: lane 8 m + i gives the address of row i of matrix m (16
+/// bytes, aligned). Lane l gets elements (l / 4, 2 (l % 4)) and the next one of each matrix, low half first; the _trans
+/// forms transpose.
 __device__ __forceinline__ void ldmatrix_x1(uint32_t (&r)[1], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
                : "=r"(r[0])
@@ -100,7 +101,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], const void* 
                : "memory");
 }
 
-/// d[16x8] += a[16x16] b[16x8], T = bf16 or f16, sums in f32. With group = lane / 4 and pair = lane % 4, low half
+/// d[16x8] += a[16x16] b[16x8], T = bf16 or f16, f32 accumulators. With group = lane / 4 and pair = lane % 4, low half
 /// first:
 ///   a[0]: (group, 2 pair..+1)  a[1]: (group + 8, 2 pair..)  a[2]: (group, 2 pair + 8..)  a[3]: (group + 8, 2 pair
 ///   + 8..) b[0]: (2 pair..+1, group)  b[1]: (2 pair + 8.., group) d[0..1]: (group, 2 pair..+1)  d[2..3]: (group + 8, 2

@@ -4,11 +4,12 @@
 
 #include "kernels/half.h"
 
-// PTX of conversions between f32 and its halves, for kernels/cuda/convert.cuh. On the emulator kernels/half.h does it.
+// PTX of conversions between f32 and bf16 or f16, for kernels/cuda/convert.cuh. The emulator uses kernels/half.h
+// instead.
 
 namespace weft::kernels::cuda::ptx {
 
-/// To nearest even, to bf16 or f16, of the same bits as T(value) but for those of a NaN.
+/// Rounds to bf16 or f16, to nearest even; the same bits as T(value), except for NaN.
 template <class T>
 __device__ __forceinline__ T round_to(float value) {
   T half;
@@ -18,7 +19,7 @@ __device__ __forceinline__ T round_to(float value) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
   return half;
 }
-/// Exact. A bf16 is the upper half of its f32, which needs no instruction of its own.
+/// Converts exactly. A bf16 is the upper half of its f32, so no special instruction is needed.
 __device__ __forceinline__ float widen(bf16 half) { return half; }
 __device__ __forceinline__ float widen(f16 half) {
   float value;

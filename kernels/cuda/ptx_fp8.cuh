@@ -4,12 +4,12 @@
 
 #include "kernels/fp8.h"
 
-// PTX of conversions to numbers of 8 bits (cvt, compute capability 8.9 and later). Elsewhere, and on the emulator,
-// kernels/fp8.h does it, to the same bits.
+// PTX of conversions to FP8 (cvt, compute capability 8.9 and later). Other devices and the emulator use kernels/fp8.h,
+// with the same bits.
 
 namespace weft::kernels::cuda::ptx {
 
-/// Two codes as of to_fp8(), that of `low` in the lower byte.
+/// Two codes as from to_fp8(); the code of `low` is in the lower byte.
 template <Fp8 format>
 __device__ __forceinline__ uint32_t to_fp8_pair(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890

@@ -5,8 +5,8 @@
 
 #include "kernels/cuda/ptx.cuh"
 
-// cp.async and ldmatrix for loops that step through shared memory: addresses are 32 bits wide, and what is constant in
-// them (kOffset, in bytes) is a part of the instruction.
+// cp.async and ldmatrix for loops that step through shared memory: addresses have 32 bits, and their constant part
+// (kOffset, bytes) is an immediate of the instruction.
 
 namespace weft::kernels::cuda {
 
@@ -26,7 +26,7 @@ namespace weft::kernels::cuda::ptx {
 using SharedAddress = uint32_t;
 __device__ __forceinline__ SharedAddress to_shared(void* pointer) { return shared_address(pointer); }
 
-/// As cp_async_zfill<16>, of all 16 bytes or, unless `there`, of none.
+/// Like cp_async_zfill<16>: copies all 16 bytes if `there`, else writes zeros.
 template <int kOffset>
 __device__ __forceinline__ void cp_async_zfill_at(SharedAddress shared, const void* global, bool there) {
   asm volatile("cp.async.cg.shared.global [%0+%3], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(there ? 16 : 0),
@@ -34,7 +34,7 @@ __device__ __forceinline__ void cp_async_zfill_at(SharedAddress shared, const vo
                : "memory");
 }
 
-/// As ldmatrix_x4 and ldmatrix_x4_trans.
+/// Like ldmatrix_x4 and ldmatrix_x4_trans.
 #define WEFT_LDMATRIX_AT(name, trans)                                                           \
   template <int kOffset>                                                                        \
   __device__ __forceinline__ void name(uint32_t(&r)[4], SharedAddress row) {                    \

@@ -3,12 +3,12 @@
 #include "kernels/cuda/ptx_wgmma.cuh"
 #include "kernels/fp8.h"
 
-// wgmma of numbers of 8 bits: 32 k an instruction, both operands along the depth (its transposing is for two bytes).
+// wgmma for FP8: 32 k per instruction, both operands along K (wgmma transposes two-byte types only).
 // Only files named *_sm90.cu may include this.
 
 namespace weft::kernels::cuda {
 
-/// Stands for an element of a product in gemm_wgmma.cuh: a is of this format, b of e4m3.
+/// The element type of an FP8 GEMM in gemm_wgmma.cuh: a has this format, b is e4m3.
 template <Fp8 a>
 struct Fp8Product {
   uint8_t code;
@@ -16,7 +16,7 @@ struct Fp8Product {
 
 namespace ptx {
 
-/// d[64xN] (+)= a[64x32] b[32xN], N one of 64, 128, 256: see wgmma() of 16 bits.
+/// d[64xN] (+)= a[64x32] b[32xN], N one of 64, 128, 256: see wgmma() for 16-bit types.
 // clang-format off
 #define WEFT_FP8_8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define WEFT_FP8_32(d, i) WEFT_FP8_8(d, i), WEFT_FP8_8(d, i + 8), WEFT_FP8_8(d, i + 16), WEFT_FP8_8(d, i + 24)

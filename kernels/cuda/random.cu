@@ -8,10 +8,10 @@
 #include "kernels/cuda/wrong_index.cuh"
 #include "kernels/random_math.h"
 
-// Grid-stride, 256 threads a block, no barrier. A thread owns the elements of one Philox block: four neighbours (two
+// Grid-stride, 256 threads per block, no barrier. A thread owns the elements of one Philox block: four neighbours (two
 // for uniform and normal f64; dropout: two blocks in bf16, so that it reads and writes 16 bytes). The seed and the
 // counter's base are read from device memory, so that a replayed graph draws new numbers. Bytes per element: size_of(y)
-// written (dropout: read as well); about 25 integer operations for its share of Philox, 15 flops more for a normal. 70%
+// written (dropout: read as well); about 25 integer operations of Philox, and 15 flops for a normal. 70%
 // of the write bandwidth (f32), bound by integer multiplication in bf16.
 
 namespace weft::kernels::cuda {
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// y = low + (high - low) u, rounded to no number outside of the range.
+/// y = low + (high - low) u; rounding never leaves the range.
 template <class A>
 struct Uniform {
   A low, width, least, most;
@@ -66,11 +66,11 @@ __global__ void random_kernel(T* y, int64_t n, const int64_t* state, uint64_t of
   }
 }
 
-/// Elements of a thread: 16 bytes, and whole Philox blocks.
+/// Elements per thread: 16 bytes, and whole Philox blocks.
 template <class T>
 inline constexpr int kDropoutUnit = kVecSize<T> < 4 ? 4 : kVecSize<T>;
 
-/// The mask is drawn as random_bernoulli draws, four elements to a block whatever the dtype. A thread owns one or two
+/// The mask is drawn as in random_bernoulli, four elements per Philox block for any dtype. A thread owns one or two
 /// blocks; `vectors`: x and y are aligned.
 template <class T>
 __global__ void dropout_kernel(T* y, const T* x, int64_t n, const int64_t* state, uint64_t offset, const float p,
@@ -98,7 +98,7 @@ __global__ void dropout_kernel(T* y, const T* x, int64_t n, const int64_t* state
   }
 }
 
-/// A thread for each row; the first wrong one is reported.
+/// One thread per row; the first wrong row is reported.
 __global__ void check_weights_kernel(const bool* fine, int64_t n, const WrongIndexReport report) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)

@@ -6,8 +6,8 @@
 #include "kernels/recurrent_math.h"
 #include "kernels/unary_math.h"
 
-// Grid-stride, 256 threads a block, one unit of one sequence per thread, no barrier; neighbours in a warp read
-// neighbours in each gate's row. Elements per unit: LSTM 11 forward, 14 backward; GRU 12 and 14. A step of a usual
+// Grid-stride, 256 threads per block, one unit of one sequence per thread, no barrier; neighbouring lanes access
+// neighbours in each gate's row. Elements per unit: LSTM 11 forward, 14 backward; GRU 12 and 14. A step of a typical
 // batch is a few hundred kB: the launch dominates.
 
 namespace weft::kernels::cuda {

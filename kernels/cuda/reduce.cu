@@ -8,18 +8,18 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
 
-// The dimensions of x fall into kept and reduced ones; each kind is sorted by x's strides and merged where possible, so
-// that `outputs` sums of `length` elements remain.
+// The dimensions of x are divided into kept and reduced ones; each kind is sorted by x's strides and merged if
+// possible, so that `outputs` sums of `length` elements remain.
 //
-// Grid: x = tiles of 256 / lanes outputs, y = splits of the length. Block: 256 threads, `lanes` of them to one output:
-//   lanes   1   a thread sums alone (short sums)
+// Grid: x = tiles of 256 / lanes outputs, y = splits of the length. Block: 256 threads, `lanes` threads per output:
+//   lanes   1   a thread computes a whole sum (short sums)
 //   lanes   8   columns: a warp's 32 threads read 32 neighbouring outputs of one row, 8 warps take every 8th row
-//   lanes  32   a warp reads along one dense row, 16 bytes a thread where aligned
+//   lanes  32   a warp reads along one dense row, 16 bytes per thread if aligned
 //   lanes 256   a block reads along one long dense row
 // Shared: one accumulator per thread (columns) or per warp (block), 2 KiB at most.
-// Splits make about 512 blocks whatever the GPU, and are added by a second launch in their order: no atomics, the same
-// bits on every device and every run.
-// Cost: reads size_of(x) bytes and adds once per element; 85% of the bandwidth for large tensors.
+// Splits give about 512 blocks on any GPU; a second launch adds them in order: no atomics, bit-identical results on
+// every device and in every run. Cost: reads size_of(x) bytes and adds once per element; 85% of the bandwidth for large
+// tensors.
 
 namespace weft::kernels::cuda {
 
@@ -84,9 +84,9 @@ Shape shape_of(const char* name, const View& y, const View& x) {
 /// The mapping of threads to outputs and lengths.
 struct Plan {
   int lanes;
-  bool along;         // neighbouring threads walk the length, not the outputs
+  bool along;         // neighbouring threads are neighbours along the length, not along the outputs
   bool vectors;       // 16-byte reads
-  int64_t per_split;  // elements of the length for one block
+  int64_t per_split;  // elements of the length per block
   int64_t splits;
 };
 
@@ -106,7 +106,7 @@ Plan plan_for(const Shape& shape, const void* data, int64_t element_bytes) {
     plan.lanes = kColumns;
   }
   const int64_t tiles = ceil_div(shape.outputs, kThreads / plan.lanes);
-  const int64_t quantum = plan.lanes * (plan.vectors ? v : 1);  // one round of the lanes
+  const int64_t quantum = plan.lanes * (plan.vectors ? v : 1);  // one iteration of all lanes
   const int64_t splits =
       std::clamp<int64_t>(kBlocks / std::max<int64_t>(tiles, 1), 1, std::max<int64_t>(shape.length / (quantum * 8), 1));
   if (splits > 1) {
@@ -116,7 +116,7 @@ Plan plan_for(const Shape& shape, const void* data, int64_t element_bytes) {
   return plan;
 }
 
-// How elements enter the accumulator and how two accumulators become one.
+// Operations: how an element is added to an accumulator, and how two accumulators are combined.
 template <class T>
 struct Sum {
   using A = Compute<T>;
@@ -200,7 +200,7 @@ __device__ void store(void* y, int64_t at, A value, const Finish& finish) {
   }
 }
 
-/// The accumulator over elements [begin, end) that this lane takes.
+/// The accumulator over this lane's elements of [begin, end).
 template <class Op, class T>
 __device__ Compute<T> accumulate(const Shape& shape, const Plan& plan, const T* x, int64_t begin, int64_t end,
                                  int lane) {
@@ -260,7 +260,7 @@ __global__ void reduce_kernel(void* y, Compute<T>* partial, const T* x, const Sh
       sum = Op::join(sum, __shfl_xor_sync(kAllLanes, sum, distance));
   }
   if (plan.lanes == kColumns || plan.lanes == kThreads) {
-    // Columns: 8 accumulators for each of 32 outputs, in rows of shared memory. Block: one accumulator for each warp.
+    // Columns: 8 accumulators per output for 32 outputs, in rows of shared memory. Block: one accumulator per warp.
     const int slot = plan.along ? thread / kWarp : thread;
     if (!plan.along || thread % kWarp == 0) shared[slot] = sum;
     __syncthreads();
@@ -309,14 +309,14 @@ void run(const Queue& queue, const View& y, const T* x, const Shape& shape, cons
          static_cast<const A*>(partial.template as<A>()), rest, join, finish);
 }
 
-/// An element and where it was found.
+/// An element and its index.
 template <class A>
 struct Found {
   A value;
   int64_t index;
 };
 
-/// True where (value, index) comes before the other: greater, or NaN, or as great and earlier.
+/// Whether (value, index) precedes the other: greater, or NaN, or equal with a smaller index.
 template <class A>
 __device__ bool wins(A value, int64_t index, A other, int64_t other_index) {
   const bool nan = value != value, other_nan = other != other;
@@ -325,7 +325,7 @@ __device__ bool wins(A value, int64_t index, A other, int64_t other_index) {
   return index < other_index;
 }
 
-/// One warp (lanes = 32) or one thread (lanes = 1) to an output.
+/// One warp (lanes = 32) or one thread (lanes = 1) per output.
 template <class T>
 __global__ void argmax_kernel(int64_t* y, const T* x, const Shape shape, const int lanes) {
   using A = Compute<T>;

@@ -12,7 +12,7 @@ struct Sum {
     return a + b;
   }
 };
-/// NaN wins, as in max() and min() of tensors.
+/// NaN propagates, as in max() and min() of tensors.
 struct Max {
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const {
@@ -27,7 +27,7 @@ struct Min {
 };
 
 /// Combines `value` over the kWidth lanes of each aligned group (all 32 by default); every lane gets the result. All
-/// lanes that `mask` names must call. T: 4 or 8 bytes.
+/// lanes in `mask` must call. T: 4 or 8 bytes.
 template <int kWidth = 32, class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op, unsigned mask = kFullWarp) {
   static_assert(kWidth >= 1 && kWidth <= 32 && (kWidth & (kWidth - 1)) == 0);
@@ -61,14 +61,14 @@ __device__ __forceinline__ T block_reduce(T value, Op op, T identity) {
   if (lane == 0) partial[thread / 32] = value;
   __syncthreads();
   value = warp_reduce(lane < warps ? partial[lane] : identity, op);
-  __syncthreads();  // `partial` may be used again
+  __syncthreads();  // `partial` may be reused
   return value;
 }
 template <class T>
 __device__ __forceinline__ T block_sum(T value) {
   return block_reduce(value, Sum{}, T(0));
 }
-/// `lowest`: what no value is below, such as -INFINITY.
+/// `lowest`: a lower bound of all values, such as -INFINITY.
 template <class T>
 __device__ __forceinline__ T block_max(T value, T lowest) {
   return block_reduce(value, Max{}, lowest);

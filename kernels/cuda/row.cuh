@@ -8,11 +8,11 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/view.h"
 
-// Kernels that look at whole rows of a contiguous [R, C] matrix: softmax, cross entropy, layer norm.
-// A row belongs to a group of threads: a warp, 4 of them in a block of 128 (no barrier, no shared memory), or a block
-// of 128 or 256. Lane k of the group takes units k, k + group, … of V elements, 16 bytes each where addresses and C
-// allow it. Such a row of up to 4 units a lane is read from memory once, all its loads in flight together, and stays in
-// registers; longer rows and those that are not aligned are read again for each pass, from L1 or L2.
+// Shared by kernels that process whole rows of a contiguous [R, C] matrix: softmax, cross entropy, layer norm. A row
+// belongs to a group of threads: a warp, 4 per block of 128 (no barrier, no shared memory), or a block of 128 or 256.
+// Lane k of the group owns units k, k + group, … of V elements, 16 bytes each if addresses and C allow. An aligned row
+// of up to 4 units per lane is loaded once, with all loads in flight together, and stays in registers; other rows are
+// read again in each pass, from L1 or L2.
 
 namespace weft::kernels::cuda {
 
@@ -20,7 +20,7 @@ template <int kGroup>
 struct RowGroup {
   static constexpr int kWarp = 32;
   static constexpr int kThreads = kGroup == kWarp ? 128 : kGroup;
-  static constexpr int kRows = kThreads / kGroup;  ///< of a block
+  static constexpr int kRows = kThreads / kGroup;  ///< rows per block
   static constexpr int kWarps = kGroup / kWarp;
   static constexpr unsigned kAllLanes = 0xffffffffu;
 
@@ -45,7 +45,7 @@ struct RowGroup {
     return value;
   }
 
-  /// The maximum over the group, in every lane; NaN is passed over.
+  /// The maximum over the group, in every lane; NaN is ignored.
   template <class A>
   static __device__ A max(A value) {
     for (int distance = kWarp / 2; distance > 0; distance /= 2)
@@ -64,8 +64,8 @@ struct RowGroup {
   static dim3 grid(int64_t rows) { return dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)); }
 };
 
-/// Calls f(k, c) for the units of this lane, the k-th beginning at column c. kUnits: at most so many, known to the
-/// compiler, so that `k` may index registers; 0: any number.
+/// Calls f(k, c) for the units of this lane; the k-th begins at column c. kUnits: their maximum number, a constant, so
+/// that `k` may index registers; 0: any number.
 template <int kGroup, int V, int kUnits, class F>
 __device__ __forceinline__ void for_units(int64_t C, F&& f) {
   const int64_t first = RowGroup<kGroup>::lane() * V;
@@ -78,7 +78,7 @@ __device__ __forceinline__ void for_units(int64_t C, F&& f) {
   }
 }
 
-/// A row as its lane sees it: in registers (kUnits > 0), or where it lies.
+/// A lane's units of a row: in registers (kUnits > 0), else in memory.
 template <int kGroup, int V, int kUnits, class T>
 class Row {
  public:
@@ -92,7 +92,7 @@ class Row {
     else
       return Vec<T, V>::load(data_ + c);
   }
-  /// The row becomes what `data` holds, where the caller has stored `unit`.
+  /// Replaces unit k by `unit`, which the caller has stored to `data`.
   __device__ __forceinline__ void replace(int k, const Vec<T, V>& unit) {
     if constexpr (kUnits > 0) units_[k] = unit;
   }
@@ -109,8 +109,8 @@ struct RowExponentials {
   A maximum, sum;
 };
 
-/// In registers: the maximum first. Else one pass over the row: every lane rescales its sum when its maximum rises
-/// (Milakov and Gimelshein 2018).
+/// For rows in registers, computes the maximum first. Else makes one pass over the row: every lane rescales its sum
+/// when its maximum rises (Milakov and Gimelshein 2018).
 template <int kGroup, int V, int kUnits, class T>
 __device__ RowExponentials<Accumulate<T>> row_exponentials(const Row<kGroup, V, kUnits, T>& x, int64_t C) {
   using A = Accumulate<T>;
@@ -143,7 +143,7 @@ __device__ RowExponentials<Accumulate<T>> row_exponentials(const Row<kGroup, V, 
 }
 
 inline constexpr int64_t kLongRow = 4096;
-inline constexpr int kRowUnits = 4;  ///< of a lane, where the row stays in registers
+inline constexpr int kRowUnits = 4;  ///< maximum units per lane of a row in registers
 
 /// Calls `body.operator()<group, V, units>()` for rows of C elements of type T at the given addresses.
 template <class T, class Body>

@@ -5,27 +5,27 @@
 #include "kernels/allocator.h"
 #include "kernels/cuda/row.cuh"
 
-// Norms of rows: layer norm (centred) and RMS norm (not), one set of kernels for both.
+// Norms of rows: layer norm (centred) and RMS norm (not centred), one set of kernels for both.
 //
-// Forward: a group of threads to a row as in row.cuh. With a residual the sum is written on the way: it stays in
-// registers, where the row does. Backward, rows in registers: a block walks `per_block` rows, group by group; each lane
-// keeps its columns' parts of dweight and dbias in registers until the end, where the groups of the block add theirs in
-// shared memory, in order. The parts of the blocks are added by a last launch. dy and x are read once. Backward, other
-// rows: one kernel for dx; another reads dy and x again for the sums: block of 32 columns x 8 rows. Blocks and chunks
-// do not depend on the GPU: no atomics, the same bits in every run.
-// Weights and biases come from L1 in vectors, as rows do: element by element they would take longer than the memory.
+// Forward: a group of threads per row as in row.cuh. With a residual, x + residual is also stored; it stays in
+// registers if the row does. Backward, rows in registers: a block processes `per_block` rows, group by group; each lane
+// accumulates dweight and dbias of its columns in registers. At the end the groups of the block add their accumulators
+// in shared memory, in order, and a last launch adds the blocks' parts. dy and x are read once. Backward, other rows:
+// one kernel for dx; another reads dy and x again for the sums: block of 32 columns x 8 rows. Blocks and chunks do not
+// depend on the GPU: no atomics, bit-identical results in every run. Weights and biases are loaded from L1 in vectors;
+// single-element loads would take longer than the memory traffic.
 //
-// Bytes per element of size e: forward 2e (4e with a residual), backward 3e (4e with a gradient to add to; +2e where
-// rows do not stay in registers); 7 and 14 flops. 85% of the bandwidth forward, 60% and more backward (two row sums
-// come between its loads and its stores).
+// Bytes per element of size e: forward 2e (4e with a residual), backward 3e (4e with a gradient to add to; +2e if rows
+// do not stay in registers); 7 and 14 flops. 85% of the bandwidth forward, 60% and more backward (two row sums separate
+// loads and stores).
 
 namespace weft::kernels::cuda {
 
-/// a + b, never fused with a product in a: the bits that two kernels would give.
+/// a + b, never fused with a multiplication in a: bit-identical to two separate kernels.
 __device__ inline float plain_sum(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double plain_sum(double a, double b) { return __dadd_rn(a, b); }
 
-/// The tensors of a forward; those not given are nullptr.
+/// The tensors of a forward; absent tensors are nullptr.
 template <class T>
 struct RowNormForward {
   using A = Accumulate<T>;
@@ -61,7 +61,7 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
     });
     in.now_at(sum);
   }
-  // The mean is center + rest: an element less center is all but exact, and rest is small beside the row's deviation.
+  // The mean is center + rest: element - center is nearly exact, and rest is small compared with the row's deviation.
   A center = 0, rest = 0, squares = 0;
   if constexpr (kCentred) {
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
@@ -109,7 +109,7 @@ template <class T>
 struct RowNormBackward {
   using A = Accumulate<T>;
   T* dx;
-  A* partial_dweight;  // [blocks or chunks, C], or nullptr: no sums wanted
+  A* partial_dweight;  // [blocks or chunks, C]; nullptr: no sums
   A* partial_dbias;
   const T* dy;
   const T* x;
@@ -119,8 +119,8 @@ struct RowNormBackward {
   const A* invstd;
 };
 
-/// dx = invstd (g - mean(g) - xhat mean(g xhat)) + dx_in, g = dy weight; without mean(g) where not centred. Adds this
-/// row's parts to dweight and dbias (kUnits * V of a lane) if kSums.
+/// dx = invstd (g - mean(g) - xhat mean(g xhat)) + dx_in, g = dy weight; without mean(g) if not centred. If kSums, adds
+/// this row to the lane's accumulators of dweight and dbias (kUnits * V each).
 template <bool kCentred, bool kSums, int kGroup, int V, int kUnits, class T>
 __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_t row, int64_t C,
                                              Accumulate<T>* dweight, Accumulate<T>* dbias) {
@@ -161,7 +161,7 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_
   });
 }
 
-/// Rows in registers: dx and the block's parts of the sums, of which layer norm has twice as many.
+/// Rows in registers: computes dx and the block's partial sums; layer norm has twice as many.
 template <bool kCentred, int kGroup, int V, int kUnits, class T>
 __global__ void __launch_bounds__(128, kCentred ? 2 : 3)
     row_norm_backward_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C, int64_t per_block) {
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(128, kCentred ? 2 : 3)
   const int group = static_cast<int>(threadIdx.x) / kGroup;
   for (int64_t row = begin + group; row < end; row += G::kRows)
     row_gradient<kCentred, true, kGroup, V, kUnits>(n, row, C, dweight, dbias);
-  if (n.partial_dweight == nullptr) return;  // of all threads alike
+  if (n.partial_dweight == nullptr) return;  // uniform over all threads
   for (int turn = 0; turn < G::kRows; ++turn) {
     __syncthreads();
     if (group != turn) continue;
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(128, kCentred ? 2 : 3)
   }
 }
 
-/// Other rows: dx alone.
+/// Other rows: computes dx only.
 template <bool kCentred, int kGroup, int V, class T>
 __global__ void row_norm_dx_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C) {
   const int64_t row = RowGroup<kGroup>::row();
@@ -206,7 +206,7 @@ __global__ void row_norm_dx_kernel(const RowNormBackward<T> n, int64_t rows, int
 
 inline constexpr int kSumColumns = 32, kSumRows = 8;
 
-/// Other rows: the sums of the chunk blockIdx.y.
+/// Other rows: computes the sums of chunk blockIdx.y.
 template <bool kCentred, class T>
 __global__ void row_norm_sums_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C, int64_t per_chunk) {
   using A = Accumulate<T>;
@@ -238,7 +238,7 @@ __global__ void row_norm_sums_kernel(const RowNormBackward<T> n, int64_t rows, i
 
 inline constexpr int kFinishRows = 32;
 
-/// dweight and dbias (or none) = the sums of `parts` rows of the partial ones: 32 columns x 32 rows of threads.
+/// dweight and dbias (each optional) = sums of `parts` rows of the partial sums: 32 columns x 32 rows of threads.
 template <class A>
 __global__ void row_norm_finish_kernel(A* dweight, A* dbias, const A* partial_dweight, const A* partial_dbias,
                                        int64_t C, int64_t parts) {
@@ -279,7 +279,7 @@ void row_norm_forward(const Queue& queue, const char* name, const RowNormForward
   });
 }
 
-/// dx, and dweight and dbias where they are given. `n` comes without partial sums.
+/// Computes dx, and dweight and dbias if given. `n` has no partial sums yet.
 template <bool kCentred, class T>
 void row_norm_backward(const Queue& queue, const char* name, RowNormBackward<T> n, Accumulate<T>* dweight,
                        Accumulate<T>* dbias, int64_t rows, int64_t C) {
@@ -293,7 +293,7 @@ void row_norm_backward(const Queue& queue, const char* name, RowNormBackward<T> 
   with_row_shape<T>(C, {n.dx, n.dy, n.x, n.dx_in, n.weight}, [&]<int kGroup, int V, int kUnits>() {
     using G = RowGroup<kGroup>;
     int64_t per = 0, parts = 0;
-    if constexpr (kUnits > 0)  // three blocks for each multiprocessor of an H200
+    if constexpr (kUnits > 0)  // three blocks per SM of an H200
       share_out(std::clamp<int64_t>(rows / (G::kRows * 4), 1, 396), per, parts);
     else
       share_out(std::clamp<int64_t>(512 / tiles, 1, std::max<int64_t>(rows / (kSumRows * 8), 1)), per, parts);

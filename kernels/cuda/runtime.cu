@@ -14,19 +14,19 @@ namespace {
 
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // the next call starts clean
+  cudaGetLastError();  // clears the error for the next call
   fail(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
 }
 
-/// Of calls that give something back: an error there is of earlier work, and the next call tells of it.
+/// For calls that free resources: an error there belongs to earlier work, and the next call reports it.
 void ignore(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
 }
 
-/// `12.4` of 12040.
+/// 12040 becomes `12.4`.
 std::string version_text(int version) { return str(version / 1000, '.', version % 1000 / 10); }
 
-/// No devices where there is no driver, or the driver has none; throws whatever else keeps the GPUs from use.
+/// Accepts a missing driver and a driver without devices; throws for any other error that makes the GPUs unusable.
 void check_no_device(cudaError_t status) {
   if (status == cudaErrorNoDevice) return;
   int driver = 0;
@@ -41,8 +41,8 @@ void check_no_device(cudaError_t status) {
                       : "");
 }
 
-/// While it lives, this thread may call what a capture holds for unsafe, cudaMalloc for one: new memory is no part of
-/// the captured work, and it stays where it is while the graph lives.
+/// While an object lives, this thread may make calls that a capture considers unsafe, such as cudaMalloc: new memory is
+/// no part of the captured work, and it is not freed while the graph lives.
 class UnsafeCallsAllowed {
  public:
   UnsafeCallsAllowed() { ignore(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -237,8 +237,8 @@ class DeviceRuntime final : public Runtime {
     has_device_ = true;
     if (last_selected_.load(std::memory_order_relaxed) != index) last_selected_.store(index, std::memory_order_relaxed);
   }
-  /// Before calls that name no device: a thread that has none (a watchdog's, a loader's) works on one that the process
-  /// uses. CUDA would take device 0 and make a context there, half a GiB for each rank of a node.
+  /// Called before calls without a device argument: a thread without a current device (a watchdog's, a loader's) uses a
+  /// device that the process already uses. CUDA would create a context on device 0, half a GiB per rank of a node.
   static void select_any() noexcept {
     if (has_device_) return;
     const int index = last_selected_.load(std::memory_order_relaxed);

@@ -4,18 +4,18 @@
 #include "kernels/cuda/ptx_hopper.cuh"
 #include "kernels/cuda/unroll.cuh"
 
-// GELU (with erf) and its derivative for results of 16 bits, in 11 and 15 instructions, where erff alone is 25 and
-// more. log2 of the lower tail Phi(-a), a >= 0, is nearly a parabola: a polynomial of degree 7, the minimax one on [0,
-// 7], is within 1.4e-5, so the tail is within e = 1e-5 of itself: 2^-16, where f16 rounds to 2^-11 and bf16 to 2^-8.
-// The polynomial goes on falling, as the tail does.
+// GELU (with erf) and its derivative for 16-bit results, in 11 and 15 instructions; erff alone takes 25 and more. log2
+// of the lower tail Phi(-a), a >= 0, is nearly a parabola: the minimax polynomial of degree 7 on [0, 7] has an error
+// of 1.4e-5, so the tail has a relative error e = 1e-5, about 2^-16; f16 rounds to 2^-11 and bf16 to 2^-8. Beyond 7 the
+// polynomial keeps falling, as the tail does.
 //
 //   gelu(x) = max(x, 0) - a Phi(-a), a = |x|
 //
 // For x < 0 its relative error is the tail's, e. For x > 0 it is e Phi(-x) / Phi(x), at most e. a ends at 40, where the
 // tail is 0 in f32: so infinity stays infinity, and -infinity becomes 0, the limit.
 //
-// Each step is done for kTogether values before the next one: a value alone waits for its own result at every step, and
-// an epilogue has one warp on each scheduler to fill that time.
+// Each step is computed for kTogether values before the next step: a single value would wait for the previous result at
+// every step, and in an epilogue each scheduler has only one warp to hide that latency.
 
 namespace weft::kernels::cuda {
 

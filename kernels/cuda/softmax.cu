@@ -4,7 +4,7 @@
 #include "kernels/cuda/row.cuh"
 
 // Grid, block, ownership: row.cuh. Forward: the maximum, the sum of exponentials, then the output. Backward: the row's
-// sum, then the output. Bytes per element of size e: forward 2e, backward 3e, from memory; two exponentials forward.
+// sum, then the output. Bytes of memory per element of size e: forward 2e, backward 3e; two exponentials in forward.
 // 85% of the bandwidth for rows of 128 bytes and more.
 
 namespace weft::kernels::cuda {

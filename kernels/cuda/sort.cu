@@ -8,17 +8,18 @@
 #include "kernels/sort_order.h"
 #include "kernels/with_bits.h"
 
-// An element becomes an entry: its key (kernels/sort_order.h) and where it stood. No two entries are equal, so that any
-// sort of them is stable, and the result is the same in every run.
+// An element becomes an entry: its key (kernels/sort_order.h) and its original index. All entries differ, so that any
+// sort is stable, and the result is the same in every run.
 // 1. A block sorts a tile of up to 2,048 entries of a row in shared memory by a bitonic network (Batcher 1968): for
-//    each width 2, 4, … it merges neighbouring runs, one rising and one falling, by comparing elements at distances of
-//    half the width, a quarter, …, 1. 66 steps for a whole tile, a barrier after each; a thread owns up to four pairs.
+//    each width 2, 4, … it merges neighbouring runs, one ascending and one descending, by comparing elements at
+//    distances of half the width, a quarter, …, 1. 66 steps for a whole tile, a barrier after each; a thread owns up to
+//    four pairs.
 //      grid: tiles of all rows; block: 32 to 256 threads; shared: 2,048 keys and places, 16 to 24 KiB
 // 2. Rows longer than a tile: launches that merge runs of 1, 2, 4, … tiles two by two between two buffers in global
-//    memory. A thread owns kMerged neighbours of the result and finds by bisection where they begin in the two runs
+//    memory. A thread owns kMerged neighbours of the result and finds their start in the two runs by bisection
 //    (the merge path, Green et al. 2012). Bytes per entry and launch: 8 to 12 read and written, from L2 for rows up to
 //    some millions.
-// Of k < n elements, no run keeps more than its first k: then all launches but the first are short.
+// For the first k < n elements, each run keeps only its first k: then all launches but the first are short.
 
 namespace weft::kernels::cuda {
 
@@ -47,11 +48,11 @@ struct Entries {
   }
 };
 
-/// Keys of one and two bytes are kept in four.
+/// The type of keys: one-byte and two-byte keys are stored in four bytes.
 template <class Bits>
 using KeyOf = std::conditional_t<sizeof(Bits) == 8, uint64_t, uint32_t>;
 
-/// Rows and their results, or, before the last launch, the buffer of runs [rows, n].
+/// Rows and their results; before the last launch, results go to the buffer of runs [rows, n].
 template <class Bits>
 struct Problem {
   const Bits* x;
@@ -67,7 +68,7 @@ struct Problem {
   }
 };
 
-/// `size`: the least power of two that holds a tile; `runs` is empty where a tile is a row.
+/// `size`: the least power of two that holds a tile; `runs` is empty if a tile is a whole row.
 template <class Bits>
 __global__ void tile_kernel(const Problem<Bits> p, const Entries<KeyOf<Bits>> runs, const SortOrder order, int size) {
   using Key = KeyOf<Bits>;
@@ -76,7 +77,7 @@ __global__ void tile_kernel(const Problem<Bits> p, const Entries<KeyOf<Bits>> ru
   const Entries<Key> tile{keys, places};
   const int64_t tiles = (p.n + kTile - 1) / kTile, row = blockIdx.x / tiles, first = (blockIdx.x - row * tiles) * kTile;
   const int count = static_cast<int>(p.n - first < kTile ? p.n - first : kTile);
-  // What fills the tile up comes after all entries, those of the greatest key as well.
+  // Padding entries sort after all others, also after the greatest key.
   for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x)) {
     const bool inside = i < count;
     tile.put(i, {inside ? static_cast<Key>(order.key(p.x[row * p.n + first + i])) : static_cast<Key>(~Key(0)),
@@ -101,7 +102,8 @@ __global__ void tile_kernel(const Problem<Bits> p, const Entries<KeyOf<Bits>> ru
     p.put(runs, row, first + i, tile.at(i));
 }
 
-/// Merges the runs of `length` elements of each row two by two; of each and of the result the first k count.
+/// Merges the runs of `length` elements of each row two by two; only the first k entries of each run and of the result
+/// are used.
 template <class Bits>
 __global__ void merge_kernel(const Problem<Bits> p, const Entries<KeyOf<Bits>> to, const Entries<KeyOf<Bits>> from,
                              int64_t length) {
@@ -109,7 +111,7 @@ __global__ void merge_kernel(const Problem<Bits> p, const Entries<KeyOf<Bits>> t
   const int64_t shares = (most + kMerged - 1) / kMerged, jobs = p.rows * pairs * shares;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t job = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; job < jobs; job += step) {
-    const int64_t at_pair = job / shares, begin = (job - at_pair * shares) * kMerged;  // of the result
+    const int64_t at_pair = job / shares, begin = (job - at_pair * shares) * kMerged;  // index in the result
     const int64_t row = at_pair / pairs, first = (at_pair - row * pairs) * 2 * length;
     const int64_t left = p.n - first, run = length < p.k ? length : p.k;
     const int64_t a_count = left < run ? left : run;
@@ -117,7 +119,7 @@ __global__ void merge_kernel(const Problem<Bits> p, const Entries<KeyOf<Bits>> t
     const int64_t a = row * p.n + first, b = a + length;
     const int64_t count = a_count + b_count < p.k ? a_count + b_count : p.k;
     if (begin >= count) continue;
-    // The least i for which the first `begin` entries are i of a and begin - i of b.
+    // Finds the least i such that the first `begin` entries are i entries of a and begin - i of b.
     int64_t i = begin > b_count ? begin - b_count : 0, high = begin < a_count ? begin : a_count;
     while (i < high) {
       const int64_t middle = (i + high) / 2;

@@ -10,7 +10,7 @@
 // Geometry, ownership and cost: elementwise.cuh. Forward moves 2 elements per element, backward 3; the flops (1 for
 // relu, about 30 for gelu) stay below the bandwidth: 90% of its roofline.
 // f32 and bf16 have one kernel per function and its derivative where 16-byte accesses are possible. Strided operands
-// and the other dtypes share a kernel that switches on the function at run time, a branch that all threads take alike.
+// and the other dtypes share a kernel that switches on the function at run time; the branch is uniform.
 
 namespace weft::kernels::cuda {
 
@@ -32,7 +32,7 @@ struct Gradient {
 
 using AllUnary = std::make_integer_sequence<int, kUnaryCount>;
 
-/// What a function gives that the table does not hold: NaN, 0 in integers.
+/// The result of a function that is not in the table: NaN, or 0 for integers.
 template <class C>
 inline constexpr C kNoValue = std::numeric_limits<C>::quiet_NaN();
 
@@ -77,7 +77,7 @@ struct AnyGradient {
   }
 };
 
-/// True for the dtypes with a kernel per function.
+/// Whether the dtype has a kernel per function.
 bool is_frequent(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
 }  // namespace

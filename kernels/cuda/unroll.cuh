@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// WEFT_UNROLL goes before a loop with a constant trip count whose body indexes register arrays; WEFT_UNROLL_BY(n), n
-/// a constant expression, before one that shall not be unrolled whole.
+/// WEFT_UNROLL unrolls a loop with a constant trip count whose body indexes register arrays; WEFT_UNROLL_BY(n), n a
+/// constant expression, unrolls a loop partially.
 #if defined(__CUDACC__)
 #define WEFT_PRAGMA(text) _Pragma(#text)
 #define WEFT_UNROLL _Pragma("unroll")

@@ -10,12 +10,12 @@
 
 namespace weft::kernels::cuda {
 
-/// How many T fit into the widest access of a thread, 16 bytes.
+/// The number of T in a thread's widest access, 16 bytes.
 template <class T>
 inline constexpr int kVecSize = 16 / static_cast<int>(sizeof(T));
 
-/// N values that are read and written in one access (two of 16 bytes for 32); the address must be a multiple of the
-/// size, at most of 16.
+/// N values that are loaded and stored in one access (32 bytes: in two); the address must be a multiple of the size, at
+/// most of 16.
 ///   const auto x = Vec<T>::load(x_ptr + i);
 template <class T, int N = kVecSize<T>>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec {
@@ -60,7 +60,7 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec {
   static constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
 };
 
-/// For launchers: true when all of these addresses (or row lengths in bytes) are multiples of 16.
+/// For launchers: whether all of these addresses and row lengths in bytes are multiples of 16.
 inline bool vectorizable(std::initializer_list<const void*> addresses, std::initializer_list<int64_t> row_bytes = {}) {
   for (const void* address : addresses)
     if (reinterpret_cast<uintptr_t>(address) % 16) return false;

@@ -4,13 +4,13 @@
 
 namespace weft::kernels::cuda {
 
-/// Where a kernel reports a wrong index, and what the host's text says beside it.
+/// The record to which a kernel reports a wrong index, and the context for the host's message.
 struct WrongIndexReport {
   WrongIndex* record;
   WrongIndex what;
 
-  /// The first report stays until the host has read it. The record is pinned memory of the host: other than of this
-  /// device, nobody writes it meanwhile.
+  /// Keeps the first report until the host has read it. The record is pinned host memory; meanwhile only this device
+  /// writes it.
   __device__ void operator()(int64_t value, int64_t at) const {
     if (atomicCAS(&record->state, WrongIndex::kNone, WrongIndex::kClaimed) != WrongIndex::kNone) return;
     record->text = what.text;
