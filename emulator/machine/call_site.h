@@ -14,7 +14,7 @@ class CallSite {
   std::string text() const;
   bool empty() const { return count_ == 0; }
 
-  /// While it lives, here() on this thread is the call for which a library's own thread works.
+  /// While an object lives, here() on this thread returns the call for which a library's own thread works.
   class Behalf {
    public:
     explicit Behalf(const CallSite& of);
@@ -30,7 +30,7 @@ class CallSite {
 
 /// A symbol as C++ has it, or the symbol itself.
 std::string demangled(const char* symbol);
-/// The same; without its arguments when they make it long.
+/// Like demangled(), without arguments if they make the name long.
 std::string function_name(const char* symbol);
 
 }  // namespace emulator

@@ -11,7 +11,7 @@
 #include "emulator/machine/stamp.h"
 #include "emulator/machine/view.h"
 
-// The order of accesses: the memory model of PTX and of CUDA C++. Inside a block, barriers order all of its
+// The happens-before order of accesses, by the memory models of PTX and CUDA C++. Inside a block, barriers order all
 // threads and __syncwarp the lanes of its mask. Shuffles, votes, ldmatrix and mma order nothing (CUDA C++ Programming
 // Guide, warp shuffle and vote functions: "do not imply a memory barrier"). Everything else, above all two blocks of a
 // launch, is ordered only where one thread releases and another acquires: a fence before a strong write or an atomic
@@ -22,7 +22,7 @@ namespace emulator {
 
 struct Channel;
 
-/// How far a fence or a release reaches.
+/// The scope of a fence or a release.
 enum class Reach : uint8_t { none, block, cluster, device };
 
 /// The releases that the threads of one block have acquired, in that order.
@@ -31,20 +31,20 @@ struct Acquired {
     uint32_t thread, tick;
     Reach reach;
     const Channel* channel;
-    size_t first, count;  ///< of the channel's releases, those from `first` to before `count`
+    size_t first, count;  ///< the channel's releases with indices first … count - 1
   };
   uint32_t block = 0;
   std::vector<Entry> entries;
 };
 
-/// A fence as one thread ran it: its own accesses before `tick`, its warp's before `warp_floor` and its block's before
-/// `block_floor` come before what follows the fence.
+/// A fence of one thread. Its own accesses before `tick`, its warp's before `warp_floor` and its block's before
+/// `block_floor` happen before the accesses after the fence.
 struct Fence {
   uint32_t tick, block_floor, warp_floor;
   size_t acquired_count;
 };
 
-/// A strong write after a fence: an acquire at the same address then knows what the fence ordered.
+/// A strong write after a fence: the fence's order is passed on to an acquire at the same address.
 struct Release {
   uint32_t block, thread;
   uint32_t write_tick;
@@ -56,7 +56,7 @@ struct Release {
 /// The releases on one address.
 struct Channel {
   uintptr_t address;
-  size_t first = 0;  ///< those before were overwritten
+  size_t first = 0;  ///< index of the first release that was not overwritten
   std::vector<Release> releases;
   std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;
 };
@@ -65,13 +65,13 @@ using Channels = std::unordered_map<uintptr_t, std::unique_ptr<Channel>>;
 /// One launch: the numbers of its blocks, and its channels. One OS thread runs all of its blocks.
 class LaunchClock {
  public:
-  /// `cluster`: blocks of a cluster, whose numbers follow each other.
+  /// `cluster`: blocks per cluster; their numbers are consecutive.
   LaunchClock(uint64_t blocks, uint32_t cluster);
 
   uint32_t first_block() const { return first_; }
   uint32_t blocks() const { return blocks_; }
   bool same_cluster(uint32_t a, uint32_t b) const { return (a - first_) / cluster_ == (b - first_) / cluster_; }
-  /// Changes when the numbers of blocks have begun anew: shadow memory must be forgotten.
+  /// Changes when block numbers restart: shadow memory must then be cleared.
   static uint32_t generation();
 
  private:
@@ -80,7 +80,7 @@ class LaunchClock {
   bool has_channels_ = false;
   Channels global_;
   std::deque<std::unique_ptr<Acquired>> acquired_;
-  std::deque<std::unique_ptr<Channel>> ended_;  ///< of the shared memory of blocks that have ended
+  std::deque<std::unique_ptr<Channel>> ended_;  ///< channels in shared memory of blocks that have ended
 };
 
 /// Time in one block.
@@ -92,28 +92,28 @@ class BlockClock {
 
   uint32_t block() const { return block_; }
   LaunchClock& launch() const { return *launch_; }
-  /// The stamp of an access at this moment, without who and how.
+  /// The stamp of an access now, without thread and kind.
   uint64_t now() {
     accessed_ = true;
     return now_;
   }
   uint32_t tick() const { return stamp::tick(now_); }
-  /// As long as this stays, so do now() and what glance() gives.
+  /// While this value is unchanged, so are now() and the results of glance().
   uint64_t changes() const { return changes_; }
   /// After this, every access so far has a smaller tick.
   void advance() {
     if (accessed_ && tick() < stamp::kLastTick) set_tick(tick() + 1);
   }
 
-  /// A quick test for ordered stamps, also for vector instructions. A stamp s is before what a thread of a warp does now
-  /// when s - from is negative or not less than span (nobody who runs now did it), or when s - own is from 0 to less
-  /// than floor, or of the same warp less than warp_floor, or when it is the same thread's. `known` are stamps that a
-  /// closer look has found to be before. What is at less than `common` from own is before whatever anybody does now.
+  /// A fast happens-before test, also for vector instructions. Stamp s happens before a thread's access now if s is
+  /// outside [from, from + span), i.e. by no running thread; or if s - own is in [0, floor), or in [0, warp_floor) for
+  /// the same warp; or if s is by the same thread. `known`: stamps for which the full test succeeded. Stamps less than
+  /// `common` above own happen before every thread's next access.
   struct Glance {
     int64_t from, span, own, floor, warp_floor, warp;
     int64_t known[2];
-    bool exact;         ///< nothing else orders accesses
-    bool blocks_exact;  ///< nothing orders those of another block
+    bool exact;         ///< whether nothing else orders accesses
+    bool blocks_exact;  ///< whether nothing orders accesses of other blocks
     int64_t common;
     bool settled(uint64_t s) const {
       return dead(s) || ((s & stamp::kProxies) != stamp::kProxies &&
@@ -138,7 +138,7 @@ class BlockClock {
     const uint64_t span = stamp::make(kShared ? cluster_blocks_ : launch_->blocks_, 0);
     const auto& known = known_stamps_[warp_index];
     const bool alone = (kShared ? cluster_blocks_ : launch_->blocks_) == 1;
-    // Views know of the cluster's blocks.
+    // Views cover the cluster's blocks.
     const bool blocks_exact = (!views_ || cluster_blocks_ == 1) && !acquired_;
     return {static_cast<int64_t>(from),
             static_cast<int64_t>(span),
@@ -151,7 +151,7 @@ class BlockClock {
             blocks_exact,
             static_cast<int64_t>(stamp::make(0, alone ? block_floor_ : 0))};
   }
-  /// All lanes of a warp know of this stamp's access; that stays so.
+  /// Notes that the access with this stamp happens before all later accesses of the warp's lanes.
   void all_know(uint32_t warp_index, uint64_t s) {
     ++changes_;
     auto& known = known_stamps_[warp_index];
@@ -159,35 +159,36 @@ class BlockClock {
     known[0] = static_cast<int64_t>(s & ~stamp::kWrote);
   }
 
-  /// True when an access to `address` that was stamped `s` comes before what `thread` does now.
+  /// Whether the access to `address` with stamp `s` happens before the current access of `thread`.
   template <bool kShared>
   bool ordered(uint64_t s, int thread, uintptr_t address) const;
 
-  /// From here on `views` is looked at and kept; until the block ends.
+  /// Reads and updates `views` from now until the block ends.
   void use_views(Views* views) {
     ++changes_;
     views_ = views;
   }
   Views* views() const { return views_; }
-  /// Adds what the thread knows now, including its own accesses, to `to`.
+  /// Adds all accesses that happen before the thread's next access, including its own, to `to`.
   void release(int thread, View& to);
-  /// The same for a relaxed arrival: adds only what the thread's last fence ordered.
+  /// The same for a relaxed arrival: adds only accesses that the thread's last fence ordered.
   void release_fenced(int thread, View& to);
   void acquire(int thread, const View& from) { view(thread).learn(from); }
   View& view(int thread) const { return views_->of_thread[static_cast<size_t>(thread)]; }
-  /// Whether an access in block `rank` of the cluster is known there: one by several lanes of a warp if any of them is.
+  /// Whether `view` contains an access in block `rank` of the cluster; for an access by several lanes, any of them
+  /// suffices.
   bool in_view(const View& view, int rank, uint64_t s) const;
 
   void barrier();
-  /// __syncwarp of the lanes of `mask`, which are all `members` of the warp or some of them.
+  /// __syncwarp of the lanes of `mask`, a subset of the warp's `members`.
   void sync_warp(int warp, uint32_t mask, uint32_t members);
   void fence(int warp, uint32_t lanes, Reach reach);
   /// Lanes are about to write global memory.
   void global_writes(int warp, uint32_t lanes);
 
-  /// A strong access of a thread to an address, before it is checked. `acquires` and `releases`: by its own spelling.
-  /// An atomic operation reads and writes; that it may acquire without a fence after it is more than PTX promises, and
-  /// what all GPUs do. Channels of shared memory belong to the block whose memory it is.
+  /// A strong access of a thread to an address; call before the access is checked. `acquires` and `releases`: by the
+  /// instruction's own semantics. An atomic operation reads and writes. It may acquire without a later fence: PTX does
+  /// not guarantee this, but all GPUs do it. Channels in shared memory belong to the block that owns the memory.
   struct Strong {
     bool reads, writes, acquires, releases;
     Reach reach;
@@ -220,31 +221,31 @@ class BlockClock {
   uint32_t block_floor_ = 0;
   std::array<uint32_t, kWarps> warp_floor_{};
   std::array<bool, kWarps> partial_{};
-  std::array<std::array<int64_t, 2>, kWarps> known_stamps_{};  ///< 0: nobody's
-  /// [warp][i][j]: what lane j did before this tick comes before what lane i does now. Only where partial_.
+  std::array<std::array<int64_t, 2>, kWarps> known_stamps_{};  ///< 0: none
+  /// [warp][i][j]: accesses of lane j before this tick happen before lane i's next access. Used only if partial_.
   std::array<std::unique_ptr<Known>, kWarps> known_;
 
-  std::vector<uint64_t> last_global_write_;  ///< by thread
+  std::vector<uint64_t> last_global_write_;  ///< per thread
   bool fenced_ = false;
   struct ThreadFences {
-    Reach reach = Reach::none;  ///< of the last fence
+    Reach reach = Reach::none;  ///< scope of the last fence
     Fence last{}, at_device{};
     bool device = false;
   };
   std::vector<ThreadFences> fences_;
-  /// Set by a barrier that every thread reaches with its global writes fenced.
+  /// Set by a barrier at which every thread arrives with its global writes fenced.
   bool published_ = false;
   Fence published_fence_{};
   Acquired* acquired_ = nullptr;
   Channels shared_channels_;
-  /// What strong reads of a thread have seen since its last fence.
+  /// Releases that a thread's strong reads have observed since its last fence.
   struct Seen {
     int thread;
     const Channel* channel;
     size_t first, count;
   };
   std::vector<Seen> seen_;
-  /// What all threads of this block know of another block's: found once by knows().
+  /// Ticks of other blocks that happen before all threads of this block; cached by knows().
   mutable std::unordered_map<uint32_t, uint32_t> block_known_;
 };
 

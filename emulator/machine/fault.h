@@ -7,22 +7,23 @@
 
 namespace emulator {
 
-/// What a kernel died of, as CUDA numbers it (cudaError_t and CUresult agree on these). All are sticky but
-/// `invalid_value` and `unsupported`.
+/// The cause of a kernel's failure, with CUDA's numbers (cudaError_t and CUresult agree on these). All are sticky
+/// except `invalid_value` and `unsupported`.
 enum class FaultCode : int {
   invalid_value = 1,
-  unsupported = 801,            ///< an instruction or a call that the emulator does not know: never silently skipped
+  unsupported = 801,  ///< an instruction or a call that the emulator lacks: never silently skipped
   illegal_address = 700,
-  launch_timeout = 702,         ///< deadlock: no thread of the grid can run any more
+  launch_timeout = 702,  ///< deadlock: no thread of the grid can continue
   hardware_stack_error = 714,
   illegal_instruction = 715,
   misaligned_address = 716,
   invalid_address_space = 717,
   assertion = 710,
-  launch_failure = 719,         ///< everything else: trap, a wrong use that the hardware leaves undefined
+  launch_failure = 719,  ///< any other failure: trap, a use that the hardware leaves undefined
 };
 
-/// Thrown inside of a kernel's execution; the text gives the error, its location (kernel, block, thread, source line) and its cause.
+/// Thrown inside of a kernel's execution; the text gives the error, its location (kernel, block, thread, source line)
+/// and its cause.
 struct Fault : std::exception {
   Fault(FaultCode c, std::string t) : code(c), text(std::move(t)) {}
   const char* what() const noexcept override { return text.c_str(); }
@@ -30,7 +31,7 @@ struct Fault : std::exception {
   std::string text;
 };
 
-/// The arguments, one after the other, as text.
+/// Concatenates the arguments as text.
 template <class... T>
 std::string cat(const T&... parts) {
   std::ostringstream out;

@@ -5,11 +5,11 @@
 
 namespace emulator {
 
-/// Exit code of a program in which a check has found something.
+/// Exit code of a program in which a check reported a finding.
 constexpr int kFindingsExitCode = 86;
 
-/// Prints `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times a kind. The program goes on; it will
-/// end with kFindingsExitCode. Returns whether the text was printed.
+/// Prints `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times per kind. The program continues and
+/// will exit with kFindingsExitCode. Returns whether the text was printed.
 bool report_finding(std::string kind, std::string text, std::string key);
 /// A kernel died, or an instruction or a call is not emulated, which was printed: the program will end with
 /// kFindingsExitCode, whether it looks at its errors or not.

@@ -4,7 +4,7 @@
 
 namespace emulator {
 
-/// Runs `work` at once on a thread of its own.
+/// Runs `work` immediately on a separate thread.
 void run_on_host_thread(std::function<void()> work);
 
 }  // namespace emulator

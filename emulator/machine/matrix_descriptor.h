@@ -21,20 +21,20 @@ struct MatrixDescriptor {
             static_cast<SwizzleMode>(field(62, 2))};
   }
 
-  /// Where the 16 bytes lie that begin at byte `depth` of a line, depth running fastest.
+  /// The address of the 16 bytes from byte `depth` of a line, for operands with K fastest.
   uint32_t along_depth(uint32_t line, uint32_t depth) const {
     if (swizzle == SwizzleMode::none)  // core matrices of 8 lines of 16 bytes
       return start + line % 8 * 16 + depth / 16 * leading + line / 8 * stride;
     const uint32_t bytes = static_cast<uint32_t>(swizzle_bytes(swizzle));
     return place(start + depth + line % 8 * bytes + line / 8 * stride);
   }
-  /// Where 8 elements of two bytes lie that begin at `line`, lines running fastest.
+  /// The address of 8 two-byte elements from `line`, for operands with lines fastest.
   uint32_t along_lines(uint32_t line, uint32_t depth) const {
     if (swizzle == SwizzleMode::none) return start + depth % 8 * 16 + line / 8 * stride + depth / 8 * leading;
     const uint32_t bytes = static_cast<uint32_t>(swizzle_bytes(swizzle)), at = line * 2;
     return place(start + at % bytes + at / bytes * leading + depth % 8 * bytes + depth / 8 * stride);
   }
-  /// The pattern of the swizzle has 8 lines: the first element is in the line that the base offset names.
+  /// The swizzle's pattern has 8 lines: whether the first element is in the line of the base offset.
   bool begins_in_pattern() const {
     if (swizzle == SwizzleMode::none) return true;
     const uint32_t mask = static_cast<uint32_t>(swizzle_bytes(swizzle)) / 16 - 1;

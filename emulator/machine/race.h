@@ -5,8 +5,8 @@
 #include "emulator/machine/clock.h"
 #include "emulator/machine/shadow.h"
 
-// One access to one cell: compared with the accesses that the cell remembers, then remembered. Two accesses
-// race when neither is ordered before the other, one of them writes, and not both are strong.
+// Checks one access to one cell against the cell's recorded accesses, then records the access. Two accesses race if
+// neither happens before the other, at least one writes, and not both are strong.
 
 namespace emulator {
 
@@ -14,29 +14,29 @@ namespace emulator {
 struct Conflict {
   uint64_t stamp;
   Site at;
-  int lane;  ///< the later thread that does not know of it
+  int lane;  ///< lane of the later access
 };
 
-/// Who accesses cells at one moment. kShared: memory of the blocks of one cluster.
+/// The warp and lanes that access cells at one moment. kShared: shared memory of one cluster's blocks.
 template <bool kShared>
 struct Visitor {
   BlockClock& clock;
   BlockClock::Glance glance;
   uint64_t now;   ///< the accessing thread's stamp, plain
-  uint64_t mark;  ///< the stamp that is kept, with how; of the proxy, if one accesses for the thread
+  uint64_t mark;  ///< recorded stamp with the kind of access; a proxy's if it accesses for the thread
   Site at;
-  int first_thread;  ///< of the warp
-  uint32_t lanes;    ///< that access this cell together
+  int first_thread;  ///< the warp's first thread
+  uint32_t lanes;    ///< lanes that access this cell together
   Conflict conflict{};
 
-  /// False when the access races with what `conflict` then says. It is remembered all the same.
+  /// False if the access races with the access in `conflict`. The access is recorded in any case.
   [[gnu::always_inline]] bool read(const Cell& cell, uintptr_t address) {
     bool good = true;
     if (!glance(cell.write(), now)) [[unlikely]]
       good = after(cell.write(), cell.write_at(), address);
     return read_after(cell, address) && good;
   }
-  /// The same where the cell's write is known to come before.
+  /// The same if the cell's write is known to happen before.
   [[gnu::always_inline]] bool read_after(const Cell& cell, uintptr_t address) {
     const uint64_t first = cell.read(0), second = cell.read(1);
     if (((first | second) & stamp::kWrote) == 0) [[likely]] {
@@ -65,7 +65,7 @@ struct Visitor {
     return good;
   }
 
-  /// Reads the four cells of which this is the first. False, and nothing is done, where one does not do for all.
+  /// Reads four cells, of which this is the first. Returns false without a change if the cells need separate checks.
   [[gnu::always_inline]] bool read_four(const Cell& cell, uintptr_t address) {
     constexpr size_t kCount = ShadowPage::Cells::kCount;
     ShadowPage::Cells& four = cell.four;
@@ -101,7 +101,7 @@ struct Visitor {
       }
       if (!outlasts(s, mark)) cell.read(slot) = 0;
     }
-    // Another thread's atomic stays, so that plain accesses are compared with it.
+    // Another thread's atomic access stays recorded, so that plain accesses are checked against it.
     if (stays) remember(cell, written, written_at, address);
     cell.write() = mark | stamp::kWrote;
     cell.write_at() = at;
@@ -109,7 +109,7 @@ struct Visitor {
   }
 
   bool ordered(uint64_t s, uintptr_t address) const { return ignorant(s, address) < 0; }
-  /// The first lane that a stamp does not come before; -1: it comes before all.
+  /// The first lane whose access is not ordered after the stamp; -1: none.
   int ignorant(uint64_t s, uintptr_t address) const {
     for (uint32_t left = lanes; left != 0; left &= left - 1)
       if (!clock.ordered<kShared>(s, first_thread + std::countr_zero(left), address)) return std::countr_zero(left);
@@ -117,11 +117,11 @@ struct Visitor {
   }
 
  private:
-  /// The bits of `who` that copies and proxies have, and threads and warps do not.
+  /// The bits of `who` that are set for copies and proxies only.
   static constexpr uint64_t kOther = stamp::kCopies;
   static_assert((stamp::kWarps & stamp::kCopies) == 0 && (stamp::kProxies & stamp::kCopies) != 0);
 
-  /// Another lane of the warp has read the cell in this tick: they become several.
+  /// If another lane of the warp has read the cell in this tick, both become one record of several lanes.
   bool join(const Cell& cell, int slot, uint64_t s) const {
     if (stamp::is_warp(stamp::who(s))) return true;
     cell.read(slot) = of_several(s);
@@ -131,7 +131,8 @@ struct Visitor {
     if ((s & mark & stamp::kStrong) == 0) return false;
     return ((s | mark) & stamp::kNarrow) == 0 || stamp::block(s) == stamp::block(mark);
   }
-  /// A plain access before a strong one: other strong accesses do not race with the latter and would miss the former.
+  /// Whether a plain access must stay recorded when a strong access follows: later strong accesses race only with the
+  /// plain access.
   bool outlasts(uint64_t s, uint64_t later) const {
     return (later & ~s & stamp::kStrong) != 0 && !glance.settled(s);
   }
@@ -168,14 +169,14 @@ struct Visitor {
     } else if (second_goes && ordered(second, address)) {
       slot = 1;
     } else {
-      // Three that nothing orders: keep the two that are furthest apart, else the later ones.
+      // Three unordered reads: keep the two that are furthest apart, else the later two.
       const int held = stamp::distance(first, second);
       const int to_first = stamp::distance(first, s), to_second = stamp::distance(second, s);
       if (held >= to_first && held >= to_second &&
           (held >= 2 || (stamp::tick(first) >= stamp::tick(s) && stamp::tick(second) >= stamp::tick(s))))
         return;
       slot = to_first > to_second || (to_first == to_second && stamp::tick(second) < stamp::tick(first)) ? 1 : 0;
-      // A strong write must not be displaced by a read, which asks less of others.
+      // A read must not replace a strong write, which conflicts with more accesses.
       const auto stays = [&](uint64_t other) {
         return (stamp::wrote(other) && !stamp::wrote(s)) || outlasts(other, s);
       };
@@ -186,7 +187,8 @@ struct Visitor {
     cell.read_at(slot) = where;
   }
 
-  /// No third one is further from the two than they are from each other, and nothing can order all that they race with.
+  /// Whether no third access can be further from the two than they are from each other, and no order can cover all
+  /// their races.
   bool far(uint64_t first, uint64_t second, uint64_t s) const {
     const int held = stamp::distance(first, second);
     if (held == 3) return glance.blocks_exact;
@@ -206,7 +208,8 @@ struct RowResult {
   enum Kind : uint8_t { done, look, write_unknown } kind;
   uint64_t unknown = 0;
 };
-/// Four cells whose stamps are known to come before. True: all of them had these, and now have those of one more access.
+/// Four cells whose stamps are known to come before. True: all of them had these, and now have those of one more
+/// access.
 [[gnu::always_inline]] inline bool replace_four(ShadowPage::Cells& four, uint64_t write, uint64_t read, uint64_t other,
                                                 uint64_t mark, Site at, bool writes) {
   constexpr size_t kCount = ShadowPage::Cells::kCount;

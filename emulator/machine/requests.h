@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-// What one instruction of one warp costs the memories, by its lanes' addresses alone: facts of the program, not of a
-// chip's caches. Source: CUDA C++ Programming Guide, "Global Memory" and "Shared Memory" of compute capability 5.x and later.
+// The memory cost of one instruction of one warp, from its lanes' addresses alone: a property of the program, not of a
+// GPU's caches. Source: CUDA C++ Programming Guide, "Global Memory" and "Shared Memory" of compute capability 5.x and
+// later.
 
 namespace emulator {
 
@@ -32,24 +33,24 @@ inline std::vector<uintptr_t> pieces_of(const Request& r, int first, int count, 
   return pieces;
 }
 
-/// Aligned pieces of 32 bytes that the request touches: what global memory's caches are asked for.
+/// The number of sectors, aligned pieces of 32 bytes, that the request touches.
 inline int sectors_of(const Request& r) { return static_cast<int>(pieces_of(r, 0, 32, kSectorBytes).size()); }
 
-/// Passes over the 32 banks of shared memory, a word of 4 bytes from each; one takes a clock.
+/// Passes over the 32 banks of shared memory, a 4-byte word from each; a pass takes one clock.
 struct Wavefronts {
   int all = 0;
-  int conflicts = 0;  ///< of them, those because lanes wanted different words of one bank
+  int conflicts = 0;  ///< passes caused by bank conflicts, i.e. different words in one bank
 };
 
-/// Of lanes [first, first + count): the largest number of different words in one bank, 0 when none is active.
+/// The largest number of different words in one bank over lanes [first, first + count); 0 if no lane is active.
 inline int bank_depth(const Request& r, int first, int count) {
   int in_bank[kBanks] = {}, depth = 0;
   for (const uintptr_t word : pieces_of(r, first, count, kBankBytes)) depth = std::max(depth, ++in_bank[word % kBanks]);
   return depth;
 }
 
-/// A request of 4 bytes a lane passes the banks as one, of 8 bytes by halves and of 16 by quarters of a warp, except that two
-/// neighbouring parts whose words lie in different banks pass together.
+/// The passes of a request: 4 bytes per lane are one part, 8 bytes are two half-warps, 16 bytes four quarter-warps. Two
+/// neighbouring parts without common banks pass together.
 inline Wavefronts wavefronts_of(const Request& r) {
   uint32_t widest = 0;
   for (int lane = 0; lane < 32; ++lane)

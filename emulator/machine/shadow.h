@@ -7,18 +7,18 @@
 
 namespace emulator {
 
-/// A source location, as the checker numbers them. All accesses that can race are of one launch.
+/// The checker's number of a source location. Only accesses of one launch can race.
 using Site = uint32_t;
 
-/// The race check's record of 16 KiB of memory: for each cell of 4, 2 or 1 bytes the last write, and
-/// two reads since then that nothing orders (of different blocks if there are such, else of different warps, else of
-/// different lanes: then a write that races with any of them races with one of these two). See stamp.h. The cells are
-/// as fine as the finest access so far.
+/// The race check's record of 16 KiB of memory: each cell of 4, 2 or 1 bytes holds the last write and two later
+/// unordered reads. The reads are from different blocks if possible, else from different warps, else from different
+/// lanes: a write that races with any read then races with one of the two. See stamp.h. Cells are as small as the
+/// smallest access so far.
 struct ShadowPage {
   static constexpr int kShift = 14;
   static constexpr size_t kBytes = size_t{1} << kShift;
 
-  /// Four cells: what vector instructions look at together, and what lies together.
+  /// Four cells that are contiguous and are compared together by vector instructions.
   struct Cells {
     static constexpr size_t kCount = 4;
     uint64_t write[kCount], reads[2][kCount];
@@ -26,7 +26,7 @@ struct ShadowPage {
   };
 
   int cell_shift = 2;
-  int room_shift = 2;  ///< the finest cells that there is room for
+  int room_shift = 2;  ///< log2 of the smallest cell size with reserved room
   Cells* cells = nullptr;
 
   size_t cell(uintptr_t address) const { return (address & (kBytes - 1)) >> cell_shift; }
@@ -44,8 +44,8 @@ struct Cell {
   Site& read_at(int slot) const { return four.reads_at[slot][k]; }
 };
 
-/// The pages of this process's whole memory. They are never cleared but by clear(): the stamps of earlier launches mean
-/// nothing to later ones.
+/// The pages of this process's whole memory. Only clear() clears them: stamps of earlier launches are ignored by later
+/// launches.
 class Shadow {
  public:
   static Shadow& get() {
@@ -53,15 +53,15 @@ class Shadow {
     return *shadow;
   }
 
-  /// The page of an address, with cells that are fine enough for accesses of `bytes` bytes at it.
+  /// The page of an address, with cells small enough for accesses of `bytes` bytes at the address.
   ShadowPage& page(uintptr_t address, size_t bytes) {
     ShadowPage* const found = __atomic_load_n(&table_[address >> ShadowPage::kShift], __ATOMIC_ACQUIRE);
     if (found && ((address | bytes) & ((size_t{1} << found->cell_shift) - 1)) == 0) [[likely]]
       return *found;
     return make(address, bytes);
   }
-  /// The pages that lie wholly in [begin, begin + bytes) get coarse cells again: no launch that may still access this memory
-  /// has done so yet.
+  /// Resets pages that are wholly in [begin, begin + bytes) to coarse cells. No launch that may still run has accessed
+  /// this memory.
   void coarsen(uintptr_t begin, size_t bytes);
   /// Forgets everything.
   void clear();
@@ -73,13 +73,13 @@ class Shadow {
   char* take(size_t bytes);
 
   ShadowPage** table_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the following members
   std::vector<ShadowPage*> pages_;
   char* slab_ = nullptr;
   size_t slab_left_ = 0;
 };
 
-/// Zeroed memory that costs nothing until it is touched.
+/// Reserves zeroed memory that uses no physical pages until it is accessed.
 void* reserve_zeroed(size_t bytes);
 
 }  // namespace emulator

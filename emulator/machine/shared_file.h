@@ -3,23 +3,24 @@
 #include <cstddef>
 #include <cstdint>
 
-// Memory that processes of one machine share: a file without a name, which another process finds by its owner's.
+// Memory shared by processes of one machine: an unnamed file, which another process opens through its owner's
+// descriptor.
 
 namespace emulator {
 
-/// Fits into the handles that CUDA sends between processes. It is good as long as its owner lives and has not closed
-/// it.
+/// Identifies a shared file; fits into CUDA's IPC handles. Valid while the owner lives and has not closed the file.
 struct SharedFile {
   int32_t process = 0, file = -1;
-  uint64_t number = 0;  ///< nearly unique on the machine: tells apart files of one process
+  uint64_t number = 0;  ///< nearly unique on the machine: distinguishes a process's files
   uint64_t bytes = 0;
 };
 
-/// `file` is -1 when the system has no more.
+/// Creates a file; `file` is -1 if the system has none left.
 SharedFile create_shared_file(size_t bytes);
-/// A descriptor of this process; -1: the owner is gone or has closed it.
+/// Opens the file in this process; returns -1 if the owner has ended or closed the file.
 int open_shared_file(const SharedFile& shared);
-/// All of it, readable and writable; nullptr: it cannot be. `at`: maps it exactly there, over what was mapped.
+/// Maps `bytes` bytes, readable and writable; returns nullptr on failure. `at`: the exact address; replaces an earlier
+/// mapping.
 void* map_file(int file, size_t bytes, void* at = nullptr, size_t offset = 0);
 
 }  // namespace emulator

@@ -22,7 +22,7 @@ std::string hex(uint64_t value) {
 
 const char* verb(bool write) { return write ? "write" : "read"; }
 
-/// Pageable memory, for GPUs that share the host's page tables: can this process read it?
+/// Whether this process can read pageable memory, for GPUs that use the host's page tables.
 bool is_pageable(uint64_t address, uint64_t bytes) {
   if (!options().gpu->coherent_host() || address == 0 || (address & kWindowMask) != 0) return false;
   const uint64_t ends[2] = {address, address + bytes - 1};
@@ -42,7 +42,7 @@ std::string misaligned(uint64_t address, uint64_t bytes, bool write, const char*
   return cat("misaligned ", verb(write), " of ", bytes, " bytes at ", space, " address ", hex(address));
 }
 
-/// Why an address is no global memory; empty if it is.
+/// The reason why an address is not in global memory; empty if it is valid.
 std::string wrong_global(uint64_t address, uint64_t bytes, bool write) {
   Allocation owner;
   if (find_allocation(address, owner)) {
@@ -83,7 +83,7 @@ struct Located {
   Space space;
 };
 
-/// Where a generic address points, for one lane.
+/// Resolves a generic address for one lane.
 Located resolve_any(Warp& w, const Instruction* i, int lane, uint64_t address, uint32_t bytes, bool write) {
   switch (address & kWindowMask) {
     case kSharedWindow:
@@ -111,7 +111,7 @@ uint32_t narrow(Warp& w, const Instruction* i, int lane, uint64_t address, uint3
 }  // namespace
 
 const Block::Known* find_range(Block::Known& known, uint64_t address, bool write) {
-  // The generation first: what is found afterwards is at least as new.
+  // The generation is read first: a range found afterwards is at least as new.
   const uint64_t generation = memory_generation();
   Allocation found;
   if (!find_allocation(address, found) || address >= found.end || (write && found.read_only)) return nullptr;
@@ -232,7 +232,7 @@ bool take_modifier(std::string_view mod, AccessForm& form) {
       {"cta", Scope::cta}, {"cluster", Scope::cluster}, {"gpu", Scope::gpu}, {"sys", Scope::sys}, {"gl", Scope::gpu}};
   for (const Reach& reach : kScopes)
     if (reach.name == mod) return form.scope = reach.scope, true;
-  // Caches are not modelled: these change how fast an access is.
+  // Cache operations only change speed, and caches are not modelled.
   static constexpr std::string_view kCaches[] = {"ca",
                                                  "cg",
                                                  "cs",
@@ -284,7 +284,7 @@ uint64_t address_of(const Warp& w, const AccessForm& form, int lane) {
 
 void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, bool atomic, char** at) {
   const uint32_t bytes = uint32_t{form.bytes} * form.count;
-  std::array<uint32_t, 6> where{};  // lanes by space
+  std::array<uint32_t, 6> where{};  // lanes per space
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const uint64_t address = address_of(w, form, lane);

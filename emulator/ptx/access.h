@@ -7,8 +7,9 @@
 #include "emulator/ptx/lowering.h"
 #include "emulator/ptx/warp.h"
 
-// How instructions reach memory. Every access is checked against its memory: 32 addresses at once where they lie in
-// one range, lane by lane else. Memory of grids is shared by OS threads; shared and local memory belong to one.
+// Memory accesses of instructions. Every access is checked against its range: 32 addresses at once if they are in one
+// range, else lane by lane. OS threads share global memory; each block's shared and local memory belongs to one OS
+// thread.
 
 namespace emulator::ptx {
 
@@ -18,9 +19,9 @@ enum class Scope : uint8_t { none, cta, cluster, gpu, sys };
 
 struct AccessForm;
 
-/// One access of some lanes of a warp, as checks hear of it.
+/// One access of some lanes of a warp, as reported to the checks.
 struct AccessNote {
-  Space space;  ///< where the addresses lie; never generic
+  Space space;  ///< the addresses' space; never generic
   Order order;
   Scope scope;
   bool write, atomic;  ///< an atomic operation reads and writes
@@ -28,8 +29,8 @@ struct AccessNote {
   char* const* addresses;  ///< of the process, by lane; nullptr: lane l's is at first + l * stride
   char* first = nullptr;
   uint32_t stride = 0;
-  const AccessForm* stored = nullptr;  ///< of a store: where its values are
-  bool replaces = false;               ///< of an atomic operation: what was there before does not matter
+  const AccessForm* stored = nullptr;  ///< for a store: the registers of its values
+  bool replaces = false;               ///< for an atomic operation: whether the result is independent of the old value
   char* at(int lane) const { return addresses ? addresses[lane] : first + static_cast<uint32_t>(lane) * stride; }
 };
 /// A fence; `what` is its spelling.
@@ -40,21 +41,21 @@ struct FenceNote {
   const char* what;
 };
 
-// checker.cpp: to be called only when checked().
+// Defined in checker.cpp; call only if checked().
 void note_access(Warp& w, const Instruction* i, const AccessNote& note);
 void note_fence(Warp& w, const FenceNote& note);
 /// __syncwarp of `lanes`.
 void note_sync_warp(Warp& w, uint32_t lanes);
 
 inline bool checked(const Warp& w) { return w.block->grid->checked; }
-/// Where the accesses of global memory are noted, or nullptr. What is not weak counts as atomic: it is made for others
-/// who run at the same time.
+/// The record of global-memory accesses, or nullptr. Accesses that are not weak count as atomic: they communicate with
+/// concurrent threads.
 inline Touched* touched(const Warp& w) { return w.block->grid->touched; }
 inline Touch touch_of(Order order, bool write, bool atomic) {
   return atomic || order != Order::weak ? Touch::atomic : write ? Touch::write : Touch::read;
 }
 
-/// Notes accesses at base[lane] + offset.
+/// Records accesses at base[lane] + offset.
 void note_lanes(Touched& touched, const uint64_t* base, uint64_t offset, uint32_t lanes, uint32_t bytes, Touch touch);
 
 /// The modifiers of a memory instruction.
@@ -62,41 +63,42 @@ struct AccessForm {
   Space space = Space::generic;
   Order order = Order::weak;
   Scope scope = Scope::none;
-  Type type = Type::none;          ///< of an element
-  uint8_t bytes = 0;               ///< of an element
-  uint8_t count = 1;               ///< elements
-  uint8_t base_bytes = 8;          ///< of a lane of the address
-  bool replaces = false;           ///< an exchange
+  Type type = Type::none;          ///< element type
+  uint8_t bytes = 0;               ///< bytes per element
+  uint8_t count = 1;               ///< elements per lane
+  uint8_t base_bytes = 8;          ///< bytes of a lane's address
+  bool replaces = false;           ///< whether the instruction is an exchange
   uint8_t register_bytes[8] = {};  ///< declared widths
   Ref base = kNoRef;
-  Ref registers[8] = {};  ///< of the elements
+  Ref registers[8] = {};  ///< registers of the elements
   int64_t offset = 0;
 
   bool strong() const { return order != Order::weak; }
 };
 
-/// Takes a modifier that names a space, an order, a scope, a cache operation, an eviction priority or a prefetch size.
-/// False: it is none of these.
+/// Parses a modifier that is a space, an order, a scope, a cache operation, an eviction priority or a prefetch size.
+/// Returns false for other modifiers.
 bool take_modifier(std::string_view mod, AccessForm& form);
 /// Fills in base, base_bytes and offset. A constant base of shared or local memory has lanes of 4 bytes.
 void take_address(Lowering& l, const Operand& operand, AccessForm& form);
-/// Operand `n` and those after it are a cache policy, or not there; anything else is refused.
+/// Requires that the operands from `n` are a cache policy or absent; throws otherwise.
 void expect_policy(Lowering& l, size_t n);
 
 /// The lanes' addresses, offset included.
 uint64_t address_of(const Warp& w, const AccessForm& form, int lane);
-/// Where the lanes' accesses of form.bytes * form.count bytes lie. Informs the checks. Errors: Fault.
+/// Sets `at` to the addresses of the lanes' accesses of form.bytes * form.count bytes, and reports them to the checks.
+/// Errors: Fault.
 void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, bool atomic, char** at);
 
-/// The range around an address of global memory, as long as nothing is freed: from a slot, or looked up. nullptr: no range
-/// holds the address, or `write` and it is constant memory. A slot is of reads or of writes only.
+/// The range that contains an address of global memory, from a slot or looked up; valid until memory is freed. Returns
+/// nullptr if there is none, or for a write to constant memory. A slot is used for reads only or for writes only.
 const Block::Known* find_range(Block::Known& known, uint64_t address, bool write);
 inline const Block::Known* known_range(Block::Known& known, uint64_t address, bool write) {
   if (known.generation == memory_generation() && address - known.begin < known.bytes) [[likely]]
     return &known;
   return find_range(known, address, write);
 }
-/// From the slot of this instruction.
+/// find_range() with the slot of this instruction.
 inline const Block::Known* known_range(const Warp& w, const Instruction* i, uint64_t address, bool write) {
   const size_t slot = reinterpret_cast<uintptr_t>(i) / sizeof(Instruction) * 2 + write;
   return known_range(w.block->known[slot % Block::kKnown], address, write);
@@ -107,11 +109,11 @@ template <class Base>
 struct Span {
   const Base* base;
   Base offset;
-  uintptr_t origin;  ///< 0 of global memory; a number, as nothing may be based on a null pointer
+  uintptr_t origin;  ///< 0 for global memory; an integer, since arithmetic on a null pointer is undefined
   char* at(int lane) const { return reinterpret_cast<char*>(origin + static_cast<Base>(base[lane] + offset)); }
 };
 
-/// 32 bytes of lanes as one vector. memcpy would go through halves, which stalls the next read of the whole.
+/// 32 bytes of lanes as one vector. memcpy would store two halves, which stalls the next load of the whole.
 template <class Word>
 struct Row {
   typedef Word Vector [[gnu::vector_size(32)]];
@@ -119,7 +121,7 @@ struct Row {
   static Vector load(const Word* from) { return *reinterpret_cast<const Anywhere*>(from); }
   static void store(Word* to, Vector value) { *reinterpret_cast<Anywhere*>(to) = value; }
 };
-/// 32 lanes from memory to registers or back.
+/// Copies 32 lanes from memory to registers or back.
 template <class Word>
 [[gnu::always_inline]] inline void copy_row(void* to, const void* from) {
   constexpr int kRows = kLanes * sizeof(Word) / 32;
@@ -130,8 +132,8 @@ template <class Word>
 
 enum class Pattern : uint8_t { outside, scattered, dense, same };
 
-/// Checks 32 addresses against [begin, begin + size): `outside` also when one is not aligned to Bytes. Dense: lane l's
-/// are the Bytes after lane l - 1's.
+/// Checks 32 addresses against [begin, begin + size): `outside` also if an address is not aligned to Bytes. Dense: lane
+/// l's bytes follow those of lane l - 1.
 template <uint32_t Bytes, class Base>
 [[gnu::always_inline]] inline Pattern scan(const Base* base, Base offset, Base begin, uint64_t size) {
   if (size < Bytes) return Pattern::outside;
@@ -148,7 +150,7 @@ template <uint32_t Bytes, class Base>
     expected += static_cast<Base>(kWide * Bytes);
     const Unsigned there = address + offset, distance = there - begin;
     low |= there;
-    outside |= distance | (limit - distance);  // the sign says it: ranges are shorter than half of all addresses
+    outside |= distance | (limit - distance);  // negative if outside: ranges are shorter than half the address space
   }
   const Vector sign = reinterpret_cast<Vector&>(outside) < 0;
   Base any_outside = 0, any_low = 0, any_apart = 0;
@@ -168,7 +170,7 @@ template <uint32_t Bytes, class Base>
   return Pattern::scattered;
 }
 
-/// The same for some lanes only: true when all of them are inside and aligned.
+/// The same for some lanes: true if all are inside and aligned.
 template <uint32_t Bytes, class Base>
 [[gnu::always_inline]] inline bool inside(const Base* base, Base offset, Base begin, uint64_t size, uint32_t lanes) {
   if (size < Bytes) return false;

@@ -135,8 +135,7 @@ __global__ void fp8_update_scale_kernel(float* scale, float* amaxes, float* late
   if (latest == nullptr) {
     for (int i = lane; i < history; i += 32) most = fmaxf(most, entries[i]);
   } else {
-    for (int first = (history - 1) / 32 * 32; first >= 0;
-         first -= 32) {  // backwards: entries are read before overwritten
+    for (int first = (history - 1) / 32 * 32; first >= 0; first -= 32) {  // backwards: reads precede overwriting
       const int i = first + lane;
       const float entry = i + 1 < history ? entries[i] : 0;
       most = fmaxf(most, entry);

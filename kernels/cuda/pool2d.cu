@@ -55,9 +55,9 @@ Window window_of(const Pool2dArguments& a) {
 
 /// The units of V channels in an image [rows, columns, C], and how a launch maps threads to them.
 struct Units {
-  int count;  ///< of an image
+  int count;  ///< units per image
   int64_t images;
-  Divider channels;  ///< units of a position
+  Divider channels;  ///< units per position
   Divider columns;
 
   struct Position {
