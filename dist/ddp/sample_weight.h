@@ -13,7 +13,6 @@ class SampleWeight {
 
   /// This rank's forward has so many samples, none in a stand-in; collective.
   void begin(int64_t samples, Device device);
-  bool has_begun() const { return samples_ >= 0; }
   int64_t samples() const { return samples_; }
   /// Waits for the sum of the counts, if nobody has yet.
   void wait();

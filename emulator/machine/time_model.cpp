@@ -15,7 +15,7 @@ namespace {
 // [luo]   Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499:
 //         latencies of L1, L2 and memory on A100 and H100; mma.sync reaches 63% of the rate of wgmma on H100.
 // [c&c]   Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" (2023): L2 of H100 PCIe and A100.
-// [h200]  Measured on one H200: benchmarks/results/2026-11-27-h200.md and 2026-11-26-h200-peers.md.
+// [h200]  Measured on one H200: benchmarks/results/2026-11-27-h200.md; peers in 2026-11-25-model-of-time.md.
 // [luo] is quoted from notes and was not looked up again. Clocks are the boost clocks of the data sheets.
 // L2 has a clock of its own: an H200 whose SMs had sunk to some 1.5 GHz still moved 9.7 TB/s in a product. H200: what
 // fast.cu's step 2 asked of it by its time [h200]. H100: A100's 5120 bytes a cycle (80 slices of 64 bytes) at boost; the

@@ -26,7 +26,7 @@
 // Major::depth all of a thread's segments share one condition.
 //
 // A separate bool says whether an element exists. A null pointer would need a comparison of two registers in each use,
-// and ptxas 13.0 miscompiled such a comparison (docs/first_gpu_run.md).
+// and ptxas 13.0 miscompiled such a comparison (benchmarks/results/hopper.md).
 
 namespace weft::kernels::cuda {
 

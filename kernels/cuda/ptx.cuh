@@ -11,12 +11,6 @@
 
 namespace weft::kernels::cuda::ptx {
 
-/// 0..31: the position of the calling thread in its warp.
-__device__ __forceinline__ int lane_id() {
-  unsigned lane;
-  asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-  return static_cast<int>(lane);
-}
 
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -24,8 +18,6 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
 
 /// Loads 16 bytes from a 16-byte aligned address in one access.
 __device__ __forceinline__ uint4 ld16(const void* address) { return *static_cast<const uint4*>(address); }
-/// Like ld16, for global memory that no thread writes while the kernel runs.
-__device__ __forceinline__ uint4 ld16_nc(const void* address) { return __ldg(static_cast<const uint4*>(address)); }
 __device__ __forceinline__ void st16(void* address, uint4 value) { *static_cast<uint4*>(address) = value; }
 
 /// Issues a copy of 4, 8 or 16 aligned bytes from global to shared memory. 16 bytes bypass L1.
@@ -64,33 +56,9 @@ __device__ __forceinline__ void cp_async_wait_all() { asm volatile("cp.async.wai
 /// Loads 8x8 matrices of 16-bit elements from shared memory: lane 8 m + i gives the address of row i of matrix m (16
 /// bytes, aligned). Lane l gets elements (l / 4, 2 (l % 4)) and the next one of each matrix, low half first; the _trans
 /// forms transpose.
-__device__ __forceinline__ void ldmatrix_x1(uint32_t (&r)[1], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-               : "=r"(r[0])
-               : "r"(shared_address(row))
-               : "memory");
-}
-__device__ __forceinline__ void ldmatrix_x2(uint32_t (&r)[2], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(shared_address(row))
-               : "memory");
-}
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(row))
-               : "memory");
-}
-__device__ __forceinline__ void ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-               : "=r"(r[0])
-               : "r"(shared_address(row))
-               : "memory");
-}
-__device__ __forceinline__ void ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
                : "r"(shared_address(row))
                : "memory");
 }
@@ -119,19 +87,6 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-/// d[16x8] += a[16x8] b[8x8], T = bf16 or f16: a[0..1] and b[0] as above.
-template <class T>
-__device__ __forceinline__ void mma_m16n8k8(float (&d)[4], const uint32_t (&a)[2], const uint32_t (&b)[1]) {
-  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
-  if constexpr (std::is_same_v<T, bf16>)
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-  else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 /// d[16x8] += a[16x8] b[8x8] on f32 bits of which the lower 13 are ignored (see to_tf32):
 ///   a[0]: (group, pair)  a[1]: (group + 8, pair)  a[2]: (group, pair + 4)  a[3]: (group + 8, pair + 4)

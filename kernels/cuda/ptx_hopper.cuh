@@ -176,11 +176,6 @@ template <int kPending>
 __device__ __forceinline__ void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
-/// Waits until at most kPending groups of this thread are still in flight.
-template <int kPending>
-__device__ __forceinline__ void tma_store_wait() {
-  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
-}
 
 /// Position of this block in its cluster (0 without one).
 __device__ __forceinline__ int cluster_rank() {

@@ -40,14 +40,6 @@ template <class T>
 __device__ __forceinline__ T warp_sum(T value, unsigned mask = kFullWarp) {
   return warp_reduce(value, Sum{}, mask);
 }
-template <class T>
-__device__ __forceinline__ T warp_max(T value, unsigned mask = kFullWarp) {
-  return warp_reduce(value, Max{}, mask);
-}
-template <class T>
-__device__ __forceinline__ T warp_min(T value, unsigned mask = kFullWarp) {
-  return warp_reduce(value, Min{}, mask);
-}
 
 /// Combines `value` over the block, in an order that depends only on the block's size; every thread gets the result.
 /// All threads must call; the block has a multiple of 32 threads. Two barriers, 32 T of static shared memory.
@@ -67,11 +59,6 @@ __device__ __forceinline__ T block_reduce(T value, Op op, T identity) {
 template <class T>
 __device__ __forceinline__ T block_sum(T value) {
   return block_reduce(value, Sum{}, T(0));
-}
-/// `lowest`: a lower bound of all values, such as -INFINITY.
-template <class T>
-__device__ __forceinline__ T block_max(T value, T lowest) {
-  return block_reduce(value, Max{}, lowest);
 }
 
 }  // namespace weft::kernels::cuda
