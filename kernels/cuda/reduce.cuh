@@ -12,20 +12,6 @@ struct Sum {
     return a + b;
   }
 };
-/// NaN propagates, as in max() and min() of tensors.
-struct Max {
-  template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;
-  }
-};
-struct Min {
-  template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const {
-    return a < b || a != a ? a : b;
-  }
-};
-
 /// Combines `value` over the kWidth lanes of each aligned group (all 32 by default); every lane gets the result. All
 /// lanes in `mask` must call. T: 4 or 8 bytes.
 template <int kWidth = 32, class T, class Op>
