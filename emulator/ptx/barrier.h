@@ -4,8 +4,8 @@
 
 namespace emulator::ptx {
 
-/// Lanes that are about to end and have arrived at the cluster's barrier in the phase that goes on: they no longer count
-/// as threads, so their arrivals are taken back.
+/// Revokes the arrivals, in the current phase of the cluster's barrier, of lanes that are about to end: they no longer
+/// count as threads.
 void leave_cluster_barrier(Warp& w, uint32_t lanes);
 
 }  // namespace emulator::ptx

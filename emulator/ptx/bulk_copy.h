@@ -11,9 +11,9 @@
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/reduction.h"
 
-// Copies by TMA. One that reports to an mbarrier fills its destination with 0xff when it is issued and brings its bytes
-// when no thread of the cluster can run, or at random before: a missing wait computes NaN. A store to global memory
-// reads its source at the last moment that the waits allow, and is written at wait_group or when the cluster has ended.
+// Copies by TMA. A copy that signals an mbarrier fills its destination with 0xff at its issue and copies its bytes when
+// no thread of the cluster can run, or at random before: so a missing wait computes NaN. A store to global memory reads
+// its source at the last moment that the waits allow, and is written at wait_group or at the cluster's end.
 
 namespace emulator::ptx {
 
@@ -33,7 +33,7 @@ struct BulkForm {
   const char* name = "";
 };
 
-/// One copy of one lane, from its issue on.
+/// One copy of one lane, after its issue.
 struct BulkCopy : Pending {
   const BulkForm* form = nullptr;
   Warp* warp = nullptr;
@@ -57,13 +57,13 @@ struct BulkCopy : Pending {
 
   void apply() override;
   void block_ends(const Block& block) override;
-  /// Reads the source, once.
+  /// Reads the source; later calls do nothing.
   void read();
-  /// A store of the same bytes to the same address.
+  /// Whether both store the same bytes to the same address.
   bool repeats(const BulkCopy& other) const;
   /// Informs the checks of the issue: the memory read or written from now on.
   void note_issue();
-  /// And that the thread has waited until the copy was done.
+  /// Informs the checks that the thread has waited for the copy's completion.
   void note_done() const;
 
  private:

@@ -9,13 +9,13 @@
 #include "emulator/ptx/addresses.h"
 
 // `weft-emulate --check races` and `--check uninitialised`: accesses of kernels against each other and against
-// uninitialised memory. The order of threads is machine/block_races.h. A warp runs in lock step here,
-// but its lanes are threads of their own: what two of them do in different instructions is ordered by __syncwarp only.
-// Lanes that write the same address in one instruction race if they write different values.
+// uninitialised memory. The order of threads is machine/block_races.h. A warp runs in lock step here, but its lanes are
+// separate threads: only __syncwarp orders accesses of two lanes in different instructions. Lanes that write the same
+// address in one instruction race if they write different values.
 
 namespace emulator::ptx {
 
-/// Of one launch. One OS thread runs all of its blocks.
+/// The checks of one launch. One OS thread runs all its blocks.
 struct LaunchChecks {
   bool races, fresh;
   LaunchClock clock;
@@ -25,7 +25,7 @@ struct LaunchChecks {
   explicit LaunchChecks(const Launch& launch);
 };
 
-/// Of one block.
+/// The checks of one block.
 class BlockChecks final : private BlockRaces {
  public:
   explicit BlockChecks(Block& block);
@@ -57,7 +57,7 @@ class BlockChecks final : private BlockRaces {
   using BlockRaces::Copy;
   void copy_issued(Warp& w, int lane, const Copy& copy);
   void copy_done(Warp& w, int lane, const Copy& copy, const SharedPlace* mbarrier);
-  /// After all findings that are told at once.
+  /// Called after the copies of one instruction.
   void copies_told(const SharedPlace& mbarrier);
 
   // Copies by TMA and wgmma, which read and write on a thread's behalf.
@@ -69,20 +69,20 @@ class BlockChecks final : private BlockRaces {
     const char* what;
     operator Actor() const { return {static_cast<int>(w.first_thread) + lane, at, what}; }
   };
-  /// This block's shared memory is written from now until load_done, which the mbarrier at `mbarrier` tells.
+  /// This block's shared memory is written from now until load_done, which the mbarrier at `mbarrier` signals.
   void load_issued(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier);
   void load_done(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier);
-  /// Shared memory is read from now until stores_read. Returns its moment.
+  /// Shared memory is read from now until stores_read. Returns the store's moment.
   uint32_t store_issued(const Issuer& by, std::span<const Run> runs);
   /// The lane's stores issued before a moment have read their sources.
   void stores_read(Warp& w, int lane, uint32_t before);
   /// Global memory is read now, or written from now until global_written; `reduces`: now, as by an atomic operation.
   void global_access(const Issuer& by, const char* memory, uint64_t bytes, bool write, bool reduces);
   void global_written(const Issuer& by, const char* memory, uint64_t bytes);
-  /// wgmma `count` of a warp, the first having 0. True when it is the first of its warpgroup that issues it: then all
-  /// of b is to be told.
+  /// wgmma number `count` of a warp, from 0. True if the warp is the first of its warpgroup to issue it: then the
+  /// caller must report all of b.
   bool wgmma_issued(Warp& w, size_t count);
-  /// What it reads: the warp's own rows of a, and all of b, whose runs only the warpgroup's first warp reports.
+  /// The operands of a wgmma: the warp's own rows of a, and all of b, which only the warpgroup's first warp reports.
   void wgmma_read(const Issuer& by, size_t count, std::span<const Run> rows_of_a, std::span<const Run> b);
   /// The warp has waited for all wgmmas before number `pending`.
   void wgmma_waited(Warp& w, size_t pending);
@@ -90,11 +90,11 @@ class BlockChecks final : private BlockRaces {
   /// An mbarrier gets bytes from the async proxy: its initialisation must have been fenced.
   void mbarrier_by_proxy(const Issuer& by, const SharedPlace& place);
 
-  /// Asynchronous work that nobody has waited for when its thread, warp or block ends.
+  /// Reports asynchronous work for which no thread has waited when its thread, warp or block ends.
   void report_unawaited(const Issuer& by, const char* why);
   /// --check uninitialised: the lane gets a value that CUDA leaves undefined.
   void report_undefined(Warp& w, const Instruction* i, int lane, const std::string& why);
-  /// A lane reaches shared memory of a block of the cluster that has ended.
+  /// A lane accesses shared memory of a cluster's block that has ended.
   void report_ended(Warp& w, const Instruction* i, int lane, const char* what, const Block& block);
 
  private:
@@ -126,7 +126,7 @@ class BlockChecks final : private BlockRaces {
   LaunchChecks& launch_;
 };
 
-/// The checks of a block when races are looked for, else nullptr.
+/// The checks of a block with --check races, else nullptr.
 inline BlockChecks* race_checks_of(const Block& block) {
   return block.checks && block.grid->checks->races ? block.checks.get() : nullptr;
 }

@@ -4,10 +4,10 @@
 
 namespace emulator::ptx {
 
-/// All cp.async that these lanes have issued take effect now: of lanes that end, or that an mbarrier waits for.
+/// Completes all cp.async of these lanes now, because the lanes end or an mbarrier waits for the copies.
 void land_copies_of(Warp& w, uint32_t lanes);
 void land_copies(Warp& w, int lane, const SharedPlace& mbarrier);
-/// The check of races: lanes end whose cp.async nobody waits for.
+/// For the race check: reports cp.async of ending lanes for which no thread has waited.
 void report_copies_of(Warp& w, uint32_t lanes);
 
 }  // namespace emulator::ptx

@@ -34,29 +34,29 @@ struct Kernel {
   std::string name;  ///< mangled
   const Module* module = nullptr;
   std::vector<Instruction> code;  ///< the last one never runs: it reports a body that does not end
-  uint32_t register_bytes = 0;    ///< of a warp
-  uint32_t predicates = 0;        ///< of a warp
+  uint32_t register_bytes = 0;    ///< bytes per warp
+  uint32_t predicates = 0;        ///< predicates per warp
   char* constants = nullptr;      ///< 64-byte aligned
   std::vector<Parameter> parameters;
   uint32_t parameter_bytes = 0;
-  uint32_t static_shared = 0;     ///< bytes from kSharedBase on; dynamic shared memory follows, aligned to `dynamic_align`
+  uint32_t static_shared = 0;  ///< bytes from kSharedBase on; dynamic shared memory follows, aligned to `dynamic_align`
   uint32_t dynamic_align = 16;
-  uint32_t local_bytes = 0;       ///< of a lane, without the stack
-  bool has_stack = false;         ///< calls, or asks for memory of the stack
+  uint32_t local_bytes = 0;  ///< bytes per lane, without the stack
+  bool has_stack = false;    ///< calls, or asks for memory of the stack
   std::vector<CalledFunction> functions;
   int max_threads = 1024, required_threads[3] = {0, 0, 0};
   int min_blocks = 0;
-  int cluster[3] = {0, 0, 0};     ///< .reqnctapercluster
-  int registers_per_thread = 0;   ///< an estimate of ptxas's allocation; 0: unknown
-  int launch_registers = 0;       ///< of a thread in a kernel with setmaxnreg; 0: its bounds do not say it
+  int cluster[3] = {0, 0, 0};    ///< .reqnctapercluster
+  int registers_per_thread = 0;  ///< an estimate of ptxas's allocation; 0: unknown
+  int launch_registers = 0;      ///< of a thread in a kernel with setmaxnreg; 0: its bounds do not say it
   std::vector<Line> lines;
   std::vector<std::shared_ptr<void>> kept;  ///< the targets of Instruction::more
   std::shared_ptr<char> constants_owner;
-  std::vector<Variable> shared_variables;   ///< for reports: names, with `bytes`; offsets in shared_offsets
+  std::vector<Variable> shared_variables;  ///< for reports: names, with `bytes`; offsets in shared_offsets
   std::vector<uint32_t> shared_offsets;
-  std::shared_ptr<const DebugTable> debug;  ///< for --break; else nullptr
+  std::shared_ptr<const DebugTable> debug;      ///< for --break; else nullptr
   std::shared_ptr<const ProfileTable> profile;  ///< for --profile; else nullptr
-  std::shared_ptr<const TimeTable> time;    ///< for --time; else nullptr
+  std::shared_ptr<const TimeTable> time;        ///< for --time; else nullptr
 
   /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls after it.
   std::string where(const Instruction* i) const;
@@ -80,7 +80,7 @@ class Module {
   char* variable(std::string_view name, uint64_t* bytes = nullptr) const;
   /// A kernel or device function of this name, as parsed so far; nullptr when there is none.
   Function* function(std::string_view name);
-  /// What `mov %rd, f` gives: no memory, but calls find the function by it.
+  /// The result of `mov %rd, f`: not an address of memory; indirect calls map it to the function.
   uint64_t function_address(const Function& f) const;
   const Function* function_at(uint64_t address) const;  ///< nullptr: of this module, none has this address
   /// The device functions whose addresses are taken, in code or as a variable's first value.

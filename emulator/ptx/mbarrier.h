@@ -8,10 +8,10 @@
 
 namespace emulator::ptx {
 
-/// An mbarrier object (PTX ISA 9.0, "mbarrier"). All of it lies in its 64 bits of shared memory, so that a copy of them
-/// is a copy of it: from bit 0 the parity of the phase, from 1 the arrivals that are missing, from 21 those that each
-/// phase expects, from 41 the bytes that are missing (below 0 when they came before they were expected), then 1, 0 as a
-/// mark: neither 0 nor the 0xff of fresh memory is an mbarrier.
+/// An mbarrier object (PTX ISA 9.0, "mbarrier"). Its whole state is in 64 bits of shared memory, so that copying the
+/// bits copies the mbarrier: from bit 0 the phase parity, from 1 the pending arrivals, from 21 the expected arrivals
+/// per phase, from 41 the pending bytes (negative if bytes arrive before they are expected), then 1, 0 as a mark:
+/// neither 0 nor the 0xff of fresh memory is an mbarrier.
 struct Mbarrier {
   static constexpr int kMostArrivals = (1 << 20) - 1;
   static constexpr int kMostBytes = (1 << 20) - 1;
@@ -26,13 +26,14 @@ struct Mbarrier {
   std::string text() const;
 };
 
-/// The mbarrier at an address. `what` names the caller: an asynchronous copy has no instruction at hand, only its line.
+/// The mbarrier at an address. `what` names the caller: an asynchronous copy has only its line, no instruction.
 Mbarrier mbarrier_at(Warp& w, uint32_t line, int lane, const SharedPlace& place, const char* what);
-/// What is missing in the mbarrier that a group waits for: for reports. Empty when it waits for something else.
+/// Report text: the pending arrivals and bytes of the mbarrier for which a group waits. Empty if the group waits for
+/// something else.
 std::string missing_text(Warp& w, const Group& group);
 /// Lanes with a cp.async.mbarrier.arrive that has not arrived yet.
 uint32_t lanes_told_by_mbarriers(const Warp& w);
-/// So many bytes have come: may end the phase.
+/// Counts `bytes` arrived bytes, which may end the phase.
 void mbarrier_complete(Warp& w, uint32_t line, int lane, const SharedPlace& place, uint64_t bytes, const char* what);
 
 }  // namespace emulator::ptx

@@ -2,8 +2,8 @@
 #pragma once
 #include "emulator/ptx/access.h"
 
-// The quick paths of loads and stores: all addresses of a warp in one range, elements of one width in registers of one
-// width. All others take the general path, which also writes the errors' texts.
+// The fast paths of loads and stores: all addresses of a warp in one range, elements of one width in registers of one
+// width. Other accesses use the general path, which also writes the error texts.
 
 namespace emulator::ptx {
 
@@ -30,7 +30,7 @@ struct Window {
   uint64_t size;
 };
 
-/// The range that the first lane's address is in. False: none, or one that the quick path leaves alone.
+/// Finds the range of the first lane's address. False: none, or a range that the fast path does not support.
 template <Reach S, class Base>
 [[gnu::always_inline]] inline bool find_window(Warp& w, const Instruction* i, int lane, bool write,
                                                LaneSpan<Base, S == Reach::local>& span, Window<Base>& window) {
@@ -126,7 +126,7 @@ template <class T>
   return value;
 }
 
-/// The addresses of some lanes when they lie in one range and are aligned. False: the general path must look.
+/// The addresses of some lanes, if they are in one range and aligned. False: use the general path.
 template <Reach S, class Base>
 inline bool quick_addresses(Warp& w, const Instruction* i, uint32_t bytes, uint32_t lanes, bool write, char** at) {
   LaneSpan<Base, S == Reach::local> span;
@@ -143,7 +143,7 @@ inline bool quick_addresses(Warp& w, const Instruction* i, uint32_t bytes, uint3
   }
   return good;
 }
-/// Where accesses of form.bytes * form.count bytes lie, which i->a and i->imm address.
+/// Sets `at` to the addresses (i->a, i->imm) of accesses of form.bytes * form.count bytes.
 inline void locate_quickly(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write,
                            bool atomic, char** at) {
   const uint32_t bytes = uint32_t{form.bytes} * form.count;
