@@ -97,7 +97,8 @@ int main(int argc, char** argv) {
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--streams", streams,
                  "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
-                 "random (by --seed), starve:K (stream K as late as lazy)");
+                 "random (by --seed), starve:K (stream K as late as lazy), queues:N (streams share N hardware queues, or "
+                 "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
   app.add_option("--check", check,
                  "What is checked besides bounds: races, uninitialised, streams, with commas between");
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");

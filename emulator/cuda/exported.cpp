@@ -16,7 +16,7 @@ void weft_emulator_set_seed(uint64_t seed) {
   for (int device = 0; device < cuda::Device::count(); ++device) cuda::device_synchronize(lock, device);
   StreamOptions streams = options().streams;
   if (seed != 0)
-    streams = {StreamOrder::random, 0, seed};
+    streams = {.order = StreamOrder::random, .seed = seed};
   else if (streams.order == StreamOrder::random)
     streams.order = StreamOrder::inorder;
   cuda::scheduler().set_options(lock, streams);

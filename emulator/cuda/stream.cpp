@@ -63,6 +63,19 @@ class Devices final : public StreamOwner {
   }
 };
 
+/// The last work in the hardware queue that the stream shares with others; nullptr: it shares none. As a GPU's driver
+/// does, the device's first work reads CUDA_DEVICE_MAX_CONNECTIONS.
+Op* queue_of(const Stream& stream) {
+  static std::map<std::pair<int, uint64_t>, Op> last;
+  if (options().streams.order != StreamOrder::queues) return nullptr;
+  static const auto queues = [] {
+    const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const int asked = text ? std::atoi(text) : 0;
+    return static_cast<uint64_t>(asked > 0 ? std::min(asked, 32) : options().streams.queues);
+  }();
+  return &last[{stream.device, stream.number % queues}];
+}
+
 Stream& per_thread_stream(int device) {
   static thread_local std::map<int, Stream*> own;
   Stream*& stream = own[device];
@@ -127,7 +140,10 @@ std::vector<Op> everything_before(Stream& stream) {
 Op issue(Lock& lock, Stream& stream, Operation::Kind kind, std::function<void()> work, std::vector<Op> after,
          const Op& unchecked) {
   for (Op& op : everything_before(stream)) after.push_back(std::move(op));
-  const Op op = scheduler().issue(lock, stream.device, stream.number, kind, std::move(work), after, unchecked);
+  Op* const queue = queue_of(stream);
+  const Op op = scheduler().issue(lock, stream.device, stream.number, kind, std::move(work), after,
+                                  {unchecked, queue ? *queue : nullptr});
+  if (queue) *queue = op;
   stream.last = op;
   scheduler().step(lock);
   if (kind == Operation::Kind::device && launches_block()) scheduler().wait(lock, op);

@@ -45,7 +45,7 @@ Scheduler::Executor& Scheduler::executor(int device) {
 }
 
 Op Scheduler::issue(Lock&, int device, uint64_t stream, Operation::Kind kind, std::function<void()> work,
-                    const std::vector<Op>& after, const Op& unchecked) {
+                    const std::vector<Op>& after, const std::vector<Op>& unchecked) {
   Op op = std::make_shared<Operation>();
   op->number = next_number_++;
   op->device = device;
@@ -58,7 +58,7 @@ Op Scheduler::issue(Lock&, int device, uint64_t stream, Operation::Kind kind, st
     before->dependents.push_back(op);
   };
   for (const Op& before : after) depend(before);
-  depend(unchecked);
+  for (const Op& before : unchecked) depend(before);
   owner_.issued(*op, after);
   if (op->dependencies.empty()) make_ready(op);
   return op;
@@ -75,6 +75,7 @@ void Scheduler::postpone(Lock&, Operation& op, const Op& before) {
 bool Scheduler::may_run(const Operation& op) const {
   switch (options_.order) {
     case StreamOrder::inorder:
+    case StreamOrder::queues:
       return true;
     case StreamOrder::lazy:
       return op.wanted;
@@ -90,7 +91,7 @@ bool Scheduler::may_run(const Operation& op) const {
 void Scheduler::make_ready(const Op& op) {
   // A marker that runs at once and one that waits for its turn are indistinguishable if turns come at
   // once.
-  if (op->kind == Operation::Kind::marker && !op->work && options_.order == StreamOrder::inorder) {
+  if (op->kind == Operation::Kind::marker && !op->work && runs_at_once()) {
     complete(*op);
     return;
   }
@@ -115,7 +116,7 @@ void Scheduler::complete(Operation& op) {
     one.dependents.clear();
   };
   end(op);
-  const bool inline_markers = options_.order == StreamOrder::inorder;
+  const bool inline_markers = runs_at_once();
   while (!freed.empty()) {
     const Op next = std::move(freed.back());
     freed.pop_back();

@@ -78,7 +78,7 @@ class Scheduler {
   /// Work that starts after `after` (done ones and nullptrs among them do not matter), and after `unchecked`, which is
   /// no order that the program asked for.
   Op issue(Lock& lock, int device, uint64_t stream, Operation::Kind kind, std::function<void()> work,
-           const std::vector<Op>& after, const Op& unchecked = nullptr);
+           const std::vector<Op>& after, const std::vector<Op>& unchecked = {});
   /// An operation that waits for the running one now waits for `before`, too.
   void postpone(Lock& lock, Operation& op, const Op& before);
   /// Returns when the operation has ended. nullptr is done.
@@ -97,6 +97,7 @@ class Scheduler {
   static bool has_own_thread(const Operation& op) {
     return op.kind == Operation::Kind::host || op.kind == Operation::Kind::waiting;
   }
+  bool runs_at_once() const { return options_.order == StreamOrder::inorder || options_.order == StreamOrder::queues; }
   struct Executor {
     std::map<uint64_t, Op> ready;
     std::condition_variable wake;

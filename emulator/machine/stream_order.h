@@ -12,15 +12,18 @@ enum class StreamOrder {
   lazy,     ///< nothing runs until it is waited for: the host is as far ahead as it can get
   random,   ///< by seed: any work whose dependencies are done, at any moment
   starve,   ///< as inorder, but for stream number K (in order of creation; 0: the legacy default stream): as lazy
+  queues,   ///< as inorder, and stream number K shares hardware queue K % N: work in a queue runs in the order of the
+            ///< calls
 };
 
 struct StreamOptions {
   StreamOrder order = StreamOrder::inorder;
   int starved = 0;
+  int queues = 0;     ///< of each device; 0: every stream has its own
   uint64_t seed = 1;  ///< of the random order
 };
 
-/// Reads `inorder`, `lazy`, `random` or `starve:K`; nullopt for any other text.
+/// Reads `inorder`, `lazy`, `random`, `starve:K` or `queues:N`; nullopt for any other text.
 std::optional<StreamOptions> parse_streams(std::string_view text);
 
 }  // namespace emulator

@@ -5,6 +5,7 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <cstdio>
@@ -229,6 +230,27 @@ int main(int argc, char** argv) {
     wait_for_host<<<2, 32, 0, streams[0]>>>(flags + 1, flag);
     write_at<<<1, 1, 0, streams[1]>>>(data, 0);
     cudaMemcpyAsync(flags + 1, pinned_one, sizeof(int), cudaMemcpyHostToDevice, streams[1]);
+  }
+  if (is("queue") || is("queue_right")) {
+    // Work of one stream, as long as it lasts at most, waits for that of another one, without an event between them.
+    struct Meeting {
+      std::atomic<bool> came{false};
+      bool met = false;
+      std::chrono::seconds patience;
+    } meeting;
+    meeting.patience = std::chrono::seconds(is("queue_right") ? 120 : 1);
+    cudaStream_t streams[2];
+    for (cudaStream_t& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    const auto wait = [](void* data) {
+      auto& m = *static_cast<Meeting*>(data);
+      const auto end = std::chrono::steady_clock::now() + m.patience;
+      while (!m.came && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      m.met = m.came;
+    };
+    cudaLaunchHostFunc(streams[0], wait, &meeting);
+    cudaLaunchHostFunc(streams[1], [](void* data) { static_cast<Meeting*>(data)->came = true; }, &meeting);
+    cudaDeviceSynchronize();
+    std::printf("%s\n", meeting.met ? "side by side" : "one after the other");
   }
   if (is("wait_right")) {
     // Longer than the detection of a standstill takes.

@@ -341,6 +341,35 @@ void sends_face_to_face(Rank& r) {
   r.expect(ncclInvalidUsage, {"deadlock", "send of 1 f32 to rank 1 for rank 1", "send of 1 f32 to rank 0 for rank 0"});
 }
 
+/// With a seed some small sends end without their receive, as in NCCL's buffers, and large ones never do.
+void sends_that_end_early(Rank& r) {
+  const char* const seed = std::getenv("WEFT_EMULATE_SEED");
+  int early = 0;
+  for (int i = 0; i < 16; ++i) {
+    const bool large = i == 15;
+    const size_t count = large ? size_t{1} << 22 : 100;
+    Buffer x(values(0, ncclFloat32, 0, count));
+    if (r.rank == 0) {
+      NCCL(ncclSend(x.at(), count, ncclFloat32, 1, r.comm, r.stream));
+      bool ended = false;
+      const auto end = Clock::now() + std::chrono::milliseconds(200);
+      while (!ended && Clock::now() < end) ended = cudaStreamQuery(r.stream) == cudaSuccess;
+      CHECK(!(ended && large));
+      early += ended;
+      ++board->arrived[14];
+    } else {
+      while (board->arrived[14] <= i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      CUDA(cudaMemset(x.at(), 0, count * 4));
+      CUDA(cudaDeviceSynchronize());
+      NCCL(ncclRecv(x.at(), count, ncclFloat32, 0, r.comm, r.stream));
+      r.finish();
+      SAME(x, ncclFloat32, 0, count, [&](size_t k) { return value(0, k); });
+    }
+    r.finish();
+  }
+  if (r.rank == 0) CHECK(seed && *seed ? early > 0 && early < 15 : early == 0, std::to_string(early));
+}
+
 void send_without_receive(Rank& r) {
   Buffer x(4096);
   if (r.rank == 0) ncclSend(x.at(), 1, ncclFloat32, 1, r.comm, r.stream);
@@ -482,6 +511,7 @@ constexpr Check kChecks[] = {
     {"1000 random collectives", random_ones, 3, 3},
     {"sends and receives in groups", transfers, 1, 4},
     {"scaled sums", scaled_sums, 1, 3},
+    {"sends that end early", sends_that_end_early, 2, 2},
     {"split and shrink", parts, 1, 4},
     {"calls that do not block", without_blocking, 1, 4},
     {"collectives in a graph", captured, 2, 3},

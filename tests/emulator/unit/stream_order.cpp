@@ -12,7 +12,10 @@ TEST(StreamOrder, IsReadFromText) {
   EXPECT_EQ(parse_streams("random")->order, StreamOrder::random);
   EXPECT_EQ(parse_streams("starve:12")->order, StreamOrder::starve);
   EXPECT_EQ(parse_streams("starve:12")->starved, 12);
-  for (const char* text : {"", "Lazy", "starve", "starve:", "starve:-1", "starve:2x", "random:3"})
+  EXPECT_EQ(parse_streams("queues:8")->order, StreamOrder::queues);
+  EXPECT_EQ(parse_streams("queues:8")->queues, 8);
+  for (const char* text :
+       {"", "Lazy", "starve", "starve:", "starve:-1", "starve:2x", "random:3", "queues:0", "queues:"})
     EXPECT_FALSE(parse_streams(text).has_value()) << text;
 }
 
