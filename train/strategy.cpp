@@ -23,10 +23,9 @@ void load_whole(const std::string& what, nn::Module& model, const StateDict& sta
 /// Batch norms take their statistics over all ranks where the options say so. Returns how many do.
 int synchronise_norms(const StrategyOptions& options, nn::Module& model, const dist::World& ranks) {
   if (!options.sync_batch_norm || ranks.size() == 1) return 0;
-  // Beside the gradients where a group is a queue of the host; on GPUs one communicator keeps all ranks in one order.
+  // In a group of their own the small messages do not queue behind gradients.
   const dist::ProcessGroupPtr& group = ranks.group();
-  const bool host = group->backend() != "nccl";
-  return dist::convert_sync_batch_norm(model, host ? group->split(0, group->rank(), "batch_norm") : group);
+  return dist::convert_sync_batch_norm(model, group->split(0, group->rank(), "batch_norm"));
 }
 
 std::shared_ptr<void> without_sync(dist::DDP& ddp) {

@@ -230,6 +230,8 @@ void ShardGradient::hold() {
   taken_.assign(taken_.size(), false);
 }
 
+bool ShardGradient::follows_on_device() const { return replicas_->size() > 1 && replicas_->backend() == "nccl"; }
+
 void ShardGradient::start_reduce() {
   const NoGrad no_grad;
   const OpScope scope("reduce_gradients");
@@ -241,9 +243,10 @@ void ShardGradient::start_reduce() {
   taken_.assign(taken_.size(), false);
   part_ = reducing_.slice(0, group->rank() * shard_->shard_numel(), shard_->shard_numel());
   const std::string name = "gradients " + shard_->name();
-  if (group->size() > 1)
-    work_ = group->reduce_scatter(part_, reducing_, ReduceOp::sum, {.name = name, .scale = {}});
-  else if (replicas_->size() > 1)
+  if (group->size() > 1) work_ = group->reduce_scatter(part_, reducing_, ReduceOp::sum, {.name = name, .scale = {}});
+  if (work_ && follows_on_device())
+    across_ = replicas_->all_reduce(part_, ReduceOp::sum, {.name = name, .scale = {}, .after = work_});
+  else if (!work_ && replicas_->size() > 1)
     work_ = replicas_->all_reduce(part_, ReduceOp::sum, {.name = name, .scale = {}});
 }
 
@@ -251,7 +254,9 @@ void ShardGradient::finish_reduce() {
   const NoGrad no_grad;
   const OpScope scope("reduce_gradients");
   if (const WorkPtr work = std::exchange(work_, nullptr)) work->wait();
-  if (shard_->group()->size() > 1 && replicas_->size() > 1)
+  if (const WorkPtr across = std::exchange(across_, nullptr))
+    across->wait();
+  else if (shard_->group()->size() > 1 && replicas_->size() > 1)
     replicas_->all_reduce(part_, ReduceOp::sum, {.name = "gradients " + shard_->name(), .scale = {}})->wait();
   const auto counts_as_zero = [](const ShardedParameter& p) { return p.shard.impl()->autograd->grad_is_zero; };
   const std::vector<ShardedParameter>& all = shard_->parameters();
@@ -268,6 +273,7 @@ void ShardGradient::finish_reduce() {
 
 void ShardGradient::drop() {
   if (const WorkPtr work = std::exchange(work_, nullptr)) work->wait();
+  if (const WorkPtr across = std::exchange(across_, nullptr)) across->wait();
   reducing_ = part_ = {};
   arrived_ = 0;
   held_ = false;

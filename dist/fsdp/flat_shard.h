@@ -129,6 +129,8 @@ class ShardGradient {
  private:
   void make_buffer();
   Tensor place(size_t i) const;
+  /// The replicas' reduction can begin behind the other one while this rank computes.
+  bool follows_on_device() const;
 
   FlatShard* shard_;
   ProcessGroupPtr replicas_;
@@ -138,8 +140,8 @@ class ShardGradient {
   std::vector<bool> taken_;     // since the last reduction, per parameter
   std::vector<bool> prepared_;  // the parameter's grad() is its slice
   size_t arrived_ = 0;
-  bool held_ = false;  // of earlier passes
-  WorkPtr work_;
+  bool held_ = false;      // of earlier passes
+  WorkPtr work_, across_;  // among the ranks of a shard, and among those that hold the same part
   Tensor reducing_, part_;
 };
 

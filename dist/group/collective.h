@@ -26,6 +26,7 @@ struct Collective {
   Tensor scale{};
   ReduceOp op = ReduceOp::sum;
   bool at_once = false;
+  WorkPtr after{};
   int peer = -1;       ///< root of a broadcast; the other side of a send or receive
   uint64_t entry = 0;  ///< of the flight log
 

@@ -217,7 +217,8 @@ std::vector<MemberState> GroupRecord::states() const {
 }
 
 bool GroupRecord::has_come(const MemberState& state, const Collective& collective) const {
-  return state.progress.group == name && state.progress.begun >= collective.number;
+  const auto come = [&](const Progress& one) { return one.group == name && one.begun >= collective.number; };
+  return come(state.progress) || std::ranges::any_of(state.earlier, come);
 }
 
 std::string GroupRecord::silence() const { return silence_in(states()); }

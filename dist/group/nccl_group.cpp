@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstdio>
 #include <deque>
 #include <mutex>
@@ -16,28 +17,42 @@ namespace {
 
 using Deadline = NcclCommunicator::Deadline;
 
-/// A collective on the group's stream, until the device has done it.
+/// A collective on the group's stream, until the host sees that the device has done it.
 struct Flight {
   CollectivePtr collective;
-  Tensor factor;
   std::shared_ptr<Event> done;
   bool begun = false;
 };
 
+/// The collective as texts name it: forms of tensors, and none of their memory.
+CollectivePtr without_memory(Collective c) {
+  for (Tensor* tensor : {&c.output, &c.input})
+    if (tensor->defined()) *tensor = Tensor::wrap(nullptr, tensor->sizes(), tensor->dtype(), tensor->device());
+  c.scale = {};
+  c.after = {};
+  return std::make_shared<const Collective>(std::move(c));
+}
+
 // NCCL knows that a connection broke; of the rank that has gone or given up the membership tells soon.
 constexpr Milliseconds kNcclExplained{3000};
 
+/// It holds the collective's tensors until wait() has ordered a stream after it. Only then may their memory serve
+/// again, and it may at once: record_stream() would keep it until the host sees the event, and the host is far ahead.
 class NcclWork final : public Work {
  public:
-  NcclWork(GroupRecordPtr record, std::shared_ptr<NcclCommunicator> communicator, const Flight& flight, Device device,
-           bool captured)
+  NcclWork(GroupRecordPtr record, std::shared_ptr<NcclCommunicator> communicator, const Flight& flight,
+           std::array<Tensor, 3> tensors, void* stream, Device device, bool captured)
       : record_(std::move(record)),
         communicator_(std::move(communicator)),
         collective_(flight.collective),
-        factor_(flight.factor),
+        tensors_(std::move(tensors)),
         event_(flight.done),
+        stream_(stream),
         device_(device),
         captured_(captured) {}
+  ~NcclWork() override { let_go(stream_); }
+  NcclWork(const NcclWork&) = delete;
+  NcclWork& operator=(const NcclWork&) = delete;
 
   /// Again after the host has read the result: a collective that a failure ends leaves anything in its tensors.
   void wait() override {
@@ -46,6 +61,7 @@ class NcclWork final : public Work {
     record_->check_alive(*collective_);
     WEFT_CHECK(error.empty(), record_->describe(*collective_), " on rank ", record_->rank, ": ", error);
     event_->block(current_stream(device_));
+    let_go(current_stream(device_));  // another one than that of a tensor's memory counts as its user
     if (collective_->kind != CollectiveKind::barrier || captured_) return;
     while (!event_->done()) {
       record_->check_alive(*collective_);
@@ -53,13 +69,23 @@ class NcclWork final : public Work {
     }
   }
   bool done() override { return true; }  // wait() never waits on the host but for a barrier
+  bool has_ended() override { return !captured_ && event_->done(); }
+  void block(void* stream) const { event_->block(stream); }
 
  private:
+  void let_go(void* user) {
+    for (Tensor& tensor : tensors_) {
+      if (tensor.defined() && !captured_) tensor.storage()->record_stream(user);
+      tensor = {};
+    }
+  }
+
   const GroupRecordPtr record_;
   const std::shared_ptr<NcclCommunicator> communicator_;
   const CollectivePtr collective_;
-  const Tensor factor_;  // as the collective's own tensors, in use until wait() has ordered this stream after it
+  std::array<Tensor, 3> tensors_;
   const std::shared_ptr<Event> event_;
+  void* const stream_;  // of the group
   const Device device_;
   const bool captured_;
   bool waited_ = false;
@@ -97,6 +123,23 @@ class NcclGroup final : public ProcessGroup, private Watched {
     if (!flights_.empty()) communicator_->abort();
   }
 
+  /// Collective, before all others: makes the communicator. It has a deadline and reports of who is missing, as a
+  /// collective has.
+  void connect(Store& store, const std::string& key) {
+    const auto start = std::make_shared<Collective>();
+    start->name = "start of NCCL";
+    start->entry = record_->log.add(dist::describe(*start));
+    record_->begin(start);
+    const Deadline end = deadline();
+    try {
+      communicator_->connect(rank(), size(), store, key, end);
+    } catch (const Error&) {
+      if (Clock::now() >= end) fail_with(record_->past_deadline(*start, {}));
+      throw;
+    }
+    record_->finish(*start, true);
+  }
+
   std::string_view backend() const override { return "nccl"; }
 
   void abort(const std::string& reason) override {
@@ -127,31 +170,33 @@ class NcclGroup final : public ProcessGroup, private Watched {
     WEFT_CHECK(barrier || c->output.device() == device_, record_->describe(*c), " on rank ", rank(),
                ": backend nccl: expected a tensor on ", device_, ", got ", c->output);
     const bool captured = is_capturing(device_);
-    Flight flight{c, {}, std::make_shared<Event>(device_)};
+    const Flight flight{without_memory(*c), std::make_shared<Event>(device_)};
+    Tensor factor;
     if (c->scale.defined()) {
       const NoGrad guard;
-      flight.factor = c->scale.to(c->output.dtype());
+      factor = c->scale.to(c->output.dtype());
     }
     Event ready(device_);
     ready.record(current_stream(device_));
     ready.block(stream_.handle());
+    if (const auto after = std::dynamic_pointer_cast<NcclWork>(c->after))
+      after->block(stream_.handle());
+    else if (c->after)
+      c->after->wait();
     Collective call = *c;
     if (barrier) {
       call.kind = CollectiveKind::all_reduce;
       call.output = word_;
     }
     try {
-      communicator_->run(call, flight.factor, stream_.handle(), deadline());
+      communicator_->run(call, factor, stream_.handle(), deadline());
     } catch (const Error& error) {
       if (!fail_by_nccl()) fail_with(str(record_->describe(*c), " on rank ", rank(), ": ", error.what()));
       record_->check_alive(*c);
     }
     flight.done->record(stream_.handle());
-    auto work = std::make_shared<NcclWork>(record_, communicator_, flight, device_, captured);
-    // In a capture the work holds the memory until wait().
-    if (!captured)
-      for (const Tensor& tensor : {c->output, c->input, flight.factor})
-        if (tensor.defined()) tensor.storage()->record_stream(stream_.handle());
+    auto work = std::make_shared<NcclWork>(record_, communicator_, flight, std::array{c->output, c->input, factor},
+                                           stream_.handle(), device_, captured);
     if (captured) {
       record_->log.change(c->entry, FlightLog::State::done);
       on_each_run([record = record_, bytes = bytes_to_send(*c, rank(), size())] { record->bytes_sent += bytes; });
@@ -162,7 +207,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
       watched_capture_ = capture_number();
     } else {
       const std::lock_guard lock(mutex_);
-      flights_.push_back(std::move(flight));
+      flights_.push_back(flight);
       reap();
     }
     return work;
@@ -191,7 +236,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
         .kind = CollectiveKind::barrier, .number = next_number(), .name = "replay of a graph from " + first};
     record_->check_alive(replay);
     replay.entry = record_->log.add(dist::describe(replay));
-    Flight flight{std::make_shared<const Collective>(std::move(replay)), {}, std::make_shared<Event>(device_)};
+    Flight flight{std::make_shared<const Collective>(std::move(replay)), std::make_shared<Event>(device_)};
     flight.done->record(current_stream(device_));
     const std::lock_guard lock(mutex_);
     flights_.push_back(std::move(flight));
@@ -253,8 +298,7 @@ ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> st
   // First, so that a rank that dies while they connect ends the others' wait for it.
   auto group = std::make_shared<NcclGroup>(record, communicator, device);
   try {
-    communicator->connect(record->rank, record->size, *store, str("nccl/", number, "/id"),
-                          Clock::now() + record->options.timeout);
+    group->connect(*store, str("nccl/", number, "/id"));
   } catch (const Error&) {
     WEFT_CHECK(!record->has_failed(), "process group nccl: ", record->failure());
     throw;

@@ -22,6 +22,7 @@ Collective made(CollectiveKind kind, const CollectiveOptions& options, const Ten
           .input = input,
           .scale = options.scale,
           .at_once = options.at_once,
+          .after = options.after,
           .peer = peer};
 }
 
@@ -86,6 +87,7 @@ WorkPtr ProcessGroup::submit(Collective c) {
       c.number = next_number();
   }
   record_->check_alive(c);
+  if (c.after && backend() != "nccl") std::exchange(c.after, nullptr)->wait();
   c.entry = record_->log.add(describe(c));
   return enqueue(std::make_shared<const Collective>(std::move(c)));
 }

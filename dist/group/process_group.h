@@ -39,6 +39,8 @@ class Work {
   virtual void wait() = 0;
   /// True when wait() would not wait on the host.
   virtual bool done() = 0;
+  /// True when the collective has ended, on the device too; then wait() does not hold the current stream back either.
+  virtual bool has_ended() { return done(); }
 };
 using WorkPtr = std::shared_ptr<Work>;
 
@@ -52,6 +54,9 @@ struct CollectiveOptions {
   /// The caller waits at once: mpi, gloo and threads run a collective of CPU tensors on the caller's thread then,
   /// without waking another one. It may not begin before wait().
   bool at_once = false;
+  /// The collective begins when this one, of another group, has ended, too. With nccl the device waits for it and the
+  /// caller's stream does not; with other backends the call does.
+  WorkPtr after = {};
 };
 
 /// Whose collectives `mpi` runs: our own, which add in the order of the ranks and so give the same bits on all host

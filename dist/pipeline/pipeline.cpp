@@ -67,14 +67,19 @@ class Pipeline::Channel {
  public:
   Channel(ProcessGroupPtr group, Device device) : group_(std::move(group)), device_(device) {}
 
-  /// `key`: what fixes the form of the message (dtype and sizes); the first message of a key follows its form. Empty:
-  /// the receiver knows it.
-  void send(const Tensor& x, const std::string& name, const std::string& key = {}) {
+  /// `used`: the step of the receiver, by its place in that one's schedule. `key`: what fixes the form of the message
+  /// (dtype and sizes); the first message of a key follows its form. Empty: the receiver knows it.
+  void send(const Tensor& x, size_t used, const std::string& name, const std::string& key = {}) {
     const Tensor dense = x.detach().contiguous();
     if (!key.empty() && forms_.try_emplace(key, dense.sizes(), dense.dtype()).second)
-      under_way_.push_back(group_->send(form_of(dense), other(), {.name = "form of " + name, .scale = {}}));
-    under_way_.push_back(group_->send(dense, other(), {.name = name, .scale = {}}));
-    while (!under_way_.empty() && under_way_.front()->done()) pop();
+      under_way_.push_back({group_->send(form_of(dense), other(), {.name = "form of " + name, .scale = {}}), used});
+    under_way_.push_back({group_->send(dense, other(), {.name = name, .scale = {}}), used});
+    // A send on a GPU ends when it is received, and this rank's stream may have to do something for that first.
+    while (!under_way_.empty() && under_way_.front().work->has_ended()) pop();
+  }
+  /// What this rank has just received comes of a step of the other one: the messages that it used before have arrived.
+  void has_done(size_t step) {
+    while (!under_way_.empty() && under_way_.front().used < step) pop();
   }
   void finish() {
     while (!under_way_.empty()) pop();
@@ -110,7 +115,7 @@ class Pipeline::Channel {
     posting_ = group_->receive(posted_, other(), {.name = name, .scale = {}, .at_once = at_once});
   }
   void pop() {
-    under_way_.front()->wait();
+    under_way_.front().work->wait();
     under_way_.pop_front();
   }
   int other() const { return 1 - group_->rank(); }
@@ -118,7 +123,11 @@ class Pipeline::Channel {
   ProcessGroupPtr group_;
   Device device_;
   std::map<std::string, std::pair<Shape, DType>> forms_;
-  std::deque<WorkPtr> under_way_;
+  struct Sent {
+    WorkPtr work;
+    size_t used;
+  };
+  std::deque<Sent> under_way_;
   Tensor posted_;
   WorkPtr posting_;
 };
@@ -183,6 +192,12 @@ void Pipeline::make_channels() {
     const int color = rank == from || rank == to ? 0 : -1;
     const auto channel = [&](const char* what) {
       const ProcessGroupPtr group = pipe_->split(color, rank == from ? 0 : 1, str(what, ' ', from, " to ", to));
+      // NCCL connects two ranks at their first message, and both wait on the host: not in the midst of a schedule.
+      if (group && group->backend() == "nccl") {
+        const Tensor word = Tensor::zeros({1}, DType::u8, device);
+        const CollectiveOptions first{.name = "first message", .scale = {}};
+        (rank == from ? group->send(word, 1, first) : group->receive(word, 0, first))->wait();
+      }
       return group ? std::make_unique<Channel>(group, device) : nullptr;
     };
     auto activations = channel("activations"), gradients = channel("gradients back from");
@@ -241,6 +256,13 @@ int Pipeline::first_stage(const std::string& name) const {
   return stage;
 }
 
+/// Of a step of a neighbour, in its schedule; 0 outside of run().
+size_t Pipeline::place(bool backward, int stretch, int64_t micro) const {
+  const int P = pipe_->size();
+  const auto found = places_.find({stretch % P, {backward, stretch / P, micro}});
+  return found == places_.end() ? 0 : found->second;
+}
+
 int Pipeline::stretch(int chunk) const { return chunk * pipe_->size() + pipe_->rank(); }
 
 bool Pipeline::is_last(int chunk) const { return stretch(chunk) + 1 == options_.chunks * pipe_->size(); }
@@ -252,6 +274,7 @@ Tensor Pipeline::input(const std::vector<PipelineStep>& steps, size_t i, const M
   const auto name = [&](const PipelineStep& s) { return message(s.micro, stretch(s.chunk)); };
   const auto key = [&](const PipelineStep& s) { return key_of(stretch(s.chunk), sample(s), batch.precision); };
   const Tensor x = activations_in_->receive(name(steps[i]), key(steps[i]));
+  gradients_out_->has_done(place(false, stretch(steps[i].chunk) - 1, steps[i].micro));
   for (size_t next = i + 1; next < steps.size(); ++next) {
     if (steps[next].backward || stretch(steps[next].chunk) == 0) continue;
     activations_in_->expect(name(steps[next]), key(steps[next]));
@@ -273,7 +296,7 @@ void Pipeline::forward(const std::vector<PipelineStep>& steps, size_t i, const M
     const Autocast low(batch.precision);
     flight.y = staged_->run(range(pipe_->rank(), chunk), flight.x);
     const int to = stretch(chunk) + 1;
-    activations_out_->send(flight.y, message(micro, to),
+    activations_out_->send(flight.y, place(false, to, micro), message(micro, to),
                            key_of(to, batch.inputs[static_cast<size_t>(micro)], batch.precision));
   }
   if (!grad_enabled()) return;
@@ -290,6 +313,7 @@ void Pipeline::backward(size_t i) {
     flight.y.backward();
   } else {
     const Tensor dy = gradients_in_->receive(name(steps_[i]), empty_like(flight.y));
+    activations_out_->has_done(place(true, stretch(chunk) + 1, micro));
     for (size_t next = i + 1; next < steps_.size(); ++next) {
       if (!steps_[next].backward || is_last(steps_[next].chunk)) continue;
       const auto found = flights_.find(Key{steps_[next].chunk, steps_[next].micro});
@@ -298,7 +322,9 @@ void Pipeline::backward(size_t i) {
     }
     weft::backward({flight.y}, {dy});
   }
-  if (stretch(chunk) > 0) gradients_out_->send(flight.x.grad(), "gradient of " + message(micro, stretch(chunk)));
+  if (stretch(chunk) > 0)
+    gradients_out_->send(flight.x.grad(), place(true, stretch(chunk) - 1, micro),
+                         "gradient of " + message(micro, stretch(chunk)));
 }
 
 void Pipeline::finish_messages() {
@@ -310,9 +336,15 @@ void Pipeline::run(const MicroBatches& batch) {
   DDP& ddp = tensor_->ddp();
   if (batch.samples == 0) ddp.set_samples(0);
   ddp.before_forward(std::max<int64_t>(batch.samples, 1));
-  steps_ = pipeline_schedule(
-      {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},
-      pipe_->rank());
+  const int P = pipe_->size(), rank = pipe_->rank();
+  const PipelineSize size{
+      .stages = P, .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())};
+  steps_ = pipeline_schedule(size, rank);
+  places_.clear();
+  for (const int neighbour : {(rank + 1) % P, (rank + P - 1) % P}) {
+    const std::vector<PipelineStep> steps = pipeline_schedule(size, neighbour);
+    for (size_t i = 0; i < steps.size(); ++i) places_[{neighbour, steps[i]}] = i;
+  }
   flights_.clear();  // of a run that ended with an exception, as is the next
   last_input_ = {};
   most_in_flight_ = 0;

@@ -101,6 +101,7 @@ class Pipeline {
   void forward(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch);
   void backward(size_t i);
   void finish_messages();
+  size_t place(bool backward, int stretch, int64_t micro) const;
 
   std::shared_ptr<nn::Module> model_;
   nn::Staged* staged_;
@@ -114,6 +115,7 @@ class Pipeline {
 
   // Of the run under way.
   std::vector<PipelineStep> steps_;
+  std::map<std::pair<int, PipelineStep>, size_t> places_;  // of both neighbours' steps, in their schedules
   std::map<Key, Flight> flights_;
   size_t most_in_flight_ = 0;
   Tensor last_input_;  // of the micro-batch whose loss is computed

@@ -27,8 +27,14 @@ struct MemberState {
   std::string disk{};              ///< what it does with a file (io/disk_work.h): `writing run/summary.json`; or empty
   double disk_seconds = 0;         ///< for how long
   bool silent = false;  ///< rank 0, which does not answer: its last heartbeat and its name are all that is known
-  Progress progress;
+  Progress progress;    ///< the last report
+  std::vector<Progress> earlier{};  ///< the last reports of its other groups, without names; kMaxGroups at most
 };
+
+/// Groups of which a rank's progress is known: those that it reported last.
+inline constexpr size_t kMaxGroups = 16;
+/// Keeps the report, and those of other groups before it.
+void keep(MemberState& state, const Progress& progress);
 
 /// Why the job cannot continue.
 struct Failure {

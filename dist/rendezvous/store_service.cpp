@@ -93,7 +93,7 @@ std::optional<TimePoint> StoreService::next_deadline() const {
 
 namespace {
 
-constexpr size_t kStatesPerMessage = 512;  // 512 of at most 1.2 KiB stay below kMaxMessage
+constexpr size_t kStatesPerMessage = 128;  // 128 of at most 6 KiB stay below kMaxMessage
 
 std::string failure_frame(const Failure& failure) {
   return MessageWriter(MessageKind::failure)
@@ -120,6 +120,41 @@ std::string silence_in(const std::vector<MemberState>& states, double quiet) {
   return text;
 }
 
+void keep(MemberState& state, const Progress& progress) {
+  if (state.progress.group != progress.group) {
+    std::erase_if(state.earlier, [&](const Progress& one) { return one.group == progress.group; });
+    if (!state.progress.group.empty()) state.earlier.push_back(std::move(state.progress));
+    if (state.earlier.size() == kMaxGroups) state.earlier.erase(state.earlier.begin());
+  }
+  state.progress = progress;
+}
+
+void write_progress(MessageWriter& writer, const MemberState& state) {
+  const auto numbers = [&writer](const Progress& one) {
+    writer.text(one.group.substr(0, kMaxName)).number(static_cast<int64_t>(one.begun));
+    writer.number(static_cast<int64_t>(one.finished));
+  };
+  numbers(state.progress);
+  writer.text(state.progress.name.substr(0, kMaxName)).number(static_cast<int64_t>(state.earlier.size()));
+  for (const Progress& one : state.earlier) numbers(one);
+}
+
+void read_progress(MessageReader& message, MemberState& state) {
+  const auto numbers = [&message] {
+    Progress one{.group = message.text(kMaxName)};
+    one.begun = static_cast<uint64_t>(message.number());
+    one.finished = static_cast<uint64_t>(message.number());
+    return one;
+  };
+  state.progress = numbers();
+  state.progress.name = message.text(kMaxName);
+  const int64_t earlier = message.number();
+  WEFT_CHECK(earlier >= 0 && earlier < static_cast<int64_t>(kMaxGroups), "membership: got the progress of ", earlier,
+             " groups");
+  state.earlier.clear();
+  for (int64_t i = 0; i < earlier; ++i) state.earlier.push_back(numbers());
+}
+
 MemberState read_state(MessageReader& message) {
   MemberState state;
   state.rank = static_cast<int>(message.number());
@@ -127,10 +162,7 @@ MemberState read_state(MessageReader& message) {
   state.process = message.number();
   state.seconds_since_heard = static_cast<double>(message.number()) / 1e3;
   state.left = message.number() != 0;
-  state.progress.group = message.text(kMaxName);
-  state.progress.begun = static_cast<uint64_t>(message.number());
-  state.progress.finished = static_cast<uint64_t>(message.number());
-  state.progress.name = message.text(kMaxName);
+  read_progress(message, state);
   state.disk = message.text(kMaxName);
   state.disk_seconds = static_cast<double>(message.number()) / 1e3;
   return state;
@@ -184,11 +216,7 @@ void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint 
   member.heard = now;
   switch (message.kind()) {
     case MessageKind::heartbeat: {
-      Progress& progress = member.state.progress;
-      progress.group = message.text(kMaxName);
-      progress.begun = static_cast<uint64_t>(message.number());
-      progress.finished = static_cast<uint64_t>(message.number());
-      progress.name = message.text(kMaxName);
+      read_progress(message, member.state);
       member.state.disk = message.text(kMaxName);
       member.state.disk_seconds = static_cast<double>(message.number()) / 1e3;
       message.end();
@@ -226,8 +254,7 @@ void MemberService::answer_states(ConnectionId to, int64_t request, TimePoint no
       const MemberState& state = next->second.state;
       const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - next->second.heard).count();
       writer.number(state.rank).text(state.host).number(state.process).number(silent).number(state.left);
-      writer.text(state.progress.group).number(static_cast<int64_t>(state.progress.begun));
-      writer.number(static_cast<int64_t>(state.progress.finished)).text(state.progress.name);
+      write_progress(writer, state);
       writer.text(state.disk).number(std::llround(state.disk_seconds * 1e3) + (state.disk.empty() ? 0 : silent));
     }
     out.push_back({to, writer.frame()});

@@ -85,7 +85,7 @@ class TcpMembership::Client {
 
   void report(const Progress& progress) {
     const std::lock_guard lock(mutex_);
-    progress_ = progress;
+    keep(own_, progress);
   }
 
   void send(const std::string& frame) {
@@ -129,8 +129,7 @@ class TcpMembership::Client {
   std::string heartbeat() {
     const std::lock_guard lock(mutex_);
     MessageWriter writer(MessageKind::heartbeat);
-    writer.text(cut(progress_.group, kMaxName)).number(static_cast<int64_t>(progress_.begun));
-    writer.number(static_cast<int64_t>(progress_.finished)).text(cut(progress_.name, kMaxName));
+    write_progress(writer, own_);
     const DiskWork::Longest disk = DiskWork::longest().value_or(DiskWork::Longest{});
     writer.text(cut(printable(disk.what), kMaxName));
     return writer.number(std::llround(disk.seconds * 1e3)).frame();
@@ -245,7 +244,7 @@ class TcpMembership::Client {
   const TcpMembershipOptions options_;
   std::mutex mutex_, send_mutex_;
   std::condition_variable changed_;
-  Progress progress_;
+  MemberState own_;  // its progress
   TimePoint heard_;
   bool joined_ = false, complete_ = false, ended_ = false;
   std::string refused_;

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "kernels/error.h"
 #include "kernels/sticky_error.h"
@@ -56,6 +57,10 @@ class UnsafeCallsAllowed {
 
 class DeviceRuntime final : public Runtime {
  public:
+  /// Collectives and computation have streams of their own, and NCCL's kernels wait for other ranks: in one of the 8
+  /// hardware queues that are usual, they would hold back the work of another stream. CUDA reads it at its first call.
+  DeviceRuntime() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
+
   int device_count() override {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);

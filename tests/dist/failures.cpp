@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include "dist/group/group_record.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/error_text.h"
 
@@ -222,6 +223,21 @@ TEST_P(Failures, TheFlightLogTellsWhatRanAndWhatDidNot) {
   // By the signal, both ranks of the process; by the failure, rank 0 again.
   EXPECT_TRUE(contains(printed, "the last collectives of rank 1 in group world:\n")) << printed;
   EXPECT_TRUE(contains(printed, "failed   all_reduce #301 'alone'")) << printed;
+}
+
+// Each group counts its own collectives: a rank that has come to one and then works in another group is not missing.
+TEST(FailuresOfGroups, ARankThatWorksInAnotherGroupIsNotMissing) {
+  const auto job = std::make_shared<FakeJob>(4);
+  const GroupRecord world("world", 0, 4, {}, std::make_shared<FakeMembership>(job, 0));
+  job->report(1, {"world", 5, 4, "all_reduce #5 'x' f32[4]"});
+  job->report(1, {"part", 1, 0, "all_reduce #1 'y' f32[4]"});
+  job->report(2, {"world", 4, 4, "all_reduce #4 'w' f32[4]"});
+  job->report(2, {"part", 7, 6, "all_reduce #7 'z' f32[4]"});
+  job->report(3, {"world", 5, 4, "all_reduce #5 'x' f32[4]"});
+  EXPECT_EQ(
+      world.missing({.kind = CollectiveKind::all_reduce, .number = 5}, {}),
+      "missing rank 2 (process 102 on host2, last heard of 0 s ago), last seen in all_reduce #7 'z' f32[4] of group "
+      "part");
 }
 
 INSTANTIATE_TEST_SUITE_P(, Failures, ::testing::ValuesIn(with_libraries(backends())),

@@ -53,7 +53,7 @@ class FakeJob {
   }
   void report(int rank, const Progress& progress) {
     const std::lock_guard lock(mutex_);
-    states_[static_cast<size_t>(rank)].progress = progress;
+    keep(states_[static_cast<size_t>(rank)], progress);
   }
   int add(std::function<void(const Failure&)> callback) {
     std::optional<Failure> failure;

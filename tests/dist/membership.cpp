@@ -44,6 +44,7 @@ TEST(Membership, StatesSayHowFarEveryRankIs) {
   Members members = join_all(meeting, 2);
   members[1]->report({"world", 412, 411, "all_reduce layer3.0.conv1.weight f32[2097152]"});
   ASSERT_TRUE(comes_true([&] { return members[0]->states()[1].progress.begun == 412; }));
+  EXPECT_TRUE(members[0]->states()[1].earlier.empty());
   const std::vector<MemberState> states = members[0]->states();
   ASSERT_EQ(states.size(), 2u);
   EXPECT_EQ(states[1].rank, 1);
@@ -54,6 +55,13 @@ TEST(Membership, StatesSayHowFarEveryRankIs) {
   EXPECT_EQ(states[1].progress.finished, 411u);
   EXPECT_EQ(states[1].progress.name, "all_reduce layer3.0.conv1.weight f32[2097152]");
   EXPECT_FALSE(states[1].left);
+  for (int i = 0; i < 20; ++i) members[1]->report({str("part ", i), 1, 0, "barrier #1"});
+  members[1]->report({"part 19", 2, 1, "barrier #2"});
+  ASSERT_TRUE(comes_true([&] { return members[0]->states()[1].progress.begun == 2; }));
+  const std::vector<Progress> earlier = members[0]->states()[1].earlier;
+  ASSERT_EQ(earlier.size(), kMaxGroups - 1) << "those that it reported last";
+  EXPECT_EQ(earlier.front().group, "part 4");
+  EXPECT_EQ(earlier.back().group, "part 18");
   members[1]->leave();
   EXPECT_TRUE(comes_true([&] { return members[0]->states()[1].left; }));
 }

@@ -113,5 +113,16 @@ TEST_F(Nccl, ARankThatDiesWhileTheyConnectEndsTheOthers) {
   death.join();
 }
 
+TEST_F(Nccl, ARankThatDoesNotConnectIsNamed) {
+  const auto job = std::make_shared<FakeJob>(2);
+  EXPECT_EQ(
+      error_text([&] {
+        make_process_group("nccl", 0, 2, std::make_shared<MemoryStore>(), std::make_shared<FakeMembership>(job, 0),
+                           {.timeout = Milliseconds(1000)});
+      }),
+      "process group nccl: barrier #0 'start of NCCL' of group world passed its deadline of 1 s on rank 0: missing "
+      "rank 1 (process 101 on host1, last heard of 0 s ago)");
+}
+
 }  // namespace
 }  // namespace weft::dist::testing

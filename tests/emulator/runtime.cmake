@@ -13,7 +13,7 @@ emulated_test(runtime.sticky COMMAND $<TARGET_FILE:emulated_runtime> sticky EXPE
 emulated_test(runtime.fault_in_a_graph COMMAND $<TARGET_FILE:emulated_runtime> fault_in_a_graph EXPECT "${fault}cudaErrorIllegalAddress")
 emulated_test(runtime.new_memory COMMAND $<TARGET_FILE:emulated_runtime> new_memory EXPECT "1000 of 1000 are NaN")
 emulated_test(runtime.no_such_order OPTIONS --streams soon COMMAND $<TARGET_FILE:emulated_runtime>
-  EXPECT "--streams .WEFT_EMULATE_STREAMS.: expected inorder, lazy, random or starve:K, got 'soon'")
+  EXPECT "--streams .WEFT_EMULATE_STREAMS.: expected inorder, lazy, random, starve:K or queues:N, got 'soon'")
 
 # Threads of Weft that name no device (device_in_use.cu), with two GPUs.
 emulated_program(device_in_use device_in_use.cu LINK weft::weft)

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads, each on a GPU of its own, over nccl: weft-emulate has them (tests/emulator/CMakeLists.txt).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/stream.h"
+#include "dist/fsdp/fsdp.h"
+#include "dist/pipeline/pipeline.h"
+#include "kernels/allocator.h"
+#include "kernels/runtime.h"
+#include "nn/batch_norm.h"
+#include "tests/dist/memory_store.h"
+#include "tests/support/compare.h"
+#include "train/strategy.h"
+
+namespace weft::dist::testing {
+namespace {
+
+/// Far above what a step takes on a busy machine; ranks that wait in a circle end here.
+constexpr Milliseconds kDeadline{60'000};
+
+class SeveralGpus : public ::testing::Test {
+ protected:
+  static void require(int gpus) {
+    if (!WEFT_HAVE_NCCL) GTEST_SKIP() << "built without NCCL";
+    if (kernels::runtime(DeviceKind::cuda).device_count() < gpus) GTEST_SKIP() << "needs " << gpus << " GPUs";
+  }
+};
+
+Device gpu(int rank) { return {DeviceKind::cuda, rank}; }
+
+void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function) {
+  const auto store = std::make_shared<MemoryStore>();
+  std::vector<std::string> errors(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      ProcessGroupPtr group;
+      try {
+        group = make_process_group("nccl", rank, size, store, nullptr, {.timeout = kDeadline, .gpu = rank});
+        function(group);
+        weft::synchronize(gpu(rank));
+      } catch (const std::exception& error) {
+        errors[static_cast<size_t>(rank)] = error.what();
+        if (group) group->abort(str("rank ", rank, " ended with: ", error.what()));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(errors, ::testing::Each(""));
+}
+
+/// x times a row of weights, layer by layer.
+struct Factor : nn::Module {
+  Tensor weight;
+  Factor(int64_t width, int layer) {
+    std::vector<float> values(static_cast<size_t>(width));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 1 + 0.125f * static_cast<float>((i + size_t(layer)) % 3);
+    weight = Tensor::from(values);
+    weight.requires_grad_();
+  }
+  Tensor forward(const Tensor& x) const override { return x * weight; }
+  void fields(nn::Visitor& v) override { v("weight", weight); }
+};
+
+struct Factors : nn::Module, nn::Staged {
+  std::vector<std::shared_ptr<nn::Module>> factors;
+  Factors(int count, int64_t width) {
+    for (int i = 0; i < count; ++i) factors.push_back(std::make_shared<Factor>(width, i));
+  }
+  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x); }
+  int64_t layers() const override { return static_cast<int64_t>(factors.size()); }
+  Tensor run(nn::LayerRange range, const Tensor& x) const override {
+    Tensor y = x;
+    for (int64_t i = range.first; i < range.last; ++i) y = (*factors[static_cast<size_t>(i)])(y);
+    return y;
+  }
+  bool uses(nn::LayerRange range, const std::string& parameter) const override {
+    return range.has(*nn::layer_of(parameter, "factors"));
+  }
+  void fields(nn::Visitor& v) override { v("factors", factors); }
+};
+
+/// Losses of the micro-batches, and the gradients by name.
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<double>> gradients;
+};
+
+std::vector<Tensor> micro_batches(int64_t count, int64_t width, Device device) {
+  std::vector<Tensor> inputs;
+  for (int64_t m = 0; m < count; ++m)
+    inputs.push_back(Tensor::full({1, width}, 1 + 0.25 * static_cast<double>(m), DType::f32, device));
+  return inputs;
+}
+
+void add_gradients(Trained& trained, const std::vector<NamedTensor>& parameters) {
+  for (const NamedTensor& p : parameters) trained.gradients[p.name] = p.tensor.grad().to_vector<double>();
+}
+
+Trained train_alone(const PipelineSize& size, int64_t width) {
+  const auto model = std::make_shared<Factors>(size.stages * size.chunks, width);
+  model->to(gpu(0));
+  Trained trained;
+  for (const Tensor& x : micro_batches(size.micro_batches, width, gpu(0))) {
+    const Tensor loss = mean((*model)(x));
+    loss.backward();
+    trained.losses.push_back(loss.item());
+  }
+  add_gradients(trained, model->parameters());
+  return trained;
+}
+
+Trained train_in_pipeline(const PipelineSize& size, int64_t width) {
+  Trained trained;
+  std::mutex mutex;
+  run_on_gpus(size.stages, [&](const ProcessGroupPtr& world) {
+    const Device device = gpu(world->rank());
+    Pipeline pipeline(std::make_shared<Factors>(size.stages * size.chunks, width), Grid(world, 1, size.stages),
+                      {.chunks = size.chunks, .device = device});
+    const std::vector<Tensor> inputs = micro_batches(size.micro_batches, width, device);
+    std::vector<Tensor> losses;
+    pipeline.run({inputs, size.micro_batches, DType::f32, [&](size_t i) {
+                    losses.push_back(mean(pipeline(inputs[i])));
+                    return losses.back();
+                  }});
+    weft::synchronize(device);
+    const std::lock_guard lock(mutex);
+    for (const Tensor& loss : losses) trained.losses.push_back(loss.item());
+    add_gradients(trained, pipeline.parameters());
+  });
+  return trained;
+}
+
+void expect_equal_alone(const PipelineSize& size, int64_t width) {
+  SCOPED_TRACE(str(size.stages, " stages, ", size.chunks, " chunks, ", size.micro_batches, " micro-batches of ",
+                   4 * width, " bytes"));
+  const Trained one = train_alone(size, width), got = train_in_pipeline(size, width);
+  EXPECT_EQ(got.losses, one.losses) << "the same products in the same order";
+  ASSERT_EQ(got.gradients.size(), one.gradients.size());
+  // Sums of the micro-batches, each of which is a product of `layers` factors.
+  const double allowed = 1.2e-7 * static_cast<double>(size.micro_batches + size.stages * size.chunks);
+  for (const auto& [name, want] : one.gradients)
+    EXPECT_TRUE(tests::near(got.gradients.at(name), want, tests::Tolerance{allowed, allowed})) << name;
+}
+
+// A send of NCCL ends when it is received. A stage whose computation waited for its sends would wait for the next one,
+// which waits for this stage.
+TEST_F(SeveralGpus, APipelineOnNcclEqualsOneProcess) {
+  require(4);
+  if (IsSkipped()) return;
+  for (const PipelineSize& size : {PipelineSize{2, 2, 4}, {2, 1, 5}, {4, 2, 6}, {3, 4, 3}}) {
+    expect_equal_alone(size, 256);
+    if (HasFailure()) return;  // each dead-lock takes the deadline
+  }
+  expect_equal_alone({2, 2, 4}, 1 << 18);  // above any buffer between two ranks
+}
+
+TEST_F(SeveralGpus, EveryPipelineOnNccl) {
+  require(8);
+  if (IsSkipped()) return;
+  for (int P = 2; P <= 8; ++P)
+    for (int V = 1; V <= 4; ++V)
+      for (const int64_t M : {int64_t{4}, int64_t{P} + 1})
+        for (const int64_t width : {256, 1 << 18}) {
+          if (width > 256 && P * V > 8) continue;
+          expect_equal_alone({P, V, M}, width);
+          if (HasFailure()) return;
+        }
+}
+
+/// 12 MiB, of which a forward reads some bytes.
+struct Heavy : nn::Module {
+  static constexpr int64_t kNumel = 3 << 20;
+  static constexpr size_t kBytes = kNumel * sizeof(float);
+  Tensor weight = Tensor::ones({kNumel});
+  Heavy() { weight.requires_grad_(); }
+  Tensor forward(const Tensor& x) const override { return x * weight.slice(0, 0, 8); }
+  void fields(nn::Visitor& v) override { v("weight", weight); }
+};
+
+struct HeavyRow : nn::Module {
+  std::vector<std::shared_ptr<Heavy>> rows;
+  explicit HeavyRow(int count) {
+    for (int i = 0; i < count; ++i) rows.push_back(std::make_shared<Heavy>());
+  }
+  Tensor forward(const Tensor& x) const override {
+    Tensor y = x;
+    for (const auto& row : rows) y = (*row)(y);
+    return y;
+  }
+  void fields(nn::Visitor& v) override { v("rows", rows); }
+};
+
+/// The most memory that a device's allocator has, in use and kept.
+std::array<std::atomic<size_t>, 8> most_reserved;
+void watch_reserved(Device device, const kernels::MemoryStats& stats) {
+  if (device.kind != DeviceKind::cuda) return;
+  std::atomic<size_t>& most = most_reserved[static_cast<size_t>(device.index)];
+  most = std::max(most.load(), stats.live + stats.cached);
+}
+
+// The host has enqueued a whole step before the device does anything. Memory that a collective has used serves the next
+// one in stream order, not when the host sees that it has ended.
+TEST_F(SeveralGpus, FsdpHoldsNoMoreOnAGpuThanItsUnits) {
+  require(2);
+  if (IsSkipped()) return;
+  constexpr int kUnits = 8;
+  run_on_gpus(2, [&](const ProcessGroupPtr& world) {
+    const Device device = gpu(world->rank());
+    const Tensor x = Tensor::ones({2, 8}, DType::f32, device);
+    const double shard = kUnits * Heavy::kBytes / 2.0;
+    const auto peak_of = [&](const std::function<void(FSDP&)>& step) {
+      FSDP fsdp(std::make_shared<HeavyRow>(kUnits), world, {.policy = {.kinds = {"Heavy"}}, .device = device});
+      EXPECT_NEAR(static_cast<double>(fsdp.shard_bytes()), shard, 1e5);
+      for (int i = 0; i < 2; ++i) {  // the first one learns the order of units
+        weft::synchronize(device);
+        kernels::CachingAllocator::of(device).empty_cache();
+        world->barrier("watched");
+        most_reserved[static_cast<size_t>(device.index)] = 0;
+        step(fsdp);
+      }
+      weft::synchronize(device);
+      return static_cast<double>(most_reserved[static_cast<size_t>(device.index)].load());
+    };
+    kernels::set_memory_hook(watch_reserved);
+    const double unit = Heavy::kBytes, evaluation = peak_of([&](FSDP&fsdp) {
+                                         const NoGrad no_grad;
+                                         for (int i = 0; i < 3; ++i) fsdp(x);
+                                       });
+    EXPECT_LE(evaluation, 1.1 * (2 * shard + 2 * unit)) << "shards of weights and gradients, two units";
+    const double training = peak_of([&](FSDP& fsdp) {
+      for (int i = 0; i < 2; ++i) sum(fsdp(x)).backward();
+    });
+    // Whole gradients: two units' are reduced, and a third one's is computed.
+    EXPECT_LE(training, 1.1 * (2 * shard + (2 + 3) * unit)) << "weights and gradients, two units, and their gradients";
+    world->barrier("measured");
+    kernels::set_memory_hook(nullptr);
+  });
+}
+
+size_t lines_with(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) count += line.find(part) != std::string::npos;
+  return count;
+}
+
+// hybrid_shard: the slow sum over the copies begins behind the fast one, while the stream computes other gradients.
+TEST_F(SeveralGpus, CopiesOfAShardAreReducedBesideTheBackward) {
+  require(4);
+  if (IsSkipped()) return;
+  std::atomic<int> passed{0};
+  run_on_gpus(4, [&](const ProcessGroupPtr& world) {
+    const Device device = gpu(world->rank());
+    const bool first_copy = world->rank() < 2;
+    FSDP* model = nullptr;
+    size_t reductions = 0;
+    const auto on_event = [&](const FsdpEvent& event) {
+      if (event.kind != FsdpEvent::Kind::reduce) return;
+      ++reductions;
+      EXPECT_EQ(lines_with(model->replica_group()->flight_log(), "'gradients "), reductions) << "begun at once";
+      if (reductions != 2 || !first_copy) return;
+      weft::synchronize(device);  // though the other copy has none of these gradients
+      ++passed;
+    };
+    FSDP fsdp(std::make_shared<HeavyRow>(4), world,
+              {.strategy = Sharding::hybrid_shard,
+               .policy = {.kinds = {"Heavy"}},
+               .shard_size = 2,
+               .device = device,
+               .on_event = on_event});
+    model = &fsdp;
+    const Tensor y = sum(fsdp(Tensor::ones({2, 8}, DType::f32, device)));
+    while (!first_copy && passed < 2) std::this_thread::yield();
+    y.backward();
+    EXPECT_EQ(reductions, 4u);
+    if (fsdp.shard_group()->rank() > 0) return;
+    for (const NamedTensor& p : fsdp.parameters()) {
+      const auto got = p.tensor.grad().to_vector<float>();
+      EXPECT_EQ(std::vector<float>(got.begin(), got.begin() + 8), std::vector<float>(8, 2))
+          << p.name << ", two samples";
+    }
+  });
+}
+
+// The norms' small messages would queue behind the gradients' buckets in a communicator that they shared.
+TEST_F(SeveralGpus, NormsHaveAGroupOfTheirOwn) {
+  require(2);
+  if (IsSkipped()) return;
+  run_on_gpus(2, [](const ProcessGroupPtr& world) {
+    const Device device = gpu(world->rank());
+    const auto norm = std::make_shared<nn::BatchNorm2d>(8);
+    norm->to(device);
+    const auto strategy =
+        train::make_strategy({.kind = "ddp", .sync_batch_norm = true}, norm, World::around(world, device));
+    const Tensor y = strategy->forward(Tensor::full({2, 3, 3, 8}, world->rank(), DType::f32, device));
+    sum(y).backward();
+    const float one = 2 * static_cast<float>(world->rank()) - 1;  // less the mean 1/2, by the deviation 1/2
+    for (const float value : y.to_vector<float>()) ASSERT_NEAR(value, one, 1e-4);  // eps is 4e-5 of the variance
+    EXPECT_EQ(lines_with(world->flight_log(), "batch statistics"), 0u);
+  });
+}
+
+}  // namespace
+}  // namespace weft::dist::testing
