@@ -98,6 +98,11 @@ TEST(Words, KeepCaseOrAccentsWhereTheyShould) {
   EXPECT_THAT(split_words("a\u200Bb", {.cleans_text = false}), ElementsAre("a\u200Bb"));
 }
 
+TEST(Words, EachBlockOfIdeographsIsParted) {
+  for (const std::string one : {"\u4E00", "\u3400", "\U00020000", "\U0002A700", "\uF900", "\U0002F800"})
+    EXPECT_THAT(split_words("a" + one + "b", {.lowercase = false}), ElementsAre("a", one, "b"));
+}
+
 TEST(WordPiece, SearchesAddedTokensFirst) {
   const auto pieces = [](AddedToken token, const std::string& text) {
     token.id = 12;

@@ -58,12 +58,14 @@ WEFT_ON_BOTH inline int chosen() {
 /// The tests that have begun in this process (listener.h counts).
 inline std::atomic<int> tests_begun{0};
 
-/// Adds a line to the file WEFT_MUTANT_LOG. Processes that a test starts know its name, too.
+/// Adds a line to the file WEFT_MUTANT_LOG. Processes that a test starts know its name, too. One that may open no file
+/// logs nothing: its test then counts as one that reaches less.
 inline void log_line(const std::string& word, long long number) {
   const char* const test = std::getenv("WEFT_MUTANT_TEST");
   const std::string line = word + " " + (test ? test : "-") + " " + std::to_string(number) + "\n";
   const int file = ::open(std::getenv("WEFT_MUTANT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());
   ::close(file);
 }
 

@@ -88,7 +88,6 @@ class Finder:
         self.kinds = cindex.CursorKind
         self.function_kinds = {self.kinds.FUNCTION_DECL, self.kinds.CXX_METHOD, self.kinds.CONSTRUCTOR, self.kinds.DESTRUCTOR,
                                self.kinds.FUNCTION_TEMPLATE, self.kinds.CONVERSION_FUNCTION}
-        self.calls = {self.kinds.CALL_EXPR}
         # Children of these that are literals are arguments of templates.
         self.names = {self.kinds.DECL_REF_EXPR, self.kinds.MEMBER_REF_EXPR, self.kinds.TYPE_REF, self.kinds.TEMPLATE_REF}
 
@@ -107,7 +106,8 @@ class Finder:
     def statement(self, cursor, function):
         """A call that is a statement is dropped."""
         begin, end = span(cursor)
-        if plain(cursor).kind in self.calls and re.search(r"(?:[;{}):]|\belse)\s*$", self.text[:begin]) and self.text[begin].isalpha():
+        is_statement = re.search(r"(?:[;{}):]|\belse)\s*$", self.text[:begin]) and self.text[begin].isalpha() and self.text[end - 1] == ")"
+        if is_statement and plain(cursor).kind == self.kinds.CALL_EXPR:
             close = re.match(r"\s*;", self.text[end:])
             if close:
                 self.add(function, "drop", begin, end + close.end(), "")
@@ -191,9 +191,9 @@ class Finder:
                     children = [c for c in children if not c.kind.is_expression() or re.match(r"\s*;", self.text[span(c)[1]:])]
                 else:
                     head = next((c for c in children if kind == kinds.CONDITIONAL_OPERATOR or re.match(r"\s*\)", self.text[span(c)[1]:])), None)
-                    if head is not None and (head.kind.is_expression()):
+                    if head is not None:
                         self.condition(head, function)
-                for child in children:
+                for child in children if kind != kinds.CONDITIONAL_OPERATOR else []:
                     self.statement(child, function)
             elif kind == kinds.FOR_STMT:
                 for child in children[-1:]:
