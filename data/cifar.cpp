@@ -7,7 +7,7 @@
 #include "data/archive.h"
 #include "data/dataset.h"
 #include "data/pickled_dict.h"
-#include "io/file_reader.h"
+#include "io/file_kind.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -93,6 +93,7 @@ void append_records(const Layout& layout, const fs::path& path, FixedDataset::Co
   const std::vector<uint8_t> bytes = read_file(path);
   const auto size = static_cast<int64_t>(bytes.size());
   const int64_t record = layout.record_bytes();
+  if (size % record != 0) refuse_known(FileReader(path, layout.name), str("records of ", record, " bytes"));
   WEFT_CHECK(size > 0 && size % record == 0, layout.name, ": expected a whole number of records of ", record,
              " bytes in ", path.string(), ", got ", size, " bytes (", size / record, " records and ", size % record,
              " bytes). The file is truncated or of another format.");

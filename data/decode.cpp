@@ -38,11 +38,11 @@ Image decode(std::span<const uint8_t> bytes, const std::string& file, DecodeOpti
        ", which begins with '", printable(text), "'");
 }
 
-int exif_orientation(const uint8_t* tiff, size_t size) {
-  if (size < 8) return 1;
+size_t exif_orientation_at(std::span<const uint8_t> tiff) {
+  if (tiff.size() < 8) return 0;
   const bool little = tiff[0] == 'I' && tiff[1] == 'I';
   const bool big = tiff[0] == 'M' && tiff[1] == 'M';
-  if (!little && !big) return 1;
+  if (!little && !big) return 0;
   const auto u16 = [&](size_t at) -> uint32_t {
     return little ? tiff[at] | tiff[at + 1] << 8 : tiff[at] << 8 | tiff[at + 1];
   };
@@ -50,17 +50,22 @@ int exif_orientation(const uint8_t* tiff, size_t size) {
     return little ? u16(at) | static_cast<size_t>(u16(at + 2)) << 16 : static_cast<size_t>(u16(at)) << 16 | u16(at + 2);
   };
   const size_t directory = u32(4);
-  if (directory > size - 2 || u16(2) != 42) return 1;
+  if (directory > tiff.size() - 2 || u16(2) != 42) return 0;
   const size_t entries = u16(directory);
   constexpr size_t kEntryBytes = 12;
   for (size_t i = 0; i < entries; ++i) {
     const size_t entry = directory + 2 + i * kEntryBytes;
-    if (entry + kEntryBytes > size) return 1;
-    if (u16(entry) != 0x0112) continue;
-    const uint32_t orientation = u16(entry + 8);
-    return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
+    if (entry + kEntryBytes > tiff.size()) return 0;
+    if (u16(entry) == 0x0112) return entry + 8;
   }
-  return 1;
+  return 0;
+}
+
+int exif_orientation(std::span<const uint8_t> tiff) {
+  const size_t at = exif_orientation_at(tiff);
+  if (at == 0) return 1;
+  const int orientation = tiff[0] == 'I' ? tiff[at] | tiff[at + 1] << 8 : tiff[at] << 8 | tiff[at + 1];
+  return orientation >= 1 && orientation <= 8 ? orientation : 1;
 }
 
 Image upright(Image image, int orientation) {

@@ -39,7 +39,9 @@ std::span<const char* const> image_suffixes();
 std::span<const char* const> unread_suffixes();
 
 /// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.
-int exif_orientation(const uint8_t* tiff, size_t size);
+int exif_orientation(std::span<const uint8_t> tiff);
+/// Where the block has the 16 bits of this number; 0: nowhere.
+size_t exif_orientation_at(std::span<const uint8_t> tiff);
 /// Turns and mirrors an image as its Exif orientation asks, so that it stands upright.
 Image upright(Image image, int orientation);
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "data/archive.h"
 #include "core/text.h"
+#include "data/archive.h"
 #include "data/dataset.h"
-#include "io/file_reader.h"
+#include "io/file_kind.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -62,6 +62,7 @@ IdxFile open_idx(const fs::path& path) {
   if (file.packed) start = gunzip(file.bytes, path.string(), kLongestHeader);
   const std::vector<uint8_t>& b = file.packed ? start : file.bytes;
   WEFT_CHECK(b.size() >= 4, "idx: ", path.string(), " is truncated: expected a header, got ", b.size(), " bytes");
+  if (b[0] != 0 && !file.packed) refuse_known(FileReader(path, "idx"), "an IDX file");
   WEFT_CHECK(b[0] == 0 && b[1] == 0, "idx: expected ", path.string(), " to begin with 00 00, got the magic number 0x",
              std::hex, (b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3]), ". It is not an IDX file.");
   WEFT_CHECK(b[2] == 8, "idx: expected unsigned bytes (type 8) in ", path.string(), ", got type ", int{b[2]});

@@ -70,7 +70,7 @@ int orientation_of(const jpeg_decompress_struct& jpeg) {
   for (const jpeg_marker_struct* marker = jpeg.marker_list; marker != nullptr; marker = marker->next)
     if (marker->marker == JPEG_APP0 + 1 && marker->data_length > sizeof(kExif) &&
         std::memcmp(marker->data, kExif, sizeof(kExif)) == 0)
-      return exif_orientation(marker->data + sizeof(kExif), marker->data_length - sizeof(kExif));
+      return exif_orientation({marker->data + sizeof(kExif), marker->data_length - sizeof(kExif)});
   return 1;
 }
 

@@ -14,7 +14,7 @@
 #include "data/image_writer.h"
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
-#include "io/file_reader.h"
+#include "io/file_kind.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -112,7 +112,7 @@ void require_unique(const FileReader& file, std::vector<std::string> names, cons
 PackedIndex read_packed_index(const FileReader& file) {
   char header[kPackedHeaderBytes] = {};
   file.read(0, header, std::min<uint64_t>(file.size(), kPackedHeaderBytes));
-  if (std::memcmp(header, kMagic, 8) != 0) file.bad("expected a packed file (it begins with WEFTPACK), got another");
+  if (std::memcmp(header, kMagic, 8) != 0) refuse(file, "a packed file (it begins with WEFTPACK)", "another");
   const auto version = at<uint32_t>(header, 8);
   if (file.size() < kPackedHeaderBytes || at<uint32_t>(header, 60) != crc32c(header, 60))
     file.bad("damaged: the header's checksum does not fit");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "io/file_kind.h"
 #include "io/pickle/unpickler.h"
 #include "io/pickle/usual_names.h"
 
@@ -19,6 +20,9 @@ PickledDict::PickledDict(const std::filesystem::path& path) : file_(path, "data"
   const ByteStream::Fail fail = [this](const std::string& text) { file_.bad(text); };
   ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
                     file_.size(), fail);
+  uint8_t first = 0;
+  file_.read(0, &first, std::min<uint64_t>(file_.size(), 1));
+  if (first != 0x80) refuse_known(file_, "a pickled dict of arrays and lists");  // protocols 0 and 1 begin otherwise
   const PickleVocabulary arrays{.holds = "images and labels", .most_opcodes = kMostOpcodes, .find = find_usual};
   pickle_ = unpickle(stream, arrays, fail);
   if (pickle_.root->as<PickleDict>() == nullptr)

@@ -41,7 +41,7 @@ Image decode_png(std::span<const uint8_t> bytes, const std::string& path, Decode
   spng_exif exif{};
   const bool has_exif = spng_get_exif(png.get(), &exif) == 0;
   return has_exif
-             ? upright(std::move(image), exif_orientation(reinterpret_cast<const uint8_t*>(exif.data), exif.length))
+             ? upright(std::move(image), exif_orientation({reinterpret_cast<const uint8_t*>(exif.data), exif.length}))
              : image;
 }
 

@@ -191,9 +191,13 @@ FileKind kind_of_folder(const fs::path& folder) {
   return {"a folder", "Name a file in it: " + joined(files, 6)};
 }
 
-void refuse(const FileReader& file, const std::string& expected, const std::string& otherwise) {
+void refuse_known(const FileReader& file, const std::string& expected) {
   const FileKind kind = kind_of(file);
   if (!kind.name.empty()) file.bad("it is ", kind.name, ", expected ", expected, ". ", kind.cure);
+}
+
+void refuse(const FileReader& file, const std::string& expected, const std::string& otherwise) {
+  refuse_known(file, expected);
   file.bad("expected ", expected, ", got ", otherwise);
 }
 

@@ -18,6 +18,8 @@ FileKind kind_of(const FileReader& file);
 /// By the names of what lies in it.
 FileKind kind_of_folder(const std::filesystem::path& folder);
 
+/// Throws as refuse() where the kind is known; returns else.
+void refuse_known(const FileReader& file, const std::string& expected);
 /// Throws `WHAT: FILE: it is KIND, expected EXPECTED. CURE`, or for an unknown kind `expected EXPECTED, got OTHERWISE`.
 [[noreturn]] void refuse(const FileReader& file, const std::string& expected,
                          const std::string& otherwise = "something else");

@@ -53,6 +53,8 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   std::unordered_set<std::string> known;
   for (const NamedTensor& mine : own.tensors) known.insert(mine.name);
   auto file = renamed_weights(open_weights(path, {.key = options.key}), options.rename);
+  WEFT_CHECK(!file->tensors().empty() || own.tensors.empty(), "load_state_dict: expected the weights of ", model.kind(),
+             ", got a file without tensors");
   const auto common = std::count_if(file->tensors().begin(), file->tensors().end(),
                                     [&](const WeightInfo& info) { return known.contains(info.name); });
   const bool fits = 2 * static_cast<size_t>(common) > known.size(), is_chosen = !options.rename.prefix.empty();

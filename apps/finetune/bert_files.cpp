@@ -47,28 +47,21 @@ std::string standard_weights(const std::string& model) {
 
 std::string hf_names(nn::BertKind kind) { return "hf_" + published_type(kind); }
 
-fs::path weights_file(const fs::path& path) {
-  if (!fs::is_directory(path)) return path;
-  for (const char* name :
-       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"})
-    if (fs::exists(path / name)) return path / name;
-  fail("--weights ", path.string(), ": expected model.safetensors or pytorch_model.bin in this folder");
-}
-
-int64_t vocabulary_in(const fs::path& path) {
-  const auto file = open_weights(path);
+int64_t vocabulary_in(const fs::path& path, const std::string& key) {
+  const auto file = open_weights(path, {.key = key});
   for (const WeightInfo& tensor : file->tensors())
     if (tensor.name.ends_with("embeddings.word_embeddings.weight") && tensor.sizes.rank() == 2) return tensor.sizes[0];
   fail("--weights ", path.string(), ": expected a BERT, got no tensor …embeddings.word_embeddings.weight");
 }
 
-LoadedBert load_bert(nn::Bert& model, const fs::path& given, bool with_classifier) {
-  const fs::path path = weights_file(given);
+LoadedBert load_bert(nn::Bert& model, const fs::path& given, bool with_classifier, const std::string& key) {
+  const fs::path path = weights_in_folder(given);
   try {
     train::LoadWeightsOptions options;
     options.strict = false;
+    options.key = key;
     const nn::BertKind kind = model.options.kind;
-    const auto file = open_weights(path);
+    const auto file = open_weights(path, {.key = key});
     options.rename.map = hf_names(kind);
     if (!names(*file, published_type(kind) + ".embeddings.")) options.rename.put_first = published_type(kind) + '.';
     if (!with_classifier) options.rename.leave_out = "classifier.";

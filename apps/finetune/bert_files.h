@@ -18,12 +18,8 @@ std::string standard_weights(const std::string& model);
 /// The map of names (io/weights/name_map.h) from Hugging Face's files of this kind; its inverse begins with `to_`.
 std::string hf_names(nn::BertKind kind);
 
-/// The file of weights that `path` means: itself, or in a folder model.safetensors or pytorch_model.bin, or the index
-/// of either's parts. Errors: a folder without any of them.
-std::filesystem::path weights_file(const std::filesystem::path& path);
-
-/// Rows of the word embeddings in this file (weights_file()). Errors: it has none.
-int64_t vocabulary_in(const std::filesystem::path& path);
+/// Rows of the word embeddings in this file (weights_in_folder()). `key`: LoadWeightsOptions::key. Errors: it has none.
+int64_t vocabulary_in(const std::filesystem::path& path, const std::string& key = "");
 
 struct LoadedBert {
   bool whole = false;  ///< the classifier was there
@@ -32,8 +28,9 @@ struct LoadedBert {
 
 /// Copies Hugging Face's weights into the model. The classifier may be missing (it keeps its own start), heads of other
 /// tasks are left out, and the encoder may stand without its `bert.`. Without `with_classifier` that keeps its own
-/// start, too. Errors: other names or shapes that do not fit.
-LoadedBert load_bert(nn::Bert& model, const std::filesystem::path& path, bool with_classifier = true);
+/// start, too. `key`: LoadWeightsOptions::key. Errors: other names or shapes that do not fit.
+LoadedBert load_bert(nn::Bert& model, const std::filesystem::path& path, bool with_classifier = true,
+                     const std::string& key = "");
 
 /// Writes FOLDER/model.safetensors under Hugging Face's names, config.json, and the tokenizer's files. `state`: the
 /// model's.

@@ -11,6 +11,7 @@
 #include "data/text/wordpiece.h"
 #include "dist/group/same_lines.h"
 #include "io/checkpoint_index.h"
+#include "io/weights/weights_file.h"
 #include "train/resume.h"
 #include "train/training_main.h"
 
@@ -35,6 +36,13 @@ fs::path part_file(const Options& options, const std::string& given, std::initia
   }
   const std::string first = *names.begin();
   const std::string flag = first == "train" ? "--train-file" : "--validation-file";
+  for (const char* name : names)
+    for (const char* ending : {".parquet", ".arrow", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz"})
+      WEFT_CHECK(!found.empty() || !fs::exists(folder / (std::string(name) + ending)), "--data: the folder ",
+                 options.data, " has ", name, ending, ", expected ", name, ".tsv, .csv, .json or .jsonl. ",
+                 std::string_view(ending).ends_with(".gz")
+                     ? "Unpack it first"
+                     : "In Python: datasets.load_dataset(DIR)[PART].to_json(FILE) writes .jsonl");
   WEFT_CHECK(!found.empty(), "--data: there is no ", first, ".tsv in the folder ", options.data,
              ", nor .csv, .json or .jsonl. ", flag, " names another file");
   WEFT_CHECK(found.size() == 1, "--data: the folder ", options.data, " has ", joined(found), ". ", flag,
@@ -56,7 +64,9 @@ data::TextTableOptions table_options(const Options& options) {
 
 /// The folder of the weights; "": there are none.
 fs::path weights_folder(const Options& options) {
-  return options.weights == "random" ? fs::path() : weights_file(options.weights).parent_path();
+  if (options.weights == "random") return {};
+  const fs::path file = weights_in_folder(options.weights);
+  return fs::is_directory(file) ? file : file.parent_path();
 }
 
 /// --vocab, or the vocabulary beside the weights, or one made from the training texts.
@@ -84,8 +94,8 @@ nn::BertOptions model_sizes(const Options& options, const Configuration& configu
   if (options.dropout >= 0) sizes.dropout = sizes.attention_dropout = sizes.head_dropout = options.dropout;
   sizes.vocabulary = tokens.size();
   if (options.weights != "random") {
-    const fs::path file = weights_file(options.weights);
-    sizes.vocabulary = vocabulary_in(file);
+    const fs::path file = weights_in_folder(options.weights);
+    sizes.vocabulary = vocabulary_in(file, options.weights_key);
     WEFT_CHECK(configuration.vocabulary == 0 || configuration.vocabulary == sizes.vocabulary, file.string(),
                ": the word embeddings have ", sizes.vocabulary, " rows, config.json says vocab_size ",
                configuration.vocabulary);
@@ -115,7 +125,7 @@ std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOpt
   manual_seed(static_cast<uint64_t>(options.seed));
   auto model = std::make_shared<Classifier>(sizes);
   if (options.weights != "random") {
-    const LoadedBert loaded = load_bert(*model, options.weights, labels.fits_weights);
+    const LoadedBert loaded = load_bert(*model, options.weights, labels.fits_weights, options.weights_key);
     WEFT_CHECK(loaded.whole || options.resume.empty(), "checkpoint ", options.resume,
                ": the classifier is missing or of other classes");
     warn(ranks, loaded.note);

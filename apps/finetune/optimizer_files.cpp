@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "apps/finetune/bert_files.h"
+#include "core/ops/reduce.h"
 #include "io/weights/name_map.h"
 #include "train/torch_optimizer.h"
 
@@ -106,11 +107,15 @@ void save_optimizer(const fs::path& folder, const StateDict& state, const optim:
     moments.push_back(renamed_state(own, {.map = "to_" + hf_names(model.kind)}));
   }
   const Numbering numbering = number(optimizer, model);
-  const double step = state.scalar("step");
+  StateDict counts;  // three rows each, so that a stacked tensor can be cut
+  for (int group = 0; group < optimizer.groups(); ++group)
+    for (const NamedTensor& parameter : optimizer.parameters(group))
+      counts.tensors.push_back({parameter.name, Tensor::full({3}, optim::steps_of(state, parameter.name))});
+  counts = renamed_state(counts, {.map = "to_" + hf_names(model.kind)});
   TorchObject::Dict states;  // each with a step of its own: torch.optim counts in place
   for (const std::string& name : numbering.names)
     states.emplace_back(static_cast<int64_t>(states.size()),
-                        text_dict({{"step", object(Tensor::full({}, step))},
+                        text_dict({{"step", object(counts.tensor(name).select(0, 0).clone())},
                                    {kMoments[0], object(moments[0].tensor(name))},
                                    {kMoments[1], object(moments[1].tensor(name))}}));
   TorchObject::List param_groups;
@@ -140,7 +145,7 @@ StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, 
   WEFT_CHECK(param_groups && states && param_groups->size() == groups && states->size() == numbering.names.size(), path,
              ": expected ", groups, " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
              param_groups ? param_groups->size() : 0, " and ", states ? states->size() : 0);
-  StateDict result;
+  StateDict result, counts;
   for (const char* kind : kMoments) {
     StateDict published;
     for (const auto& [key, state] : *states) {
@@ -154,9 +159,22 @@ StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, 
     for (const NamedTensor& entry : renamed_state(published, {.map = hf_names(model.kind)}).tensors)
       result.tensors.push_back({entry.name + '.' + kind, entry.tensor});
   }
-  const TorchObject& step = states->front().value.at("step", path);
-  const auto* counted = std::get_if<Tensor>(&step.is);
-  result.scalars.push_back({"step", counted ? counted->item() : step.number(path)});
+  for (const auto& [key, state] : *states) {
+    const TorchObject& step = state.at("step", path);
+    const auto* counted = std::get_if<Tensor>(&step.is);
+    counts.tensors.push_back({numbering.names[static_cast<size_t>(std::get<int64_t>(key))],
+                              Tensor::full({1}, counted ? counted->item() : step.number(path))});
+  }
+  double most = 0;
+  counts = renamed_state(counts, {.map = hf_names(model.kind)});
+  for (const NamedTensor& entry : counts.tensors) {
+    const double steps = max(entry.tensor).item();
+    WEFT_CHECK(steps == min(entry.tensor).item(), path, ": expected as many steps of all parts of '", entry.name,
+               "', got ", min(entry.tensor).item(), " and ", steps);
+    result.scalars.push_back({entry.name + ".step", steps});
+    most = std::max(most, steps);
+  }
+  result.scalars.push_back({"step", most});
   for (size_t g = 0; g < groups; ++g)
     result.scalars.push_back({str("group", g, ".lr"), (*param_groups)[g].at("lr", path).number(path)});
   return result;

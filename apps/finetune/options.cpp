@@ -56,6 +56,7 @@ bool parse_options(int argc, char** argv, Options& o) {
       "auto, random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin); auto: for "
       "bert_base the folder bert-base-uncased, for roberta_base roberta-base, for distilbert_base "
       "distilbert-base-uncased, for bert_tiny random");
+  flags.add("weights-key", o.weights_key, "which dict of a PyTorch file, which part of a checkpoint; '': found");
   flags.add(
       "vocab", o.vocab,
       "vocab.txt or tokenizer.json, or a folder of one, of RoBERTa a folder with vocab.json and merges.txt; default: "

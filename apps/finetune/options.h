@@ -15,7 +15,7 @@ struct Options {
   std::string text_columns, label_column;   ///< names between commas; "": those that are known
   std::string problem = "auto";
   std::string model = "bert_base";
-  std::string weights = "auto";
+  std::string weights = "auto", weights_key;
   std::string vocab;
   int64_t vocab_size = 8000;
   int64_t max_length = 128;

@@ -21,11 +21,6 @@ using Json = nlohmann::ordered_json;
 
 bool is_nanogpt(const fs::path& path) { return fs::is_regular_file(path); }
 
-/// nanoGPT's checkpoint has the weights in its dict `model`.
-std::unique_ptr<WeightsFile> open(const fs::path& path, bool nanogpt) {
-  return open_weights(path, {.key = nanogpt ? "model" : ""});
-}
-
 /// A file may hold the output layer beside the embedding whose weight it shares.
 void require_tied(const WeightsFile& file) {
   const auto named = [&](std::string_view name) {
@@ -167,16 +162,17 @@ void require_room(const data::BytePair& tokens, const nn::GptOptions& sizes) {
              " tokens of the weights, got ", tokens.size());
 }
 
-void load_gpt(nn::Gpt& model, const fs::path& given) {
+void load_gpt(nn::Gpt& model, const fs::path& given, const std::string& wanted) {
   try {
-    const bool nanogpt = is_nanogpt(given);
+    const std::string key = wanted.empty() && is_nanogpt(given) ? "model" : wanted;
     const fs::path path = weights_in_folder(given);
-    const auto file = open(path, nanogpt);
+    const auto file = open_weights(path, {.key = key});
     require_tied(*file);
     const std::string map = guess_name_map(file->tensors()) == "nanogpt" ? "nanogpt" : "hf_gpt2";
-    train::LoadWeightsOptions options{.key = nanogpt ? "model" : "", .rename = {.map = map}};
+    train::LoadWeightsOptions options{.key = key, .rename = {.map = map}};
     const std::vector<NamedTensor> biases = biases_of(model);
-    options.strict = map != "nanogpt" || renamed_weights(open(path, nanogpt), options.rename)->find("ln_f.bias") >= 0;
+    options.strict =
+        map != "nanogpt" || renamed_weights(open_weights(path, {.key = key}), options.rename)->find("ln_f.bias") >= 0;
     const train::LoadedWeights loaded = train::load_weights(model, path, options);
     if (options.strict) return;
     WEFT_CHECK(loaded.misshapen.empty() && loaded.unexpected.empty() && loaded.missing.size() == biases.size(),

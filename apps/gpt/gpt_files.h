@@ -34,8 +34,9 @@ void require_room(const data::BytePair& tokens, const nn::GptOptions& sizes);
 
 /// Copies weights into the model: of a file, or of a folder with model.safetensors or pytorch_model.bin or the index of
 /// either, under the names of Hugging Face's GPT-2 or nanoGPT's, whose matrices lie the other way. nanoGPT's models
-/// without biases get biases of 0. Errors: other names or shapes; an output layer that is not the token embedding.
-void load_gpt(nn::Gpt& model, const std::filesystem::path& path);
+/// without biases get biases of 0. `key`: the dict of a PyTorch file; "": found, of nanoGPT's `model`. Errors: other
+/// names or shapes; an output layer that is not the token embedding.
+void load_gpt(nn::Gpt& model, const std::filesystem::path& path, const std::string& key = "");
 
 /// Writes FOLDER/model.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json,
 /// generation_config.json where there was one, and the tokenizer's files. `state`: the model's.

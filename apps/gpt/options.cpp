@@ -26,6 +26,7 @@ bool parse_options(int argc, char** argv, Options& o) {
       "weights", o.weights,
       "random, or a folder under Hugging Face's names (config.json, model.safetensors), or the folder of a run, or "
       "nanoGPT's ckpt.pt");
+  flags.add("weights-key", o.weights_key, "which dict of a PyTorch file, which part of a checkpoint; '': found");
   flags.add("context", o.context, "tokens of a sequence; 0: as many as the model has positions",
             {.min = 0, .max = 1e6});
   flags.add("epochs", o.epochs,

@@ -12,6 +12,7 @@ struct Options {
   std::string tokenizer = "auto";
   std::string model = "gpt_mini";
   std::string weights = "random";
+  std::string weights_key;
   int64_t context = 0;
   int64_t epochs = 10;
   int64_t batch_size = 12;

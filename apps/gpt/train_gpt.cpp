@@ -22,22 +22,29 @@ namespace fs = std::filesystem;
 /// The bytes of --data: of a file, or of train.bin and val.bin in a folder.
 struct Data {
   fs::path path;
-  bool tokens = false;  ///< their numbers, and no text
-  std::string train, val;
+  bool tokens = false;                            ///< their numbers, and no text
+  std::shared_ptr<const std::string> train, val;  ///< val: null for one file
 
   explicit Data(const fs::path& given) : path(given) {
     const bool pair = fs::is_directory(given);
     WEFT_CHECK(!pair || (fs::exists(given / "train.bin") && fs::exists(given / "val.bin")), "--data ", given.string(),
                ": expected a text, a file of tokens, or a folder of train.bin and val.bin, got another folder. `cat ",
                given.string(), "/*.txt > TEXT` makes one text");
-    train = read_text(pair ? given / "train.bin" : given, "--data");
-    if (pair) val = read_text(given / "val.bin", "--data");
-    tokens = pair || data::holds_tokens(given, train);
+    const auto read = [](const fs::path& file) {
+      return std::make_shared<const std::string>(read_text(file, "--data"));
+    };
+    train = read(pair ? given / "train.bin" : given);
+    if (pair) val = read(given / "val.bin");
+    tokens = pair || data::holds_tokens(given, *train);
   }
   std::string name(const char* part) const {
     return "--data " + (fs::is_directory(path) ? path / part : path).string();
   }
 };
+
+std::string sum_of(const std::string& bytes) {
+  return str(bytes.size(), " bytes with the checksum ", crc32c(bytes.data(), bytes.size()), ' ');
+}
 
 data::BytePair make_tokenizer(const Options& o, const Data& data) {
   const bool of_weights = o.tokenizer == "auto" && o.weights != "random";
@@ -45,21 +52,19 @@ data::BytePair make_tokenizer(const Options& o, const Data& data) {
     WEFT_CHECK(!data.tokens, data.name("train.bin"),
                ": expected a text, got the numbers of tokens. --tokenizer names the folder of the tokenizer that made "
                "them (vocab.json, merges.txt)");
-    return data::BytePair::of_bytes(data::text_of(data.train, data.name("")));
+    return data::BytePair::of_bytes(data::text_of(*data.train, data.name("")));
   }
   return read_tokenizer(o.tokenizer, of_weights ? model_folder(o.weights) : fs::path());
 }
 
 /// The last --val-share of one file, or both files of a folder.
 std::pair<Tokens, Tokens> make_tokens(const Options& o, const Data& data, const data::BytePair& tokenizer) {
-  auto all = data.tokens ? data::tokens_of(data.train, tokenizer.size(), data.name("train.bin"))
-                         : tokenizer.encode(data::text_of(data.train, data.name("")));
-  if (!data.val.empty())
-    return {std::make_shared<std::vector<int64_t>>(std::move(all)),
-            std::make_shared<std::vector<int64_t>>(data::tokens_of(data.val, tokenizer.size(), data.name("val.bin")))};
+  const Tokens all = data.tokens ? data::tokens_of(data.train, tokenizer.size(), data.name("train.bin"))
+                                 : Tokens(std::make_shared<const std::vector<int64_t>>(
+                                       tokenizer.encode(data::text_of(*data.train, data.name("")))));
+  if (data.val) return {all, data::tokens_of(data.val, tokenizer.size(), data.name("val.bin"))};
   const auto kept = static_cast<int64_t>(static_cast<double>(all.size()) * (1 - o.val_share));
-  return {std::make_shared<std::vector<int64_t>>(all.begin(), all.begin() + kept),
-          std::make_shared<std::vector<int64_t>>(all.begin() + kept, all.end())};
+  return {all.part(0, kept), all.part(kept, all.size() - kept)};
 }
 
 /// The model, whose sizes become those of `config`.
@@ -78,7 +83,7 @@ std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer,
   sizes.dropout = o.dropout;
   if (o.context == 0) o.context = sizes.positions;
   auto model = std::make_shared<nn::Gpt>(sizes);
-  if (!random) load_gpt(*model, model_folder(o.weights));
+  if (!random) load_gpt(*model, model_folder(o.weights), o.weights_key);
   return model;
 }
 
@@ -98,11 +103,8 @@ int run(int argc, char** argv) {
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   train::require_same_settings(ranks, options.toml, "data weights tokenizer out device");
   const Data data(options.data);
-  dist::check_same_lines(
-      *ranks.group(),
-      str(data.train.size() + data.val.size(), " bytes with the checksum ",
-          crc32c(data.train.data(), data.train.size()), ' ', crc32c(data.val.data(), data.val.size())),
-      "data: the text is", "All ranks must read the same one");
+  dist::check_same_lines(*ranks.group(), str(sum_of(*data.train), data.val ? sum_of(*data.val) : ""),
+                         "data: the text is", "All ranks must read the same one");
   const data::BytePair tokenizer = make_tokenizer(options, data);
   const auto [train, val] = make_tokens(options, data, tokenizer);
   GptConfig config{.dropout = options.dropout};
@@ -119,7 +121,7 @@ int run(int argc, char** argv) {
     const nn::GptOptions& sizes = model->options;
     const int64_t row = options.tensor * options.pipeline;
     std::cout << "device  " << weft::describe(ranks.device()) << '\n'
-              << "data    " << options.data << ": " << train->size() << " tokens, " << val->size()
+              << "data    " << options.data << ": " << train.size() << " tokens, " << val.size()
               << " for validation, of " << tokenizer.size() << '\n'
               << "model   " << sizes.depth << " layers, " << sizes.width << " wide, " << sizes.heads << " heads, "
               << nn::parameter_count(*model) << " parameters, weights " << options.weights << ", " << options.precision

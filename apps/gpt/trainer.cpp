@@ -21,23 +21,23 @@ dist::Grid make_grid(const Options& o, const dist::World& world) {
   return {world.group(), dist::make_process_group_alone(), world.group()};
 }
 
-void require_windows(const char* part, const std::vector<int64_t>& tokens, int64_t context) {
-  WEFT_CHECK(static_cast<int64_t>(tokens.size()) > context, "--context: expected fewer than the ", tokens.size(),
-             " tokens of the ", part, " text, got ", context);
+void require_windows(const char* part, const Tokens& tokens, int64_t context) {
+  WEFT_CHECK(tokens.size() > context, "--context: expected fewer than the ", tokens.size(), " tokens of the ", part,
+             " text, got ", context);
 }
 
 std::shared_ptr<const data::TokenWindows> make_validation(const Tokens& tokens, int64_t context) {
-  require_windows("validation", *tokens, context);
+  require_windows("validation", tokens, context);
   return std::make_shared<const data::TokenWindows>(tokens, context, context);
 }
 
 std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
                                                 const Tokens& tokens, int64_t context) {
-  require_windows("training", *tokens, context);
+  require_windows("training", tokens, context);
   const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
   const int64_t step = o.batch_size * o.accumulate * grid.data()->size();
   WEFT_CHECK(windows->size() >= step, "--data: a step of ", step, " sequences of ", context,
-             " tokens needs more than the ", tokens->size(), " tokens of the training text");
+             " tokens needs more than the ", tokens.size(), " tokens of the training text");
   const data::SamplerOptions order{.seed = static_cast<uint64_t>(o.seed),
                                    .rank = grid.data_rank(),
                                    .world = grid.data()->size(),
@@ -139,7 +139,7 @@ train::RunEnd Trainer::run() {
 /// Whole steps: all ranks have the same number of sequences, and one process with their batches together has the same
 /// ones.
 int64_t Trainer::samples() const {
-  const int64_t step = batch_size() * options_.accumulate, tokens = static_cast<int64_t>(train_->size());
+  const int64_t step = batch_size() * options_.accumulate, tokens = train_.size();
   const int64_t wanted = std::min(tokens / context_, tokens - context_) / (step * grid_.data()->size());
   return std::max<int64_t>(wanted, 1) * step;
 }

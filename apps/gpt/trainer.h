@@ -17,8 +17,7 @@
 
 namespace weft::gpt {
 
-/// The tokens of a text.
-using Tokens = std::shared_ptr<const std::vector<int64_t>>;
+using Tokens = data::TokenNumbers;
 
 /// Trains a GPT to say the next token. An epoch has as many sequences as the training text has tokens for; where they
 /// begin is drawn anew for each epoch, the same for any number of ranks.

@@ -91,7 +91,7 @@ class Run {
                "` brings a published backbone there, `--weights random` starts from nothing");
     const nn::SkipInit loaded_anyway;
     auto backbone = make_backbone(options_.model, options_.checkpointing == "block");
-    load_backbone(*backbone, options_.weights);
+    load_backbone(*backbone, options_.weights, options_.weights_key);
     return backbone;
   }
   int64_t default_side() const { return std::min<int64_t>(backbone_->options.image, 224); }

@@ -44,6 +44,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("model", o.model,
             "dinov2_vit{s|b|l|g}14[_reg], or vit_tiny4 | vit_small16 | vit_base16 | vit_large16 without their heads");
   flags.add("weights", o.weights, "of the backbone: random, or a file, safetensors or PyTorch's");
+  flags.add("weights-key", o.weights_key, "which dict of a PyTorch file, which part of a checkpoint; '': found");
   flags.add_choice("phases", o.phases, {"probe,finetune", "probe", "finetune"},
                    "probe: the backbone is frozen; finetune: everything learns at an eighth of the rate, the logits an "
                    "eighth as large");

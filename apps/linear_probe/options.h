@@ -37,6 +37,7 @@ struct Options {
   bool explain_sharding = false;
   bool explain_memory = false;
   std::string device = "auto";
+  std::string weights_key;
   int64_t workers = 2;
   int64_t seed = 1;
   std::string resume;

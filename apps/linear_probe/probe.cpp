@@ -63,9 +63,9 @@ std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bo
   return std::make_shared<nn::VisionTransformer>(options);
 }
 
-void load_backbone(nn::VisionTransformer& backbone, const std::string& path) {
+void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& key) {
   try {
-    train::load_weights(backbone, path, {.strict = true, .key = {}, .rename = {.map = "auto", .leave_out = "head."}});
+    train::load_weights(backbone, path, {.strict = true, .key = key, .rename = {.map = "auto", .leave_out = "head."}});
   } catch (const Error& error) {
     fail("--weights ", path, ": ", error.what());
   }

@@ -37,8 +37,9 @@ struct ProbeHead : nn::Module {
 std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bool recompute_blocks);
 
 /// Copies weights from a file of any format into a backbone, under the names of the original DINOv2, of train_image or
-/// of Hugging Face (docs/weights.md); a classifier (`head.`) in the file is left out. Errors: it cannot be read; names
+/// of Hugging Face (docs/weights.md); a classifier (`head.`) in the file is left out. `key`:
+/// LoadWeightsOptions::key. Errors: it cannot be read; names
 /// or shapes that do not fit.
-void load_backbone(nn::VisionTransformer& backbone, const std::string& path);
+void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& key = "");
 
 }  // namespace weft::linear_probe

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "data/image_folder.h"
+#include "data/text/text_rows.h"
+#include "io/file_reader.h"
 #include "io/json.h"
 #include "kernels/error.h"
 
@@ -87,17 +90,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double number_or(const nlohmann::json& line, const char* key, double other) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>() : other;
-}
-
 /// The name of a row's number in the files of train_image and its like: those of a `split` that TensorBoard has, too.
 /// Empty: it is said elsewhere.
 std::string split_name(const std::string& key, const std::string& split) {
   if (key == "loss" || key == "accuracy") return key + '/' + split;
   if (split == "train" || key == "gradient_norm") return key;
   return key == "lr" || key == "data_wait" ? "" : key + '/' + split;
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+constexpr const char* kState = "trainer_state.json";
+
+bool is_table(const fs::path& file) { return file.extension() == ".csv" || file.filename() == kState; }
+
+/// W&B's export says Step, TensorBoard's Step and Wall time.
+std::string column_name(const std::string& title) {
+  return title == "Step" ? "step" : title == "Epoch" ? "epoch" : title == "Wall time" ? "time" : title;
+}
+
+/// The number N of checkpoint-N; below 0: it is none of Hugging Face's.
+int64_t checkpoint_number(const fs::path& folder) {
+  constexpr std::string_view kName = "checkpoint-";
+  const std::string name = folder.filename().string();
+  int64_t number = -1;
+  if (name.starts_with(kName)) std::from_chars(name.data() + kName.size(), name.data() + name.size(), number);
+  std::error_code ignored;
+  return fs::is_regular_file(folder / kState, ignored) ? number : -1;
 }
 
 }  // namespace
@@ -113,14 +135,15 @@ RunReader::RunReader(fs::path path) : folder_(std::move(path)), lines_(folder_ /
   if (!fs::is_regular_file(folder_, ignored)) return;
   const fs::path file = folder_;
   one_file_ = true;
-  reads_lines_ = !train::EventFile::is_one(file);
+  const bool events = train::EventFile::is_one(file);
+  reads_lines_ = !events && !is_table(file);
   lines_ = train::AppendedFile(file);
-  if (!reads_lines_) event_files_.emplace_back(file);
+  if (events) event_files_.emplace_back(file);
   folder_ = file.parent_path();
 }
 
 bool RunReader::refresh() {
-  const bool lines = reads_lines_ && read_lines(), events = read_events();
+  const bool lines = (reads_lines_ && read_lines()) || read_table(), events = read_events();
   if (lines || events) merge();
   return lines || events;
 }
@@ -160,22 +183,76 @@ void RunReader::read_line(const std::string& line) {
   }
   const auto text = json.find("split");
   const std::string split = text != json.end() && text->is_string() ? text->get<std::string>() : "";
-  CurvePoint point;
-  point.epoch = number_or(json, "epoch", CurvePoint::kUnknown);
-  point.time = number_or(json, "time", CurvePoint::kUnknown);
-  const double count = std::isfinite(point.epoch) ? point.epoch : static_cast<double>(line_);
-  point.step = number_or(json, "step", count);
   std::set<std::string_view> done;
+  std::vector<std::pair<std::string, double>> row;
   for (const std::string& key : names) {
     const auto found = json.find(key);
-    if (found == json.end() || !done.insert(key).second) continue;
-    const Json& value = *found;
-    if (key == "step" || key == "epoch" || key == "time" || (!value.is_number() && !value.is_null())) continue;
+    if (found != json.end() && done.insert(key).second && (found->is_number() || found->is_null()))
+      row.emplace_back(key, found->is_null() ? CurvePoint::kUnknown : found->get<double>());
+  }
+  add_row(row, split);
+}
+
+void RunReader::add_row(const std::vector<std::pair<std::string, double>>& row, const std::string& split) {
+  CurvePoint point;
+  double step = CurvePoint::kUnknown;
+  for (const auto& [key, value] : row) {
+    if (key == "step") step = value;
+    if (key == "epoch") point.epoch = value;
+    if (key == "time") point.time = value;
+  }
+  const double count = std::isfinite(point.epoch) ? point.epoch : static_cast<double>(line_);
+  point.step = std::isfinite(step) ? step : count;
+  for (const auto& [key, value] : row) {
+    if (key == "step" || key == "epoch" || key == "time") continue;
     const std::string name = split.empty() ? key : split_name(key, split);
     if (name.empty()) continue;
-    point.value = value.is_null() ? CurvePoint::kUnknown : value.get<double>();
+    point.value = value;
     from_lines_.at(name).add(point);
   }
+}
+
+/// Tables are short, and their programs write them anew: they are read as a whole when they have changed.
+bool RunReader::read_table() {
+  std::error_code error;
+  const fs::path lines = lines_.path();
+  if (reads_lines_ && fs::exists(lines, error)) return false;
+  const fs::path file = one_file_ ? lines : table_of(folder_);
+  if (file.empty() || !is_table(file)) return false;
+  const auto written = fs::last_write_time(file, error);
+  if (error || (file == table_ && written == table_written_)) return false;
+  table_ = file, table_written_ = written;
+  table_problem_.clear();
+  try {
+    if (file.extension() == ".csv") {
+      const data::TextRows table = data::read_text_rows(file);
+      from_lines_ = {};
+      for (const auto& [line, cells] : table.rows) {
+        line_ = line - 1;
+        std::vector<std::pair<std::string, double>> row;
+        for (size_t i = 0; i < cells.size(); ++i) {
+          const std::string text = trimmed(cells[i].value_or(""));
+          double value = 0;
+          const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+          if (!text.empty() && wrong == std::errc() && end == text.data() + text.size())
+            row.emplace_back(column_name(table.header[i]), value);
+        }
+        add_row(row);
+      }
+    } else {
+      const std::string text = standard_json(read_text(file, "run"));
+      check_nesting(text, "run: " + file.string());
+      const auto state = nlohmann::json::parse(text, nullptr, false);
+      WEFT_CHECK(state.is_object() && state.contains("log_history") && state["log_history"].is_array(), file.string(),
+                 ": expected the state of Hugging Face's Trainer (log_history), got another file");
+      from_lines_ = {};
+      for (const auto& entry : state["log_history"])
+        read_line(entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    }
+  } catch (const Error& problem) {
+    table_problem_ = problem.what();
+  }
+  return true;
 }
 
 void RunReader::find_event_files() {
@@ -234,6 +311,7 @@ std::vector<std::string> RunReader::notes() const {
     out.push_back(str(lines_.path().string(), ": skipped ", skipped_ + half, " of ", line_ + half, " lines (",
                       skipped_ > 0 ? str("line ", first_skipped_, " is the first that is no JSON object") : "",
                       skipped_ > 0 && half ? "; " : "", half ? "the last one is half-written" : "", ")"));
+  if (!table_problem_.empty()) out.push_back(table_problem_);
   for (const train::EventFile& file : event_files_)
     if (file.damaged())
       out.push_back(file.path().string() + ": damaged, read up to there");
@@ -250,7 +328,8 @@ constexpr int kDeepest = 8;  // folders below the one that was named
 
 bool is_run(const fs::path& folder) {
   std::error_code error;
-  if (fs::is_regular_file(folder / "metrics.jsonl", error)) return true;
+  for (const char* name : {"metrics.jsonl", "metrics.csv", kState})
+    if (fs::is_regular_file(folder / name, error)) return true;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     if (train::EventFile::is_one(at->path())) return true;
   return false;
@@ -285,20 +364,18 @@ void collect(const fs::path& folder, int deeper, std::vector<fs::path>& out) {
   if (deeper == 0) return;
   std::error_code error;
   std::vector<fs::path> below;
+  const size_t before = out.size();
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     std::error_code ignored;
-    if (at->is_directory(ignored) && !at->is_symlink(ignored) && !data::is_hidden(at->path()))
+    if (at->is_directory(ignored) && !at->is_symlink(ignored) && !data::is_hidden(at->path()) &&
+        checkpoint_number(at->path()) < 0)
       below.push_back(at->path());
   }
   std::sort(below.begin(), below.end(), [](const fs::path& a, const fs::path& b) {
     return comes_before(a.filename().string(), b.filename().string());
   });
   for (const fs::path& path : below) collect(path, deeper - 1, out);
-}
-
-std::string trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
-  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+  if (out.size() == before && !is_run(folder) && !table_of(folder).empty()) out.push_back(folder);
 }
 
 std::string unquoted(const std::string& text) {
@@ -307,6 +384,18 @@ std::string unquoted(const std::string& text) {
 }
 
 }  // namespace
+
+fs::path table_of(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"metrics.csv", kState})
+    if (fs::is_regular_file(folder / name, error)) return folder / name;
+  fs::path newest;
+  int64_t most = -1;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (const int64_t number = checkpoint_number(at->path()); number > most)
+      most = number, newest = at->path() / kState;
+  return newest;
+}
 
 std::vector<fs::path> find_runs(const fs::path& path) {
   std::error_code ignored;

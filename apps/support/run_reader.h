@@ -51,7 +51,8 @@ std::optional<std::string> find_curve_name(const std::string& name, const std::v
 
 /// Reads the curves of a run from its folder, again and again while it goes on: metrics.jsonl as Metrics, ScalarLog and
 /// other programs write it, and TensorBoard event files for the names that it lacks. Lines that are no objects are
-/// skipped and noted; texts and objects in a line are no curves; null, and Python's NaN and Infinity, are gaps.
+/// skipped and noted; texts and objects in a line are no curves; null, and Python's NaN and Infinity, are gaps. Without
+/// metrics.jsonl it reads a table (table_of()).
 class RunReader {
  public:
   /// `path`: the run's folder, or one file of it.
@@ -79,6 +80,9 @@ class RunReader {
   void find_event_files();
   bool read_lines();
   void read_line(const std::string& line);
+  bool read_table();
+  /// Numbers by name: `step`, `epoch`, `time`, and a point for each of the others.
+  void add_row(const std::vector<std::pair<std::string, double>>& row, const std::string& split = "");
   bool read_events();
   void merge();
 
@@ -86,12 +90,19 @@ class RunReader {
   train::AppendedFile lines_;
   std::vector<train::EventFile> event_files_;
   bool one_file_ = false, reads_lines_ = true;
+  std::filesystem::path table_;  ///< as it was read last
+  std::filesystem::file_time_type table_written_;
+  std::string table_problem_;
   Source from_lines_, from_events_;
   int64_t line_ = 0, skipped_ = 0, first_skipped_ = 0;
   std::vector<Curve> curves_;
   std::unordered_map<std::string, size_t> places_;  ///< of the curves, by name
   std::optional<bool> ended_;
 };
+
+/// A run's table in its folder: metrics.csv of Lightning and others, or trainer_state.json of Hugging Face's Trainer,
+/// of the folder itself or of its newest checkpoint. Empty: there is none.
+std::filesystem::path table_of(const std::filesystem::path& folder);
 
 /// The folders of runs at `path` or below, in the order of their names (`run2` before `run10`), also below other runs:
 /// TensorBoard's add_scalars makes one of each curve. A file is a run, too.

@@ -33,7 +33,10 @@ Named parse_run(const std::string& word) {
 
 fs::path folder_of(const fs::path& path) {
   const fs::path tidy = path.lexically_normal();
-  return tidy.filename().empty() || tidy.filename() == "metrics.jsonl" ? tidy.parent_path() : tidy;
+  return tidy.filename().empty() || tidy.filename() == "metrics.jsonl" || tidy.filename() == "metrics.csv" ||
+                 tidy.filename() == "trainer_state.json"
+             ? tidy.parent_path()
+             : tidy;
 }
 
 std::string lower(std::string text) {
@@ -76,8 +79,8 @@ Comparison::Comparison(const Options& options) : options_(options) {
     const fs::path path = parse_run(word).path;
     WEFT_CHECK(fs::exists(path, ignored), "expected a run's folder, got nothing at ", printable(path.string()));
     WEFT_CHECK(options_.follow || !support::find_runs(path).empty(),
-               "expected metrics.jsonl or a TensorBoard event file, ", "found none in ", printable(path.string()),
-               " and the folders below it");
+               "expected metrics.jsonl, a TensorBoard event file, metrics.csv or trainer_state.json, found none in ",
+               printable(path.string()), " and the folders below it. A .csv of another name can be given itself");
   }
   find();
 }

@@ -11,8 +11,9 @@ namespace {
 constexpr const char* kPurpose =
     R"(Draws the curves of training runs in the terminal, several runs in one chart.
 
-RUN is a run's folder (what a program got as --out), a metrics.jsonl, a TensorBoard event file, or a folder that holds
-several runs, such as that of a sweep. NAME=RUN gives it a name of its own.
+RUN is a run's folder (what a program got as --out), a metrics.jsonl, a TensorBoard event file, a table (.csv, with
+names in its first line), Hugging Face's trainer_state.json, or a folder that holds several runs, such as that of a
+sweep. NAME=RUN gives it a name of its own.
 )";
 
 /// Runs, and flags with their values.

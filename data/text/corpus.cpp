@@ -85,11 +85,12 @@ bool holds_tokens(const std::filesystem::path& path, std::string_view bytes) {
   return path.extension() == ".bin" && !text;
 }
 
-std::vector<int64_t> tokens_of(std::string_view bytes, int64_t vocabulary, const std::string& what) {
+TokenNumbers tokens_of(const std::shared_ptr<const std::string>& file, int64_t vocabulary, const std::string& what) {
+  std::string_view bytes = *file;
   for (const FileFormat& format : kFileFormats)
     WEFT_CHECK(format.begin.size() < 3 || !bytes.starts_with(format.begin), what,
                ": expected the numbers of tokens, got ", format.name);
-  size_t width = 2;
+  int width = 2;
   if (begins_as_llm_c(bytes)) {
     const auto magic = number_at<uint32_t>(bytes, 0);
     WEFT_CHECK(magic == kLlmC && bytes.size() >= kLlmCHeader, what, ": expected llm.c's tokens (", kLlmC,
@@ -98,8 +99,8 @@ std::vector<int64_t> tokens_of(std::string_view bytes, int64_t vocabulary, const
     WEFT_CHECK(version == 1 || version == 7, what, ": expected version 1 or 7 of llm.c's tokens, got ", version);
     width = version == 1 ? 2 : 4;
     bytes.remove_prefix(kLlmCHeader);
-    WEFT_CHECK(bytes.size() == count * width, what, ": expected ", count, " tokens of ", width,
-               " bytes after llm.c's header, got ", bytes.size(), " bytes");
+    WEFT_CHECK(bytes.size() == uint64_t{count} * static_cast<unsigned>(width), what, ": expected ", count,
+               " tokens of ", width, " bytes after llm.c's header, got ", bytes.size(), " bytes");
   } else {
     WEFT_CHECK(!bytes.empty() && bytes.size() % 2 == 0, what, ": expected tokens of 2 or 4 bytes, got ", bytes.size(),
                " bytes");
@@ -111,13 +112,11 @@ std::vector<int64_t> tokens_of(std::string_view bytes, int64_t vocabulary, const
     WEFT_CHECK(!longer, what, ": expected tokens of 2 or 4 bytes, got 8 bytes for each");
     width = wide ? 4 : 2;
   }
-  std::vector<int64_t> ids(bytes.size() / width);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = width == 2 ? number_at<uint16_t>(bytes, i) : number_at<uint32_t>(bytes, i);
-    WEFT_CHECK(ids[i] < vocabulary, what, ": expected tokens below the ", vocabulary, " of the tokenizer, got ", ids[i],
-               " at position ", i);
-  }
-  return ids;
+  const TokenNumbers tokens(file, bytes.data(), static_cast<int64_t>(bytes.size()) / width, width);
+  for (int64_t i = 0; i < tokens.size(); ++i)
+    WEFT_CHECK(tokens[i] < vocabulary, what, ": expected tokens below the ", vocabulary, " of the tokenizer, got ",
+               tokens[i], " at position ", i);
+  return tokens;
 }
 
 std::string_view text_of(std::string_view bytes, const std::string& what) {

@@ -2,9 +2,11 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "data/text/token_numbers.h"
 
 namespace weft::data {
 
@@ -12,11 +14,11 @@ namespace weft::data {
 /// as llm.c's files do.
 bool holds_tokens(const std::filesystem::path& path, std::string_view bytes);
 
-/// The tokens of such a file, little-endian: llm.c's (1024 bytes of header: the number 20240520, a version, the count;
-/// version 1 has 16 bits for a token, version 7 has 32), or numbers alone as nanoGPT writes them, of 16 bits, or of 32
-/// where all of them are then below `vocabulary`. `what` begins the errors: no whole numbers, another version or count,
-/// a token that is not below `vocabulary`, with its position.
-std::vector<int64_t> tokens_of(std::string_view bytes, int64_t vocabulary, const std::string& what);
+/// The tokens in the bytes of such a file, which it shares: llm.c's (1024 bytes of header: the number 20240520, a
+/// version, the count; version 1 has 16 bits for a token, version 7 has 32), or numbers alone as nanoGPT writes them,
+/// of 16 bits, or of 32 where all of them are then below `vocabulary`. `what` begins the errors: no whole numbers,
+/// another version or count, a token that is not below `vocabulary`, with its position.
+TokenNumbers tokens_of(const std::shared_ptr<const std::string>& file, int64_t vocabulary, const std::string& what);
 
 /// The UTF-8 text of a file's bytes, without a byte order mark. `what` begins the errors: the bytes are empty, no UTF-8
 /// (with the place), or another kind of file, which is named: gzip, zip, Parquet, Arrow, NumPy, JSON lines, UTF-16, ….

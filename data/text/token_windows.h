@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/tensor.h"
+#include "data/text/token_numbers.h"
 
 namespace weft::data {
 
@@ -15,25 +15,26 @@ namespace weft::data {
 class TokenWindows {
  public:
   /// Errors: length or stride below 1, a text that is too short for one window.
-  TokenWindows(std::shared_ptr<const std::vector<int64_t>> tokens, int64_t length, int64_t stride)
+  TokenWindows(TokenNumbers tokens, int64_t length, int64_t stride)
       : tokens_(std::move(tokens)), length_(length), stride_(stride) {
     WEFT_CHECK(length > 0 && stride > 0, "token windows: expected a positive length and stride, got ", length, " and ",
                stride);
-    WEFT_CHECK(size() > 0, "token windows: expected a text of more than ", length, " tokens, got ", tokens_->size());
+    WEFT_CHECK(size() > 0, "token windows: expected a text of more than ", length, " tokens, got ", tokens_.size());
   }
+  TokenWindows(const std::shared_ptr<const std::vector<int64_t>>& tokens, int64_t length, int64_t stride)
+      : TokenWindows(TokenNumbers(tokens), length, stride) {}
 
   int64_t size() const {
-    const int64_t last = static_cast<int64_t>(tokens_->size()) - 1 - length_;  // where the last window may begin
+    const int64_t last = tokens_.size() - 1 - length_;  // where the last window may begin
     return last < 0 ? 0 : last / stride_ + 1;
   }
   std::tuple<Tensor, Tensor> get(int64_t index) const {
     WEFT_CHECK(index >= 0 && index < size(), "token windows: expected an index below ", size(), ", got ", index);
-    const int64_t* const begin = tokens_->data() + index * stride_;
-    return {Tensor::from_host(begin, {length_}, DType::i64), Tensor::from_host(begin + 1, {length_}, DType::i64)};
+    return {tokens_.tensor(index * stride_, length_), tokens_.tensor(index * stride_ + 1, length_)};
   }
 
  private:
-  std::shared_ptr<const std::vector<int64_t>> tokens_;
+  TokenNumbers tokens_;
   int64_t length_, stride_;
 };
 

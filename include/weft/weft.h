@@ -53,6 +53,7 @@
 #include "data/text/corpus.h"
 #include "data/text/roberta_pairs.h"
 #include "data/text/text_table.h"
+#include "data/text/token_numbers.h"
 #include "data/text/token_windows.h"
 #include "data/text/wordpiece.h"
 #include "data/text/words.h"

@@ -62,6 +62,19 @@ TEST(Cifar10, LooksIntoTheArchivesFolderAndReadsItsNames) {
   EXPECT_EQ(cifar10(folder.path(), Split::val)->classes()[9], "j");
 }
 
+TEST(Cifar10, SaysWhatAWebPageIs) {
+  const TemporaryFolder folder;
+  const std::string page = "\n<html><body>404</body></html>";
+  for (const auto& [name, wanted] :
+       {std::pair{"test_batch.bin", "records of 3073 bytes"}, {"test_batch", "a pickled dict of arrays and lists"}}) {
+    write_file(folder / name, {page.begin(), page.end()});
+    EXPECT_THAT(
+        error_text([&] { cifar10(folder.path(), Split::val); }),
+        HasSubstr(str((folder / name).string(), ": it is a web page (HTML), expected ", wanted, ". Its server")));
+    fs::remove(folder / name);
+  }
+}
+
 TEST(Cifar10, ANamedPipeOfNamesIsRefused) {
   const TemporaryFolder folder;
   write_file(folder / "test_batch.bin", cifar10_bytes(1));

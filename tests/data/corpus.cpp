@@ -2,6 +2,8 @@
 // What may stand where a language model's text is expected.
 #include "data/text/corpus.h"
 
+#include "data/text/token_windows.h"
+
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -72,7 +74,12 @@ TEST(Corpus, KnowsFilesOfTokens) {
 }
 
 TEST(Corpus, ReadsNanoGptsAndLlmCsTokens) {
-  const auto read = [](const std::string& bytes, int64_t vocabulary) { return tokens_of(bytes, vocabulary, "t"); };
+  const auto read = [](const std::string& bytes, int64_t vocabulary) {
+    const auto file = std::make_shared<const std::string>(bytes);
+    const TokenNumbers tokens = tokens_of(file, vocabulary, "t");
+    EXPECT_EQ(file.use_count(), 2) << "they are no copy";
+    return tokens.tensor(0, tokens.size()).to_vector<int64_t>();
+  };
   const auto numbers16 = bytes_of_numbers<uint16_t>({3, 1, 2, 50256});
   const auto numbers32 = bytes_of_numbers<uint32_t>({3, 100'000, 2});
   EXPECT_THAT(read(numbers16, 50257), ElementsAre(3, 1, 2, 50256));
@@ -83,9 +90,18 @@ TEST(Corpus, ReadsNanoGptsAndLlmCsTokens) {
   EXPECT_THAT(read(llm_c(20240520, 7, 3, numbers32), 128'256), ElementsAre(3, 100'000, 2));
 }
 
+TEST(Corpus, WindowsOfNarrowTokensAreWide) {
+  const auto file = std::make_shared<const std::string>(bytes_of_numbers<uint16_t>({9, 65535, 2, 3, 4}));
+  const TokenWindows windows(tokens_of(file, 65536, "t").part(1, 4), 2, 1);
+  EXPECT_EQ(windows.size(), 2);
+  const auto [x, y] = windows.get(0);
+  EXPECT_THAT(x.to_vector<int64_t>(), ElementsAre(65535, 2));
+  EXPECT_THAT(y.to_vector<int64_t>(), ElementsAre(2, 3));
+}
+
 TEST(Corpus, SaysWhatIsWrongWithTokens) {
   const auto error = [](const std::string& bytes) {
-    return error_text([&] { tokens_of(bytes, 257, "--data x.bin"); });
+    return error_text([&] { tokens_of(std::make_shared<const std::string>(bytes), 257, "--data x.bin"); });
   };
   const auto numbers = bytes_of_numbers<uint16_t>({3, 257, 2});
   EXPECT_EQ(error(numbers), "--data x.bin: expected tokens below the 257 of the tokenizer, got 257 at position 1");

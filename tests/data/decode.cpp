@@ -256,6 +256,74 @@ TEST(DecodeImage, NamesWhatLeptonicaWouldReadInWrongColours) {
   EXPECT_EQ(decode(tiff, "a.tif").pixels, (std::vector<uint8_t>{9, 8, 7}));
 }
 
+using Bytes = std::vector<uint8_t>;
+
+Bytes joined_bytes(std::initializer_list<Bytes> parts) {
+  Bytes all;
+  for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+/// A chunk of RIFF; the file itself is one.
+Bytes chunk(const char* name, const Bytes& body) {
+  Bytes head(name, name + 4);
+  for (int i = 0; i < 4; ++i) head.push_back(static_cast<uint8_t>(body.size() >> (8 * i)));
+  return joined_bytes({head, body, Bytes(body.size() % 2, 0)});
+}
+
+TEST(DecodeImage, OtherFormatsStandUpright) {
+  WEFT_NEED_PART(LEPTONICA, "Leptonica");
+  const Bytes webp = read_file(golden("rgb.webp"));  // 32x24
+  const Bytes image(webp.begin() + 12, webp.end()), canvas{8, 0, 0, 0, 31, 0, 0, 23, 0, 0};
+  const auto block = [](uint8_t orientation) {
+    return Bytes{'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0};
+  };
+  const Image plain = decode(webp, "a.webp");
+  for (uint8_t orientation = 0; orientation <= 9; ++orientation)
+    for (const Bytes& prefix : {Bytes{}, Bytes{'E', 'x', 'i', 'f', 0, 0}}) {
+      const Bytes exif = chunk("EXIF", joined_bytes({prefix, block(orientation)}));
+      const Image turned =
+          decode(chunk("RIFF", joined_bytes({{'W', 'E', 'B', 'P'}, chunk("VP8X", canvas), image, exif})), "a.webp");
+      const Image wanted = upright(plain, orientation);
+      EXPECT_EQ(turned.height, wanted.height);
+      EXPECT_EQ(turned.pixels, wanted.pixels) << int{orientation};
+    }
+  // Three pixels beside two: nine entries of 12 bytes, then the pixels.
+  const auto tiff = [](uint8_t orientation, bool big) {
+    Bytes bytes = big ? Bytes{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 9} : Bytes{'I', 'I', 42, 0, 8, 0, 0, 0, 9, 0};
+    const auto entry = [&](uint16_t tag, uint8_t value) {
+      const auto high = static_cast<uint8_t>(tag >> 8), low = static_cast<uint8_t>(tag);
+      const Bytes made =
+          big ? Bytes{high, low, 0, 3, 0, 0, 0, 1, 0, value, 0, 0} : Bytes{low, high, 3, 0, 1, 0, 0, 0, value, 0, 0, 0};
+      bytes.insert(bytes.end(), made.begin(), made.end());
+    };
+    entry(256, 3), entry(257, 2), entry(258, 8), entry(259, 1), entry(262, 1), entry(273, 122);
+    entry(274, orientation), entry(278, 2), entry(279, 6);
+    return joined_bytes({bytes, {0, 0, 0, 0, 10, 20, 30, 40, 50, 60}});
+  };
+  const Image level = decode(tiff(1, false), "a.tif");
+  EXPECT_EQ(level.width, 3);
+  for (uint8_t orientation = 0; orientation <= 9; ++orientation)
+    for (const bool big : {false, true})
+      EXPECT_EQ(decode(tiff(orientation, big), "a.tif").pixels, upright(level, orientation).pixels) << int{orientation};
+}
+
+TEST(DecodeImage, AnAnimatedWebPsFirstImageCounts) {
+  WEFT_NEED_PART(LEPTONICA, "Leptonica");
+  const Bytes webp = read_file(golden("rgb.webp"));
+  const Bytes first(webp.begin() + 12, webp.end()), canvas{2, 0, 0, 0, 31, 0, 0, 23, 0, 0};
+  const auto animated = [&](uint8_t x) {
+    const Bytes place{x, 0, 0, 0, 0, 0, 31, 0, 0, 23, 0, 0, 100, 0, 0, 2};
+    const Bytes frame = chunk("ANMF", joined_bytes({place, first}));
+    const Bytes second = chunk("ANMF", joined_bytes({place, chunk("VP8L", {0x2f, 0, 0})}));
+    return chunk("RIFF",
+                 joined_bytes({{'W', 'E', 'B', 'P'}, chunk("VP8X", canvas), chunk("ANIM", Bytes(6)), frame, second}));
+  };
+  EXPECT_EQ(decode(animated(0), "a.webp").pixels, decode(webp, "b.webp").pixels);
+  EXPECT_EQ(error_text([&] { decode(animated(1), "a.webp"); }),
+            "decode: cannot read a.webp: expected an animated WebP whose first image fills it");
+}
+
 TEST(DecodeImage, AFewBytesOfOtherFormatsCannotAskForGigabytes) {
   WEFT_NEED_PART(LEPTONICA, "Leptonica");
   for (const char* file : {"rgb.webp", "rgb.bmp", "rgb.tiff", "animated.gif", "rgb.pnm"})
@@ -322,14 +390,14 @@ TEST(DecodeImage, AStubSaysHowToBuildItsPartIn) {
 }
 
 TEST(Exif, IgnoresMalformedBlocks) {
-  EXPECT_EQ(exif_orientation(nullptr, 0), 1);
+  EXPECT_EQ(exif_orientation({}), 1);
   const std::vector<uint8_t> good{'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0};
-  EXPECT_EQ(exif_orientation(good.data(), good.size()), 6);
-  for (size_t size = 0; size < good.size(); ++size) EXPECT_EQ(exif_orientation(good.data(), size), 1) << size;
+  EXPECT_EQ(exif_orientation(good), 6);
+  for (size_t size = 0; size < good.size(); ++size) EXPECT_EQ(exif_orientation({good.data(), size}), 1) << size;
   for (int round = 0; round < 2000; ++round) {
     std::vector<uint8_t> bytes = random_bytes(40);
     bytes[0] = bytes[1] = round % 2 ? 'I' : 'M';
-    const int orientation = exif_orientation(bytes.data(), bytes.size());
+    const int orientation = exif_orientation(bytes);
     EXPECT_TRUE(orientation >= 1 && orientation <= 8);
   }
 }

@@ -76,6 +76,11 @@ TEST(Idx, RefusesBrokenFiles) {
   broken = images;
   broken[0] = 0x89;
   EXPECT_THAT(text(broken, labels), HasSubstr("got the magic number 0x89000803"));
+  const std::string page = "<!DOCTYPE html><title>Log in</title>";
+  EXPECT_EQ(text({page.begin(), page.end()}, labels),
+            "idx: " + (folder / "t10k-images-idx3-ubyte").string() +
+                ": it is a web page (HTML), expected an IDX file. Its server has answered with a page, such as a login "
+                "or an error. Download the file again");
   broken = images;
   broken[2] = 13;
   EXPECT_THAT(text(broken, labels), HasSubstr("expected unsigned bytes (type 8)"));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <memory>
 #include <mutex>
 
@@ -41,20 +42,34 @@ struct Net : nn::Module {
 
 enum class Kind { alone, ddp, fsdp, distributed_optimizer };
 
-std::shared_ptr<Net> make_net(bool tied = false) {
+/// Numbers that another program makes, too: 0.5 sin(10 seed + 0.7 (i + 1)).
+Tensor wave(const Shape& sizes, double seed) {
+  std::vector<double> values(static_cast<size_t>(sizes.numel()));
+  double i = 0;
+  for (double& value : values) value = 0.5 * std::sin(10 * seed + 0.7 * ++i);
+  return Tensor::from(values).reshape(sizes);
+}
+
+std::shared_ptr<Net> make_net(bool tied = false, bool waves = false) {
   static std::mutex mutex;  // one thread at a time draws
   const std::lock_guard lock(mutex);
   manual_seed(2);
   const auto net = std::make_shared<Net>();
   if (tied) net->head.weight = net->a.weight;
   net->to(DType::f64);
+  const NoGrad no_grad;
+  double seed = 0;
+  for (const NamedTensor& p : net->parameters())
+    if (waves) p.tensor.copy_(wave(p.tensor.sizes(), ++seed));
   return net;
 }
 
 /// Input and target of a step: all 12 samples, or a rank's part, uneven and another in each step.
-std::pair<Tensor, Tensor> data(int step, const ProcessGroupPtr& group, bool even) {
+std::pair<Tensor, Tensor> data(int step, const ProcessGroupPtr& group, bool even, bool waves = false) {
   Tensor x, y;
-  {
+  if (waves) {
+    x = wave({12, 4}, step), y = wave({12, 4}, 1000 + step);
+  } else {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
     manual_seed(static_cast<uint64_t>(100 + step));
@@ -72,12 +87,13 @@ struct Loop {
   bool skips = false;              ///< forwards without a backward
   bool tied = false;
   bool accumulates = false;  ///< two backwards per step, under no_sync with DDP and FSDP
+  bool waves = false;        ///< of the first weights and the data
   /// Called in each step on each rank.
   std::function<void(Net&, int step, int rank)> before_step = {};
 };
 
 std::vector<double> train(Kind kind, const ProcessGroupPtr& group, const Loop& loop) {
-  const auto net = make_net(loop.tied);
+  const auto net = make_net(loop.tied, loop.waves);
   std::unique_ptr<DDP> ddp;
   std::unique_ptr<FSDP> fsdp;
   if (kind == Kind::ddp) ddp = std::make_unique<DDP>(net, group, DdpOptions{.unused = Unused::zero});
@@ -91,10 +107,10 @@ std::vector<double> train(Kind kind, const ProcessGroupPtr& group, const Loop& l
   for (int step = 0; step < 6; ++step) {
     if (loop.before_step) loop.before_step(*net, step, group ? group->rank() : 0);
     const auto micro = [&](int number) {
-      const auto [x, y] = data(number, group, kind == Kind::distributed_optimizer);
+      const auto [x, y] = data(number, group, kind == Kind::distributed_optimizer, loop.waves);
       const Tensor loss = mse_loss(forward(x), y);
       if (loop.evaluates_between) {
-        const auto [vx, vy] = data(50 + step, group, false);
+        const auto [vx, vy] = data(50 + step, group, false, loop.waves);
         (void)mse_loss(forward(vx), vy).item();
       }
       return loss;
@@ -164,6 +180,25 @@ TEST_P(CarelessLoops, FrozenAndThawedAfterwards) {
   run_ranks(ranks, [&](const ProcessGroupPtr& group) {
     EXPECT_EQ(error_text([&] { train(Kind::fsdp, group, {.before_step = freeze}); }),
               "fsdp: parameter 'b.weight' was frozen after FSDP had been made. Do it before");
+  });
+}
+
+// PyTorch 2.15, one process: the same net, waves, SGD and steps; the sum of v_i cos(i) over all of its state_dict().
+TEST_P(CarelessLoops, NumbersOfPyTorch) {
+  const auto freeze = [](Net& net, int step, int) {
+    for (const NamedTensor& p : net.b.parameters()) p.tensor.requires_grad_(step < 2 || step > 3);
+  };
+  const std::pair<Loop, double> loops[] = {{{.evaluates_between = true, .waves = true}, 0.861360085420407},
+                                           {{.tied = true, .waves = true}, 0.321630490327556},
+                                           {{.waves = true, .before_step = freeze}, 0.911316527227705}};
+  const auto [kind, ranks] = GetParam();
+  run_ranks(ranks, [&, kind = kind](const ProcessGroupPtr& group) {
+    for (const auto& [loop, want] : loops) {
+      if (kind == Kind::fsdp && loop.before_step) continue;  // an error there
+      double got = 0, i = 0;
+      for (const double value : train(kind, group, loop)) got += value * std::cos(i++);
+      EXPECT_NEAR(got, want, 1e-12);
+    }
   });
 }
 

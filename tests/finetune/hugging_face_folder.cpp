@@ -6,6 +6,7 @@
 
 #include "core/random.h"
 #include "io/safetensors.h"
+#include "io/torch/torch_object.h"
 #include "nn/init.h"
 #include "tests/finetune/program.h"
 
@@ -104,6 +105,26 @@ TEST(HuggingFaceFolder, SaysWhetherCaseAndAccentsCount) {
   // A vocabulary named by hand has the tokenizer beside it, too.
   const std::string cased = score_of("Caf\u00E9");
   EXPECT_EQ(bert.score("--vocab " + bert.path() + "/vocab.txt"), cased);
+}
+
+TEST(HuggingFaceFolder, MayHaveSeveralDictsOfWeights) {
+  SmallBert bert;
+  bert.write_files(11, 2);
+  bert.write_data("good\t1\nbad\t0\n");
+  const std::string plain = bert.score(), file = bert.path() + "/model.safetensors";
+  TorchObject::Dict weights, average;
+  for (const NamedTensor& entry : read_safetensors(file).state.tensors) {
+    weights.emplace_back(entry.name, TorchObject{entry.tensor});
+    average.emplace_back(entry.name, TorchObject{zeros_like(entry.tensor)});
+  }
+  TorchObject::Dict both;
+  both.emplace_back("model", TorchObject{std::move(weights)});
+  both.emplace_back("model_ema", TorchObject{std::move(average)});
+  write_torch(bert.path() + "/pytorch_model.bin", TorchObject{std::move(both)});
+  std::filesystem::remove(file);
+  EXPECT_THAT(bert.run().output, HasSubstr("Choose one: --weights-key model"));
+  EXPECT_EQ(bert.score("--weights-key model"), plain);
+  EXPECT_NE(bert.score("--weights-key model_ema"), plain);
 }
 
 TEST(HuggingFaceFolder, MayHaveTokenizerJsonAlone) {

@@ -114,13 +114,28 @@ TEST(Finetune, RanksWithOtherTextsAreNamed) {
 }
 #endif
 
+TEST(Finetune, NamesFilesOfOtherPrograms) {
+  const TemporaryFolder folder;
+  for (const auto& [name, cure] : {std::pair{"train.parquet", "In Python: datasets.load_dataset(DIR)[PART]"},
+                                   {"train.csv.gz", "Unpack it first"}}) {
+    const std::string data = folder / std::string(name + 6);
+    std::filesystem::create_directories(data);
+    write(data + '/' + name, "PAR1");
+    expect_refusal(
+        "--data " + data, 1,
+        "--data: the folder " + data + " has " + name + ", expected train.tsv, .csv, .json or .jsonl. " + cure);
+  }
+}
+
 TEST(Finetune, SaysWhichWeightsDoNotFit) {
   const TemporaryFolder folder;
   write_sentences(folder / "data");
   std::filesystem::create_directories(folder / "empty");
   expect_refusal(
       "--data " + (folder / "data") + " --weights " + (folder / "empty"), 1,
-      "--weights " + (folder / "empty") + ": expected model.safetensors or pytorch_model.bin in this folder");
+      "weights: " + (folder / "empty") +
+          ": it is an empty folder, expected a file, or a folder with model.safetensors or pytorch_model.bin. Was "
+          "it copied or downloaded in whole?");
   ASSERT_EQ(finetune("--data " + (folder / "data") + kTiny + "--epochs 1", folder).exit_code, 0);
   std::filesystem::remove(folder / "run/checkpoint-12/config.json");  // which says that they are bert_tiny's
   expect_refusal("--data " + (folder / "data") + " --model bert_base --weights " + (folder / "run/checkpoint-12"), 1,

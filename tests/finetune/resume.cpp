@@ -311,6 +311,19 @@ TEST_F(FinetuneResume, GoesOnFromTheStateOfHuggingFacesTrainer) {
   const Outcome other = finetune(flags + "--epochs 3 --resume_from_checkpoint " + folder, folder_, "other");
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.output, HasSubstr("was made in a run of 24 steps, this run has 36"));
+  // Each parameter has a count of steps of its own.
+  const TorchObject optimizer = read_torch(folder + "/optimizer.pt");
+  const auto count_of = [](const TorchObject& from, size_t parameter) {
+    const auto& states = std::get<TorchObject::Dict>(from.at("state", "").is);
+    return std::get<Tensor>(states[parameter].value.at("step", "").is);
+  };
+  count_of(optimizer, 0).fill_(10);
+  write_torch(folder + "/optimizer.pt", optimizer);
+  const Outcome counted = finetune(flags + "--max-steps 16 --resume_from_checkpoint " + folder, folder_, "counted");
+  EXPECT_THAT(counted.output, HasSubstr("resumed from " + folder + " at step 15"));
+  const TorchObject written = read_torch(folder_ / "counted/checkpoint-16/optimizer.pt");
+  EXPECT_EQ(count_of(written, 0).item(), 11);
+  EXPECT_EQ(count_of(written, 1).item(), 16);
 }
 
 TEST_F(FinetuneResume, SaysWhatDoesNotFit) {

@@ -288,6 +288,12 @@ TEST_F(GptProgram, ReadsNanoGptsCheckpoint) {
                             "--weights " WEFT_NANOGPT +
                             tokenizer + " --data " + (folder_ / "text") + " --out " + (folder_ / "run"));
   ASSERT_EQ(run.exit_code, 0) << run.output;
+  const auto with_key = [&](const std::string& key) {
+    return shell(kQuiet + TRAIN_GPT " --device cpu --val-share 0.45 --batch-size 1 --dry-run --weights " WEFT_NANOGPT +
+                 tokenizer + " --data " + (folder_ / "text") + " --weights-key " + key);
+  };
+  EXPECT_EQ(with_key("model").exit_code, 0);
+  EXPECT_THAT(with_key("ema").output, HasSubstr("expected a dict under the key 'ema', got none"));
   EXPECT_EQ(sample("--weights " + (folder_ / "run") + likeliest).output, text) << "as Hugging Face's folder";
   const auto config = nlohmann::json::parse(file("run/model/config.json"));
   EXPECT_EQ(config["activation_function"], "gelu");

@@ -118,6 +118,10 @@ TEST(LinearProbe, TakesABackboneThatTrainImageWrote) {
       kSmall + "-b 16 --phases probe --cache-features off --weights " + (folder / "vit.safetensors");
   const Outcome run = probe(frozen, folder);
   ASSERT_EQ(run.exit_code, 0) << run.output;
+  const std::string of_run = "--data random:8x32x32x3 --model vit_tiny4 --precision f32 --dry-run --weights " +
+                             (folder / "train/checkpoint_last.safetensors") + " --weights-key ";
+  EXPECT_EQ(probe(of_run + "model", folder, "key").exit_code, 0);
+  EXPECT_THAT(probe(of_run + "ema", folder, "key").output, testing::HasSubstr("expected a part 'ema', got model"));
 
   // Fine-tuned at a rate of 0, the backbone is that of the file.
   ASSERT_EQ(

@@ -56,6 +56,66 @@ TEST(RunReader, RowsOfTrainAndValAreCurvesOfTheirOwn) {
   EXPECT_THAT(run.notes(), ElementsAre());
 }
 
+TEST(RunReader, ReadsLightningsTable) {
+  const TemporaryFolder folder;
+  write_file(folder / "metrics.csv", "epoch,step,train_loss,val_loss\n0,49,0.5,\n0,49,,0.75\n1,99,nan,\n1,99,,0.25\n");
+  RunReader run(folder.path());
+  EXPECT_TRUE(run.refresh());
+  EXPECT_FALSE(run.refresh());
+  EXPECT_THAT(run.names(), ElementsAre("train_loss", "val_loss"));
+  EXPECT_THAT(values(run, "train_loss"), ElementsAre(0.5, testing::IsNan()));
+  EXPECT_THAT(values(run, "val_loss"), ElementsAre(0.75, 0.25));
+  EXPECT_EQ(run.find("val_loss")->points[1].step, 99);
+  EXPECT_EQ(run.find("val_loss")->points[1].epoch, 1);
+  // A new column: Lightning writes the file anew.
+  write_file(folder / "metrics.csv", "epoch,lr,step\n0,0.1,49\n");
+  fs::last_write_time(folder / "metrics.csv", fs::last_write_time(folder / "metrics.csv") + std::chrono::seconds(1));
+  EXPECT_TRUE(run.refresh());
+  EXPECT_THAT(run.names(), ElementsAre("lr"));
+  const std::string other = folder / "results.csv";  // with blanks, without steps
+  write_file(other, "  epoch,   train/loss\n      1,       2.5\n      2,       1.5\n");
+  RunReader named(other);
+  named.refresh();
+  EXPECT_THAT(values(named, "train/loss"), ElementsAre(2.5, 1.5));
+  EXPECT_EQ(named.find("train/loss")->points[1].step, 2);
+  write_file(folder / "export.csv", "Wall time,Step,Value\n1700000000.5,30,0.5\n");  // of TensorBoard
+  RunReader exported(folder / "export.csv");
+  exported.refresh();
+  EXPECT_THAT(exported.names(), ElementsAre("Value"));
+  EXPECT_EQ(exported.find("Value")->points[0].step, 30);
+  EXPECT_EQ(exported.find("Value")->points[0].time, 1700000000.5);
+}
+
+TEST(RunReader, ReadsHuggingFacesTrainerState) {
+  const TemporaryFolder folder;
+  const auto state = [&](const std::string& name, const std::string& history) {
+    fs::create_directories(folder / name);
+    write_file(folder / (name + "/trainer_state.json"), "{\n  \"log_history\": [" + history + "]\n}\n");
+  };
+  const std::string first =
+      R"({"epoch": 0.5, "step": 5, "loss": 2.0, "grad_norm": NaN}, {"eval_loss": 1.5, "step": 5})";
+  state("out/checkpoint-5", first);
+  state("out/checkpoint-10", first + R"(, {"epoch": 1.0, "step": 10, "loss": 1.0})");
+  EXPECT_THAT(find_runs(folder.path()), ElementsAre(folder / "out"));
+  EXPECT_THAT(find_runs(folder / "out"), ElementsAre(folder / "out"));
+  EXPECT_THAT(find_runs(folder / "out/checkpoint-5"), ElementsAre(folder / "out/checkpoint-5"));
+  RunReader run(folder / "out");
+  EXPECT_TRUE(run.refresh());
+  EXPECT_THAT(values(run, "loss"), ElementsAre(2, 1));
+  EXPECT_THAT(values(run, "eval_loss"), ElementsAre(1.5));
+  EXPECT_THAT(values(run, "grad_norm"), ElementsAre(testing::IsNan()));
+  write_file(folder / "out/trainer_state.json", "{\"log_hist");
+  EXPECT_TRUE(run.refresh());
+  EXPECT_THAT(run.notes(),
+              ElementsAre((folder / "out/trainer_state.json").string() +
+                          ": expected the state of Hugging Face's Trainer (log_history), got another file"s));
+  EXPECT_THAT(values(run, "loss"), ElementsAre(2, 1)) << "as they were";
+  write_file(folder / "out/metrics.jsonl", "{\"step\": 1, \"loss\": 4}\n");
+  RunReader own(folder / "out");
+  own.refresh();
+  EXPECT_THAT(values(own, "loss"), ElementsAre(4)) << "the run's own file comes first";
+}
+
 TEST(RunReader, FollowsARunThatGoesOnAndOneThatResumes) {
   const TemporaryFolder folder;
   RunReader run(folder.path());

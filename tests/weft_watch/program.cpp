@@ -172,7 +172,8 @@ TEST(WeftWatch, Errors) {
   expect(path + "none", 1, "expected a run's folder, got nothing at " + path + "none");
   expect(path + "none --follow", 1, "expected a run's folder, got nothing at " + path + "none");
   expect(path, 1,
-         "expected metrics.jsonl or a TensorBoard event file, found none in " + path + " and the folders below it");
+         "expected metrics.jsonl, a TensorBoard event file, metrics.csv or trainer_state.json, found none in " + path +
+             " and the folders below it. A .csv of another name can be given itself");
   expect(path + " --smoth 1", 2, "unknown flag --smoth. Did you mean --smooth?" + help);
   expect(path + " --smooth 1", 2, "--smooth: expected a value at least 0 and at most 0.999, got 1" + help);
   expect(path + " --x steps", 2, "--x: unknown value 'steps'. Did you mean 'step'?" + help);

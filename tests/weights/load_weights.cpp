@@ -75,6 +75,12 @@ TEST_F(LoadWeights, WhatDoesNotFitIsNamedAndNothingChanges) {
   EXPECT_EQ(weight.to_vector<float>(), state.tensors[3].tensor.to_vector<float>());
 }
 
+TEST_F(LoadWeights, AFileWithoutTensorsIsAnError) {
+  const auto path = saved({});
+  EXPECT_EQ(error_of([&] { load_weights(*model_, path, {.strict = false}); }),
+            "load_state_dict: expected the weights of CifarResNet, got a file without tensors");
+}
+
 TEST_F(LoadWeights, CountersMayBeMissing) {
   StateDict state;
   for (const NamedTensor& entry : copy().tensors)
