@@ -92,7 +92,7 @@ struct Factors : nn::Module, nn::Staged {
 };
 
 /// Losses of the micro-batches, and the gradients by name.
-struct Trained {
+struct PipelineResult {
   std::vector<double> losses;
   std::map<std::string, std::vector<double>> gradients;
 };
@@ -104,14 +104,14 @@ std::vector<Tensor> micro_batches(int64_t count, int64_t width, Device device) {
   return inputs;
 }
 
-void add_gradients(Trained& trained, const std::vector<NamedTensor>& parameters) {
+void add_gradients(PipelineResult& trained, const std::vector<NamedTensor>& parameters) {
   for (const NamedTensor& p : parameters) trained.gradients[p.name] = p.tensor.grad().to_vector<double>();
 }
 
-Trained train_alone(const PipelineSize& size, int64_t width) {
+PipelineResult train_alone(const PipelineSize& size, int64_t width) {
   const auto model = std::make_shared<Factors>(size.stages * size.chunks, width);
   model->to(gpu(0));
-  Trained trained;
+  PipelineResult trained;
   for (const Tensor& x : micro_batches(size.micro_batches, width, gpu(0))) {
     const Tensor loss = mean((*model)(x));
     loss.backward();
@@ -121,8 +121,8 @@ Trained train_alone(const PipelineSize& size, int64_t width) {
   return trained;
 }
 
-Trained train_in_pipeline(const PipelineSize& size, int64_t width) {
-  Trained trained;
+PipelineResult train_in_pipeline(const PipelineSize& size, int64_t width) {
+  PipelineResult trained;
   std::mutex mutex;
   run_on_gpus(size.stages, [&](const ProcessGroupPtr& world) {
     const Device device = gpu(world->rank());
@@ -145,7 +145,7 @@ Trained train_in_pipeline(const PipelineSize& size, int64_t width) {
 void expect_equal_alone(const PipelineSize& size, int64_t width) {
   SCOPED_TRACE(str(size.stages, " stages, ", size.chunks, " chunks, ", size.micro_batches, " micro-batches of ",
                    4 * width, " bytes"));
-  const Trained one = train_alone(size, width), got = train_in_pipeline(size, width);
+  const PipelineResult one = train_alone(size, width), got = train_in_pipeline(size, width);
   EXPECT_EQ(got.losses, one.losses) << "the same products in the same order";
   ASSERT_EQ(got.gradients.size(), one.gradients.size());
   // Sums of the micro-batches, each of which is a product of `layers` factors.
