@@ -367,7 +367,7 @@ void sends_that_end_early(Rank& r) {
     }
     r.finish();
   }
-  if (r.rank == 0) CHECK(seed && *seed ? early > 0 && early < 15 : early == 0, std::to_string(early));
+  if (r.rank == 0) CHECK(seed && std::atoi(seed) != 0 ? early > 0 && early < 15 : early == 0, std::to_string(early));
 }
 
 void send_without_receive(Rank& r) {
