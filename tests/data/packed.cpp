@@ -148,7 +148,7 @@ TEST(Packed, RefusesWhatIsNoWholePackedFile) {
   const TemporaryFolder folder;
   write_small(folder / "small.packed");
   const Bytes good = read_file(folder / "small.packed");
-  EXPECT_THAT(refusal({}), HasSubstr("expected a packed file (it begins with WEFTPACK), got another"));
+  EXPECT_THAT(refusal({}), HasSubstr("it is an empty file, expected a packed file (it begins with WEFTPACK)"));
   EXPECT_THAT(refusal({'W', 'E', 'F', 'T', 'P', 'A', 'C', 'K'}), HasSubstr("the header's checksum does not fit"));
   EXPECT_THAT(refusal(read_file(golden("rgb.png"))), HasSubstr("got another"));
   EXPECT_THAT(refusal(Bytes(good.begin(), good.end() - 1)), HasSubstr("Is it cut short?"));

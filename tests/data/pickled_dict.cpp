@@ -183,7 +183,7 @@ TEST_F(PickledDictTest, RunsAndImportsNothing) {
 }
 
 TEST_F(PickledDictTest, RefusesBrokenPickles) {
-  EXPECT_THAT(refusal({}), HasSubstr("file: expected 1 byte of a pickle at byte 0, got 0. Is the file cut short?"));
+  EXPECT_THAT(refusal({}), HasSubstr("file: it is an empty file, expected a pickled dict of arrays and lists"));
   EXPECT_THAT(refusal({0x80, 2, 'N', '.'}), HasSubstr("file: expected a pickled dict of arrays and lists, got None"));
   EXPECT_THAT(refusal({0x80, 2, '.'}),
               HasSubstr("file: pickle: STOP at byte 2: expected a value on the stack, got none"));
