@@ -35,7 +35,10 @@ Tensor count_correct(const Tensor& logits, const Tensor& labels) {
 }
 
 DType precision_named(const std::string& word) {
-  return word == "bf16" || word == "fp8" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;
+  if (word == "f32" || word == "none") return DType::f32;
+  if (word == "bf16" || word == "fp8") return DType::bf16;
+  WEFT_CHECK(word == "fp16", "precision: expected f32, none, bf16, fp8 or fp16, got '", word, "'");
+  return DType::f16;
 }
 
 Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption)

@@ -123,7 +123,7 @@ class Task {
   virtual void ended(RunEnd) {}
 };
 
-/// EngineOptions::precision by a flag's word: `bf16` (`fp8`, too), `fp16`, f32 for any other.
+/// EngineOptions::precision by a flag's word: `f32` or `none`, `bf16` or `fp8`, `fp16`. Errors: any other word.
 DType precision_named(const std::string& word);
 
 /// What the engine works with. All must outlive it.

@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
+#include "tests/support/error_text.h"
 #include "tests/train/temporary_folder.h"
 #include "train/training_main.h"
 
@@ -99,6 +100,14 @@ class Line : public Task {
  public:
   Engine engine;
 };
+
+TEST(Engine, PrecisionIsOneOfItsWords) {
+  EXPECT_EQ(precision_named("none"), DType::f32);
+  EXPECT_EQ(precision_named("fp8"), DType::bf16);
+  EXPECT_EQ(precision_named("fp16"), DType::f16);
+  EXPECT_EQ(error_text([] { precision_named("fp32"); }),
+            "precision: expected f32, none, bf16, fp8 or fp16, got 'fp32'");
+}
 
 TEST(Engine, CallsItsTaskInOrder) {
   Line line({.engine = {.epochs = 2, .quiet = true}});
