@@ -170,10 +170,10 @@ void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& tra
   const auto first = [&lines] {
     return std::find_if(lines.begin(), lines.end(), [](const Line& l) { return !l.done(); });
   };
-  const auto advanced = [&lines] {
+  const auto advanced = [&lines, &first] {
     bool any = false;
     for (Line& line : lines) any = line.advance() || any;
-    return any;
+    return any || first() == lines.end();  // asked again after the last one has ended, it must not say no
   };
   while (first() != lines.end())
     c.wait(
