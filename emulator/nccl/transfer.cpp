@@ -173,7 +173,7 @@ void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& tra
   const auto advanced = [&lines, &first] {
     bool any = false;
     for (Line& line : lines) any = line.advance() || any;
-    return any || first() == lines.end();  // asked again after the last one has ended, it must not say no
+    return any || first() == lines.end();  // The deadlock check may have seen the last one end.
   };
   while (first() != lines.end())
     c.wait(
