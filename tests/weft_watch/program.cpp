@@ -112,8 +112,8 @@ TEST(WeftWatch, RunsBelowARunAreShownBesideIt) {
 
 TEST(WeftWatch, TheListSaysWhatItCouldNotRead) {
   const TemporaryFolder folder;
-  write_text(folder / "metrics.csv", "epoch,loss\n0,1.5\n");
-  const Outcome listed = watch((folder / "metrics.csv") + " --list");
+  write_text(folder / "log.txt", "epoch,loss\n0,1.5\n");
+  const Outcome listed = watch((folder / "log.txt") + " --list");
   EXPECT_EQ(listed.exit_code, 0);
   EXPECT_THAT(listed.output, HasSubstr("skipped 2 of 2 lines (line 1 is the first that is no JSON object)"));
   EXPECT_THAT(listed.output, HasSubstr("no numbers yet"));
