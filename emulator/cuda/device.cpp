@@ -52,11 +52,12 @@ Device& Device::get(int ordinal) {
 Device& Device::current() { return get(current_device()); }
 
 void Device::die(const Fault& fault) {
-  int alive = 0;
-  const int code = fault.code == FaultCode::invalid_value ? int(cudaErrorLaunchFailure) : int(fault.code);
-  if (!fault_.compare_exchange_strong(alive, code)) return;
+  const std::lock_guard lock(death_);
+  if (fault_ != 0) return;
   report(fault.text);
   count_fault();
+  // Last: a program that sees the fault may end at once, and its exit code is that of the count.
+  fault_ = fault.code == FaultCode::invalid_value ? int(cudaErrorLaunchFailure) : int(fault.code);
 }
 
 Stream& Device::legacy_stream() {

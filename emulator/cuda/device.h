@@ -54,6 +54,7 @@ class Device {
  private:
   int ordinal_;
   const Gpu& gpu_;
+  std::mutex death_;  ///< the first fault is the one told
   std::atomic<int> fault_{0};
   Stream* legacy_ = nullptr;
   Pool* default_pool_ = nullptr;
