@@ -57,6 +57,20 @@ void check(const std::vector<NamedTensor>& parameters) {
   }
 }
 
+/// The parameters of slices that have their places, the first at element `end` or later.
+std::vector<NamedTensor> fitting(const std::vector<FlatSlice>& slices, int64_t end, int64_t numel) {
+  std::vector<NamedTensor> parameters;
+  for (const FlatSlice& slice : slices) {
+    WEFT_CHECK(slice.numel == slice.parameter.numel() && slice.offset % FlatParameters::kAlignment == 0 &&
+                   slice.offset >= end && slice.offset + slice.numel <= numel,
+               "flat_parameters: '", slice.name, "' ", slice.parameter, " does not fit at ", slice.offset, " of ",
+               numel, " elements, where ", end, " are taken");
+    end = slice.offset + slice.numel;
+    parameters.push_back({slice.name, slice.parameter});
+  }
+  return parameters;
+}
+
 /// The parameters as slices from element `end` on; returns where they end.
 int64_t append(std::vector<FlatSlice>& slices, const std::vector<NamedTensor>& parameters, int64_t end) {
   constexpr int64_t kAlignment = FlatParameters::kAlignment;
@@ -92,17 +106,7 @@ std::shared_ptr<FlatParameters> FlatParameters::of(const std::vector<NamedTensor
 }
 
 std::shared_ptr<FlatParameters> FlatParameters::of(std::vector<FlatSlice> slices, int64_t numel) {
-  std::vector<NamedTensor> parameters;
-  int64_t end = 0;
-  for (const FlatSlice& slice : slices) {
-    WEFT_CHECK(slice.numel == slice.parameter.numel() && slice.offset % kAlignment == 0 && slice.offset >= end &&
-                   slice.offset + slice.numel <= numel,
-               "flat_parameters: '", slice.name, "' ", slice.parameter, " does not fit at ", slice.offset, " of ",
-               numel, " elements, where ", end, " are taken");
-    end = slice.offset + slice.numel;
-    parameters.push_back({slice.name, slice.parameter});
-  }
-  check(parameters);
+  check(fitting(slices, 0, numel));
   const auto flat = std::make_shared<FlatParameters>(std::move(slices), numel);
   for (const FlatSlice& slice : flat->slices_) meta_of(slice.parameter).flat = flat;
   return flat;
@@ -139,7 +143,8 @@ void FlatParameters::move_in(const FlatSlice& slice) {
 void FlatParameters::lengthen(Tensor& buffer, int64_t numel, double value) {
   if (buffer.numel() >= numel) return;
   refuse_while_capturing("a parameter that joins the optimizer", buffer.device());
-  WEFT_CHECK(buffer.storage()->can_move(), "flat_parameters: no parameter can join, since another library holds memory of ",
+  WEFT_CHECK(buffer.storage()->can_move(),
+             "flat_parameters: no parameter can join, since another library holds memory of ",
              "those that are there (DLPack)");
   const Tensor longer = Tensor::full({numel}, value, buffer.dtype(), buffer.device());
   longer.slice(0, 0, buffer.numel()).copy_(buffer);
@@ -148,23 +153,31 @@ void FlatParameters::lengthen(Tensor& buffer, int64_t numel, double value) {
 }
 
 void FlatParameters::add(const std::vector<NamedTensor>& parameters) {
+  WEFT_CHECK(!division_.gather, "flat_parameters: '", parameters.front().name, "' ", parameters.front().tensor,
+             " cannot join parameters that are divided among ranks (FSDP, TensorParallel). Give it an optimizer of its "
+             "own");
+  std::vector<FlatSlice> more;
+  const int64_t end = append(more, parameters, numel());
+  add(more, end);
+}
+
+void FlatParameters::add(const std::vector<FlatSlice>& slices, int64_t numel) {
   const OpScope scope("flat_parameters");
   const NoGrad no_grad;
+  const std::vector<NamedTensor> parameters = fitting(slices, this->numel(), numel);
   std::vector<NamedTensor> all;
   for (const FlatSlice& slice : slices_) all.push_back({slice.name, slice.parameter});
   all.insert(all.end(), parameters.begin(), parameters.end());
   check(all);
-  WEFT_CHECK(!division_.gather, "flat_parameters: '", parameters.front().name, "' ", parameters.front().tensor,
-             " cannot join parameters that are divided among ranks (FSDP, TensorParallel). Give it an optimizer of its "
-             "own");
   const size_t first = slices_.size();
-  const int64_t numel = append(slices_, parameters, this->numel());
+  slices_.insert(slices_.end(), slices.begin(), slices.end());
   lengthen(master_, numel);
   lengthen(gradient_, numel);
   for (size_t i = first; i < slices_.size(); ++i) {
     move_in(slices_[i]);
     meta_of(slices_[i].parameter).flat = weak_from_this();
   }
+  if (division_.is_divided) set_division(division_);
   for (const auto& function : on_add_) function();
   if (!compute_copy_.defined()) return;
   const DType low = compute_copy_.dtype();

@@ -42,6 +42,14 @@ void check_same_model(ProcessGroup& group, nn::Module& model, const std::string&
   check_same_lines(group, text, who + ": the model is", "All ranks must build the same model");
 }
 
+void check_same_trained(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
+                        const std::vector<bool>& trained, const std::string& who) {
+  std::string text;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    text += str("parameter ", parameters[i].name, trained[i] ? "" : ", frozen", '\n');
+  check_same_lines(group, text, who + ": the model is", "Freeze and thaw the same parameters on all ranks");
+}
+
 void broadcast_model(ProcessGroup& group, nn::Module& model, int root) {
   if (group.size() == 1) return;
   const NoGrad no_grad;

@@ -41,13 +41,28 @@ DDP::DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions op
 
 DDP::~DDP() = default;  // the parameters' hooks find the reducer gone
 
-void DDP::check_unchanged() const {
+void DDP::take_in_changes() {
   flat_->check_bound("ddp");
   if (buffers_) buffers_->check_bound("ddp");
-  for (size_t i = 0; i < parameters_.size(); ++i)
-    WEFT_CHECK(parameters_[i].tensor.requires_grad() == trained_[i] || (trained_[i] && options_.unused == Unused::zero),
-               "ddp: parameter '", parameters_[i].name, "' was ", trained_[i] ? "frozen" : "thawed",
-               " after DDP had been made. Do it before", trained_[i] ? ", or choose Unused::zero" : "");
+  std::vector<bool> now;
+  for (const NamedTensor& parameter : parameters_) now.push_back(parameter.tensor.requires_grad());
+  if (now == trained_) return;
+  refuse_while_capturing("ddp: a parameter that was frozen or thawed", flat_->device());
+  check_same_trained(*group_, parameters_, now, "ddp");
+  reducer_->abandon_pass();  // one that ended with an exception
+  std::vector<NamedTensor> thawed;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!now[i]) continue;
+    const auto flat = parameters_[i].tensor.impl()->autograd->flat.lock();
+    WEFT_CHECK(
+        !flat || flat == flat_, "ddp: parameter '", parameters_[i].name,
+        "' was thawed, and lies in the flat buffers of another optimizer by now. Thaw it before the first of the "
+        "two is made");
+    if (!flat) thawed.push_back(parameters_[i]);
+  }
+  if (!thawed.empty()) flat_->add(thawed);
+  reducer_->take_in_changes();
+  trained_ = std::move(now);
 }
 
 void DDP::set_samples(int64_t samples) {
@@ -56,7 +71,7 @@ void DDP::set_samples(int64_t samples) {
 }
 
 void DDP::before_forward(int64_t samples) {
-  check_unchanged();
+  take_in_changes();
   if (!grad_enabled()) return;
   if (group_->backend() != "nccl" && group_->size() > 1)
     refuse_while_capturing("ddp over a host backend", flat_->device());

@@ -55,8 +55,9 @@ class DDP {
   DDP& operator=(const DDP&) = delete;
 
   /// The model's forward; with more inputs that of a ModuleOf them. While gradients are on, counts x.size(0) samples,
-  /// which the ranks add up meanwhile. Errors: an empty batch, a parameter that was moved, frozen or thawed since the
-  /// constructor.
+  /// which the ranks add up meanwhile. Parameters that were frozen or thawed (requires_grad_()) on all ranks are left
+  /// out, or join, from this forward on. Errors: an empty batch, a parameter that was moved since the constructor, or
+  /// frozen on some ranks only.
   template <class... More>
   Tensor operator()(const Tensor& x, const More&... more) {
     WEFT_CHECK(x.defined() && x.dim() > 0, "ddp: expected a batch of at least one dimension, got ", x);
@@ -102,7 +103,7 @@ class DDP {
   int64_t gradient_bytes_per_step() const;
 
  private:
-  void check_unchanged() const;
+  void take_in_changes();
   void after_forward(const Tensor& y);
   void weigh_by(const std::shared_ptr<SampleWeight>& weight);
   Reducer::Start begin_backward();

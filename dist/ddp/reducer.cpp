@@ -46,31 +46,39 @@ std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions
 
 Reducer::Reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group, const ReducerOptions& options,
                  Callbacks callbacks)
-    : flat_(std::move(flat)),
-      group_(std::move(group)),
-      options_(options),
-      callbacks_(std::move(callbacks)),
-      buckets_(make_buckets(*flat_, options.buckets)),
-      bucket_of_(flat_->slices().size()),
-      gradient_(flat_->gradient()) {
-  flat_->zero_grad();
-  for (size_t b = 0; b < buckets_.size(); ++b)
-    for (size_t i = buckets_[b].first; i < buckets_[b].last; ++i) bucket_of_[i] = b;
+    : flat_(std::move(flat)), group_(std::move(group)), options_(options), callbacks_(std::move(callbacks)) {
   WEFT_CHECK(!options.compress_bf16 || flat_->dtype() == DType::f32, options.who, ": gradients of dtype ",
              flat_->dtype(), " cannot travel as bf16, expected f32");
-  if (options.compress_bf16)
+}
+
+void Reducer::take_in_changes() {
+  buckets_ = make_buckets(*flat_, options_.buckets);
+  bucket_of_.clear();
+  trained_.clear();
+  low_.clear();
+  expected_.clear();
+  gradient_ = flat_->gradient();
+  for (size_t b = buckets_.size(); b-- > 0;)
+    bucket_of_.insert(bucket_of_.end(), buckets_[b].last - buckets_[b].first, b);
+  for (const FlatSlice& slice : flat_->slices()) trained_.push_back(slice.parameter.requires_grad());
+  if (options_.compress_bf16)
     for (const Bucket& bucket : buckets_)
       low_.push_back(Tensor::empty({bucket.range.numel}, DType::bf16, flat_->device()));
+  listens_.resize(trained_.size());
+  for (size_t i = 0; i < trained_.size(); ++i) {
+    if (!trained_[i] || listens_[i]) continue;
+    flat_->slices()[i].parameter.register_accumulated_hook([weak = weak_from_this(), i](const Tensor&) {
+      if (const auto alive = weak.lock()) alive->arrived(i);
+    });
+    listens_[i] = true;
+  }
 }
 
 std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group,
                                       const ReducerOptions& options, Reducer::Callbacks callbacks) {
   const auto reducer = std::make_shared<Reducer>(flat, std::move(group), options, std::move(callbacks));
-  const std::weak_ptr<Reducer> weak = reducer;
-  for (size_t i = 0; i < flat->slices().size(); ++i)
-    flat->slices()[i].parameter.register_accumulated_hook([weak, i](const Tensor&) {
-      if (const auto alive = weak.lock()) alive->arrived(i);
-    });
+  reducer->take_in_changes();
+  flat->zero_grad();
   return reducer;
 }
 
@@ -104,7 +112,7 @@ void Reducer::arrived(size_t slice) {
              expected_.empty() ? 0 : expected_[slice] * backwards_,
              ". Backward must give each parameter the same number of gradients in each step");
   ++arrivals_[slice];
-  if (expected_.empty() || arrivals_[slice] != expected_[slice] * backwards_) return;
+  if (!trained_[slice] || expected_.empty() || arrivals_[slice] != expected_[slice] * backwards_) return;
   if (--incomplete_[bucket] == 0) launch_full_buckets();
 }
 
@@ -121,8 +129,9 @@ void Reducer::open_pass(int64_t backwards) {
   backwards_ = backwards;
   launched_ = 0;
   arrivals_.assign(bucket_of_.size(), 0);
-  incomplete_.clear();
-  for (const Bucket& bucket : buckets_) incomplete_.push_back(bucket.last - bucket.first);
+  incomplete_.assign(buckets_.size(), 0);
+  for (size_t i = 0; i < trained_.size(); ++i) incomplete_[bucket_of_[i]] += trained_[i];
+  sent_.assign(buckets_.size(), false);
   works_.clear();
 }
 
@@ -138,9 +147,12 @@ void Reducer::launch_full_buckets() {
 }
 
 void Reducer::launch(size_t index) {
-  if (!started_) start_pass();
   const NoGrad no_grad;
   const Bucket& bucket = buckets_[index];
+  for (size_t i = bucket.first; i < bucket.last; ++i)
+    sent_[index] = sent_[index] || trained_[i] || flat_->slices()[i].parameter.has_gradient();
+  if (!sent_[index]) return;
+  if (!started_) start_pass();
   const Tensor range = gradient_.slice(0, bucket.range.offset, bucket.range.numel);
   const std::string name = "gradients " + bucket.name;
   if (options_.compress_bf16) {
@@ -155,13 +167,13 @@ void Reducer::check_unused() const {
   std::string names;
   size_t count = 0;
   for (size_t i = 0; i < arrivals_.size(); ++i) {
-    if (arrivals_[i] > 0) continue;
+    if (arrivals_[i] > 0 || !trained_[i]) continue;
     if (count++ < kNamed) names += (names.empty() ? "'" : ", '") + flat_->slices()[i].name + "'";
   }
   if (count == 0) return;
   fail(options_.who, ": backward gave no gradient to ", names,
        count > kNamed ? str(" and ", count - kNamed, " more") : "", " on rank ", group_->rank(),
-       ". Freeze what the loss does not depend on (requires_grad_(false) before DDP is made), or choose Unused::zero");
+       ". Freeze what the loss does not depend on (requires_grad_(false)), or choose Unused::zero");
 }
 
 void Reducer::finish() {
@@ -188,7 +200,7 @@ void Reducer::wait() {
   works_.clear();
   if (options_.compress_bf16)
     for (size_t b = 0; b < buckets_.size(); ++b)
-      gradient_.slice(0, buckets_[b].range.offset, buckets_[b].range.numel).copy_(low_[b]);
+      if (sent_[b]) gradient_.slice(0, buckets_[b].range.offset, buckets_[b].range.numel).copy_(low_[b]);
   gradient_.storage()->bump_version();
   if (used_.defined()) {
     const Tensor shared = std::exchange(used_, {});

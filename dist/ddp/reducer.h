@@ -31,8 +31,7 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {});
 
 /// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank. Where
-/// no rank has one, optimizers pass over it; so it may also be frozen and thawed. The ranks agree on that once per
-/// pass, which waits for the device.
+/// no rank has one, optimizers pass over it. The ranks agree on that once per pass, which waits for the device.
 enum class Unused : uint8_t { error, zero };
 
 struct ReducerOptions {
@@ -82,6 +81,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void reduce_kept();
   /// A backward without reduction has left gradients that the next reduction will take.
   bool keeps_gradients() const { return keeps_; }
+  /// Parameters of the flat buffers were frozen or thawed, or joined, on all ranks alike: cuts the buckets anew, and
+  /// the next pass counts again.
+  void take_in_changes();
   /// Multiplies all gradients on this rank by `factor` [1].
   void scale_gradients(const Tensor& factor);
 
@@ -107,8 +109,10 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   Callbacks callbacks_;
   std::vector<Bucket> buckets_;
   std::vector<size_t> bucket_of_;  // per slice
+  std::vector<bool> trained_;      // per slice: a frozen one is not waited for
   Tensor gradient_;                // the flat one
   std::vector<Tensor> low_;        // per bucket: the gradients as they travel, when compressed
+  std::vector<bool> listens_;      // per slice: it has a hook
 
   bool enabled_ = true;
   bool keeps_ = false;
@@ -121,6 +125,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<int64_t> arrivals_;   // per slice
   std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
   size_t launched_ = 0;             // buckets
+  std::vector<bool> sent_;          // per bucket: launched, and not all of it frozen
   std::vector<WorkPtr> works_;
   Tensor used_;  // per slice: whether it has a gradient; with Unused::zero
   bool uses_all_ = false;

@@ -49,7 +49,7 @@ FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool 
   is_resident_ = group_->size() == 1 && dtype_ == parameters.front().tensor.dtype();
   int64_t end = 0;
   for (const auto& [path, tensor] : parameters) {
-    parameters_.push_back({path, tensor, end, tensor.numel(), 0, 0, {}});
+    parameters_.push_back({path, tensor, end, tensor.numel(), 0, 0, false, {}});
     end = aligned(end + tensor.numel(), FlatParameters::kAlignment);
   }
   numel_ = aligned(end, FlatParameters::kAlignment * group_->size());
@@ -69,18 +69,34 @@ void FlatShard::shard(ProcessGroup& world, Device device) {
     place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
   if (world.size() > 1) world.broadcast(whole, 0, {.name = "parameters " + name_, .scale = {}})->wait();
   master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel()).clone();
-  for (ShardedParameter& p : parameters_) {
-    p.parameter.requires_grad_(trained_);  // allocates its autograd and autocast state
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    ShardedParameter& p = parameters_[i];
+    p.shard = part(master_, p).reshape(part_sizes(p.parameter, p.length));
+    set_trained(i, trained_);
     p.parameter.set_grad({});
     // Who holds the weights from before (a state dict) gets an error, not values that nobody trains.
     const Ref<Storage> before = p.parameter.storage();
     if (before->can_move() && before->bytes() == p.parameter.nbytes()) before->release();
     p.parameter.set_data(without_memory(p.parameter, device));
     p.parameter.impl()->autograd->is_sharded = true;
-    p.shard = whole.slice(0, p.offset + p.begin, p.length).clone().reshape(part_sizes(p.parameter, p.length));
-    if (trained_) p.shard.requires_grad_();
   }
+  if (trained_) begin_training();
   if (is_resident_) set_master(master_);
+}
+
+void FlatShard::set_trained(size_t i, bool trained) {
+  ShardedParameter& p = parameters_[i];
+  p.parameter.requires_grad_(trained);  // allocates its autograd and autocast state
+  p.shard.requires_grad_(trained);
+  if (trained && !p.trained) ++trained_parameters_;
+  if (!trained && p.trained) --trained_parameters_;
+  p.trained = trained;
+}
+
+void FlatShard::begin_training() {
+  const NoGrad no_grad;
+  trained_ = true;
+  for (const ShardedParameter& p : parameters_) p.shard.set_data(p.shard.detach().clone());
 }
 
 void FlatShard::set_master(const Tensor& master) {
@@ -185,9 +201,10 @@ void ShardGradient::prepare() {
   if (buffer_.defined()) return;
   make_buffer();
   for (size_t i = 0; i < taken_.size(); ++i) {
-    const Tensor& parameter = shard_->parameters()[i].parameter;
-    parameter.set_grad({});
-    parameter.impl()->autograd->set_none(place(i));
+    const ShardedParameter& p = shard_->parameters()[i];
+    if (!p.trained) continue;
+    p.parameter.set_grad({});
+    p.parameter.impl()->autograd->set_none(place(i));
     prepared_[i] = true;
   }
 }
@@ -195,21 +212,21 @@ void ShardGradient::prepare() {
 void ShardGradient::take(size_t i, const Tensor& weight) {
   const NoGrad no_grad;
   if (!buffer_.defined()) make_buffer();
-  const Tensor& parameter = shard_->parameters()[i].parameter;
-  const Tensor gradient = parameter.grad(), own = place(i);
+  const ShardedParameter& p = shard_->parameters()[i];
+  const Tensor gradient = p.parameter.grad(), own = place(i);
   if (gradient.storage().get() != buffer_.storage().get()) {
     own.add_(weight.defined() ? mul(gradient, weight) : gradient);
   } else if (weight.defined()) {
     kernels::binary_forward(own.queue(), kernels::Binary::mul, own, own, weight.expand(own.sizes()), 1);
   }
-  parameter.set_grad({});  // the next gradient is written outside of the buffer and added
+  p.parameter.set_grad({});  // the next gradient is written outside of the buffer and added
   prepared_[i] = false;
-  arrived_ += !taken_[i];
+  arrived_ += p.trained && !taken_[i];
   taken_[i] = true;
 }
 
 bool ShardGradient::is_complete() const {
-  if (arrived_ < taken_.size()) return false;
+  if (arrived_ < shard_->trained_parameters()) return false;
   const std::vector<ShardedParameter>& all = shard_->parameters();
   return std::none_of(all.begin(), all.end(), [](const ShardedParameter& p) { return gradient_pending(p.parameter); });
 }
@@ -267,7 +284,8 @@ void ShardGradient::finish_reduce() {
     for (const ShardedParameter& p : all) p.shard.grad();  // writes gradients that count as zero
     target_.add_(part_.to(target_.dtype()));
   }
-  for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_none = false;
+  for (const ShardedParameter& p : all)
+    if (p.trained) p.shard.impl()->autograd->grad_is_none = false;
   reducing_ = part_ = {};
 }
 

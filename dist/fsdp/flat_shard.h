@@ -15,8 +15,9 @@ struct ShardedParameter {
   Tensor parameter;    ///< the model's own; has memory while gathered
   int64_t offset = 0;  ///< in the flat buffer, in elements
   int64_t numel = 0;
-  int64_t begin = 0;   ///< first element of this rank's part
-  int64_t length = 0;  ///< elements of this rank's part; 0 if it has none
+  int64_t begin = 0;     ///< first element of this rank's part
+  int64_t length = 0;    ///< elements of this rank's part; 0 if it has none
+  bool trained = false;  ///< wants a gradient in this round
   Tensor shard;  ///< this rank's part [length, 1, …] with the parameter's number of dimensions, for the optimizer
 };
 
@@ -41,10 +42,17 @@ class FlatShard {
   void shard(ProcessGroup& world, Device device);
   /// Moves the part to `master` [shard_numel()], which holds its values.
   void set_master(const Tensor& master);
+  /// Parameter `i` is trained from now on, or frozen.
+  void set_trained(size_t i, bool trained);
+  /// Its parameters will be slices of the flat parameters: gives each part memory of its own until then.
+  void begin_training();
 
   const std::string& name() const { return name_; }
   const std::vector<ShardedParameter>& parameters() const { return parameters_; }
+  /// Its parameters are slices of the flat parameters: one of them is trained, or was.
   bool trained() const { return trained_; }
+  /// How many of its parameters are trained in this round.
+  size_t trained_parameters() const { return trained_parameters_; }
   DType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
   int64_t shard_numel() const { return numel_ / group_->size(); }
@@ -79,6 +87,7 @@ class FlatShard {
   ProcessGroupPtr group_;
   DType dtype_;
   bool trained_;
+  size_t trained_parameters_ = 0;
   bool is_resident_ = false;
   std::vector<ShardedParameter> parameters_;
   int64_t numel_ = 0;
@@ -93,8 +102,8 @@ class FlatShard {
 Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes, DType dtype);
 
 /// The gradients of a FlatShard during backward: collected in a flat buffer, weighted, then reduced to this rank's
-/// part, which is added to the gradients of the shards. The buffer exists from the first use in backward to the end of
-/// the reduction (longer while gradients are accumulated unsharded).
+/// part, which is added to the gradients of the shards. Frozen parameters have none. The buffer exists from the first
+/// use in backward to the end of the reduction (longer while gradients are accumulated unsharded).
 class ShardGradient {
  public:
   /// `replicas`: the ranks that hold the same part; their gradients are summed too. `reduce`: the dtype of the
@@ -109,7 +118,8 @@ class ShardGradient {
   void prepare();
   /// Parameter `i` has its gradient of one pass: adds it to the buffer, times `weight` [1] (undefined: 1).
   void take(size_t i, const Tensor& weight);
-  /// Every parameter's gradient has been added since the last reduction, and no running pass will compute another.
+  /// Every trained parameter's gradient has been added since the last reduction, and no running pass will compute
+  /// another.
   bool is_complete() const;
   /// There is something to reduce.
   bool has_any() const { return arrived_ > 0 || held_; }
@@ -139,9 +149,9 @@ class ShardGradient {
   Tensor buffer_;               // [numel] of the unit
   std::vector<bool> taken_;     // since the last reduction, per parameter
   std::vector<bool> prepared_;  // the parameter's grad() is its slice
-  size_t arrived_ = 0;
-  bool held_ = false;      // of earlier passes
-  WorkPtr work_, across_;  // among the ranks of a shard, and among those that hold the same part
+  size_t arrived_ = 0;          // of trained parameters
+  bool held_ = false;           // of earlier passes
+  WorkPtr work_, across_;       // among the ranks of a shard, and among those that hold the same part
   Tensor reducing_, part_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/autograd.h"
+#include "core/capture.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
@@ -37,9 +38,19 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   for (const auto& unit : units)
     for (const auto& shard : unit->shards()) shard->shard(*group_, device);
   share_buffers(device);
-  make_flat(units);
   schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
-  schedule_->attach(owners);
+  schedule_->attach(owners, [this] { take_in_changes(); });
+  std::map<std::string, Tensor> by_name;
+  std::vector<std::pair<size_t, FlatShard*>> trained;
+  for (size_t u = 0; u < this->units().size(); ++u)
+    for (const auto& shard : this->units()[u]->shards()) {
+      for (const ShardedParameter& p : shard->parameters()) by_name.emplace(p.name, p.shard);
+      if (shard->trained()) trained.emplace_back(u, shard.get());
+    }
+  for (const NamedTensor& parameter : model_->parameters())  // in the order of the model
+    shards_.push_back({parameter.name, by_name.at(parameter.name)});
+  if (!trained.empty()) train(trained);
+  schedule_->listen();
   set_dropout_rank(options_.same_dropout ? 0 : group_->rank());
   if (!options_.broadcast_buffers || group_->size() == 1) return;
   auto buffers = std::make_unique<FlatBuffers>(*model_);
@@ -94,46 +105,79 @@ std::vector<std::unique_ptr<FsdpUnit>> FSDP::make_units(std::vector<std::pair<nn
   return units;
 }
 
-void FSDP::make_flat(const std::vector<std::unique_ptr<FsdpUnit>>& units) {
+void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
   std::vector<FlatSlice> slices;
-  std::vector<std::pair<FlatShard*, int64_t>> places;
-  int64_t numel = 0;
-  for (const auto& unit : units)
-    for (const auto& shard : unit->shards()) {
-      if (!shard->trained()) continue;
-      const int64_t first = shard->group()->rank() * shard->shard_numel();
-      for (const ShardedParameter& p : shard->parameters())
-        slices.push_back(
-            {p.name, p.shard, numel + std::clamp<int64_t>(p.offset - first, 0, shard->shard_numel()), p.length});
-      places.emplace_back(shard.get(), numel);
-      numel += shard->shard_numel();
-    }
-  if (slices.empty()) return;
-  flat_ = FlatParameters::of(slices, numel);
-  flat_->set_division({.is_divided = [](const Tensor&) { return true; },
-                       .gather =
-                           [group = shard_group_](const Tensor& own, const char* name) {
-                             const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
-                             if (group->size() == 1) return own.reshape(all.sizes());
-                             group->all_gather(all, own, {.name = name, .scale = {}})->wait();
-                             return all;
-                           }});
-  const Tensor gradient = flat_->gradient();
-  flat_->zero_grad();
-  for (const auto& [shard, offset] : places) shard->set_master(flat_->master().slice(0, offset, shard->shard_numel()));
-  const DType reduce = options_.precision.reduce.value_or(options_.precision.param);
-  for (const auto& unit : units) {
-    unit->add_gradients(replicas_, reduce);
-    for (const auto& of_unit : unit->gradients())
-      for (const auto& [shard, offset] : places)
-        if (shard == &of_unit->shard()) of_unit->set_target(gradient.slice(0, offset, shard->shard_numel()));
+  int64_t numel = flat_ ? flat_->numel() : 0;
+  for (const auto& [u, shard] : by_unit) {
+    const int64_t first = shard->group()->rank() * shard->shard_numel();
+    for (const ShardedParameter& p : shard->parameters())
+      slices.push_back(
+          {p.name, p.shard, numel + std::clamp<int64_t>(p.offset - first, 0, shard->shard_numel()), p.length});
+    places_.emplace(shard, numel);
+    numel += shard->shard_numel();
   }
-  // In the order of the model.
-  for (const NamedTensor& parameter : model_->parameters())
-    for (const auto& unit : units)
-      for (const auto& of_unit : unit->gradients())
-        for (const ShardedParameter& p : of_unit->shard().parameters())
-          if (p.name == parameter.name) shards_.push_back({p.name, p.shard});
+  if (flat_) {
+    flat_->add(slices, numel);
+  } else {
+    flat_ = FlatParameters::of(slices, numel);
+    flat_->set_division(
+        {.is_divided = [](const Tensor&) { return true; },
+         .gather =
+             [group = shard_group_](const Tensor& own, const char* name) {
+               const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
+               if (group->size() == 1) return own.reshape(all.sizes());
+               group->all_gather(all, own, {.name = name, .scale = {}})->wait();
+               return all;
+             }});
+  }
+  const Tensor gradient = flat_->gradient();
+  for (const auto& [u, shard] : by_unit) {
+    for (const ShardedParameter& p : shard->parameters()) p.shard.zero_grad();
+    units()[u]->add_gradient(*shard, replicas_, options_.precision.reduce.value_or(options_.precision.param));
+  }
+  for (const auto& unit : units()) {
+    for (const auto& shard : unit->shards())
+      if (const auto place = places_.find(shard.get()); place != places_.end())
+        shard->set_master(flat_->master().slice(0, place->second, shard->shard_numel()));
+    for (const auto& of_unit : unit->gradients())
+      of_unit->set_target(gradient.slice(0, places_.at(&of_unit->shard()), of_unit->shard().shard_numel()));
+  }
+}
+
+void FSDP::take_in_changes() {
+  bool changed = false;
+  std::vector<bool> now;
+  for (const auto& unit : units())
+    for (const auto& shard : unit->shards())
+      for (const ShardedParameter& p : shard->parameters()) {
+        now.push_back(p.parameter.requires_grad() != p.trained ? !p.trained : p.shard.requires_grad());
+        changed = changed || now.back() != p.trained;
+      }
+  if (!changed && capture_number() == 0) return;
+  std::vector<NamedTensor> parameters;
+  for (const auto& unit : units())
+    for (const auto& shard : unit->shards())
+      for (const ShardedParameter& p : shard->parameters()) parameters.push_back({p.name, p.parameter});
+  if (capture_number() != 0)
+    check_before_replay([parameters, now] {
+      for (size_t i = 0; i < now.size(); ++i)
+        WEFT_CHECK(parameters[i].tensor.requires_grad() == now[i], "fsdp: parameter '", parameters[i].name, "' was ",
+                   now[i] ? "frozen" : "thawed", " after the step had been captured. Capture it anew");
+    });
+  if (!changed) return;
+  refuse_while_capturing("fsdp: a parameter that was frozen or thawed", parameters.front().tensor.device());
+  check_same_trained(*group_, parameters, now, "fsdp");
+  std::vector<std::pair<size_t, FlatShard*>> thawed;
+  size_t next = 0;
+  for (size_t u = 0; u < units().size(); ++u)
+    for (const auto& shard : units()[u]->shards()) {
+      for (size_t i = 0; i < shard->parameters().size(); ++i) shard->set_trained(i, now[next++]);
+      if (shard->trained() || shard->trained_parameters() == 0) continue;
+      shard->begin_training();
+      thawed.emplace_back(u, shard.get());
+    }
+  if (!thawed.empty()) train(thawed);
+  schedule_->listen();
 }
 
 void FSDP::share_buffers(Device device) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +22,10 @@ namespace weft::dist {
 ///   AdamW adam(fsdp.parameters(), …);                        // made after FSDP: it updates this rank's shards
 ///   loss = cross_entropy(fsdp(images), labels); adam.zero_grad(); loss.backward(); adam.step();
 /// The average counts samples as DDP's does (SampleWeight). Between steps the model's own parameters have no memory:
-/// state dicts come from dist/fsdp/fsdp_state.h. The constructor decides which parameters are trained. Call
-/// modules by operator(), not by forward(). All ranks make the same calls in the same order. See docs/fsdp.md.
+/// state dicts come from dist/fsdp/fsdp_state.h. Parameters that are frozen or thawed later (requires_grad_() of the
+/// model's parameter or of its shard) are left out, or join, from the next forward on; a thawed one takes memory for
+/// its whole unit. Call modules by operator(), not by forward(). All ranks make the same calls in the same order. See
+/// docs/fsdp.md.
 class FSDP {
  public:
   /// All ranks get the parameters, buffers and counters of rank 0. Errors: models that differ between ranks; a
@@ -53,9 +56,9 @@ class FSDP {
   /// Samples of the next forward, if that is not the first size of its input; 0: a stand-in, as in DDP.
   void set_samples(int64_t samples) { schedule_->set_samples(samples); }
 
-  /// This rank's part of every trained parameter, under its name: [length, 1, …] with the rank of the parameter, so
-  /// that rules by rank (without_decay_on_vectors) still work; length 0 if other ranks have all of it. Slices of
-  /// one FlatParameters: an optimizer's step is one launch.
+  /// This rank's part of every parameter, frozen ones too, under its name: [length, 1, …] with the rank of the
+  /// parameter, so that rules by rank (without_decay_on_vectors) still work; length 0 if other ranks have all of it.
+  /// Trained ones are slices of one FlatParameters: an optimizer's step is one launch.
   const std::vector<NamedTensor>& parameters() const { return shards_; }
 
   /// While it is alive, gradients stay unsharded on each rank and accumulate (each backward weighted by its samples);
@@ -110,7 +113,10 @@ class FSDP {
   void check_options() const;
   void make_groups();
   std::vector<std::unique_ptr<FsdpUnit>> make_units(std::vector<std::pair<nn::Module*, size_t>>& owners);
-  void make_flat(const std::vector<std::unique_ptr<FsdpUnit>>& units);
+  /// These shards join the flat parameters, with gradients.
+  void train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit);
+  /// Parameters that were frozen or thawed since the last forward.
+  void take_in_changes();
   void share_buffers(Device device);
 
   std::shared_ptr<nn::Module> model_;
@@ -119,6 +125,7 @@ class FSDP {
   std::shared_ptr<FlatParameters> flat_;
   std::shared_ptr<FsdpSchedule> schedule_;
   std::vector<NamedTensor> shards_;
+  std::map<const FlatShard*, int64_t> places_;  // in flat_
 };
 
 }  // namespace weft::dist

@@ -9,12 +9,14 @@
 
 namespace weft::dist {
 
-void FsdpUnit::add_gradients(const ProcessGroupPtr& replicas, DType low_reduce) {
-  for (const auto& shard : shards_) {
-    if (!shard->trained()) continue;
-    const DType kept = shard->master().dtype();
-    gradients_.push_back(std::make_unique<ShardGradient>(*shard, replicas, shard->dtype() == kept ? kept : low_reduce));
-  }
+void FsdpUnit::add_gradient(FlatShard& shard, const ProcessGroupPtr& replicas, DType low_reduce) {
+  const DType kept = shard.master().dtype();
+  gradients_.push_back(std::make_unique<ShardGradient>(shard, replicas, shard.dtype() == kept ? kept : low_reduce));
+}
+
+bool FsdpUnit::has_frozen() const {
+  return std::any_of(shards_.begin(), shards_.end(),
+                     [](const auto& shard) { return shard->trained_parameters() < shard->parameters().size(); });
 }
 
 void FsdpUnit::start_gather() {
@@ -62,7 +64,9 @@ FsdpSchedule::FsdpSchedule(const FsdpOptions& options, ProcessGroupPtr group, De
                            std::vector<std::unique_ptr<FsdpUnit>> units)
     : options_(options), device_(device), units_(std::move(units)), group_(std::move(group)) {}
 
-void FsdpSchedule::attach(const std::vector<std::pair<nn::Module*, size_t>>& owners) {
+void FsdpSchedule::attach(const std::vector<std::pair<nn::Module*, size_t>>& owners,
+                          std::function<void()> before_round) {
+  before_round_ = std::move(before_round);
   // Graphs and modules may outlive the schedule, so hooks hold it weakly.
   const std::weak_ptr<FsdpSchedule> weak = weak_from_this();
   const auto hang = [this](nn::Module* module, nn::Module::Before before, nn::Module::After after) {
@@ -81,12 +85,6 @@ void FsdpSchedule::attach(const std::vector<std::pair<nn::Module*, size_t>>& own
           if (const auto self = weak.lock()) self->after_unit(u, y, module.is_training());
           return Tensor();
         });
-    for (const auto& gradient : units_[u]->gradients())
-      for (size_t i = 0; i < gradient->shard().parameters().size(); ++i)
-        gradient->shard().parameters()[i].parameter.register_accumulated_hook(
-            [weak, u, i, g = gradient.get()](const Tensor&) {
-              if (const auto self = weak.lock()) self->arrived(u, *g, i);
-            });
   }
   // A module that runs outside of its unit's forward (inside checkpoint(), or called alone) gathers the unit too.
   for (const auto& [module, unit] : owners) {
@@ -110,6 +108,18 @@ void FsdpSchedule::attach(const std::vector<std::pair<nn::Module*, size_t>>& own
   }
 }
 
+void FsdpSchedule::listen() {
+  for (size_t u = 0; u < units_.size(); ++u)
+    for (const auto& gradient : units_[u]->gradients())
+      for (size_t i = 0; i < gradient->shard().parameters().size(); ++i) {
+        const ShardedParameter& p = gradient->shard().parameters()[i];
+        if (p.trained && listened_to_.insert(p.parameter.impl()).second)
+          p.parameter.register_accumulated_hook([weak = weak_from_this(), u, i, g = gradient.get()](const Tensor&) {
+            if (const auto self = weak.lock()) self->arrived(u, *g, i);
+          });
+      }
+}
+
 void FsdpSchedule::detach() {
   for (const auto& [module, number] : module_hooks_) module->remove_hooks(number);
   module_hooks_.clear();
@@ -117,7 +127,6 @@ void FsdpSchedule::detach() {
 
 void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   if (recomputing()) return;
-  check_unchanged();
   in_backward_ = nullptr;
   if (buffers_) buffers_->check_bound("fsdp");
   if (std::exchange(pass_open_, false)) {  // a backward threw
@@ -129,6 +138,7 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
     }
     free_all();
   }
+  before_round_();
   for (size_t u = 0; u < units_.size(); ++u)
     if (!units_[u]->in_use || units_[u]->is_stale()) free(u);
   const bool training = grad_enabled() || model.is_training();
@@ -142,15 +152,6 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   if (weight_) weight_->wait();  // of a forward without backward
   weight_ = std::make_shared<SampleWeight>(group_);
   weight_->begin(samples, device_);
-}
-
-void FsdpSchedule::check_unchanged() const {
-  for (const auto& unit : units_)
-    for (const auto& shard : unit->shards())
-      for (const ShardedParameter& p : shard->parameters())
-        WEFT_CHECK(p.parameter.requires_grad() == shard->trained() && p.shard.requires_grad() == shard->trained(),
-                   "fsdp: parameter '", p.name, "' was ", shard->trained() ? "frozen" : "thawed",
-                   " after FSDP had been made. Do it before");
 }
 
 void FsdpSchedule::weigh_by(const std::shared_ptr<SampleWeight>& weight) {

@@ -3,8 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,23 +44,23 @@ class GatherPlan {
   bool follows_ = true;
 };
 
-/// The parameters of one module that belong to no unit inside it: one FlatShard for each gather dtype, trained and
-/// frozen ones separately.
+/// The parameters of one module that belong to no unit inside it: one FlatShard for each gather dtype, those that are
+/// trained at first and the others separately.
 class FsdpUnit {
  public:
   FsdpUnit(std::string name, nn::Module* module) : name_(std::move(name)), module_(module) {}
 
   void add(std::unique_ptr<FlatShard> shard) { shards_.push_back(std::move(shard)); }
-  /// Trained shards get a gradient, which is summed over `replicas` too. `low_reduce`: the dtype in which gradients of
-  /// parameters with a lower gather precision are reduced.
-  void add_gradients(const ProcessGroupPtr& replicas, DType low_reduce);
+  /// A trained shard gets a gradient, which is summed over `replicas` too. `low_reduce`: the dtype in which gradients
+  /// of parameters with a lower gather precision are reduced.
+  void add_gradient(FlatShard& shard, const ProcessGroupPtr& replicas, DType low_reduce);
 
   /// The path of the module; `root` for the model itself.
   const std::string& name() const { return name_; }
   nn::Module* module() const { return module_; }
   const std::vector<std::unique_ptr<FlatShard>>& shards() const { return shards_; }
   const std::vector<std::unique_ptr<ShardGradient>>& gradients() const { return gradients_; }
-  bool has_frozen() const { return gradients_.size() < shards_.size(); }
+  bool has_frozen() const;
 
   void start_gather();
   void finish_gather();
@@ -92,8 +94,11 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
 
   const std::vector<std::unique_ptr<FsdpUnit>>& units() const { return units_; }
 
-  /// Adds the hooks to modules and parameters. `owners`: modules with own parameters, and their units.
-  void attach(const std::vector<std::pair<nn::Module*, size_t>>& owners);
+  /// Adds the hooks to modules. `owners`: modules with own parameters, and their units; `before_round` runs before each
+  /// forward of the whole model.
+  void attach(const std::vector<std::pair<nn::Module*, size_t>>& owners, std::function<void()> before_round);
+  /// Adds the hooks to the trained parameters that have none.
+  void listen();
   /// Removes the modules' hooks.
   void detach();
 
@@ -119,7 +124,6 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   void arrived(size_t u, ShardGradient& gradient, size_t i);
   void begin_pass();
   void end_pass();
-  void check_unchanged() const;
   void weigh_by(const std::shared_ptr<SampleWeight>& weight);
 
   void need(size_t u);
@@ -143,6 +147,8 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   std::array<GatherPlan, 2> plans_;            // evaluation, training
   size_t plan_ = 0;
   std::deque<ShardGradient*> reducing_;
+  std::function<void()> before_round_;
+  std::set<const TensorImpl*> listened_to_;
   bool pass_open_ = false;
   bool reduces_ = true;
   std::optional<int64_t> next_samples_;

@@ -205,7 +205,9 @@ class Registry {
         return {cat("byte ", address - a.begin, " of ", text(a.kind), " of ", a.end - a.begin, " bytes")};
       const uintptr_t reach = entry->bytes ? entry->pages + entry->bytes : a.end + 4096;
       if (address < reach)
-        return {cat(address - a.end, " bytes past the end of ", text(a.kind), " of ", a.end - a.begin, " bytes"), true};
+        // Behind a registered range the program may have other memory of its own.
+        return {cat(address - a.end, " bytes past the end of ", text(a.kind), " of ", a.end - a.begin, " bytes"),
+                entry->bytes != 0};
     }
     const auto next = live_.upper_bound(address);
     if (next != live_.end() && next->second.bytes && address >= next->second.pages)

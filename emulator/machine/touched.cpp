@@ -2,8 +2,11 @@
 #include "emulator/machine/touched.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
+
+#include "emulator/machine/per_thread.h"
 
 namespace emulator {
 namespace {
@@ -24,7 +27,7 @@ Touched::Touched() {
 }
 
 Touched::Mask& Touched::mask(uintptr_t key) {
-  static thread_local std::array<Slot, 256> recent;
+  auto& recent = per_thread<std::array<Slot, 256>>();
   Slot& slot = recent[key % recent.size()];
   if (slot.owner != number_ || slot.key != key) {
     const std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emulator/machine/per_thread.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/time_count.h"
 
@@ -221,6 +222,17 @@ void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {
     for (Op& earlier : ops_) run(w, earlier, nullptr);
 }
 
+/// The second matrix of a product as numbers, and which four columns are zeros.
+template <class N, int kDepth>
+struct LoadedB {
+  alignas(64) N numbers[kDepth * kMostColumns];
+  bool zeros[kMostColumns / kColumns];
+  int zero_fours;
+};
+struct IntegerProducts {
+  alignas(64) int32_t sums[kWarpRows * kMostColumns];
+};
+
 template <class A, class B>
 void WarpMatrices::run_as(Warp& w, Op& op, Loaded* loaded) {
   using N = typename A::Number;
@@ -229,12 +241,7 @@ void WarpMatrices::run_as(Warp& w, Op& op, Loaded* loaded) {
   const int n = form.shape.n;
   const char* const shared = w.block->shared;
   alignas(64) N a[kDepth * kWarpRows];
-  static thread_local struct {
-    alignas(64) N numbers[kDepth * kMostColumns];
-    bool zeros[kMostColumns / kColumns];
-    int zero_fours;
-  } b_at_hand;
-  auto& [b, zeros, zero_fours] = b_at_hand;
+  auto& [b, zeros, zero_fours] = per_thread<LoadedB<N, kDepth>>();
 
   if (form.a_from_registers) {
     for (int r = 0; r < 4; ++r)
@@ -279,7 +286,7 @@ void WarpMatrices::run_as(Warp& w, Op& op, Loaded* loaded) {
       multiply_columns<N, false>(sums, a, b, n, kDepth, skips);
   };
   if constexpr (std::is_same_v<N, int32_t>) {
-    alignas(64) static thread_local N products[kWarpRows * kMostColumns];
+    int32_t* const products = per_thread<IntegerProducts>().sums;
     std::fill_n(products, count, 0);
     multiply(products);
     for (size_t k = 0; k < count; ++k) {

@@ -13,6 +13,7 @@
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/fsdp/fsdp_state.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
@@ -86,18 +87,23 @@ struct Loop {
   bool evaluates_between = false;  ///< a forward between forward and backward
   bool skips = false;              ///< forwards without a backward
   bool tied = false;
-  bool accumulates = false;  ///< two backwards per step, under no_sync with DDP and FSDP
-  bool waves = false;        ///< of the first weights and the data
-  /// Called in each step on each rank.
+  bool accumulates = false;      ///< two backwards per step, under no_sync with DDP and FSDP
+  bool waves = false;            ///< of the first weights and the data
+  bool one_unit = false;         ///< FSDP gathers all at once, trained and frozen parameters in one buffer
+  Unused unused = Unused::zero;  ///< of DDP
+  /// Called in each step on each rank, and as step -1 before the model is replicated or sharded.
   std::function<void(Net&, int step, int rank)> before_step = {};
 };
 
 std::vector<double> train(Kind kind, const ProcessGroupPtr& group, const Loop& loop) {
   const auto net = make_net(loop.tied, loop.waves);
+  if (loop.before_step) loop.before_step(*net, -1, group ? group->rank() : 0);
   std::unique_ptr<DDP> ddp;
   std::unique_ptr<FSDP> fsdp;
-  if (kind == Kind::ddp) ddp = std::make_unique<DDP>(net, group, DdpOptions{.unused = Unused::zero});
-  if (kind == Kind::fsdp) fsdp = std::make_unique<FSDP>(net, group, FsdpOptions{.policy = {.kinds = {"Linear"}}});
+  FsdpOptions sharding;
+  if (!loop.one_unit) sharding.policy.kinds = {"Linear"};
+  if (kind == Kind::ddp) ddp = std::make_unique<DDP>(net, group, DdpOptions{.unused = loop.unused});
+  if (kind == Kind::fsdp) fsdp = std::make_unique<FSDP>(net, group, sharding);
   optim::SGD sgd(fsdp ? fsdp->parameters() : net->parameters(), {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});
   std::unique_ptr<DistributedOptimizer> distributed;
   if (kind == Kind::distributed_optimizer)
@@ -167,20 +173,41 @@ TEST_P(CarelessLoops, ForwardsWithoutBackward) { expect_as_alone({.skips = true}
 TEST_P(CarelessLoops, TiedWeights) { expect_as_alone({.tied = true}, {.tied = true}); }
 
 TEST_P(CarelessLoops, AParameterThatNoRankUsesIsPassedOver) {
-  const auto often = [](Net& net, int step, int) { net.uses_b = step > 0 && step % 2 == 0, net.uses_c = step < 3; };
+  const auto often = [](Net& net, int step, int) {
+    if (step >= 0) net.uses_b = step > 0 && step % 2 == 0, net.uses_c = step < 3;
+  };
   expect_as_alone({.before_step = often}, {.before_step = often});
 }
 
 TEST_P(CarelessLoops, FrozenAndThawedAfterwards) {
-  const auto [kind, ranks] = GetParam();
   const auto freeze = [](Net& net, int step, int) {
     for (const NamedTensor& p : net.b.parameters()) p.tensor.requires_grad_(step < 2 || step > 3);
   };
-  if (kind != Kind::fsdp) return expect_as_alone({.before_step = freeze}, {.before_step = freeze});
-  run_ranks(ranks, [&](const ProcessGroupPtr& group) {
-    EXPECT_EQ(error_text([&] { train(Kind::fsdp, group, {.before_step = freeze}); }),
-              "fsdp: parameter 'b.weight' was frozen after FSDP had been made. Do it before");
-  });
+  for (const bool one_unit : {false, true})
+    for (const Unused unused : {Unused::zero, Unused::error})
+      expect_as_alone({.one_unit = one_unit, .unused = unused, .before_step = freeze}, {.before_step = freeze});
+}
+
+TEST_P(CarelessLoops, FrozenAndThawedWhileGradientsAccumulate) {
+  const auto freeze = [](Net& net, int step, int) { net.b.weight.requires_grad_(step < 2 || step > 3); };
+  for (const bool one_unit : {false, true})
+    expect_as_alone({.accumulates = true, .one_unit = one_unit, .unused = Unused::error, .before_step = freeze},
+                    {.accumulates = true, .before_step = freeze});
+}
+
+TEST_P(CarelessLoops, FrozenAtFirst) {
+  // One parameter of the layer before the other.
+  const auto thaw = [](Net& net, int step, int) {
+    net.a.bias.requires_grad_(step != 4);
+    net.b.weight.requires_grad_(step > 1);
+    net.b.bias.requires_grad_(step > 2);
+  };
+  if (std::get<0>(GetParam()) == Kind::distributed_optimizer) return;  // an error there: distributed_optimizer.cpp
+  for (const bool one_unit : {false, true})
+    for (const bool evaluates : {false, true})
+      expect_as_alone(
+          {.evaluates_between = evaluates, .one_unit = one_unit, .unused = Unused::error, .before_step = thaw},
+          {.before_step = thaw});
 }
 
 // PyTorch 2.15, one process: the same net, waves, SGD and steps; the sum of v_i cos(i) over all of its state_dict().
@@ -194,7 +221,6 @@ TEST_P(CarelessLoops, NumbersOfPyTorch) {
   const auto [kind, ranks] = GetParam();
   run_ranks(ranks, [&, kind = kind](const ProcessGroupPtr& group) {
     for (const auto& [loop, want] : loops) {
-      if (kind == Kind::fsdp && loop.before_step) continue;  // an error there
       double got = 0, i = 0;
       for (const double value : train(kind, group, loop)) got += value * std::cos(i++);
       EXPECT_NEAR(got, want, 1e-12);
@@ -243,21 +269,53 @@ TEST(CarelessUse, WhatOneRankUsesMovesOnAll) {
   });
 }
 
-TEST(CarelessUse, ThawedUnderDdpOrFsdp) {
-  for (const int ranks : {1, 2})
-    run_ranks(ranks, [](const ProcessGroupPtr& group) {
-      for (const bool sharded : {false, true}) {
-        const auto net = make_net();
-        net->b.weight.requires_grad_(false);
-        const auto ddp = sharded ? nullptr : std::make_unique<DDP>(net, group);
-        const auto fsdp = sharded ? std::make_unique<FSDP>(net, group) : nullptr;
-        net->b.weight.requires_grad_();
-        const auto [x, y] = data(0, group, false);
-        EXPECT_EQ(error_text([&, x = x] { ddp ? (*ddp)(x) : (*fsdp)(x); }),
-                  sharded ? "fsdp: parameter 'b.weight' was thawed after FSDP had been made. Do it before"
-                          : "ddp: parameter 'b.weight' was thawed after DDP had been made. Do it before");
-      }
+TEST(CarelessUse, FrozenOnSomeRanksOnly) {
+  for (const bool sharded : {false, true})
+    run_ranks(2, [&](const ProcessGroupPtr& group) {
+      const auto net = make_net();
+      const auto ddp = sharded ? nullptr : std::make_unique<DDP>(net, group);
+      const auto fsdp = sharded ? std::make_unique<FSDP>(net, group) : nullptr;
+      (group->rank() == 0 ? net->b : net->c).weight.requires_grad_(false);
+      const auto [x, y] = data(0, group, false);
+      EXPECT_EQ(error_text([&, x = x] { ddp ? (*ddp)(x) : (*fsdp)(x); }),
+                str(sharded ? "fsdp" : "ddp", ": the model is not the same on all ranks: at entry ", sharded ? 2 : 3,
+                    " rank 0 has 'parameter b.weight, frozen', rank 1 has 'parameter b.weight'. Freeze and thaw the "
+                    "same parameters on all ranks"));
     });
+}
+
+TEST(CarelessUse, FrozenByTheShard) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = make_net();
+    FSDP fsdp(net, group);
+    optim::SGD sgd(fsdp.parameters(), {.lr = 0.1, .weight_decay = 0.1});
+    const StateDict before = full_state_dict(fsdp, Receivers::all);
+    for (const NamedTensor& p : fsdp.parameters()) p.tensor.requires_grad_(p.name != "b.weight");
+    const auto [x, y] = data(0, group, false);
+    mse_loss(fsdp(x), y).backward();
+    sgd.step();
+    const StateDict after = full_state_dict(fsdp, Receivers::all);
+    for (const char* name : {"b.weight", "c.weight"})
+      EXPECT_EQ(before.tensor(name).to_vector<double>() == after.tensor(name).to_vector<double>(),
+                name == std::string("b.weight"));
+    EXPECT_FALSE(net->b.weight.requires_grad());
+  });
+}
+
+TEST(CarelessUse, TheStateOfAThawedParameterIsSaved) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto net = make_net();
+    net->b.weight.requires_grad_(false);
+    FSDP fsdp(net, group);
+    optim::SGD sgd(fsdp.parameters(), {.lr = 0.1, .momentum = 0.9});
+    net->b.weight.requires_grad_();
+    const auto [x, y] = data(0, group, false);
+    mse_loss(fsdp(x), y).backward();
+    sgd.step();
+    const StateDict full = full_optimizer_state(fsdp, sgd.state_dict(), Receivers::all);
+    EXPECT_GT(max(abs(full.tensor("b.weight.momentum_buffer"))).item(), 0);
+    EXPECT_EQ(sharded_state(fsdp, sgd.state_dict()).pieces.size(), net->parameters().size());
+  });
 }
 
 TEST(CarelessUse, TheModelsParametersInPlaceOfTheShards) {

@@ -98,9 +98,32 @@ bool refuses_a_second_definition() {
   return right;
 }
 
+/// By name and the version of cuda.h a program gets the form that cuda.h links; version 1.0 has none.
+bool looks_up_the_newest_form() {
+  const auto found = [](const char* name, auto* linked) {
+    void* address = nullptr;
+    CUdriverProcAddressQueryResult status;
+    DRIVER(cuGetProcAddress(name, &address, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, &status));
+    if (address != reinterpret_cast<void*>(linked)) std::printf("%s: another form\n", name);
+    return address == reinterpret_cast<void*>(linked);
+  };
+#define FOUND(name) found(#name, &name)  // the macros of cuda.h apply to the second alone
+  bool right = FOUND(cuMemAlloc) && FOUND(cuMemFree) && FOUND(cuMemcpyHtoD) && FOUND(cuMemcpyDtoH) && FOUND(cuMemcpyDtoD) &&
+               FOUND(cuMemcpyHtoDAsync) && FOUND(cuMemcpyDtoHAsync) && FOUND(cuMemcpyDtoDAsync) && FOUND(cuMemcpy2D) &&
+               FOUND(cuMemcpy3D) && FOUND(cuMemsetD8) && FOUND(cuMemsetD16) && FOUND(cuMemsetD32) && FOUND(cuMemsetD2D8) &&
+               FOUND(cuModuleGetGlobal) && FOUND(cuDevicePrimaryCtxRelease) && FOUND(cuLaunchKernel);
+#undef FOUND
+  void* address = nullptr;
+  CUdriverProcAddressQueryResult status;
+  right = right && cuGetProcAddress("cuMemcpyHtoD", &address, 1000, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_ERROR_NOT_FOUND;
+  return right && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+}
+
 }  // namespace
 
 int main() {
   MUST(cudaFree(nullptr));
-  return keep_promises({{"links_two_texts", links_two_texts}, {"refuses_a_second_definition", refuses_a_second_definition}});
+  return keep_promises({{"links_two_texts", links_two_texts},
+                        {"refuses_a_second_definition", refuses_a_second_definition},
+                        {"looks_up_the_newest_form", looks_up_the_newest_form}});
 }

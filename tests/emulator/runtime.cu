@@ -359,6 +359,16 @@ bool refuses_copies_beyond() {
   return right;
 }
 
+// A copy may end right behind registered memory: that is the program's own, too.
+bool copies_behind_registered_memory() {
+  const Array<int> data(1);
+  std::vector<int> host(2048);
+  MUST(cudaHostRegister(host.data(), 1024 * sizeof(int), cudaHostRegisterDefault));
+  const bool right = cudaMemcpy(&host[1024], data.data, sizeof(int), cudaMemcpyDeviceToHost) == cudaSuccess;
+  MUST(cudaHostUnregister(host.data()));
+  return right;
+}
+
 // Streams and events.
 
 constexpr int kSize = 100;
@@ -641,6 +651,7 @@ int main(int argc, char** argv) {
       {"refuses_other_clusters", refuses_other_clusters, 90},
       {"refuses_launches", refuses_launches},
       {"refuses_copies_beyond", refuses_copies_beyond},
+      {"copies_behind_registered_memory", copies_behind_registered_memory},
       {"orders_everything", orders_everything},
       {"answers_queries", answers_queries},
       {"forbids_the_host", forbids_the_host},
