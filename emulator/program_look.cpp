@@ -72,11 +72,10 @@ std::string objection(const std::string& path, const Gpu& gpu) {
   const MappedFile file(path);
   const cuda::ElfView elf(file.bytes());
   if (!elf.valid() || elf.named(".nv_fatbin").sh_size == 0) return {};
-  if (has_static_runtime(elf))
+  if (has_static_runtime(elf) && runtime_inside(path) == 0)
     return path +
-           " has CUDA's runtime inside (nvcc's default), which talks to the driver in a way that NVIDIA does not "
-           "document. "
-           "Link the shared one: nvcc -cudart shared (CMake: CUDA_RUNTIME_LIBRARY Shared)";
+           " has CUDA's runtime inside (nvcc's default) and no symbol table, which would tell where. Do not strip it, or "
+           "link the shared runtime: nvcc -cudart shared (CMake: CUDA_RUNTIME_LIBRARY Shared)";
   std::set<std::string> code;
   try {
     for (const cuda::Fatbin& binary : fat_binaries(file)) {
@@ -93,7 +92,30 @@ std::string objection(const std::string& path, const Gpu& gpu) {
              gpu.capability() % 10, ") can run, only ", all, ". Compile with -gencode arch=compute_80,code=compute_80");
 }
 
+int runtime_inside(const std::string& path) {
+  const MappedFile file(path);
+  const cuda::ElfView elf(file.bytes());
+  const Elf64_Shdr symbols = elf.first(SHT_SYMTAB);
+  Elf64_Shdr strings;
+  Elf64_Sym symbol;
+  bool has_runtime = false, is_12 = false;
+  if (symbols.sh_size == 0 || !elf.section(symbols.sh_link, strings)) return 0;
+  for (uint64_t at = 0; at < symbols.sh_size && elf.read(symbol, symbols.sh_offset + at); at += sizeof(symbol)) {
+    if (symbol.st_shndx == SHN_UNDEF) continue;
+    const std::string name = elf.text(strings, symbol.st_name);
+    has_runtime = has_runtime || name == "__cudaRegisterFatBinary";
+    is_12 = is_12 || name == "cudaGetDeviceProperties_v2";
+  }
+  return has_runtime ? is_12 ? 12 : 13 : 0;
+}
+
+bool is_interpreter(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("python") || name.starts_with("pypy") || name.starts_with("julia");
+}
+
 bool uses_no_cuda(const std::string& path) {
+  if (is_interpreter(path)) return false;
   const MappedFile file(path);
   const cuda::ElfView elf(file.bytes());
   if (!elf.valid() || elf.named(".nv_fatbin").sh_size != 0) return false;

@@ -167,8 +167,21 @@ int main(int argc, char** argv) {
               << " links no CUDA library: only CUDA programs that it starts are emulated (--allow-none: "
               << "do not say so)\n";
 
-  const char* const paths = std::getenv("LD_LIBRARY_PATH");
-  setenv("LD_LIBRARY_PATH", (folder.string() + (paths && *paths ? ":" + std::string(paths) : "")).c_str(), 1);
+  const auto in_front = [](const char* variable, const std::string& value) {
+    const char* const others = std::getenv(variable);
+    setenv(variable, (value + (others && *others ? ":" + std::string(others) : "")).c_str(), 1);
+  };
+  in_front("LD_LIBRARY_PATH", folder.string());
+  // The runtime inside a program, or in what a script may load, is led to the emulator's (static_runtime/audit.cpp).
+  const int inside = emulator::runtime_inside(file);
+  const bool scripts = emulator::is_interpreter(file);
+  for (const int version : {12, 13})
+    if (scripts || inside == version) in_front("LD_PRELOAD", (folder / ("libcudart.so." + std::to_string(version))).string());
+  if (scripts) {  // CuPy: PTX in place of machine code, and none of its own kernels, which are machine code
+    setenv("CUPY_COMPILE_WITH_PTX", "1", 0);
+    setenv("CUPY_ACCELERATORS", "", 0);
+  }
+  if (scripts || inside != 0) in_front("LD_AUDIT", (folder / "libweft_static_runtime.so").string());
 
   std::vector<char*> words;
   for (std::string& word : program) words.push_back(word.data());

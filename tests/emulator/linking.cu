@@ -2,6 +2,7 @@
 // The driver's linker on PTX: a kernel calls a function and reads a variable of another text; both texts number their files from 1.
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
 #include <cstring>
 #include <string>
@@ -98,6 +99,57 @@ bool refuses_a_second_definition() {
   return right;
 }
 
+/// nvJitLink's calls, as a program finds them that loads the library at run time.
+struct JitLink {
+  void* library = dlopen(CUDART_VERSION >= 13000 ? "libnvJitLink.so.13" : "libnvJitLink.so.12", RTLD_NOW);
+  template <class... Arguments>
+  int operator()(const char* call, Arguments... arguments) const {
+    auto* const address = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, call));
+    return address ? address(arguments...) : -1;
+  }
+};
+
+bool links_by_nvjitlink() {
+  const JitLink jit;
+  const char* const options[] = {"-arch=sm_80"};
+  void* link = nullptr;
+  size_t bytes = 0;
+  bool right = jit("nvJitLinkCreate", &link, 0u, static_cast<const char* const*>(nullptr)) == 2;  // no -arch
+  right = right && jit("nvJitLinkCreate", &link, 1u, static_cast<const char* const*>(options)) == 0 &&
+          jit("nvJitLinkAddData", link, 2, kKernel.c_str(), kKernel.size(), "kernel") == 0 &&
+          jit("nvJitLinkAddData", link, 2, kFunction.c_str(), kFunction.size(), "function") == 0 &&
+          jit("nvJitLinkComplete", link) == 0 && jit("nvJitLinkGetLinkedCubinSize", link, &bytes) == 0;
+  if (!right) return false;
+  std::string cubin(bytes, 'x');
+  right = jit("nvJitLinkGetLinkedCubin", link, cubin.data()) == 0 && jit("nvJitLinkDestroy", &link) == 0 && !link;
+  CUmodule module;
+  CUfunction kernel;
+  DRIVER(cuModuleLoadData(&module, cubin.data()));
+  DRIVER(cuModuleGetFunction(&kernel, module, "add_scaled"));
+  const Array<int> data(std::vector<int>{1, 2, 3, 4});
+  void* arguments[] = {const_cast<int**>(&data.data)};
+  DRIVER(cuLaunchKernel(kernel, 1, 1, 1, 4, 1, 1, 0, nullptr, arguments, nullptr));
+  MUST(cudaDeviceSynchronize());
+  right = right && data.get() == std::vector<int>{1003, 1006, 1009, 1012};
+  DRIVER(cuModuleUnload(module));
+  return right;
+}
+
+bool nvjitlink_names_what_it_cannot_link() {
+  const JitLink jit;
+  const char* const options[] = {"-arch=sm_80"};
+  void* link = nullptr;
+  size_t bytes = 0;
+  const char object[] = "\x7f" "ELF, an object without PTX";
+  bool right = jit("nvJitLinkCreate", &link, 1u, static_cast<const char* const*>(options)) == 0 &&
+               jit("nvJitLinkAddData", link, 5, static_cast<const char*>(object), sizeof(object), "part.o") == 3 &&
+               jit("nvJitLinkGetErrorLogSize", link, &bytes) == 0;
+  std::string log(bytes, 'x');
+  right = right && jit("nvJitLinkGetErrorLog", link, log.data()) == 0 &&
+          log.find("part.o is neither PTX nor LTO-IR nor a fat binary") != std::string::npos;
+  return jit("nvJitLinkDestroy", &link) == 0 && right;
+}
+
 /// By name and the version of cuda.h a program gets the form that cuda.h links; version 1.0 has none.
 bool looks_up_the_newest_form() {
   const auto found = [](const char* name, auto* linked) {
@@ -125,5 +177,7 @@ int main() {
   MUST(cudaFree(nullptr));
   return keep_promises({{"links_two_texts", links_two_texts},
                         {"refuses_a_second_definition", refuses_a_second_definition},
+                        {"links_by_nvjitlink", links_by_nvjitlink},
+                        {"nvjitlink_names_what_it_cannot_link", nvjitlink_names_what_it_cannot_link},
                         {"looks_up_the_newest_form", looks_up_the_newest_form}});
 }

@@ -92,9 +92,6 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
     *minor = Device::get(device).gpu().minor;
   });
 }
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-  return call([&] { *pool = reinterpret_cast<CUmemoryPool>(&Device::get(device).default_pool()); });
-}
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   return call([&] {

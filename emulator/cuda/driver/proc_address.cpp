@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
+#include <cstring>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "emulator/cuda/driver/call.h"
+#include "emulator/machine/findings.h"
 
 using namespace emulator;
 using namespace emulator::cuda;
@@ -65,4 +68,24 @@ CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint
 #undef cuGetProcAddress
 WEFT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}
+
+/// NVIDIA's libraries ask for tables that are not documented, and do without those that a driver lacks; a runtime inside a
+/// program does not.
+WEFT_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+  if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
+  *table = nullptr;
+  constexpr unsigned char kRuntimes[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                           0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+  if (std::memcmp(id->bytes, kRuntimes, sizeof(kRuntimes)) != 0) return CUDA_ERROR_NOT_FOUND;
+  static std::once_flag told;
+  std::call_once(told, [caller = __builtin_return_address(0)] {
+    Dl_info place{};
+    dladdr(caller, &place);
+    report(cat(place.dli_fname ? place.dli_fname : "the program",
+               " has CUDA's runtime inside, which no auditor has led to the emulator's: start it by weft-emulate, unstripped, or "
+               "link the shared runtime (nvcc -cudart shared)"));
+    count_fault();
+  });
+  return CUDA_ERROR_NOT_SUPPORTED;
 }

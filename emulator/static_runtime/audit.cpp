@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs and libraries with CUDA's runtime inside (nvcc's default): each of its functions begins with a jump to the
+// emulator's function of the same name. The dynamic linker loads this as its auditor (rtld-audit(7)), so that a library is
+// changed after it was mapped and before its first constructor runs. Their symbol tables say where the functions lie.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/cuda/elf_view.h"
+
+namespace {
+
+using emulator::cuda::ElfView;
+using Functions = std::map<std::string, uintptr_t>;
+
+struct Object {
+  std::string path;
+  uintptr_t base = 0;
+};
+std::vector<Object>& waiting() {
+  static std::vector<Object> objects;
+  return objects;
+}
+/// The emulator's functions, by the runtime's version.
+std::map<int, Functions>& emulated() {
+  static std::map<int, Functions> all;
+  return all;
+}
+
+/// Calls `each` (name, symbol) for the functions that a table of this kind defines.
+template <class F>
+void for_functions(const ElfView& elf, uint32_t kind, F&& each) {
+  const Elf64_Shdr symbols = elf.first(kind);
+  Elf64_Shdr strings;
+  Elf64_Sym symbol;
+  if (symbols.sh_size == 0 || !elf.section(symbols.sh_link, strings)) return;
+  for (uint64_t at = 0; at < symbols.sh_size && elf.read(symbol, symbols.sh_offset + at); at += sizeof(symbol))
+    if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
+      each(elf.text(strings, symbol.st_name), symbol);
+}
+
+#if defined(__x86_64__)
+// jmp *0(%rip), and the address.
+struct [[gnu::packed]] Jump {
+  uint8_t code[6] = {0xff, 0x25, 0, 0, 0, 0};
+  uintptr_t to = 0;
+};
+#else
+// ldr x16, .+8; br x16, and the address.
+struct [[gnu::packed]] Jump {
+  uint32_t code[2] = {0x58000050, 0xd61f0200};
+  uintptr_t to = 0;
+};
+#endif
+
+void redirect(const Object& object, const ElfView& elf) {
+  int version = 0;
+  std::map<std::string, Elf64_Sym> own;
+  for_functions(elf, SHT_SYMTAB, [&](std::string name, const Elf64_Sym& symbol) {
+    if (name.starts_with("cuda") || name.starts_with("__cuda")) own.emplace(std::move(name), symbol);
+  });
+  if (!own.contains("__cudaRegisterFatBinary") || !own.contains("cudaLaunchKernel")) return;
+  version = own.contains("cudaGetDeviceProperties_v2") ? 12 : 13;
+  const Functions& targets = emulated()[version];
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (const auto& [name, symbol] : own) {
+    const auto target = targets.find(name);
+    constexpr uintptr_t kAlignment = 16;  // of functions
+    if (target == targets.end() || symbol.st_value % kAlignment != 0) continue;
+    const uintptr_t at = object.base + symbol.st_value, first = at / page * page;
+    const size_t bytes = at + sizeof(Jump) - first;
+    if ((symbol.st_size + kAlignment - 1) / kAlignment * kAlignment < sizeof(Jump)) continue;
+    if (mprotect(reinterpret_cast<void*>(first), bytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+      std::fprintf(stderr, "weft-emulate: %s: this system lets no program change its code; link the shared runtime "
+                           "(nvcc -cudart shared)\n", object.path.c_str());
+      std::exit(2);
+    }
+    Jump jump;
+    jump.to = target->second;
+    std::memcpy(reinterpret_cast<void*>(at), &jump, sizeof(jump));
+    mprotect(reinterpret_cast<void*>(first), bytes, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache(reinterpret_cast<char*>(at), reinterpret_cast<char*>(at + sizeof(jump)));
+  }
+}
+
+/// Calls `use` with the file's bytes.
+template <class F>
+void with_file(const std::string& path, F&& use) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status {};
+  void* memory = MAP_FAILED;
+  if (file >= 0 && fstat(file, &status) == 0 && status.st_size > 0)
+    memory = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+  if (file >= 0) close(file);
+  if (memory == MAP_FAILED) return;
+  use(ElfView({static_cast<const char*>(memory), static_cast<size_t>(status.st_size)}));
+  munmap(memory, static_cast<size_t>(status.st_size));
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) unsigned la_version(unsigned) { return LAV_CURRENT; }
+
+__attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t space, uintptr_t*) {
+  if (space != LM_ID_BASE) return 0;
+  const Object object{map->l_name && *map->l_name ? map->l_name : "/proc/self/exe", map->l_addr};
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&la_version), &self);
+  const std::string own = self.dli_fname, folder = own.substr(0, own.rfind('/') + 1);
+  for (const int version : {12, 13})
+    if (object.path == folder + "libcudart.so." + std::to_string(version))
+      with_file(object.path, [&](const ElfView& elf) {
+        for_functions(elf, SHT_DYNSYM, [&](std::string function, const Elf64_Sym& symbol) {
+          emulated()[version].emplace(std::move(function), object.base + symbol.st_value);
+        });
+      });
+  // NVIDIA's shared runtime is none of the program's business.
+  if (object.path.find("/libcudart.so") == std::string::npos) waiting().push_back(object);
+  return 0;
+}
+
+/// All that is being loaded is mapped.
+__attribute__((visibility("default"))) void la_activity(uintptr_t*, unsigned what) {
+  if (what != LA_ACT_CONSISTENT) return;
+  for (const Object& object : std::exchange(waiting(), {}))
+    with_file(object.path, [&](const ElfView& elf) { redirect(object, elf); });
+}
+
+}  // extern "C"
