@@ -16,7 +16,8 @@ DistributedOptimizer::DistributedOptimizer(optim::Optimizer& optimizer, ProcessG
                                            DistributedOptimizerOptions options)
     : optimizer_(optimizer), options_(options), alive_(std::make_shared<int>()) {
   WEFT_CHECK(group, kWho, ": expected a group, got none");
-  WEFT_CHECK(options.op != ReduceOp::max, kWho, ": expected the op avg or sum, got max");
+  WEFT_CHECK(options.op == ReduceOp::avg || options.op == ReduceOp::sum, kWho, ": expected the op avg or sum, got ",
+             name(options.op));
   WEFT_CHECK(options.backward_passes_per_step >= 1, kWho, ": expected at least one backward pass per step, got ",
              options.backward_passes_per_step);
   set_dropout_rank(options.same_dropout ? 0 : group->rank());

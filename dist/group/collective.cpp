@@ -2,6 +2,7 @@
 #include "dist/group/collective.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 namespace weft::dist {
@@ -24,10 +25,11 @@ CollectiveKind side_neutral(CollectiveKind kind) {
 
 std::string describe(const Signature& s) {
   std::string text = str(name(s.kind), " '", s.name.data(), "'");
-  if (s.kind == CollectiveKind::barrier) return text;
-  text += str(' ', s.dtype, '[', s.count, ']');
+  if (s.kind == CollectiveKind::barrier || s.kind == CollectiveKind::monitored_barrier) return text;
+  text += str(' ', s.dtype, '[', s.count < 0 ? "…" : std::to_string(s.count), ']');
   if (s.op != ReduceOp::sum) text += str(" (", name(s.op), ')');
-  if (s.kind == CollectiveKind::broadcast) text += str(" from rank ", s.root);
+  const bool to_root = s.kind == CollectiveKind::reduce || s.kind == CollectiveKind::gather;
+  if (s.root >= 0) text += str(to_root ? " to rank " : " from rank ", s.root);
   return text;
 }
 
@@ -35,7 +37,8 @@ std::string describe(const Signature& s) {
 
 const char* name(CollectiveKind kind) {
   constexpr const char* names[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
-                                   "barrier",    "send",      "receive"};
+                                   "barrier",    "send",      "receive",    "reduce",
+                                   "gather",     "scatter",   "all_to_all", "monitored_barrier"};
   return names[static_cast<int>(kind)];
 }
 
@@ -66,14 +69,32 @@ uint64_t bytes_to_send(const Collective& collective, int rank, int size) {
     case CollectiveKind::all_gather:
       return others * bytes(collective.input);
     case CollectiveKind::reduce_scatter:
-      return others * bytes(collective.output);
+      return bytes(collective.input) - bytes(collective.output);
     case CollectiveKind::send:
       return bytes(collective.output);
+    case CollectiveKind::reduce:
+    case CollectiveKind::gather:
+      return rank == collective.peer ? 0 : bytes(collective.tensor());
+    case CollectiveKind::scatter:
+      return rank == collective.peer ? bytes(collective.input) - bytes(collective.output) : 0;
+    case CollectiveKind::all_to_all: {
+      const auto count = static_cast<size_t>(collective.input.numel() / size);
+      const PartRange own = part_of(collective.input_parts, count, rank);
+      return bytes(collective.input) - (own.end - own.begin) * size_of(collective.input.dtype());
+    }
     case CollectiveKind::barrier:
+    case CollectiveKind::monitored_barrier:
     case CollectiveKind::receive:
       break;
   }
   return 0;
+}
+
+PartRange part_of(const std::vector<int64_t>& parts, size_t count, int rank) {
+  const auto r = static_cast<size_t>(rank);
+  if (parts.empty()) return {r * count, (r + 1) * count};
+  const auto begin = static_cast<size_t>(std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}));
+  return {begin, begin + static_cast<size_t>(parts[r])};
 }
 
 bool Signature::agrees(const Signature& other) const {
@@ -93,17 +114,27 @@ uint64_t Signature::hash() const {
 Signature signature_of(const Collective& collective, int rank) {
   Signature s;
   s.number = collective.number;
-  s.name_hash = hash_of(collective.name);
+  std::string name = collective.name;
+  // Each rank of an all_to_all has its own parts, which are compared by pairs.
+  const bool own_parts = !collective.input_parts.empty(), parts = !own_parts && !collective.parts.empty();
+  if (parts) {
+    name += " (parts of";
+    for (const int64_t part : collective.parts) name += ' ' + std::to_string(part);
+    name += ')';
+  }
+  s.name_hash = hash_of(name);
   s.rank = rank;
   s.kind = collective.kind;
   s.op = collective.op;
-  if (collective.kind == CollectiveKind::broadcast) s.root = collective.peer;
+  if (collective.has_root()) s.root = collective.peer;
   if (collective.tensor().defined()) {
-    s.count = collective.tensor().numel();
+    s.count = own_parts ? -1
+              : parts   ? std::accumulate(collective.parts.begin(), collective.parts.end(), int64_t{0})
+                        : collective.tensor().numel();
     s.dtype = collective.tensor().dtype();
   }
-  const size_t kept = std::min(collective.name.size(), s.name.size() - 1);
-  std::copy_n(collective.name.begin(), kept, s.name.begin());
+  const size_t kept = std::min(name.size(), s.name.size() - 1);
+  std::copy_n(name.begin(), kept, s.name.begin());
   return s;
 }
 

@@ -3,14 +3,29 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/tensor.h"
 #include "dist/group/process_group.h"
 
 namespace weft::dist {
 
-enum class CollectiveKind : uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier, send, receive };
+enum class CollectiveKind : uint8_t {
+  all_reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  barrier,
+  send,
+  receive,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+  monitored_barrier
+};
 
 /// `all_reduce`, … A string literal: profiles keep it.
 const char* name(CollectiveKind kind);
@@ -21,23 +36,35 @@ struct Collective {
   /// Of the group's collectives, from 1. Of a send or receive: of the messages from that rank to that rank.
   uint64_t number = 0;
   std::string name{};
-  Tensor output{};  ///< of an all_reduce, broadcast, send and receive: the tensor
-  Tensor input{};   ///< of an all_gather and a reduce_scatter
+  Tensor output{};  ///< of an all_reduce, broadcast, reduce, send and receive: the tensor
+  Tensor input{};   ///< of the others
   Tensor scale{};
   ReduceOp op = ReduceOp::sum;
   bool at_once = false;
   WorkPtr after{};
-  int peer = -1;       ///< root of a broadcast; the other side of a send or receive
+  int peer = -1;       ///< root; the other side of a send or receive
   uint64_t entry = 0;  ///< of the flight log
+  /// Elements of each rank's part where they differ; of an all_to_all: of the output's, and of the input's.
+  std::vector<int64_t> parts{}, input_parts{};
+  std::optional<Milliseconds> timeout{};  ///< of its own, instead of the group's
 
   bool is_message() const { return kind == CollectiveKind::send || kind == CollectiveKind::receive; }
-  /// What this rank puts in (of a broadcast and a receive: what it gets); undefined for a barrier.
-  const Tensor& tensor() const { return input.defined() ? input : output; }
+  bool is_barrier() const { return kind == CollectiveKind::barrier || kind == CollectiveKind::monitored_barrier; }
+  /// One rank has another role than the others.
+  bool has_root() const { return peer >= 0 && !is_message(); }
+  /// What this rank puts in (of a broadcast, a scatter and a receive: what it gets); undefined for a barrier.
+  const Tensor& tensor() const { return input.defined() && kind != CollectiveKind::scatter ? input : output; }
 };
 using CollectivePtr = std::shared_ptr<const Collective>;
 
 /// `all_reduce #412 'gradients fc.bias' f32[1000]`.
 std::string describe(const Collective& collective);
+
+/// Where rank `rank`'s part lies, in elements: [begin, end). `parts`: their sizes; empty: each has `count`.
+struct PartRange {
+  size_t begin, end;
+};
+PartRange part_of(const std::vector<int64_t>& parts, size_t count, int rank);
 
 /// Bytes that one rank of `size` sends for the collective, by the theory of the algorithms (docs/process_groups.md). A
 /// broadcast counts what a binomial tree sends.
@@ -47,7 +74,7 @@ uint64_t bytes_to_send(const Collective& collective, int rank, int size);
 struct Signature {
   uint64_t number = 0;
   uint64_t name_hash = 0;
-  int64_t count = 0;  ///< elements that a rank puts in
+  int64_t count = 0;  ///< elements that a rank puts in, all parts where they differ; -1: each rank's own
   int32_t rank = 0;   ///< who says so; not compared
   int32_t root = -1;
   CollectiveKind kind = CollectiveKind::barrier;

@@ -233,7 +233,8 @@ std::string GroupRecord::missing(const Collective& collective, const std::vector
     const int job_rank = members[static_cast<size_t>(r)];
     for (const MemberState& state : states) {
       if (r == rank || state.rank != job_rank) continue;
-      const bool here = has_come(state, collective);
+      const bool knows_all = collective.kind == CollectiveKind::monitored_barrier && !waits_for.empty();
+      const bool here = knows_all ? std::ranges::find(waits_for, r) == waits_for.end() : has_come(state, collective);
       if (here && state.seconds_since_heard < kQuietSeconds) continue;
       std::string who =
           str(here ? "silent rank " : "missing rank ", job_rank, " (process ", state.process, " on ", state.host,
@@ -251,7 +252,7 @@ std::string GroupRecord::missing(const Collective& collective, const std::vector
 }
 
 std::string GroupRecord::past_deadline(const Collective& collective, const std::vector<int>& waits_for) const {
-  return str(describe(collective), " passed its deadline of ", seconds(options.timeout), " on rank ", rank, ": ",
+  return str(describe(collective), " passed its deadline of ", seconds(timeout_of(collective)), " on rank ", rank, ": ",
              missing(collective, waits_for));
 }
 
@@ -264,7 +265,7 @@ CollectivePtr GroupRecord::take_stalled() {
 
 CollectivePtr GroupRecord::overdue() const {
   const std::lock_guard lock(mutex_);
-  if (!running_.collective || Clock::now() - running_.since < options.timeout) return nullptr;
+  if (!running_.collective || Clock::now() - running_.since < timeout_of(*running_.collective)) return nullptr;
   return running_.collective;
 }
 
@@ -279,7 +280,7 @@ Clock::time_point GroupRecord::extended_deadline() {
            std::ranges::find(members, state.rank) != members.end();
   });
   if (works) running_.since = Clock::now();
-  return running_.since + options.timeout;
+  return running_.since + timeout_of(*running_.collective);
 }
 
 std::string GroupRecord::report() const {

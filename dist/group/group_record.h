@@ -92,16 +92,19 @@ class GroupRecord {
   std::string describe(const Collective& collective) const;
   /// `silent rank 0 (…)` where rank 0, through which ranks hear of each other, does not answer; else empty.
   std::string silence() const;
-  /// Who has not come to the collective, as far as the membership knows; without one, `waits_for`.
+  /// Who has not come to the collective, as far as the membership knows; without one, `waits_for`, which for a
+  /// monitored barrier are all that are missing.
   std::string missing(const Collective& collective, const std::vector<int>& waits_for) const;
   /// `all_reduce #4 'x' f32[8] of group world passed its deadline of 600 s on rank 0: missing …`.
   std::string past_deadline(const Collective& collective, const std::vector<int>& waits_for) const;
 
+  /// How long the collective may take.
+  Milliseconds timeout_of(const Collective& collective) const { return collective.timeout.value_or(options.timeout); }
   /// The collective under way since longer than options.stall_report, once; null otherwise.
   CollectivePtr take_stalled();
-  /// The collective under way since longer than options.timeout; null otherwise.
+  /// The collective under way since longer than its timeout; null otherwise.
   CollectivePtr overdue() const;
-  /// The collective under way is past its deadline: the next one. It has options.timeout again where a rank that has
+  /// The collective under way is past its deadline: the next one. It has its timeout again where a rank that has
   /// not come to it is heard of and works on a file, since a busy disk is no failure; after ten minutes of one file it
   /// is.
   Clock::time_point extended_deadline();

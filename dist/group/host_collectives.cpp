@@ -16,6 +16,9 @@ constexpr size_t kAhead = 8;  // segments that are received before they are need
 // How long a group that ends waits for the others to have read everything.
 constexpr std::chrono::seconds kGoodbyeTime{5};
 
+// How much longer than rank 0 the others wait in a monitored barrier: it knows who is missing.
+constexpr std::chrono::seconds kVerdictTime{3};
+
 }  // namespace
 
 void Link::wait_on(Message& message, Deadline& deadline) {
@@ -40,7 +43,10 @@ enum HostCollectives::Code : uint8_t {
   kBarrier,
   kMessageHeader,
   kMessage,
-  kGoodbye
+  kGoodbye,
+  kParts,
+  kArrival,
+  kRelease
 };
 
 /// A part of a tensor, in bytes.
@@ -71,11 +77,13 @@ void HostCollectives::run(const HostCollective& c, const Signature& signature, L
   hash_ = signature.hash();
   if (c.kind == CollectiveKind::send) return send_message(c, signature);
   if (c.kind == CollectiveKind::receive) return receive_message(c, signature);
+  if (c.kind == CollectiveKind::monitored_barrier) return monitored_barrier(signature);
   if (size_ > 1) begin_comparison(signature);
   if (library_ && size_ > 1 && (c.count > 0 || c.kind == CollectiveKind::barrier)) {
     end_comparison();
     if (link_->run(c, deadline)) return;
   }
+  const Range whole{0, c.count * size_of(c.dtype)}, none{0, 0};
   switch (c.kind) {
     case CollectiveKind::all_reduce:
       all_reduce(c);
@@ -83,11 +91,30 @@ void HostCollectives::run(const HostCollective& c, const Signature& signature, L
     case CollectiveKind::broadcast:
       broadcast(c);
       break;
-    case CollectiveKind::all_gather:
-      all_gather(c);
-      break;
     case CollectiveKind::reduce_scatter:
-      reduce_scatter(c);
+      reduce_to(c, c.input, [&](int r) { return input_part(c, r); });
+      break;
+    case CollectiveKind::reduce:
+      reduce_to(c, c.output, [&](int r) { return Range{0, r == c.peer ? whole.bytes() : 0}; });
+      break;
+    case CollectiveKind::all_gather:
+      exchange(
+          c, [&](int) { return whole; }, [&](int r) { return output_part(c, r); });
+      break;
+    case CollectiveKind::gather:
+      exchange(
+          c, [&](int r) { return r == c.peer ? whole : none; },
+          [&](int r) { return rank_ == c.peer ? output_part(c, r) : none; });
+      break;
+    case CollectiveKind::scatter:
+      exchange(
+          c, [&](int r) { return rank_ == c.peer ? input_part(c, r) : none; },
+          [&](int r) { return r == c.peer ? whole : none; });
+      break;
+    case CollectiveKind::all_to_all:
+      compare_parts(c);
+      exchange(
+          c, [&](int r) { return input_part(c, r); }, [&](int r) { return output_part(c, r); });
       break;
     default:
       barrier();
@@ -153,6 +180,17 @@ size_t HostCollectives::segments(Range range) const { return (range.bytes() + se
 HostCollectives::Range HostCollectives::part(const HostCollective& c, int r) const {
   const size_t size = size_of(c.dtype), n = static_cast<size_t>(size_), i = static_cast<size_t>(r);
   return {c.count * i / n * size, c.count * (i + 1) / n * size};
+}
+
+/// Rank `r`'s part of the output of an all_gather, gather or all_to_all.
+HostCollectives::Range HostCollectives::output_part(const HostCollective& c, int r) const {
+  const PartRange elements = part_of(*c.parts, c.count, r);
+  return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
+}
+/// The same of the input of a reduce_scatter, scatter or all_to_all.
+HostCollectives::Range HostCollectives::input_part(const HostCollective& c, int r) const {
+  const PartRange elements = part_of(c.input_parts->empty() ? *c.parts : *c.input_parts, c.count, r);
+  return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
 }
 
 /// What the others hold of my range arrives in landing places, one segment of all of them after the other.
@@ -243,33 +281,57 @@ void HostCollectives::all_reduce(const HostCollective& c) {
   for (const auto& to : sent) wait(to);
 }
 
-void HostCollectives::reduce_scatter(const HostCollective& c) {
-  const size_t bytes = c.count * size_of(c.dtype);
-  const auto range_of = [&](int r) {
-    return Range{static_cast<size_t>(r) * bytes, static_cast<size_t>(r + 1) * bytes};
-  };
+/// Range r of the ranks' inputs is reduced on rank r.
+template <class RangeOf>
+void HostCollectives::reduce_to(const HostCollective& c, const std::byte* input, RangeOf range_of) {
   const Range mine = range_of(rank_);
   Landing landing(*this, mine);
-  const auto sent = scatter(c.input, range_of);
+  const auto sent = scatter(input, range_of);
   for (size_t s = 0; s < segments(mine); ++s) {
     const Range piece = segment(mine, s);
     landing.take();
-    add(c, landing, s, c.output + (piece.begin - mine.begin), c.input + piece.begin, piece.bytes());
+    add(c, landing, s, c.output + (piece.begin - mine.begin), input + piece.begin, piece.bytes());
     landing.release(s);
   }
   for (const auto& messages : sent) wait(messages);
 }
 
-void HostCollectives::all_gather(const HostCollective& c) {
-  const size_t bytes = c.count * size_of(c.dtype);
-  const auto place = [&](int r) { return c.output + static_cast<size_t>(r) * bytes; };
+/// Every rank sends range_to(r) of its input to rank r and receives range_from(r) of its output from it.
+template <class RangeTo, class RangeFrom>
+void HostCollectives::exchange(const HostCollective& c, RangeTo range_to, RangeFrom range_from) {
   std::vector<MessagePtr> messages;
-  if (bytes > 0) {
-    for (int k = 1; k < size_; ++k) messages.push_back(receive(left(k), kGather, place(left(k)), bytes));
-    for (int k = 1; k < size_; ++k) messages.push_back(send(right(k), kGather, c.input, bytes));
-    if (place(rank_) != c.input) std::memcpy(place(rank_), c.input, bytes);
-  }
+  for (int k = 1; k < size_; ++k)
+    if (const Range from = range_from(left(k)); from.bytes() > 0)
+      messages.push_back(receive(left(k), kGather, c.output + from.begin, from.bytes()));
+  for (int k = 1; k < size_; ++k)
+    if (const Range to = range_to(right(k)); to.bytes() > 0)
+      messages.push_back(send(right(k), kGather, c.input + to.begin, to.bytes()));
+  const Range from = range_from(rank_), to = range_to(rank_);
+  if (from.bytes() > 0 && c.output + from.begin != c.input + to.begin)
+    std::memcpy(c.output + from.begin, c.input + to.begin, from.bytes());
   wait(messages);
+}
+
+/// What a rank sends to another one must be what that one expects, before either touches the memory.
+void HostCollectives::compare_parts(const HostCollective& c) {
+  if (c.parts->empty()) return;
+  std::vector<int64_t> theirs(static_cast<size_t>(size_));
+  std::vector<MessagePtr> messages;
+  const auto bytes_of = [](const int64_t& word) { return reinterpret_cast<const std::byte*>(&word); };
+  for (int k = 1; k < size_; ++k)
+    messages.push_back(receive(left(k), kParts, const_cast<std::byte*>(bytes_of(theirs[static_cast<size_t>(left(k))])),
+                               sizeof(int64_t)));
+  for (int k = 1; k < size_; ++k)
+    messages.push_back(
+        send(right(k), kParts, bytes_of((*c.input_parts)[static_cast<size_t>(right(k))]), sizeof(int64_t)));
+  wait(messages);
+  for (int r = 0; r < size_; ++r) {
+    const int64_t sent = theirs[static_cast<size_t>(r)], expected = (*c.parts)[static_cast<size_t>(r)];
+    if (r != rank_ && sent != expected)
+      throw LinkError(LinkError::Kind::differs,
+                      str("rank ", r, " sends rank ", rank_, ' ', sent, " elements, which expects ", expected,
+                          ": output_rows and input_rows of the two differ"));
+  }
 }
 
 /// Down a binomial tree: place p (counted from the root) hands on to p + 1, p + 2, p + 4, … below its lowest bit.
@@ -299,6 +361,39 @@ void HostCollectives::barrier() {
     wait(receive(left(step), kBarrier, &theirs, 1));
     wait(sent);
   }
+}
+
+/// All tell rank 0, which waits for each of them and so knows who is missing at the deadline.
+void HostCollectives::monitored_barrier(const Signature& mine) {
+  const auto* const header = reinterpret_cast<const std::byte*>(&mine);
+  const auto at = [this](Code code) { return Link::Slot{0, code}; };
+  std::byte word{};
+  if (rank_ > 0) {
+    deadline_ += kVerdictTime;
+    link_->post(0, at(kArrival), {header, header + sizeof mine});
+    const MessagePtr release = link_->receive(0, at(kRelease), &word, 1);
+    waits_for_ = 0;
+    link_->wait(*release, deadline_);
+    waits_for_ = -1;
+    return;
+  }
+  std::vector<Signature> arrived(static_cast<size_t>(size_));
+  std::vector<MessagePtr> messages;
+  std::vector<int> missing;
+  for (int r = 1; r < size_; ++r)
+    messages.push_back(link_->receive(r, at(kArrival), reinterpret_cast<std::byte*>(&arrived[static_cast<size_t>(r)]),
+                                      sizeof(Signature)));
+  for (const MessagePtr& message : messages) {
+    try {
+      link_->wait(*message, deadline_);
+    } catch (const LinkError& error) {
+      if (error.kind != LinkError::Kind::deadline) throw;
+      missing.push_back(message->peer);
+    }
+  }
+  if (!missing.empty()) throw LinkError(LinkError::Kind::deadline, "deadline", missing);
+  for (int r = 1; r < size_; ++r) check(mine, arrived[static_cast<size_t>(r)]);
+  for (int r = 1; r < size_; ++r) link_->post(r, at(kRelease), {word});
 }
 
 void HostCollectives::send_message(const HostCollective& c, const Signature& signature) {

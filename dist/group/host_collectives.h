@@ -52,16 +52,22 @@ class HostCollectives {
   Range segment(Range range, size_t index) const;
   size_t segments(Range range) const;
   Range part(const HostCollective& c, int rank) const;
+  Range output_part(const HostCollective& c, int rank) const;
+  Range input_part(const HostCollective& c, int rank) const;
   template <class RangeOf>
   std::vector<std::vector<MessagePtr>> scatter(const std::byte* data, RangeOf range_of);
   void add(const HostCollective& c, const Landing& landing, size_t s, std::byte* output, const std::byte* input,
            size_t bytes);
 
   void all_reduce(const HostCollective& c);
-  void reduce_scatter(const HostCollective& c);
-  void all_gather(const HostCollective& c);
+  template <class RangeOf>
+  void reduce_to(const HostCollective& c, const std::byte* input, RangeOf range_of);
+  template <class RangeTo, class RangeFrom>
+  void exchange(const HostCollective& c, RangeTo range_to, RangeFrom range_from);
+  void compare_parts(const HostCollective& c);
   void broadcast(const HostCollective& c);
   void barrier();
+  void monitored_barrier(const Signature& signature);
   void send_message(const HostCollective& c, const Signature& signature);
   void receive_message(const HostCollective& c, const Signature& signature);
   void say_goodbye();

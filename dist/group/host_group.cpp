@@ -197,7 +197,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
     if (reason.empty()) {
       try {
         const HostCollective host = stage_in(c, job.ready.get(), stagings_, scratch_, size());
-        collectives_->run(host, signature_of(c, rank()), Clock::now() + record_->options.timeout);
+        collectives_->run(host, signature_of(c, rank()), Clock::now() + record_->timeout_of(c));
         stage_out(c, host, stagings_);
       } catch (const LinkError& error) {
         reason = end(c, error);
@@ -219,7 +219,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
     record_->give_up();
     std::string reason = error.what();
     if (error.kind == Kind::deadline) {
-      const std::vector<int> waits_for = collectives_->waits_for();
+      const std::vector<int> waits_for = error.missing.empty() ? collectives_->waits_for() : error.missing;
       // A rank that cannot tell who is missing lets one speak first that can.
       if (waits_for.empty() && !record_->membership) record_->wait_for_failure(kNews);
       reason = record_->past_deadline(c, waits_for);

@@ -21,6 +21,11 @@ A larger(A a, A b) {
   return b > a || b != b ? b : a;
 }
 
+template <class A>
+A smaller(A a, A b) {
+  return b < a || b != b ? b : a;
+}
+
 // Elements that are reduced together, so that the partial results stay in the first-level cache.
 constexpr size_t kBlock = 1024;
 
@@ -50,9 +55,11 @@ void reduce_blocks(T* output, std::span<const void* const> inputs, size_t count,
 
 template <class T>
 void reduce_as(ReduceOp op, T* output, std::span<const void* const> inputs, size_t count) {
-  if (op == ReduceOp::max) {
+  if (op == ReduceOp::max || op == ReduceOp::min) {
     using A = Max<T>;
-    return reduce_blocks<T, A>(output, inputs, count, larger<A>, [](A a) { return static_cast<T>(a); });
+    const auto rounded = [](A a) { return static_cast<T>(a); };
+    return op == ReduceOp::max ? reduce_blocks<T, A>(output, inputs, count, larger<A>, rounded)
+                               : reduce_blocks<T, A>(output, inputs, count, smaller<A>, rounded);
   }
   using A = Sum<T>;
   const auto add = [](A a, A b) { return static_cast<A>(a + b); };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dist/group/collective.h"
@@ -22,14 +23,16 @@ class LinkError : public Error {
     forged,    ///< a message is not what a rank has sent
     aborted,   ///< somebody called abort()
   };
-  LinkError(Kind kind_, const std::string& text) : Error(text), kind(kind_) {}
+  LinkError(Kind kind_, const std::string& text, std::vector<int> missing_ = {})
+      : Error(text), kind(kind_), missing(std::move(missing_)) {}
   const Kind kind;
+  const std::vector<int> missing;  ///< at a deadline, where all that are missing are known
 };
 
 /// A collective on host memory. Counts are elements.
-///   all_reduce: output [count], in place; broadcast, send, receive: output [count]; all_gather: output [size * count],
-///   input [count]; reduce_scatter: output [count], input [size * count]. Input may be this rank's part of output, or
-///   output this rank's part of input.
+///   all_reduce: output [count], in place; broadcast, reduce, send, receive: output [count]; all_gather, gather: output
+///   [size * count], input [count]; reduce_scatter, scatter: output [count], input [size * count]; all_to_all: output
+///   and input [size * count]. Input may be this rank's part of output, or output this rank's part of input.
 struct HostCollective {
   CollectiveKind kind;
   DType dtype;
@@ -38,6 +41,7 @@ struct HostCollective {
   std::byte* output;
   const std::byte* input;
   size_t count;
+  const std::vector<int64_t>*parts, *input_parts;  ///< Collective's: the sizes of parts that differ
 };
 
 /// Carries bytes between the ranks of a group: what a library of messages has to offer. One thread at a time uses it,

@@ -74,6 +74,8 @@ MpiReduction reduction_of(DType dtype, ReduceOp op) {
     result.type = type_of<T>();
     if (op == ReduceOp::max)
       result.op = is_floating(dtype) ? our_op<T, ReduceOp::max>() : MPI_MAX;
+    else if (op == ReduceOp::min)
+      result.op = is_floating(dtype) ? our_op<T, ReduceOp::min>() : MPI_MIN;
     else
       result.op = size_of(dtype) == 2 ? our_op<T, ReduceOp::sum>() : MPI_SUM;
   });
@@ -152,6 +154,7 @@ class MpiLink final : public Link {
   }
 
   bool run(const HostCollective& c, Deadline deadline) override {
+    if (c.kind > CollectiveKind::barrier || !c.parts->empty()) return false;  // those that follow are ours
     if (c.count * size_of(c.dtype) * static_cast<size_t>(size_) > kMostAtOnce) return false;
     const int count = static_cast<int>(c.count), bytes = static_cast<int>(c.count * size_of(c.dtype));
     const bool reduces = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;

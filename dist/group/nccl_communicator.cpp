@@ -34,7 +34,10 @@ ncclDataType_t type_of(DType dtype) {
   }
 }
 
-ncclRedOp_t op_of(ReduceOp op) { return op == ReduceOp::sum ? ncclSum : op == ReduceOp::avg ? ncclAvg : ncclMax; }
+ncclRedOp_t op_of(ReduceOp op) {
+  constexpr ncclRedOp_t ops[] = {ncclSum, ncclAvg, ncclMax, ncclMin};
+  return ops[static_cast<int>(op)];
+}
 
 void select(Device device) {
   const cudaError_t status = cudaSetDevice(device.index);
@@ -126,11 +129,77 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(int color, int key, De
   return part;
 }
 
+namespace {
+
+/// All calls of `body` as one of NCCL's.
+template <class Body>
+ncclResult_t grouped(int size, Body body) {
+  nccl().GroupStart();
+  for (int r = 0; r < size; ++r)
+    if (const ncclResult_t result = body(r); result != ncclSuccess && result != ncclInProgress) {
+      nccl().GroupEnd();
+      return result;
+    }
+  return nccl().GroupEnd();
+}
+
+struct Place {
+  int rank = 0, size = 1;
+};
+Place place_in(ncclComm_t comm) {
+  Place place;
+  nccl().CommUserRank(comm, &place.rank);
+  nccl().CommCount(comm, &place.size);
+  return place;
+}
+
+/// Collectives that NCCL 2.18 lacks: a message for each pair of ranks, and a rank's to itself.
+ncclResult_t exchange(const Collective& c, ncclComm_t comm, cudaStream_t stream) {
+  const auto [rank, size] = place_in(comm);
+  const ncclDataType_t type = type_of(c.tensor().dtype());
+  const auto at = [&](const Tensor& tensor, size_t element) {
+    return static_cast<std::byte*>(tensor.raw_data()) + element * size_of(tensor.dtype());
+  };
+  const bool gathers = c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::gather;
+  const bool all = c.kind == CollectiveKind::all_to_all, scatters = c.kind == CollectiveKind::scatter;
+  const auto count = static_cast<size_t>((gathers ? c.input : c.output).numel() / (all ? size : 1));
+  return grouped(size, [&, rank = rank](int r) {
+    const PartRange whole{0, count}, out = scatters ? whole : part_of(c.parts, count, r);
+    const PartRange in = gathers ? whole : part_of(all ? c.input_parts : c.parts, count, r);
+    const bool sends = in.end > in.begin && (!c.has_root() || c.peer == (scatters ? rank : r));
+    const bool receives = out.end > out.begin && (!c.has_root() || c.peer == (scatters ? r : rank));
+    if (sends && receives && r == rank && at(c.input, in.begin) == at(c.output, out.begin)) return ncclSuccess;
+    ncclResult_t result = ncclSuccess;
+    if (sends) result = nccl().Send(at(c.input, in.begin), in.end - in.begin, type, r, comm, stream);
+    if (receives && (result == ncclSuccess || result == ncclInProgress))
+      result = nccl().Recv(at(c.output, out.begin), out.end - out.begin, type, r, comm, stream);
+    return result;
+  });
+}
+
+/// reduce_scatter with parts of different sizes.
+ncclResult_t reduce_parts(const Collective& c, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  const auto [rank, size] = place_in(comm);
+  return grouped(size, [&, rank = rank](int r) {
+    const PartRange part = part_of(c.parts, 0, r);
+    std::byte* const in = static_cast<std::byte*>(c.input.raw_data()) + part.begin * size_of(c.input.dtype());
+    return nccl().Reduce(in, r == rank ? c.output.raw_data() : in, part.end - part.begin, type_of(c.input.dtype()), op,
+                         r, comm, stream);
+  });
+}
+
+}  // namespace
+
 ncclResult_t NcclCommunicator::enqueue(const Collective& c, ncclRedOp_t op, cudaStream_t stream) {
+  if (c.kind > CollectiveKind::reduce || (c.kind == CollectiveKind::all_gather && !c.parts.empty()))
+    return exchange(c, comm_, stream);
+  if (!c.parts.empty()) return reduce_parts(c, op, comm_, stream);
   void* const out = c.output.raw_data();
   const ncclDataType_t type = type_of(c.output.dtype());
   const auto count = static_cast<size_t>((c.kind == CollectiveKind::all_gather ? c.input : c.output).numel());
   switch (c.kind) {
+    case CollectiveKind::reduce:
+      return nccl().Reduce(out, out, count, type, op, c.peer, comm_, stream);
     case CollectiveKind::all_reduce:
       return nccl().AllReduce(out, out, count, type, op, comm_, stream);
     case CollectiveKind::broadcast:
@@ -143,7 +212,7 @@ ncclResult_t NcclCommunicator::enqueue(const Collective& c, ncclRedOp_t op, cuda
       return nccl().Send(out, count, type, c.peer, comm_, stream);
     case CollectiveKind::receive:
       return nccl().Recv(out, count, type, c.peer, comm_, stream);
-    case CollectiveKind::barrier:
+    default:
       break;
   }
   return ncclInvalidUsage;

@@ -62,7 +62,7 @@ class NcclWork final : public Work {
     WEFT_CHECK(error.empty(), record_->describe(*collective_), " on rank ", record_->rank, ": ", error);
     event_->block(current_stream(device_));
     let_go(current_stream(device_));  // another one than that of a tensor's memory counts as its user
-    if (collective_->kind != CollectiveKind::barrier || captured_) return;
+    if (!collective_->is_barrier() || captured_) return;
     while (!event_->done()) {
       record_->check_alive(*collective_);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -166,9 +166,9 @@ class NcclGroup final : public ProcessGroup, private Watched {
   Device text_device() const override { return device_; }
 
   WorkPtr enqueue(CollectivePtr c) override {
-    const bool barrier = c->kind == CollectiveKind::barrier;
-    WEFT_CHECK(barrier || c->output.device() == device_, record_->describe(*c), " on rank ", rank(),
-               ": backend nccl: expected a tensor on ", device_, ", got ", c->output);
+    const bool barrier = c->is_barrier();
+    WEFT_CHECK(barrier || c->tensor().device() == device_, record_->describe(*c), " on rank ", rank(),
+               ": backend nccl: expected a tensor on ", device_, ", got ", c->tensor());
     const bool captured = is_capturing(device_);
     const Flight flight{without_memory(*c), std::make_shared<Event>(device_)};
     Tensor factor;

@@ -2,6 +2,7 @@
 #include "dist/group/process_group.h"
 
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,10 @@ namespace {
 
 Collective made(CollectiveKind kind, const CollectiveOptions& options, const Tensor& output, const Tensor& input = {},
                 int peer = -1) {
+  const bool takes_rows = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+                          kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+  WEFT_CHECK(takes_rows || options.rows.empty(), name(kind),
+             ": rows belong to all_gather, reduce_scatter, gather and scatter");
   return {.kind = kind,
           .name = options.name,
           .output = output,
@@ -53,16 +58,76 @@ void check_scale(const Collective& c, int rank) {
              ": scale: expected f32[1]", is_double ? " or f64[1]" : "", " on ", tensor.device(), ", got ", c.scale);
 }
 
-/// `large` holds one part per rank, each as large as `small`.
-void check_parts(const Collective& c, const Tensor& large, const Tensor& small, int rank, int size) {
-  check_tensor(c, c.output, "output", rank);
-  check_tensor(c, c.input, "input", rank);
+void check_root(const Collective& c, int rank, int size) {
+  WEFT_CHECK(c.peer >= 0 && c.peer < size, called(c, rank), ": root: expected 0 to ", size - 1, ", got ", c.peer);
+}
+
+std::string text_of(const std::vector<int64_t>& rows) {
+  std::string text;
+  for (const int64_t n : rows) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return text;
+}
+
+/// Elements of a row.
+int64_t row_of(const Tensor& tensor) {
+  int64_t elements = 1;
+  for (int d = 1; d < tensor.dim(); ++d) elements *= tensor.size(d);
+  return elements;
+}
+
+/// The elements of each rank's part of a tensor with so many rows for each.
+std::vector<int64_t> elements_of(const Collective& c, const Tensor& tensor, const std::vector<int64_t>& rows,
+                                 const char* which, int rank, int size) {
+  WEFT_CHECK(static_cast<int>(rows.size()) == size && std::ranges::all_of(rows, [](int64_t n) { return n >= 0; }),
+             called(c, rank), ": rows: expected ", size, " numbers of at least 0, got {", text_of(rows), '}');
+  WEFT_CHECK(tensor.dim() > 0, called(c, rank), ": rows: expected a dimension, got ", which, ' ', tensor);
+  std::vector<int64_t> elements;
+  for (const int64_t n : rows) elements.push_back(n * row_of(tensor));
+  return elements;
+}
+
+void check_sum(const Collective& c, const Tensor& tensor, const std::vector<int64_t>& rows, const char* which,
+               int rank) {
+  WEFT_CHECK(tensor.size(0) == std::accumulate(rows.begin(), rows.end(), int64_t{0}), called(c, rank), ": ", which, ' ',
+             tensor, ": expected as many rows as {", text_of(rows), "} together");
+}
+
+void check_same_kind(const Collective& c, int rank) {
+  WEFT_CHECK(c.output.dtype() == c.input.dtype() && c.output.device() == c.input.device(), called(c, rank), ": output ",
+             c.output, " and input ", c.input, ": expected one dtype and one device");
+}
+
+/// `large` holds one part per rank, `small` is this rank's. `large` is undefined where only the root has it.
+void check_parts(Collective& c, const Tensor& large, const Tensor& small, const std::vector<int64_t>& rows, int rank,
+                 int size) {
   const char* const names[] = {"output", "input"};
-  const bool gather = c.kind == CollectiveKind::all_gather;
-  WEFT_CHECK(large.numel() == size * small.numel(), called(c, rank), ": ", names[!gather], ' ', large, ": expected ",
-             size, " times the elements of ", names[gather], ' ', small);
-  WEFT_CHECK(large.dtype() == small.dtype() && large.device() == small.device(), called(c, rank), ": output ", c.output,
-             " and input ", c.input, ": expected one dtype and one device");
+  const bool gather = c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::gather;
+  const bool has_large = !c.has_root() || c.peer == rank;
+  for (const bool input : {false, true})
+    if (has_large || input == gather) check_tensor(c, input ? c.input : c.output, names[input], rank);
+  WEFT_CHECK(has_large || !large.defined(), called(c, rank), ": expected ", names[!gather], " on the root ", c.peer,
+             " alone, got ", large);
+  if (has_large) check_same_kind(c, rank);
+  if (rows.empty()) {
+    WEFT_CHECK(!has_large || large.numel() == size * small.numel(), called(c, rank), ": ", names[!gather], ' ', large,
+               ": expected ", size, " times the elements of ", names[gather], ' ', small);
+    return;
+  }
+  c.parts = elements_of(c, small, rows, names[gather], rank, size);
+  WEFT_CHECK(small.size(0) == rows[static_cast<size_t>(rank)], called(c, rank), ": ", names[gather], ' ', small,
+             ": expected ", rows[static_cast<size_t>(rank)], " rows, as {", text_of(rows), "} says");
+  if (!has_large) return;
+  check_sum(c, large, rows, names[!gather], rank);
+  WEFT_CHECK(row_of(large) == row_of(small), called(c, rank), ": output ", c.output, " and input ", c.input,
+             ": expected rows of one size");
+}
+
+/// all_to_all: a rank still reads what another one's values would overwrite.
+void check_apart(const Collective& c, int rank) {
+  const auto* const out = static_cast<const std::byte*>(c.output.raw_data());
+  const auto* const in = static_cast<const std::byte*>(c.input.raw_data());
+  WEFT_CHECK(!(out < in + c.input.nbytes() && in < out + c.output.nbytes()), called(c, rank),
+             ": output and input: expected memory of their own, got some that they share");
 }
 
 }  // namespace
@@ -104,24 +169,86 @@ WorkPtr ProcessGroup::broadcast(const Tensor& tensor, int root, const Collective
   const Collective c = made(CollectiveKind::broadcast, options, tensor, {}, root);
   check_tensor(c, tensor, "tensor", rank_);
   check_scale(c, rank_);
-  WEFT_CHECK(root >= 0 && root < size_, called(c, rank_), ": root: expected 0 to ", size_ - 1, ", got ", root);
+  check_root(c, rank_, size_);
   return submit(c);
 }
 
-WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
-  const Collective c = made(CollectiveKind::all_gather, options, output, input);
-  check_parts(c, output, input, rank_, size_);
+WorkPtr ProcessGroup::reduce(const Tensor& tensor, int root, ReduceOp op, const CollectiveOptions& options) {
+  Collective c = made(CollectiveKind::reduce, options, tensor, {}, root);
+  c.op = op;
+  check_tensor(c, tensor, "tensor", rank_);
   check_scale(c, rank_);
+  check_root(c, rank_, size_);
+  return submit(std::move(c));
+}
+
+WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+  Collective c = made(CollectiveKind::all_gather, options, output, input);
+  check_parts(c, output, input, options.rows, rank_, size_);
+  check_scale(c, rank_);
+  return submit(std::move(c));
+}
+
+WorkPtr ProcessGroup::gather(const Tensor& output, const Tensor& input, int root, const CollectiveOptions& options) {
+  Collective c = made(CollectiveKind::gather, options, output, input, root);
+  check_root(c, rank_, size_);
+  check_parts(c, output, input, options.rows, rank_, size_);
+  check_scale(c, rank_);
+  return submit(std::move(c));
+}
+
+WorkPtr ProcessGroup::scatter(const Tensor& output, const Tensor& input, int root, const CollectiveOptions& options) {
+  Collective c = made(CollectiveKind::scatter, options, output, input, root);
+  check_root(c, rank_, size_);
+  check_parts(c, input, output, options.rows, rank_, size_);
+  check_scale(c, rank_);
+  return submit(std::move(c));
+}
+
+WorkPtr ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+  const Collective c = made(CollectiveKind::all_to_all, options, output, input);
+  check_tensor(c, output, "output", rank_);
+  check_tensor(c, input, "input", rank_);
+  check_scale(c, rank_);
+  check_same_kind(c, rank_);
+  WEFT_CHECK(output.numel() == input.numel() && input.numel() % size_ == 0, called(c, rank_), ": output ", output,
+             " and input ", input, ": expected the same number of elements, divisible by ", size_);
+  check_apart(c, rank_);
   return submit(c);
+}
+
+WorkPtr ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, const std::vector<int64_t>& output_rows,
+                                 const std::vector<int64_t>& input_rows, const CollectiveOptions& options) {
+  Collective c = made(CollectiveKind::all_to_all, options, output, input);
+  check_tensor(c, output, "output", rank_);
+  check_tensor(c, input, "input", rank_);
+  check_scale(c, rank_);
+  check_same_kind(c, rank_);
+  c.parts = elements_of(c, output, output_rows, "output", rank_, size_);
+  c.input_parts = elements_of(c, input, input_rows, "input", rank_, size_);
+  check_sum(c, output, output_rows, "output", rank_);
+  check_sum(c, input, input_rows, "input", rank_);
+  const auto own = static_cast<size_t>(rank_);
+  WEFT_CHECK(row_of(output) == row_of(input) && output_rows[own] == input_rows[own], called(c, rank_), ": output ",
+             output, " and input ", input, ": expected rows of one size, and as many for this rank as from it");
+  check_apart(c, rank_);
+  return submit(std::move(c));
 }
 
 WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, ReduceOp op,
                                      const CollectiveOptions& options) {
   Collective c = made(CollectiveKind::reduce_scatter, options, output, input);
   c.op = op;
-  check_parts(c, input, output, rank_, size_);
+  check_parts(c, input, output, options.rows, rank_, size_);
   check_scale(c, rank_);
   return submit(std::move(c));
+}
+
+void ProcessGroup::monitored_barrier(Milliseconds timeout, const std::string& what) {
+  Collective c{.kind = CollectiveKind::monitored_barrier, .name = what, .at_once = true};
+  c.timeout = timeout;
+  WEFT_CHECK(timeout.count() > 0, called(c, rank_), ": expected a timeout above 0, got ", timeout.count(), " ms");
+  submit(std::move(c))->wait();
 }
 
 void ProcessGroup::barrier(const std::string& what) {

@@ -14,11 +14,11 @@ struct Collective;  // dist/group/collective.h
 class GroupRecord;  // dist/group/group_record.h
 
 /// avg divides the sum by the number of ranks (floating dtypes).
-enum class ReduceOp : uint8_t { sum, avg, max };
+enum class ReduceOp : uint8_t { sum, avg, max, min };
 
-/// `sum`, `avg`, `max`.
+/// `sum`, `avg`, `max`, `min`.
 constexpr std::string_view name(ReduceOp op) {
-  constexpr std::string_view names[] = {"sum", "avg", "max"};
+  constexpr std::string_view names[] = {"sum", "avg", "max", "min"};
   return names[static_cast<int>(op)];
 }
 
@@ -57,6 +57,9 @@ struct CollectiveOptions {
   /// The collective begins when this one, of another group, has ended, too. With nccl the device waits for it and the
   /// caller's stream does not; with other backends the call does.
   WorkPtr after = {};
+  /// all_gather, reduce_scatter, gather, scatter: the rows (sizes of dimension 0) of each rank's part, the same list on
+  /// all ranks. Empty: all parts are equal.
+  std::vector<int64_t> rows = {};
 };
 
 /// Whose collectives `mpi` runs: our own, which add in the order of the ranks and so give the same bits on all host
@@ -105,17 +108,31 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   WorkPtr all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
   /// tensor = that of rank `root`.
   WorkPtr broadcast(const Tensor& tensor, int root, const CollectiveOptions& options = {});
+  /// The tensor of rank `root` = op over all ranks; those of the others stay as they are.
+  WorkPtr reduce(const Tensor& tensor, int root, ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
   /// output [size * n] = the inputs [n] of all ranks in their order. `input` may be this rank's part of `output`.
   WorkPtr all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {});
   /// output [n] = part `rank` of op over the inputs [size * n]. `output` may be this rank's part of `input`.
   WorkPtr reduce_scatter(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum,
                          const CollectiveOptions& options = {});
+  /// The same on rank `root` alone; the other ranks pass no output.
+  WorkPtr gather(const Tensor& output, const Tensor& input, int root, const CollectiveOptions& options = {});
+  /// output [n] = part `rank` of the input [size * n] of rank `root`; the other ranks pass no input. On the root
+  /// `output` may be its part of `input`.
+  WorkPtr scatter(const Tensor& output, const Tensor& input, int root, const CollectiveOptions& options = {});
+  /// Part r of output [size * n] = part `rank` of rank r's input [size * n]. The two are different memory.
+  WorkPtr all_to_all(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {});
+  /// The same with parts of output_rows[r] rows from rank r and input_rows[r] rows for rank r.
+  WorkPtr all_to_all(const Tensor& output, const Tensor& input, const std::vector<int64_t>& output_rows,
+                     const std::vector<int64_t>& input_rows, const CollectiveOptions& options = {});
   /// Returns when all ranks have come here; earlier collectives of this rank are done then.
   void barrier(const std::string& what = "barrier");
+  /// A barrier with a deadline of its own, after which the error on all ranks names every rank that is missing.
+  void monitored_barrier(Milliseconds timeout, const std::string& what = "barrier");
   WorkPtr send(const Tensor& tensor, int to, const CollectiveOptions& options = {});
   WorkPtr receive(const Tensor& tensor, int from, const CollectiveOptions& options = {});
 
-  /// The texts of all ranks in their order, for set-up and reports.
+  /// The texts of all ranks in their order, for set-up and reports. Any bytes will do: of a serialised object, say.
   std::vector<std::string> all_gather_text(const std::string& text, const std::string& what = "text");
 
   /// A group of those that say the same `color`, in the order of `key` (then of rank); all ranks must call. A negative
@@ -126,7 +143,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   virtual void abort(const std::string& reason) = 0;
 
   /// Bytes that this rank handed to the network for its collectives so far, by the algorithms' theory: for n ranks
-  /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large one, send all.
+  /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large one, send all, reduce
+  /// and gather what the root gets.
   uint64_t bytes_sent() const;
   /// The last collectives of this rank, oldest first, as text: number, name, dtype and size, state, times. What SIGUSR2
   /// and a failure print.

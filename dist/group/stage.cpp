@@ -16,7 +16,8 @@ Staging& staging_of(Device device, std::list<Staging>& stagings) {
 
 // Of what is one tensor: does this rank put values in? (In a broadcast those of all but the root are overwritten.)
 bool reads_output(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::send || kind == CollectiveKind::broadcast;
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::send || kind == CollectiveKind::broadcast ||
+         kind == CollectiveKind::reduce;
 }
 
 double factor_at(const void* memory, DType dtype) {
@@ -31,21 +32,24 @@ void Staging::copy(const char* name, void* to, const void* from, size_t bytes) c
 
 HostCollective stage_in(const Collective& c, const Event* ready, std::list<Staging>& stagings,
                         std::vector<std::byte>& scratch, int size) {
-  HostCollective host{c.kind, DType::u8, c.op, c.peer, nullptr, nullptr, 0};
-  if (c.kind == CollectiveKind::barrier) return host;
+  HostCollective host{c.kind, DType::u8, c.op, c.peer, nullptr, nullptr, 0, &c.parts, &c.input_parts};
+  if (c.is_barrier()) return host;
   const Tensor& output = c.output;
-  host.dtype = output.dtype();
-  host.count = static_cast<size_t>(c.kind == CollectiveKind::all_gather ? c.input.numel() : output.numel());
+  const Device device = c.tensor().device();
+  const bool gathers = c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::gather;
+  host.dtype = c.tensor().dtype();
+  host.count = static_cast<size_t>((gathers ? c.input : output).numel());
+  if (c.kind == CollectiveKind::all_to_all) host.count /= static_cast<size_t>(size);
   double factor = 1;
 
-  if (output.device().kind == DeviceKind::cpu) {
-    host.output = static_cast<std::byte*>(output.raw_data());
+  if (device.kind == DeviceKind::cpu) {
+    if (output.defined()) host.output = static_cast<std::byte*>(output.raw_data());
     if (c.input.defined()) host.input = static_cast<const std::byte*>(c.input.raw_data());
     if (c.scale.defined()) factor = factor_at(c.scale.raw_data(), c.scale.dtype());
   } else {
-    Staging& staging = staging_of(output.device(), stagings);
+    Staging& staging = staging_of(device, stagings);
     ready->block(staging.stream.handle());
-    host.output = staging.output.at_least(output.nbytes(), "process group");
+    if (output.defined()) host.output = staging.output.at_least(output.nbytes(), "process group");
     if (reads_output(c.kind)) staging.copy("copy_to_host", host.output, output.raw_data(), output.nbytes());
     if (c.input.defined()) {
       std::byte* const input = staging.input.at_least(c.input.nbytes(), "process group");
@@ -62,7 +66,7 @@ HostCollective stage_in(const Collective& c, const Event* ready, std::list<Stagi
   if (c.kind == CollectiveKind::all_reduce) {
     scale(host.dtype, host.output, host.output, factor, host.count);
   } else {
-    const size_t elements = host.count * static_cast<size_t>(size);
+    const auto elements = static_cast<size_t>(c.input.numel());
     scratch.resize(std::max(scratch.size(), elements * size_of(host.dtype)));
     scale(host.dtype, scratch.data(), host.input, factor, elements);
     host.input = scratch.data();
@@ -71,8 +75,7 @@ HostCollective stage_in(const Collective& c, const Event* ready, std::list<Stagi
 }
 
 void stage_out(const Collective& c, const HostCollective& host, std::list<Staging>& stagings) {
-  if (c.kind == CollectiveKind::barrier || c.kind == CollectiveKind::send) return;
-  if (c.output.device().kind == DeviceKind::cpu) return;
+  if (!c.output.defined() || c.kind == CollectiveKind::send || c.output.device().kind == DeviceKind::cpu) return;
   const Staging& staging = staging_of(c.output.device(), stagings);
   staging.copy("copy_to_device", c.output.raw_data(), host.output, c.output.nbytes());
   staging.stream.synchronize();

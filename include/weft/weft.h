@@ -65,6 +65,7 @@
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "dist/fsdp/sharded_checkpoint.h"
+#include "dist/group/functional.h"
 #include "dist/group/process_group.h"
 #include "dist/group/world.h"
 #include "dist/pipeline/pipeline.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "tests/dist/ranks.h"
@@ -47,8 +48,8 @@ std::vector<double> reduced(uint64_t seed, int size, int64_t count, DType dtype,
       const double value = factors.empty() ? one[i] : one[i] * factors[static_cast<size_t>(r)];
       if (r == 0)
         result.push_back(value);
-      else if (op == ReduceOp::max)
-        result[i] = std::max(result[i], value);
+      else if (op == ReduceOp::max || op == ReduceOp::min)
+        result[i] = op == ReduceOp::max ? std::max(result[i], value) : std::min(result[i], value);
       else
         result[i] += value;
     }
@@ -89,7 +90,7 @@ class Collectives : public ::testing::TestWithParam<std::tuple<std::string, Devi
 
 TEST_P(Collectives, AllReduce) {
   for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
-    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::max}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min}) {
       if (op == ReduceOp::avg && !is_floating(dtype)) continue;
       const Tensor x = tensor(values(seed_, group.rank(), count, dtype), dtype, device_);
       group.all_reduce(x, op, {.name = "x"})->wait();
@@ -145,6 +146,117 @@ TEST_P(Collectives, Broadcast) {
       const Tensor x = tensor(values(seed_, group.rank(), count, dtype), dtype, device_);
       group.broadcast(x, root)->wait();
       EXPECT_EQ(x.to_vector<double>(), values(seed_, root, count, dtype)) << dtype << ' ' << count << ' ' << root;
+    }
+  });
+}
+
+TEST_P(Collectives, Reduce) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min})
+      for (int root = 0; root < size_; ++root) {
+        if (op == ReduceOp::avg && !is_floating(dtype)) continue;
+        const std::vector<double> mine = values(seed_, group.rank(), count, dtype);
+        const Tensor x = tensor(mine, dtype, device_);
+        group.reduce(x, root, op, {.name = "x"})->wait();
+        if (group.rank() != root) {
+          EXPECT_EQ(x.to_vector<double>(), mine) << "the others' stay";
+        } else {  // ours, where a library has no such one
+          EXPECT_TRUE(near_sum(x.to_vector<double>(), reduced(seed_, size_, count, dtype, op), "", dtype, size_, {}))
+              << dtype << ' ' << count << ' ' << name(op) << ' ' << root;
+        }
+      }
+  });
+}
+
+constexpr int64_t kColumns = 3;
+
+/// Rows of rank r: none of rank 1's.
+std::vector<int64_t> uneven_rows(int size, int64_t count) {
+  std::vector<int64_t> rows;
+  for (int r = 0; r < size; ++r) rows.push_back(r == 1 ? 0 : count + r);
+  return rows;
+}
+
+/// The elements of rank `rank`'s part.
+std::vector<double> part_of(const std::vector<double>& all, const std::vector<int64_t>& rows, int rank) {
+  const auto begin = all.begin() + kColumns * std::accumulate(rows.begin(), rows.begin() + rank, int64_t{0});
+  return {begin, begin + kColumns * rows[static_cast<size_t>(rank)]};
+}
+
+TEST_P(Collectives, GatherAndScatter) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    for (const bool even : {true, false})
+      for (int root = 0; root < size_; ++root) {
+        const int rank = group.rank();
+        const std::vector<int64_t> rows =
+            even ? std::vector<int64_t>(static_cast<size_t>(size_), count) : uneven_rows(size_, count);
+        const int64_t all = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+        const std::vector<double> whole = values(seed_, root, all * kColumns, dtype);
+        const std::vector<double> mine = part_of(whole, rows, rank);
+        const Tensor input = tensor(whole, dtype, device_).reshape({all, kColumns});
+        const Tensor part = Tensor::empty({rows[static_cast<size_t>(rank)], kColumns}, dtype, {device_, 0});
+        const CollectiveOptions options{.name = "x", .rows = even ? std::vector<int64_t>() : rows};
+        group.scatter(part, rank == root ? input : Tensor(), root, options)->wait();
+        EXPECT_EQ(part.to_vector<double>(), mine) << dtype << ' ' << count << ' ' << even << ' ' << root;
+        const Tensor back = rank == root ? Tensor::empty({all, kColumns}, dtype, {device_, 0}) : Tensor();
+        group.gather(back, part, root, options)->wait();
+        if (rank != root) continue;
+        EXPECT_EQ(back.to_vector<double>(), whole) << dtype << ' ' << count << ' ' << even;
+      }
+  });
+}
+
+TEST_P(Collectives, UnevenAllGatherAndReduceScatter) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    const std::vector<int64_t> rows = uneven_rows(size_, count);
+    const int64_t all = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    const int64_t own = rows[static_cast<size_t>(group.rank())];
+    std::vector<double> want;
+    for (int r = 0; r < size_; ++r) {
+      const std::vector<double> one = values(seed_, r, rows[static_cast<size_t>(r)] * kColumns, dtype);
+      want.insert(want.end(), one.begin(), one.end());
+    }
+    const Tensor part = tensor(part_of(want, rows, group.rank()), dtype, device_).reshape({own, kColumns});
+    const Tensor whole = Tensor::empty({all, kColumns}, dtype, {device_, 0});
+    group.all_gather(whole, part, {.name = "x", .rows = rows})->wait();
+    EXPECT_EQ(whole.to_vector<double>(), want) << dtype << ' ' << count;
+
+    const std::vector<double> sums = reduced(seed_, size_, all * kColumns, dtype, ReduceOp::sum);
+    const Tensor input = tensor(values(seed_, group.rank(), all * kColumns, dtype), dtype, device_);
+    group.reduce_scatter(part, input.reshape({all, kColumns}), ReduceOp::sum, {.name = "x", .rows = rows})->wait();
+    EXPECT_TRUE(near_sum(part.to_vector<double>(), part_of(sums, rows, group.rank()), "", dtype, size_, {}))
+        << dtype << ' ' << count;
+  });
+}
+
+TEST_P(Collectives, AllToAll) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    const int rank = group.rank();
+    for (const bool even : {true, false}) {
+      const auto rows = [&](int from, int to) { return even ? count : (count + from + 2 * to) % 5 * (count / 5 + 1); };
+      const auto sent = [&](int from) {
+        std::vector<int64_t> list;
+        for (int to = 0; to < size_; ++to) list.push_back(rows(from, to));
+        return list;
+      };
+      const auto input_of = [&](int from) {
+        const std::vector<int64_t> list = sent(from);
+        return values(seed_, from, kColumns * std::accumulate(list.begin(), list.end(), int64_t{0}), dtype);
+      };
+      std::vector<double> want;
+      std::vector<int64_t> received;
+      for (int r = 0; r < size_; ++r) {
+        received.push_back(rows(r, rank));
+        const std::vector<double> one = part_of(input_of(r), sent(r), rank);
+        want.insert(want.end(), one.begin(), one.end());
+      }
+      const Tensor input = tensor(input_of(rank), dtype, device_).reshape({-1, kColumns});
+      const Tensor output =
+          Tensor::empty({static_cast<int64_t>(want.size()) / kColumns, kColumns}, dtype, {device_, 0});
+      (even ? group.all_to_all(output, input, {.name = "x"})
+            : group.all_to_all(output, input, received, sent(rank), {.name = "x"}))
+          ->wait();
+      EXPECT_EQ(output.to_vector<double>(), want) << dtype << ' ' << count << ' ' << even;
     }
   });
 }
@@ -224,14 +336,18 @@ TEST_P(Collectives, LargeTensors) {
   });
 }
 
-TEST_P(Collectives, TheLargestOfNanIsNan) {
+TEST_P(Collectives, TheLargestAndSmallestOfNanAreNan) {
   run_on(backend_, size_, [&](const ProcessGroupPtr& group) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (int who = 0; who < size_; ++who) {
         const Tensor x = tensor({group->rank() == who ? NAN : 1, 2}, dtype, device_);
+        const Tensor y = x.clone();
         group->all_reduce(x, ReduceOp::max)->wait();
-        EXPECT_TRUE(std::isnan(x.to_vector<double>()[0])) << dtype << ' ' << who;
-        EXPECT_EQ(x.to_vector<double>()[1], 2);
+        group->all_reduce(y, ReduceOp::min)->wait();
+        for (const Tensor& most : {x, y}) {
+          EXPECT_TRUE(std::isnan(most.to_vector<double>()[0])) << dtype << ' ' << who;
+          EXPECT_EQ(most.to_vector<double>()[1], 2);
+        }
       }
   });
 }

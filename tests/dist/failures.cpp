@@ -65,6 +65,51 @@ TEST_P(Failures, OtherNamesDtypesOpsAndRootsDiffer) {
   });
   differ([](const ProcessGroupPtr& g) { g->all_reduce(ones(4), g->rank() ? ReduceOp::max : ReduceOp::sum)->wait(); });
   differ([](const ProcessGroupPtr& g) { g->broadcast(ones(4), g->rank())->wait(); });
+  differ([](const ProcessGroupPtr& g) { g->reduce(ones(4), g->rank())->wait(); });
+  differ([](const ProcessGroupPtr& g) { g->reduce(ones(4), 0, g->rank() ? ReduceOp::min : ReduceOp::max)->wait(); });
+}
+
+TEST_P(Failures, OtherPartsDifferAndAreNamed) {
+  const auto errors = errors_on(backend_, 2, [](const ProcessGroupPtr& g) {
+    g->scatter(ones(2), g->rank() == 0 ? ones(4) : Tensor(), 0,
+               {.name = "x", .rows = g->rank() == 0 ? std::vector<int64_t>{2, 2} : std::vector<int64_t>{3, 2}})
+        ->wait();
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("rank 0 called scatter 'x (parts of 2 2)' f32[4] from rank 0, rank 1 called "
+                                     "scatter 'x (parts of 3 2)' f32[5] from rank 0 as collective 1")));
+}
+
+TEST_P(Failures, PairsOfAnAllToAllThatDifferAreNamed) {
+  const auto errors = errors_on(backend_, 3, [](const ProcessGroupPtr& g) {
+    std::vector<int64_t> rows(3, 2);
+    const std::vector<int64_t> sent = rows;
+    if (g->rank() == 2) rows[0] = 5;
+    g->all_to_all(Tensor::empty({rows[0] + 4, 2}), Tensor::ones({6, 2}), rows, sent, {.name = "x"})->wait();
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("rank 0 sends rank 2 4 elements, which expects 10: output_rows and input_rows of "
+                                     "the two differ")));
+  EXPECT_THAT(errors[2], HasSubstr("all_to_all #1 'x' f32[12] of group world on rank 2: "));
+}
+
+TEST_P(Failures, AMonitoredBarrierNamesAllThatAreMissing) {
+  const auto errors = errors_on(backend_, 4, [](const ProcessGroupPtr& group) {
+    group->monitored_barrier(Milliseconds(60'000), "all here");
+    if (group->rank() >= 2) return group->receive(ones(1), 0)->wait();  // ends with the group
+    group->monitored_barrier(Milliseconds(3000), "step 7");
+  });
+  for (const std::string& error : {errors[0], errors[1]})
+    EXPECT_THAT(error, HasSubstr("monitored_barrier #2 'step 7' of group world passed its deadline of 3 s on rank 0: "
+                                 "missing rank 2; missing rank 3"));
+  EXPECT_THAT(errors[2], HasSubstr("missing rank 2; missing rank 3"));
+}
+
+TEST_P(Failures, AMonitoredBarrierWithoutRank0NamesIt) {
+  const auto errors = errors_on(backend_, 2, [](const ProcessGroupPtr& group) {
+    group->barrier();
+    if (group->rank() == 0) return group->receive(ones(1), 1)->wait();
+    group->monitored_barrier(Milliseconds(100));
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("passed its deadline of 0.1 s on rank 1: missing rank 0")));
 }
 
 TEST_P(Failures, MessagesThatDifferNameBoth) {

@@ -111,6 +111,14 @@ TEST_P(Groups, BytesAreThoseOfTheTheory) {
       EXPECT_EQ(sent_by([&] { group->reduce_scatter(part, whole)->wait(); }),
                 others * 48000 / static_cast<uint64_t>(n));
       EXPECT_EQ(sent_by([&] { group->barrier(); }), 0u);
+      const Tensor other = Tensor::empty({count});
+      EXPECT_EQ(sent_by([&] { group->all_to_all(other, whole)->wait(); }), others * 48000 / static_cast<uint64_t>(n));
+      const bool first = group->rank() == 0;
+      EXPECT_EQ(sent_by([&] { group->reduce(whole, 0)->wait(); }), first ? 0 : 48000u);
+      EXPECT_EQ(sent_by([&] { group->gather(first ? whole : Tensor(), part, 0)->wait(); }),
+                first ? 0 : 48000u / static_cast<unsigned>(n));
+      EXPECT_EQ(sent_by([&] { group->scatter(part, first ? whole : Tensor(), 0)->wait(); }),
+                first ? others * 48000 / static_cast<uint64_t>(n) : 0);
       if (n == 1) return;
       if (group->rank() == 0) {
         EXPECT_EQ(sent_by([&] { group->send(whole, 1)->wait(); }), 48000u);
@@ -166,7 +174,18 @@ TEST(Alone, DoesWithoutOthers) {
   group->reduce_scatter(y, x)->wait();
   EXPECT_EQ(y.to_vector<int>(), (std::vector<int>{3, 6}));
   group->broadcast(x, 0)->wait();
+  group->reduce(x, 0)->wait();
   group->barrier();
+  group->monitored_barrier(Milliseconds(1000));
+  y.zero_();
+  group->gather(y, x, 0)->wait();
+  EXPECT_EQ(y.to_vector<int>(), (std::vector<int>{3, 6}));
+  y.zero_();
+  group->scatter(y, x, 0, {.rows = {2}})->wait();
+  EXPECT_EQ(y.to_vector<int>(), (std::vector<int>{3, 6}));
+  y.zero_();
+  group->all_to_all(y, x)->wait();
+  EXPECT_EQ(y.to_vector<int>(), (std::vector<int>{3, 6}));
   EXPECT_THAT(group->all_gather_text("me"), ElementsAre("me"));
   EXPECT_EQ(group->split(0, 0, "part")->name(), "part");
   EXPECT_EQ(group->split(-1, 0, "part"), nullptr);
@@ -207,6 +226,83 @@ TEST(Arguments, WhatCannotBeSentIsAnError) {
       "all_reduce on rank 0: scale: expected a floating tensor, got i32[2] on cpu");
   EXPECT_EQ(error([&] { group->broadcast(x, 0, {.name = "", .scale = factor}); }),
             "broadcast on rank 0: scale belongs to all_reduce and reduce_scatter");
+}
+
+TEST(Arguments, RootsAndPartsThatDoNotFitAreErrors) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    if (group->rank() > 0) return;
+    const auto error = [&](auto call) { return error_text(call); };
+    const Tensor x = Tensor::ones({4, 2}), y = Tensor::ones({2, 2}), none;
+    EXPECT_EQ(error([&] { group->reduce(x, 2, ReduceOp::sum, {.name = "x"}); }),
+              "reduce 'x' on rank 0: root: expected 0 to 1, got 2");
+    EXPECT_EQ(error([&] { group->reduce(Tensor::ones({2}, DType::i64), 0, ReduceOp::avg); }),
+              "reduce on rank 0: avg: expected a floating tensor, got i64[2] on cpu. Use sum");
+    EXPECT_EQ(error([&] { group->gather(x, y, -1); }), "gather on rank 0: root: expected 0 to 1, got -1");
+    EXPECT_EQ(error([&] { group->gather(none, y, 0); }), "gather on rank 0: expected a tensor as output, got none");
+    EXPECT_EQ(error([&] { group->gather(x, y, 1); }),
+              "gather on rank 0: expected output on the root 1 alone, got f32[4,2] on cpu");
+    EXPECT_EQ(error([&] { group->gather(y, y, 0); }),
+              "gather on rank 0: output f32[2,2] on cpu: expected 2 times the elements of input f32[2,2] on cpu");
+    EXPECT_EQ(error([&] { group->scatter(y, x, 7); }), "scatter on rank 0: root: expected 0 to 1, got 7");
+    EXPECT_EQ(error([&] { group->scatter(y, none, 0); }), "scatter on rank 0: expected a tensor as input, got none");
+    EXPECT_EQ(error([&] { group->scatter(y, x, 1); }),
+              "scatter on rank 0: expected input on the root 1 alone, got f32[4,2] on cpu");
+    EXPECT_EQ(error([&] {
+                group->scatter(y, Tensor::ones({4, 2}, DType::f64), 0);
+              }),
+              "scatter on rank 0: output f32[2,2] on cpu and input f64[4,2] on cpu: expected one dtype and one device");
+    EXPECT_EQ(error([&] { group->scatter(y, Tensor::ones({3}), 0); }),
+              "scatter on rank 0: input f32[3] on cpu: expected 2 times the elements of output f32[2,2] on cpu");
+
+    EXPECT_EQ(error([&] { group->all_gather(x, y, {.rows = {2}}); }),
+              "all_gather on rank 0: rows: expected 2 numbers of at least 0, got {2}");
+    EXPECT_EQ(error([&] {
+                group->all_gather(x, y, {.rows = {2, -1}});
+              }),
+              "all_gather on rank 0: rows: expected 2 numbers of at least 0, got {2, -1}");
+    EXPECT_EQ(error([&] {
+                group->all_gather(x, y, {.rows = {3, 1}});
+              }),
+              "all_gather on rank 0: input f32[2,2] on cpu: expected 3 rows, as {3, 1} says");
+    EXPECT_EQ(error([&] {
+                group->all_gather(x, y, {.rows = {2, 1}});
+              }),
+              "all_gather on rank 0: output f32[4,2] on cpu: expected as many rows as {2, 1} together");
+    EXPECT_EQ(error([&] {
+                group->all_gather(Tensor::ones({4, 3}), y, {.rows = {2, 2}});
+              }),
+              "all_gather on rank 0: output f32[4,3] on cpu and input f32[2,2] on cpu: expected rows of one size");
+    EXPECT_EQ(error([&] {
+                group->reduce_scatter(y, x, ReduceOp::sum, {.rows = {1, 3}});
+              }),
+              "reduce_scatter on rank 0: output f32[2,2] on cpu: expected 1 rows, as {1, 3} says");
+    EXPECT_EQ(error([&] {
+                group->all_gather(x, Tensor::ones({}), {.rows = {1, 3}});
+              }),
+              "all_gather on rank 0: rows: expected a dimension, got input f32[] on cpu");
+    EXPECT_EQ(error([&] {
+                group->all_reduce(x, ReduceOp::sum, {.rows = {1, 3}});
+              }),
+              "all_reduce: rows belong to all_gather, reduce_scatter, gather and scatter");
+
+    const Tensor z = Tensor::ones({4, 2});
+    EXPECT_EQ(error([&] { group->all_to_all(y, x); }),
+              "all_to_all on rank 0: output f32[2,2] on cpu and input f32[4,2] on cpu: expected the same number of "
+              "elements, divisible by 2");
+    EXPECT_EQ(error([&] { group->all_to_all(x, x); }),
+              "all_to_all on rank 0: output and input: expected memory of their own, got some that they share");
+    EXPECT_EQ(error([&] {
+                group->all_to_all(x, z, {2, 2}, {2, 1});
+              }),
+              "all_to_all on rank 0: input f32[4,2] on cpu: expected as many rows as {2, 1} together");
+    EXPECT_EQ(error([&] {
+                group->all_to_all(x, z, {1, 3}, {2, 2});
+              }),
+              "all_to_all on rank 0: output f32[4,2] on cpu and input f32[4,2] on cpu: expected rows of one size, and "
+              "as many for this rank as from it");
+    EXPECT_EQ(error([&] { group->monitored_barrier(Milliseconds(0), "x"); }),
+              "monitored_barrier 'x' on rank 0: expected a timeout above 0, got 0 ms");
+  });
 }
 
 TEST(MakeProcessGroup, UnknownBackendsAreErrors) {
