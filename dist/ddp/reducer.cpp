@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/autograd.h"
+#include "core/capture.h"
 #include "core/ops/binary.h"
 #include "core/trace.h"
 #include "kernels/binary.h"
@@ -12,7 +14,8 @@
 namespace weft::dist {
 namespace {
 
-constexpr size_t kNamed = 5;  // parameters in an error
+constexpr size_t kNamed = 5;                 // parameters in an error
+constexpr int64_t kSmallestPiece = 1 << 20;  // bytes of a parameter that is reduced in pieces
 
 }  // namespace
 
@@ -24,23 +27,49 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
   return {bytes("first_bucket_mb", first_bucket_mb), bytes("bucket_mb", bucket_mb)};
 }
 
-std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options) {
+std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options, std::vector<size_t> order) {
   WEFT_CHECK(options.first_bytes > 0 && options.bytes > 0, "buckets: expected sizes above 0, got ", options.first_bytes,
              " and ", options.bytes, " bytes");
   const std::vector<FlatSlice>& slices = flat.slices();
   const auto element = static_cast<int64_t>(size_of(flat.dtype()));
+  const auto end_of = [&](size_t i) { return i + 1 < slices.size() ? slices[i + 1].offset : flat.numel(); };
+  const int64_t most =
+      std::max(options.bytes, kSmallestPiece) / element / FlatParameters::kAlignment * FlatParameters::kAlignment;
+  for (size_t i = slices.size(); order.size() < slices.size();) order.push_back(--i);
+
   std::vector<Bucket> buckets;
-  size_t last = slices.size();
-  int64_t end = flat.numel();
-  for (size_t i = slices.size(); i-- > 0;) {
-    const int64_t numel = end - slices[i].offset;
-    const int64_t wanted = buckets.empty() ? options.first_bytes : options.bytes;
-    if (i > 0 && numel * element < wanted) continue;
-    const std::string &from = slices[i].name, &to = slices[last - 1].name;
-    buckets.push_back({i, last, {slices[i].offset, numel}, i + 1 == last ? from : from + "…" + to});
-    last = i;
-    end = slices[i].offset;
+  std::vector<size_t> members;
+  int64_t numel = 0;
+  const auto close = [&] {
+    std::sort(members.rbegin(), members.rend());
+    for (size_t k = 0; k < members.size();) {
+      const size_t last = members[k] + 1;
+      size_t first = members[k++];
+      while (k < members.size() && members[k] + 1 == first) first = members[k++];
+      const std::string &from = slices[first].name, &to = slices[last - 1].name;
+      const int64_t begin = slices[first].offset;
+      buckets.push_back({first, last, {begin, end_of(last - 1) - begin}, first + 1 == last ? from : from + "…" + to});
+    }
+    members.clear();
+    numel = 0;
+  };
+  for (const size_t i : order) {
+    const int64_t begin = slices[i].offset, end = end_of(i);
+    if (end - begin > most) {
+      close();
+      const int64_t pieces = (end - begin + most - 1) / most;
+      for (int64_t piece = 0; piece < pieces; ++piece)
+        buckets.push_back({i,
+                           piece == 0 ? i + 1 : i,
+                           {begin + piece * most, std::min(most, end - begin - piece * most)},
+                           str(slices[i].name, " (", piece + 1, " of ", pieces, ')')});
+      continue;
+    }
+    members.push_back(i);
+    numel += end - begin;
+    if (numel * element >= (buckets.empty() ? options.first_bytes : options.bytes)) close();
   }
+  close();
   return buckets;
 }
 
@@ -52,18 +81,12 @@ Reducer::Reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group, co
 }
 
 void Reducer::take_in_changes() {
-  buckets_ = make_buckets(*flat_, options_.buckets);
-  bucket_of_.clear();
   trained_.clear();
-  low_.clear();
-  expected_.clear();
-  gradient_ = flat_->gradient();
-  for (size_t b = buckets_.size(); b-- > 0;)
-    bucket_of_.insert(bucket_of_.end(), buckets_[b].last - buckets_[b].first, b);
   for (const FlatSlice& slice : flat_->slices()) trained_.push_back(slice.parameter.requires_grad());
-  if (options_.compress_bf16)
-    for (const Bucket& bucket : buckets_)
-      low_.push_back(Tensor::empty({bucket.range.numel}, DType::bf16, flat_->device()));
+  gradient_ = flat_->gradient();
+  expected_.clear();
+  order_ = used_ = {};
+  set_buckets(make_buckets(*flat_, options_.buckets));
   listens_.resize(trained_.size());
   for (size_t i = 0; i < trained_.size(); ++i) {
     if (!trained_[i] || listens_[i]) continue;
@@ -72,6 +95,17 @@ void Reducer::take_in_changes() {
     });
     listens_[i] = true;
   }
+}
+
+void Reducer::set_buckets(std::vector<Bucket> buckets) {
+  buckets_ = std::move(buckets);
+  bucket_of_.assign(trained_.size(), 0);
+  for (size_t b = 0; b < buckets_.size(); ++b)
+    for (size_t i = buckets_[b].first; i < buckets_[b].last; ++i) bucket_of_[i] = b;
+  low_.clear();
+  if (options_.compress_bf16)
+    for (const Bucket& bucket : buckets_)
+      low_.push_back(Tensor::empty({bucket.range.numel}, DType::bf16, flat_->device()));
 }
 
 std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group,
@@ -112,15 +146,16 @@ void Reducer::arrived(size_t slice) {
              expected_.empty() ? 0 : expected_[slice] * backwards_,
              ". Backward must give each parameter the same number of gradients in each step");
   ++arrivals_[slice];
+  came_[slice] = coming_++;
   if (!trained_[slice] || expected_.empty() || arrivals_[slice] != expected_[slice] * backwards_) return;
   if (--incomplete_[bucket] == 0) launch_full_buckets();
 }
 
 void Reducer::reduce_kept() {
-  const std::vector<int64_t> expected = expected_;  // this is no pass to learn from
+  learns_ = false;
   open_pass(1);
   finish();
-  expected_ = expected;
+  learns_ = true;
 }
 
 void Reducer::open_pass(int64_t backwards) {
@@ -129,6 +164,8 @@ void Reducer::open_pass(int64_t backwards) {
   backwards_ = backwards;
   launched_ = 0;
   arrivals_.assign(bucket_of_.size(), 0);
+  came_.assign(bucket_of_.size(), std::numeric_limits<int64_t>::max());
+  coming_ = 0;
   incomplete_.assign(buckets_.size(), 0);
   for (size_t i = 0; i < trained_.size(); ++i) incomplete_[bucket_of_[i]] += trained_[i];
   sent_.assign(buckets_.size(), false);
@@ -149,7 +186,7 @@ void Reducer::launch_full_buckets() {
 void Reducer::launch(size_t index) {
   const NoGrad no_grad;
   const Bucket& bucket = buckets_[index];
-  for (size_t i = bucket.first; i < bucket.last; ++i)
+  for (size_t i = bucket.first; i < std::max(bucket.last, bucket.first + 1); ++i)
     sent_[index] = sent_[index] || trained_[i] || flat_->slices()[i].parameter.has_gradient();
   if (!sent_[index]) return;
   if (!started_) start_pass();
@@ -186,9 +223,11 @@ void Reducer::finish() {
   while (launched_ < buckets_.size()) launch(launched_++);
   if (options_.unused == Unused::zero && group_->size() > 1) share_use();
   // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
-  if (expected_.empty())
+  if (expected_.empty() && learns_) {
     for (const int64_t count : arrivals_)
       expected_.push_back(std::max<int64_t>((count + backwards_ - 1) / backwards_, 1));
+    if (group_->size() > 1 && !is_capturing(flat_->device())) share_order();
+  }
   if (!options_.wait_later) wait();
 }
 
@@ -210,7 +249,19 @@ void Reducer::wait() {
         if (used[i] > 0) flat_->slices()[i].parameter.impl()->autograd->grad_is_none = false;
     }
   }
+  if (order_.defined()) {
+    const std::vector<int64_t> came = std::exchange(order_, {}).to_vector<int64_t>();
+    std::vector<size_t> order(came.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return came[i]; });
+    set_buckets(make_buckets(*flat_, options_.buckets, std::move(order)));
+  }
   callbacks_.end();
+}
+
+void Reducer::share_order() {
+  order_ = Tensor::from(came_, flat_->device());
+  works_.push_back(group_->broadcast(order_, 0, {.name = "order of gradients", .scale = {}}));
 }
 
 void Reducer::share_use() {

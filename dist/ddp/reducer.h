@@ -10,7 +10,8 @@
 
 namespace weft::dist {
 
-/// A range of the flat gradient that is reduced at once: the parameters first … last - 1 of the flat slices.
+/// A range of the flat gradient that is reduced at once: the parameters first … last - 1 of the flat slices. A later
+/// piece of a huge parameter has no parameter of its own (first == last): it follows the piece before it.
 struct Bucket {
   size_t first = 0, last = 0;
   FlatRange range;   ///< in elements, padding included
@@ -25,10 +26,13 @@ struct BucketOptions {
 /// From MiB. Errors: values that are not above 0 and below 1e6; `who` begins the text.
 BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const char* who);
 
-/// Cuts the flat gradient at parameter boundaries, from its end backwards: the order in which backward makes gradients.
-/// A bucket ends with the parameter that brings it to its size, so it may be larger by less than that parameter.
+/// Cuts the flat gradient at parameter boundaries, from its end backwards or in `order` (of all slices): that in which
+/// backward makes gradients. A bucket ends with the parameter that brings it to its size, so it may be larger by less
+/// than that parameter; where its parameters are not neighbours, each run of neighbours is a bucket. A parameter above
+/// the size (and above 1 MiB) is cut into pieces of that size, since it would hold back the others of its bucket.
 /// Errors: sizes that are not positive.
-std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {});
+std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
+                                 std::vector<size_t> order = {});
 
 /// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank. Where
 /// no rank has one, optimizers pass over it. The ranks agree on that once per pass, which waits for the device.
@@ -48,6 +52,7 @@ struct ReducerOptions {
 ///
 /// The first pass only counts how many gradients each parameter gets in one backward (a module that several
 /// checkpoint() segments share gets one from each) and reduces all at its end; later passes begin early by that count.
+/// At its end the buckets are made anew, once, in the order in which rank 0's gradients came.
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
   /// What a pass begins with, on each rank alike.
@@ -102,6 +107,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void check_unused() const;
   /// A parameter has a gradient on all ranks where it has one on any: optimizers must agree.
   void share_use();
+  void share_order();
+  void set_buckets(std::vector<Bucket> buckets);
 
   std::shared_ptr<FlatParameters> flat_;
   ProcessGroupPtr group_;
@@ -117,12 +124,16 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool enabled_ = true;
   bool keeps_ = false;
   std::vector<int64_t> expected_;  // gradients per slice and backward; empty before the first pass
+  bool learns_ = true;             // the pass is one to learn from
 
   // The pass under way.
   bool running_ = false, started_ = false;
   int64_t backwards_ = 1;
   Tensor weight_;
-  std::vector<int64_t> arrivals_;   // per slice
+  std::vector<int64_t> arrivals_;  // per slice
+  std::vector<int64_t> came_;      // per slice: how many had come before its last gradient
+  int64_t coming_ = 0;
+  Tensor order_;                    // rank 0's came_, on its way after the first pass
   std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
   size_t launched_ = 0;             // buckets
   std::vector<bool> sent_;          // per bucket: launched, and not all of it frozen

@@ -71,12 +71,12 @@ TEST_P(Failures, OtherNamesDtypesOpsAndRootsDiffer) {
 
 TEST_P(Failures, OtherPartsDifferAndAreNamed) {
   const auto errors = errors_on(backend_, 2, [](const ProcessGroupPtr& g) {
-    g->scatter(ones(2), g->rank() == 0 ? ones(4) : Tensor(), 0,
-               {.name = "x", .rows = g->rank() == 0 ? std::vector<int64_t>{2, 2} : std::vector<int64_t>{3, 2}})
+    g->scatter(ones(2), g->rank() == 0 ? ones(5) : Tensor(), 0,
+               {.name = "x", .rows = g->rank() == 0 ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{4, 2}})
         ->wait();
   });
-  EXPECT_THAT(errors, Each(HasSubstr("rank 0 called scatter 'x (parts of 2 2)' f32[4] from rank 0, rank 1 called "
-                                     "scatter 'x (parts of 3 2)' f32[5] from rank 0 as collective 1")));
+  EXPECT_THAT(errors, Each(HasSubstr("rank 0 called scatter 'x (parts of 2 3)' f32[5] from rank 0, rank 1 called "
+                                     "scatter 'x (parts of 4 2)' f32[6] from rank 0 as collective 1")));
 }
 
 TEST_P(Failures, PairsOfAnAllToAllThatDifferAreNamed) {

@@ -132,7 +132,7 @@ Tensor contrastive_loss(const Tensor& z, const ProcessGroupPtr& group, int64_t b
 TEST_P(Functional, AContrastiveLossOverRanksIsThatOfOneRank) {
   constexpr int64_t kRows = 6, kWidth = 5;
   const auto build_encoder = [] {
-    return build([] { return std::make_shared<nn::Linear>(kWidth, 4); }, 7, DeviceKind::cpu);
+    return build([] { return std::make_shared<nn::Linear>(5, 4); }, 7, DeviceKind::cpu);
   };
   const auto images = [](int64_t first, int64_t count) {
     return samples(0, first, count, {kWidth}, DeviceKind::cpu).to(DType::f64);
