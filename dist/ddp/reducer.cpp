@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "core/autograd.h"
 #include "core/capture.h"
@@ -16,6 +17,29 @@ namespace {
 
 constexpr size_t kNamed = 5;                 // parameters in an error
 constexpr int64_t kSmallestPiece = 1 << 20;  // bytes of a parameter that is reduced in pieces
+
+std::string_view module_of(const FlatSlice& slice) {
+  return std::string_view(slice.name).substr(0, std::min(slice.name.rfind('.'), slice.name.size()));
+}
+
+/// Slices by the time at which the gradients of their module were all there (a weight and its bias come in any order);
+/// at equal times from the end.
+std::vector<size_t> order_of(const FlatParameters& flat, std::vector<int64_t> came) {
+  const std::vector<FlatSlice>& slices = flat.slices();
+  std::vector<size_t> order;
+  for (size_t end = slices.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && module_of(slices[begin - 1]) == module_of(slices[end - 1])) --begin;
+    const int64_t last =
+        *std::max_element(came.begin() + static_cast<ptrdiff_t>(begin), came.begin() + static_cast<ptrdiff_t>(end));
+    for (; end > begin; --end) {
+      order.push_back(end - 1);
+      came[end - 1] = last;
+    }
+  }
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return came[i]; });
+  return order;
+}
 
 }  // namespace
 
@@ -251,10 +275,7 @@ void Reducer::wait() {
   }
   if (order_.defined()) {
     const std::vector<int64_t> came = std::exchange(order_, {}).to_vector<int64_t>();
-    std::vector<size_t> order(came.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return came[i]; });
-    set_buckets(make_buckets(*flat_, options_.buckets, std::move(order)));
+    set_buckets(make_buckets(*flat_, options_.buckets, order_of(*flat_, came)));
   }
   callbacks_.end();
 }

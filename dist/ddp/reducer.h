@@ -52,7 +52,7 @@ struct ReducerOptions {
 ///
 /// The first pass only counts how many gradients each parameter gets in one backward (a module that several
 /// checkpoint() segments share gets one from each) and reduces all at its end; later passes begin early by that count.
-/// At its end the buckets are made anew, once, in the order in which rank 0's gradients came.
+/// At its end the buckets are made anew, once, in the order in which the gradients of rank 0's modules came.
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
   /// What a pass begins with, on each rank alike.

@@ -79,7 +79,7 @@ uint64_t bytes_to_send(const Collective& collective, int rank, int size) {
       return rank == collective.peer ? bytes(collective.input) - bytes(collective.output) : 0;
     case CollectiveKind::all_to_all: {
       const auto count = static_cast<size_t>(collective.input.numel() / size);
-      const PartRange own = part_of(collective.input_parts, count, rank);
+      const PartRange own = part_range(collective.input_parts, count, rank);
       return bytes(collective.input) - (own.end - own.begin) * size_of(collective.input.dtype());
     }
     case CollectiveKind::barrier:
@@ -90,7 +90,7 @@ uint64_t bytes_to_send(const Collective& collective, int rank, int size) {
   return 0;
 }
 
-PartRange part_of(const std::vector<int64_t>& parts, size_t count, int rank) {
+PartRange part_range(const std::vector<int64_t>& parts, size_t count, int rank) {
   const auto r = static_cast<size_t>(rank);
   if (parts.empty()) return {r * count, (r + 1) * count};
   const auto begin = static_cast<size_t>(std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}));

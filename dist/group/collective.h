@@ -64,7 +64,7 @@ std::string describe(const Collective& collective);
 struct PartRange {
   size_t begin, end;
 };
-PartRange part_of(const std::vector<int64_t>& parts, size_t count, int rank);
+PartRange part_range(const std::vector<int64_t>& parts, size_t count, int rank);
 
 /// Bytes that one rank of `size` sends for the collective, by the theory of the algorithms (docs/process_groups.md). A
 /// broadcast counts what a binomial tree sends.

@@ -184,12 +184,12 @@ HostCollectives::Range HostCollectives::part(const HostCollective& c, int r) con
 
 /// Rank `r`'s part of the output of an all_gather, gather or all_to_all.
 HostCollectives::Range HostCollectives::output_part(const HostCollective& c, int r) const {
-  const PartRange elements = part_of(*c.parts, c.count, r);
+  const PartRange elements = part_range(*c.parts, c.count, r);
   return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
 }
 /// The same of the input of a reduce_scatter, scatter or all_to_all.
 HostCollectives::Range HostCollectives::input_part(const HostCollective& c, int r) const {
-  const PartRange elements = part_of(c.input_parts->empty() ? *c.parts : *c.input_parts, c.count, r);
+  const PartRange elements = part_range(c.input_parts->empty() ? *c.parts : *c.input_parts, c.count, r);
   return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
 }
 

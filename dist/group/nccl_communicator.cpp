@@ -164,8 +164,8 @@ ncclResult_t exchange(const Collective& c, ncclComm_t comm, cudaStream_t stream)
   const bool all = c.kind == CollectiveKind::all_to_all, scatters = c.kind == CollectiveKind::scatter;
   const auto count = static_cast<size_t>((gathers ? c.input : c.output).numel() / (all ? size : 1));
   return grouped(size, [&, rank = rank](int r) {
-    const PartRange whole{0, count}, out = scatters ? whole : part_of(c.parts, count, r);
-    const PartRange in = gathers ? whole : part_of(all ? c.input_parts : c.parts, count, r);
+    const PartRange whole{0, count}, out = scatters ? whole : part_range(c.parts, count, r);
+    const PartRange in = gathers ? whole : part_range(all ? c.input_parts : c.parts, count, r);
     const bool sends = in.end > in.begin && (!c.has_root() || c.peer == (scatters ? rank : r));
     const bool receives = out.end > out.begin && (!c.has_root() || c.peer == (scatters ? r : rank));
     if (sends && receives && r == rank && at(c.input, in.begin) == at(c.output, out.begin)) return ncclSuccess;
@@ -181,7 +181,7 @@ ncclResult_t exchange(const Collective& c, ncclComm_t comm, cudaStream_t stream)
 ncclResult_t reduce_parts(const Collective& c, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   const auto [rank, size] = place_in(comm);
   return grouped(size, [&, rank = rank](int r) {
-    const PartRange part = part_of(c.parts, 0, r);
+    const PartRange part = part_range(c.parts, 0, r);
     std::byte* const in = static_cast<std::byte*>(c.input.raw_data()) + part.begin * size_of(c.input.dtype());
     return nccl().Reduce(in, r == rank ? c.output.raw_data() : in, part.end - part.begin, type_of(c.input.dtype()), op,
                          r, comm, stream);

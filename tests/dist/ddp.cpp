@@ -237,12 +237,15 @@ TEST_P(Ddp, BytesAreThoseOfTheory) {
                   static_cast<double>(elements * element) * 2 * (n - 1) / n,
                   static_cast<double>(ddp.buckets().size()))  // a part of a byte for each
           << n << " ranks";
-      for (int step = 0; step < 3; ++step) {
+      for (int step = 0; step < 4; ++step) {
         const uint64_t before = group->bytes_sent();
         cross_entropy(ddp(samples(step, 0, 2, {8, 8, 3}, DeviceKind::cpu)), labels(step, 0, 2, DeviceKind::cpu))
             .backward();
         const uint64_t count = 2 * static_cast<uint64_t>(n - 1) * sizeof(double) / static_cast<uint64_t>(n);
-        EXPECT_EQ(group->bytes_sent() - before, static_cast<uint64_t>(ddp.gradient_bytes_per_step()) + count);
+        // The first backward sends the order of gradients too, and makes the buckets anew.
+        if (step > 0) {
+          EXPECT_EQ(group->bytes_sent() - before, static_cast<uint64_t>(ddp.gradient_bytes_per_step()) + count);
+        }
         const auto quiet = ddp.no_sync();
         const uint64_t now = group->bytes_sent();
         cross_entropy(ddp(samples(step, 0, 2, {8, 8, 3}, DeviceKind::cpu)), labels(step, 0, 2, DeviceKind::cpu))

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "core/graph.h"
@@ -54,6 +55,15 @@ TEST_F(Nccl, EveryCollective) {
     y.zero_();
     group->reduce_scatter(y, x)->wait();
     EXPECT_EQ(y.to_vector<int>(), threes) << dtype;
+    group->reduce(x, 0, ReduceOp::min)->wait();
+    EXPECT_EQ(x.to_vector<int>(), threes) << dtype;
+    for (const auto& call : std::vector<std::function<WorkPtr()>>{[&] { return group->gather(y, x, 0); },
+                                                                  [&] { return group->scatter(y, x, 0); },
+                                                                  [&] { return group->all_to_all(y, x); }}) {
+      y.zero_();
+      call()->wait();
+      EXPECT_EQ(y.to_vector<int>(), threes) << dtype;
+    }
     if (!is_floating(dtype)) continue;
     group->all_reduce(x, ReduceOp::sum, {.name = "x", .scale = Tensor::full({1}, 0.5, DType::f32, cuda_)})->wait();
     EXPECT_EQ(x.to_vector<double>(), std::vector<double>(5, 1.5)) << dtype;
