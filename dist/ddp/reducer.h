@@ -11,7 +11,7 @@
 namespace weft::dist {
 
 /// A range of the flat gradient that is reduced at once: the parameters first … last - 1 of the flat slices. A later
-/// piece of a huge parameter has no parameter of its own (first == last): it follows the piece before it.
+/// piece of a huge parameter has no parameter of its own (first == last) and follows the earlier pieces.
 struct Bucket {
   size_t first = 0, last = 0;
   FlatRange range;   ///< in elements, padding included
@@ -28,9 +28,8 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 
 /// Cuts the flat gradient at parameter boundaries, from its end backwards or in `order` (of all slices): that in which
 /// backward makes gradients. A bucket ends with the parameter that brings it to its size, so it may be larger by less
-/// than that parameter; where its parameters are not neighbours, each run of neighbours is a bucket. A parameter above
-/// the size (and above 1 MiB) is cut into pieces of that size, since it would hold back the others of its bucket.
-/// Errors: sizes that are not positive.
+/// than that parameter; each run of neighbours among its parameters is a bucket. A parameter above the size (and above
+/// 1 MiB) would delay its neighbours: it is cut into pieces of that size. Errors: sizes that are not positive.
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
                                  std::vector<size_t> order = {});
 
@@ -52,7 +51,7 @@ struct ReducerOptions {
 ///
 /// The first pass only counts how many gradients each parameter gets in one backward (a module that several
 /// checkpoint() segments share gets one from each) and reduces all at its end; later passes begin early by that count.
-/// At its end the buckets are made anew, once, in the order in which the gradients of rank 0's modules came.
+/// At its end, once, all ranks cut the buckets again, in the order of arrival of rank 0's modules.
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
   /// What a pass begins with, on each rank alike.

@@ -47,7 +47,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
       continue;
     Part part{slice, std::clamp<int64_t>(first() - slice.offset, 0, slice.numel), 0, {}};
     part.length = std::clamp<int64_t>(first() + part_ - slice.offset, 0, slice.numel) - part.begin;
-    Shape sizes{part.length};  // of as many dimensions: rules by rank (no weight decay on vectors) still work
+    Shape sizes{part.length};  // all dimensions are kept: rules by rank (no weight decay on vectors) still work
     while (sizes.rank() < slice.parameter.dim()) sizes.push_back(1);
     part.shard = Tensor::empty(sizes, flat_->dtype(), flat_->device()).requires_grad_();
     shards.emplace(slice.parameter.impl(), part.shard);

@@ -23,7 +23,7 @@ namespace weft::dist {
 /// Memory of a rank, for P bytes of parameters and a rule with k states: (k + 2) P / n in place of k P, since it works
 /// on copies of its part of the weights and of the gradient.
 ///
-/// All ranks call the constructor, step() and state_dict() alike.
+/// Constructor, step() and state_dict() are collective.
 class ZeroRedundancyOptimizer {
  public:
   /// Makes the optimizer from this rank's parts of the parameters, which have their names and groups.
@@ -58,7 +58,7 @@ class ZeroRedundancyOptimizer {
   std::vector<Part> parts_;
   std::vector<NamedTensor> frozen_;
   int64_t part_ = 0;           // elements of a rank; the last ranks may have fewer
-  std::vector<int64_t> rows_;  // of each rank
+  std::vector<int64_t> rows_;  // elements per rank
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 

@@ -37,7 +37,7 @@ struct Collective {
   uint64_t number = 0;
   std::string name{};
   Tensor output{};  ///< of an all_reduce, broadcast, reduce, send and receive: the tensor
-  Tensor input{};   ///< of the others
+  Tensor input{};   ///< all other kinds have one
   Tensor scale{};
   ReduceOp op = ReduceOp::sum;
   bool at_once = false;
@@ -46,7 +46,7 @@ struct Collective {
   uint64_t entry = 0;  ///< of the flight log
   /// Elements of each rank's part where they differ; of an all_to_all: of the output's, and of the input's.
   std::vector<int64_t> parts{}, input_parts{};
-  std::optional<Milliseconds> timeout{};  ///< of its own, instead of the group's
+  std::optional<Milliseconds> timeout{};  ///< replaces the group's
 
   bool is_message() const { return kind == CollectiveKind::send || kind == CollectiveKind::receive; }
   bool is_barrier() const { return kind == CollectiveKind::barrier || kind == CollectiveKind::monitored_barrier; }

@@ -5,7 +5,7 @@
 #include "dist/group/process_group.h"
 
 // Differentiable collectives, for losses over the samples of all ranks. Each returns a new tensor, waits for the other
-// ranks, and runs its conjugate in backward: all ranks call forward and backward alike. Gradients are those of the sum
+// ranks, and runs its conjugate in backward, which is collective too. Gradients are those of the sum
 // of all ranks' losses; DDP, which averages them, makes that the mean. Parts are ranges of dimension 0.
 
 namespace weft::dist {

@@ -187,7 +187,7 @@ HostCollectives::Range HostCollectives::output_part(const HostCollective& c, int
   const PartRange elements = part_range(*c.parts, c.count, r);
   return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
 }
-/// The same of the input of a reduce_scatter, scatter or all_to_all.
+/// Rank `r`'s part of the input of a reduce_scatter, scatter or all_to_all.
 HostCollectives::Range HostCollectives::input_part(const HostCollective& c, int r) const {
   const PartRange elements = part_range(c.input_parts->empty() ? *c.parts : *c.input_parts, c.count, r);
   return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
@@ -312,7 +312,7 @@ void HostCollectives::exchange(const HostCollective& c, RangeTo range_to, RangeF
   wait(messages);
 }
 
-/// What a rank sends to another one must be what that one expects, before either touches the memory.
+/// Compares the sizes that each rank sends with those that its partners expect, before memory is touched.
 void HostCollectives::compare_parts(const HostCollective& c) {
   if (c.parts->empty()) return;
   std::vector<int64_t> theirs(static_cast<size_t>(size_));
@@ -363,35 +363,43 @@ void HostCollectives::barrier() {
   }
 }
 
-/// All tell rank 0, which waits for each of them and so knows who is missing at the deadline.
+/// All tell rank 0, which waits for each of them and so knows who is missing at the deadline. The others hear when it
+/// has come: from then on it has its own time, and speaks first.
 void HostCollectives::monitored_barrier(const Signature& mine) {
   const auto* const header = reinterpret_cast<const std::byte*>(&mine);
-  const auto at = [this](Code code) { return Link::Slot{0, code}; };
-  std::byte word{};
-  if (rank_ > 0) {
-    deadline_ += kVerdictTime;
-    link_->post(0, at(kArrival), {header, header + sizeof mine});
-    const MessagePtr release = link_->receive(0, at(kRelease), &word, 1);
-    waits_for_ = 0;
-    link_->wait(*release, deadline_);
-    waits_for_ = -1;
-    return;
-  }
-  std::vector<Signature> arrived(static_cast<size_t>(size_));
-  std::vector<MessagePtr> messages;
+  const auto at = [](Code code) { return Link::Slot{0, code}; };
+  const auto time = deadline_ - std::chrono::steady_clock::now();
   std::vector<int> missing;
-  for (int r = 1; r < size_; ++r)
-    messages.push_back(link_->receive(r, at(kArrival), reinterpret_cast<std::byte*>(&arrived[static_cast<size_t>(r)]),
-                                      sizeof(Signature)));
-  for (const MessagePtr& message : messages) {
+  const auto arrives = [&](const MessagePtr& message) {
     try {
       link_->wait(*message, deadline_);
     } catch (const LinkError& error) {
       if (error.kind != LinkError::Kind::deadline) throw;
       missing.push_back(message->peer);
     }
+  };
+  const auto check_missing = [&] {
+    if (!missing.empty()) throw LinkError(LinkError::Kind::deadline, "deadline", missing);
+  };
+  std::byte word{};
+  if (rank_ > 0) {
+    link_->post(0, at(kArrival), {header, header + sizeof mine});
+    for (int heard = 0; heard < 2; ++heard) {
+      deadline_ = std::chrono::steady_clock::now() + time + kVerdictTime;
+      arrives(link_->receive(0, at(kRelease), &word, 1));
+      check_missing();
+    }
+    return;
   }
-  if (!missing.empty()) throw LinkError(LinkError::Kind::deadline, "deadline", missing);
+  std::vector<Signature> arrived(static_cast<size_t>(size_));
+  std::vector<MessagePtr> messages;
+  for (int r = 1; r < size_; ++r) {
+    link_->post(r, at(kRelease), {word});
+    auto* const memory = reinterpret_cast<std::byte*>(&arrived[static_cast<size_t>(r)]);
+    messages.push_back(link_->receive(r, at(kArrival), memory, sizeof(Signature)));
+  }
+  for (const MessagePtr& message : messages) arrives(message);
+  check_missing();
   for (int r = 1; r < size_; ++r) check(mine, arrived[static_cast<size_t>(r)]);
   for (int r = 1; r < size_; ++r) link_->post(r, at(kRelease), {word});
 }

@@ -154,7 +154,7 @@ class MpiLink final : public Link {
   }
 
   bool run(const HostCollective& c, Deadline deadline) override {
-    if (c.kind > CollectiveKind::barrier || !c.parts->empty()) return false;  // those that follow are ours
+    if (c.kind > CollectiveKind::barrier || !c.parts->empty()) return false;  // later kinds are always ours
     if (c.count * size_of(c.dtype) * static_cast<size_t>(size_) > kMostAtOnce) return false;
     const int count = static_cast<int>(c.count), bytes = static_cast<int>(c.count * size_of(c.dtype));
     const bool reduces = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter;

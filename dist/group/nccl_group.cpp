@@ -56,10 +56,7 @@ class NcclWork final : public Work {
 
   /// Again after the host has read the result: a collective that a failure ends leaves anything in its tensors.
   void wait() override {
-    const std::string error = std::exchange(waited_, true) ? communicator_->asynchronous_error() : std::string();
-    if (!error.empty()) record_->wait_for_explanation(kNcclExplained);
-    record_->check_alive(*collective_);
-    WEFT_CHECK(error.empty(), record_->describe(*collective_), " on rank ", record_->rank, ": ", error);
+    check(std::exchange(waited_, true));
     event_->block(current_stream(device_));
     let_go(current_stream(device_));  // another one than that of a tensor's memory counts as its user
     if (!collective_->is_barrier() || captured_) return;
@@ -67,12 +64,19 @@ class NcclWork final : public Work {
       record_->check_alive(*collective_);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
+    check(/*has_ended=*/true);  // a failure ends a barrier's kernel too
   }
   bool done() override { return true; }  // wait() never waits on the host but for a barrier
   bool has_ended() override { return !captured_ && event_->done(); }
   void block(void* stream) const { event_->block(stream); }
 
  private:
+  void check(bool has_ended) const {
+    const std::string error = has_ended ? communicator_->asynchronous_error() : std::string();
+    if (!error.empty()) record_->wait_for_explanation(kNcclExplained);
+    record_->check_alive(*collective_);
+    WEFT_CHECK(error.empty(), record_->describe(*collective_), " on rank ", record_->rank, ": ", error);
+  }
   void let_go(void* user) {
     for (Tensor& tensor : tensors_) {
       if (tensor.defined() && !captured_) tensor.storage()->record_stream(user);

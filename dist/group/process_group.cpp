@@ -75,7 +75,7 @@ int64_t row_of(const Tensor& tensor) {
   return elements;
 }
 
-/// The elements of each rank's part of a tensor with so many rows for each.
+/// Rows per rank as elements per rank.
 std::vector<int64_t> elements_of(const Collective& c, const Tensor& tensor, const std::vector<int64_t>& rows,
                                  const char* which, int rank, int size) {
   WEFT_CHECK(static_cast<int>(rows.size()) == size && std::ranges::all_of(rows, [](int64_t n) { return n >= 0; }),
@@ -123,7 +123,7 @@ void check_parts(Collective& c, const Tensor& large, const Tensor& small, const 
              ": expected rows of one size");
 }
 
-/// all_to_all: a rank still reads what another one's values would overwrite.
+/// An all_to_all writes its output before it has read all of its input.
 void check_apart(const Collective& c, int rank) {
   const auto* const out = static_cast<const std::byte*>(c.output.raw_data());
   const auto* const in = static_cast<const std::byte*>(c.input.raw_data());

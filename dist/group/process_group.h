@@ -115,14 +115,14 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   /// output [n] = part `rank` of op over the inputs [size * n]. `output` may be this rank's part of `input`.
   WorkPtr reduce_scatter(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum,
                          const CollectiveOptions& options = {});
-  /// The same on rank `root` alone; the other ranks pass no output.
+  /// all_gather() on rank `root` alone; the other ranks pass no output.
   WorkPtr gather(const Tensor& output, const Tensor& input, int root, const CollectiveOptions& options = {});
   /// output [n] = part `rank` of the input [size * n] of rank `root`; the other ranks pass no input. On the root
   /// `output` may be its part of `input`.
   WorkPtr scatter(const Tensor& output, const Tensor& input, int root, const CollectiveOptions& options = {});
   /// Part r of output [size * n] = part `rank` of rank r's input [size * n]. The two are different memory.
   WorkPtr all_to_all(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {});
-  /// The same with parts of output_rows[r] rows from rank r and input_rows[r] rows for rank r.
+  /// As above, with output_rows[r] rows from rank r and input_rows[r] rows for rank r.
   WorkPtr all_to_all(const Tensor& output, const Tensor& input, const std::vector<int64_t>& output_rows,
                      const std::vector<int64_t>& input_rows, const CollectiveOptions& options = {});
   /// Returns when all ranks have come here; earlier collectives of this rank are done then.

@@ -61,6 +61,7 @@
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/ddp/sync_batch_norm.h"
+#include "dist/ddp/zero_redundancy_optimizer.h"
 #include "dist/fsdp/checkpoint_writer.h"
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_state.h"

@@ -242,7 +242,7 @@ TEST_P(Ddp, BytesAreThoseOfTheory) {
         cross_entropy(ddp(samples(step, 0, 2, {8, 8, 3}, DeviceKind::cpu)), labels(step, 0, 2, DeviceKind::cpu))
             .backward();
         const uint64_t count = 2 * static_cast<uint64_t>(n - 1) * sizeof(double) / static_cast<uint64_t>(n);
-        // The first backward sends the order of gradients too, and makes the buckets anew.
+        // The first backward sends the order of gradients too, and cuts the buckets again.
         if (step > 0) {
           EXPECT_EQ(group->bytes_sent() - before, static_cast<uint64_t>(ddp.gradient_bytes_per_step()) + count);
         }

@@ -25,8 +25,10 @@
 #include "kernels/runtime.h"
 #include "nn/batch_norm.h"
 #include "optim/optimizers.h"
+#include "tests/dist/fake_membership.h"
 #include "tests/dist/memory_store.h"
 #include "tests/support/compare.h"
+#include "tests/support/error_text.h"
 #include "train/strategy.h"
 
 namespace weft::dist::testing {
@@ -45,7 +47,8 @@ class SeveralGpus : public ::testing::Test {
 
 Device gpu(int rank) { return {DeviceKind::cuda, rank}; }
 
-void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function) {
+void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function,
+                 const std::shared_ptr<FakeJob>& job = nullptr) {
   const auto store = std::make_shared<MemoryStore>();
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
@@ -53,7 +56,8 @@ void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& fu
     threads.emplace_back([&, rank] {
       ProcessGroupPtr group;
       try {
-        group = make_process_group("nccl", rank, size, store, nullptr, {.timeout = kDeadline, .gpu = rank});
+        const auto membership = job ? std::make_shared<FakeMembership>(job, rank) : nullptr;
+        group = make_process_group("nccl", rank, size, store, membership, {.timeout = kDeadline, .gpu = rank});
         function(group);
         weft::synchronize(gpu(rank));
       } catch (const std::exception& error) {
@@ -161,7 +165,29 @@ struct Factor : nn::Module {
   void fields(nn::Visitor& v) override { v("weight", weight); }
 };
 
-// The same sums of gradients, so the same steps; a parameter in pieces of 1 MiB is one of them.
+TEST_F(SeveralGpus, AMonitoredBarrierNamesAllThatAreMissing) {
+  constexpr int kRanks = 4;
+  require(kRanks);
+  if (IsSkipped()) return;
+  const auto job = std::make_shared<FakeJob>(kRanks);
+  std::atomic<int> failed{0};
+  run_on_gpus(
+      kRanks,
+      [&](const ProcessGroupPtr& world) {
+        world->monitored_barrier(kDeadline, "all here");
+        while (world->rank() >= 2 && failed < 2) std::this_thread::yield();
+        if (world->rank() >= 2) return;
+        EXPECT_THAT(error_text([&] { world->monitored_barrier(Milliseconds(2000), "step 7"); }),
+                    ::testing::AllOf(::testing::HasSubstr("monitored_barrier #2 'step 7' of group world passed its "
+                                                          "deadline of 2 s on rank "),
+                                     ::testing::HasSubstr("missing rank 2 (process 102 on host2"),
+                                     ::testing::HasSubstr("missing rank 3 (process 103 on host3")));
+        ++failed;
+      },
+      job);
+}
+
+// Equal sums of gradients make equal steps, also of a parameter in pieces of 1 MiB.
 TEST_F(SeveralGpus, ShardedOptimizerStateChangesNoBit) {
   require(2);
   if (IsSkipped()) return;

@@ -41,7 +41,7 @@ Maker lars() {
   };
 }
 
-/// What a rank has after some steps; the state is that of one process.
+/// A rank's model after some steps, and the full state.
 struct Result {
   std::vector<double> losses, weights;
   StateDict state;
