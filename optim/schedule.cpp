@@ -131,6 +131,13 @@ double SequentialSchedule::lr(int64_t step, double base) const {
   return schedules_[static_cast<size_t>(next - milestones_.begin())]->lr(step - begin, base);
 }
 
+SchedulePtr after_warmup(int64_t steps, double start, SchedulePtr main) {
+  if (steps == 0) return main;
+  auto rise = std::make_shared<LinearSchedule>(steps, LinearScheduleOptions{start, 1});
+  return std::make_shared<SequentialSchedule>(std::vector<SchedulePtr>{std::move(rise), std::move(main)},
+                                              std::vector<int64_t>{steps});
+}
+
 ChainedSchedule::ChainedSchedule(std::vector<SchedulePtr> schedules) : schedules_(std::move(schedules)) {
   WEFT_CHECK(!schedules_.empty(), "ChainedSchedule: expected at least one schedule, got none");
 }

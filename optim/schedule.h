@@ -167,6 +167,9 @@ class SequentialSchedule : public Schedule {
   std::vector<int64_t> milestones_;
 };
 
+/// A linear rise over `steps` from `start` times the base, then `main`, which counts from there; 0 steps: `main` alone.
+SchedulePtr after_warmup(int64_t steps, double start, SchedulePtr main);
+
 /// Each schedule is applied to the result of the one before: lr = last(step, … first(step, base)). For schedules that
 /// multiply the base (step, multi-step, linear) that is PyTorch's ChainedScheduler.
 class ChainedSchedule : public Schedule {

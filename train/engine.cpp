@@ -49,6 +49,8 @@ Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interrupti
       progress_(
           {.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
       profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {
+  if (options_.precision == DType::bf16 && !parts_.strategy.is_sharded())
+    parts_.optimizer.flat()->keep_compute_copy(DType::bf16);
   make_graph();
 }
 

@@ -138,12 +138,12 @@ struct Parts {
 
 struct EngineOptions {
   int64_t epochs = 1;
-  int64_t last_step = 0;      ///< the run ends with it, within an epoch too; 0: with the last epoch
-  int64_t accumulate = 1;     ///< batches per step, each weighing by its samples
-  int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one after another
-  double clip_norm = 0;       ///< of the gradient; 0: any
-  DType precision = DType::f32;
-  std::string graph = "off";  ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
+  int64_t last_step = 0;         ///< the run ends with it, within an epoch too; 0: with the last epoch
+  int64_t accumulate = 1;        ///< batches per step, each weighing by its samples
+  int64_t micro_batches = 1;     ///< parts of each batch that go through a pipeline one after another
+  double clip_norm = 0;          ///< of the gradient; 0: any
+  DType precision = DType::f32;  ///< of products; bf16: the optimizer keeps a copy of weights that are not sharded
+  std::string graph = "off";     ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
   LossSum sum = LossSum::per_sample;
   int64_t log_interval = 0;             ///< steps; 0: never
   int64_t save_interval = 0;            ///< steps between two checkpoints within an epoch; 0: never
@@ -190,6 +190,8 @@ class Engine {
   bool is_finished() const;
   const Parts& parts() const { return parts_; }
   Progress& progress() { return progress_; }
+  /// A line beside the progress, of rank 0; "": none.
+  void note(const std::string& line);
   /// Mean loss of this rank's last step; mean over its batches.
   const Tensor& last_loss() const { return last_loss_; }
   /// The sums of the last read: since the one before, which is a step on the CPU and up to 20 on a GPU.
@@ -242,7 +244,6 @@ class Engine {
   double mean_samples_in_step() const;
   /// The step has as many samples as any, on all ranks: what a graph of several ranks repeats.
   bool is_whole_step() const;
-  void note(const std::string& line);
 
   Task& task_;
   Parts parts_;

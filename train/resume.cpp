@@ -102,6 +102,10 @@ std::string text_of(const ChangedSettings& changes) {
   return text;
 }
 
+std::string note_of(const ChangedSettings& changes) {
+  return changes.empty() ? "" : "with other settings than the checkpoint: " + text_of(changes);
+}
+
 bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World& ranks) {
   bool has = false;
   try {

@@ -39,6 +39,8 @@ using ChangedSettings = std::map<std::string, std::string>;
 ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored);
 /// `lr 0.1 -> 0.2, seed 1 -> 2`.
 std::string text_of(const ChangedSettings& changes);
+/// `with other settings than the checkpoint: ` and the same; "": nothing has changed.
+std::string note_of(const ChangedSettings& changes);
 
 /// Errors unless all ranks were started with the same settings, but for those named in `own`, such as places of files,
 /// which may differ from machine to machine. All ranks call it.

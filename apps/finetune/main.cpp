@@ -12,7 +12,6 @@
 #include "dist/group/same_lines.h"
 #include "io/checkpoint_index.h"
 #include "io/weights/weights_file.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::finetune {
@@ -166,12 +165,8 @@ int run(int argc, char** argv) {
   if (!parse_options(argc, argv, options)) return train::kExitOk;
   // A dry run on one machine does not wait for the others.
   const bool one_of_many = support::export_rank(options.accelerate) && options.dry_run;
-  const dist::World ranks = dist::init(
-      {.alone = options.parallel == "none" || one_of_many, .backend = options.backend, .device = options.device});
-  train::require_same_settings(
-      ranks, options.toml,
-      "data train-file validation-file weights vocab out device config-file machine-rank main-process-ip "
-      "main-process-port num-processes");
+  if (one_of_many) options.parallel = "none";
+  const dist::World ranks = train::join_ranks(options);
   const std::string wanted = options.resume;
   options.may_resume = !wanted.empty();
   options.resume = checkpoint_folder(wanted, options.out);

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <vector>
 
-#include "apps/support/flags.h"
+#include "apps/support/run_flags.h"
 #include "nn/models/bert.h"
 
 namespace weft::finetune {
@@ -36,6 +36,7 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("finetune", "Trains BERT, RoBERTa or DistilBERT to classify sentences or pairs of them.");
+  flags.group("Data and model");
   flags.add("data", o.data,
             "folder with train.tsv and dev.tsv (or .csv, .jsonl): a task of GLUE, or columns text and label");
   flags.add("train-file", o.train_file, "the training part; default: train.tsv, .csv, .json or .jsonl of --data");
@@ -65,35 +66,24 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-length", o.max_length,
             "tokens of the longest text; longer ones are cut; at most what the model has positions for",
             {.min = 3, .max = 1 << 20});
-  flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "texts per step of each rank", {.min = 1, .max = 1e6});
-  flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
+  flags.add("dropout", o.dropout, "of all layers; -1: as config.json beside the weights says, else 0.1",
+            {.min = -1, .max = 0.9});
+  flags.group("Training");
   flags.add("lr", o.lr, "learning rate of AdamW; falls to 0 along a line", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
   flags.add("layer-decay", o.layer_decay, "the rate of a layer by that of the layer after it (0.9); 1: one rate",
             {.min = 0, .max = 1, .above = true});
-  support::add_flags(flags, o.averages);
   flags.add("warmup-ratio", o.warmup_ratio, "share of the steps in which the rate rises from 0",
             {.min = 0, .max = 0.99});
-  flags.add("max-grad-norm", o.max_grad_norm, "largest norm of the gradient", {.min = 0, .above = true});
-  flags.add("dropout", o.dropout, "of all layers; -1: as config.json beside the weights says, else 0.1",
-            {.min = -1, .max = 0.9});
-  flags.add("logging-steps", o.logging_steps, "a line of loss and rate after so many steps", {.min = 1});
-  flags.add("save-steps", o.save_steps, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});
-  flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16, weights in f32");
-  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"}, "auto: ddp where there are several ranks");
-  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
-                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
-  flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
-            {.min = 1, .max = 1e15});
-  flags.add_device(o.device);
-  flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
+  flags.add("max-grad-norm", o.clip_norm, "largest norm of the gradient", {.min = 0, .above = true});
+  support::add_run_flags(flags, o,
+                         "epochs batch-size accumulate ema precision device parallel backend min-num-params seed out "
+                         "overwrite max-steps dry-run");
+  flags.add("logging-steps", o.log_interval, "a line of loss and rate after so many steps", {.min = 1});
+  flags.add("save-steps", o.save_interval, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});
   flags.add("resume-from-checkpoint", o.resume,
             "a folder checkpoint-N, last (the one of the largest N in --out), or auto (the last if there is one)");
-  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
-            {.min = 0});
-  flags.add("out", o.out, "folder of the run: checkpoint-N/, metrics, TensorBoard files, summary");
-  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
+  flags.group("As accelerate has them");
   support::AccelerateConfig& a = o.accelerate;
   std::string config_file;
   flags.add("config-file", config_file, "accelerate's YAML file, such as multi_config.yaml; flags win");
@@ -102,7 +92,6 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("main-process-ip", a.main_process_ip, "host of machine 0");
   flags.add("main-process-port", a.main_process_port, "where rank 0 listens; 0: 29500", {.min = 0, .max = 65535});
   flags.add("num-processes", a.num_processes, "processes of the job; 0: as the launcher says", {.min = 0, .max = 1e6});
-  flags.add("dry-run", o.dry_run, "read flags, weights and texts, build the model, say what would run, write nothing");
   flags.example("finetune");
   flags.example("finetune --data glue/mrpc --weights models/bert-base-uncased --precision bf16");
   flags.example("finetune --data glue/mrpc --model roberta_base --lr 2e-5");

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 #include <string>
 
 #include "apps/support/accelerate.h"
-#include "train/averages.h"
+#include "train/run_options.h"
 
 namespace weft::finetune {
 
 /// The flags of finetune, one field each; see options.cpp for what `--help` says about them.
-struct Options {
+struct Options : train::RunOptions {
+  Options() {
+    epochs = 3, batch_size = 8, lr = 5e-5, clip_norm = 1;
+    log_interval = save_interval = 500;
+    seed = 42, out = "test-trainer", unit = "texts";
+  }
   std::string data = "mrpc";
   std::string train_file, validation_file;  ///< in the folder, or anywhere; "": as found there
   std::string text_columns, label_column;   ///< names between commas; "": those that are known
@@ -19,33 +23,11 @@ struct Options {
   std::string vocab;
   int64_t vocab_size = 8000;
   int64_t max_length = 128;
-  int64_t epochs = 3;
-  int64_t batch_size = 8;
-  int64_t accumulate = 1;
-  double lr = 5e-5;
-  double weight_decay = 0;
   double layer_decay = 1;
-  train::AverageOptions averages;
   double warmup_ratio = 0;
-  double max_grad_norm = 1;
-  double dropout = -1;  ///< below 0: as the configuration beside the weights says, else 0.1
-  int64_t logging_steps = 500;
-  int64_t save_steps = 500;
-  std::string precision = "f32";
-  std::string parallel = "auto";
-  std::string backend = "auto";
-  int64_t min_num_params = 1'000'000;
-  std::string device = "auto";
-  int64_t seed = 42;
-  std::string resume;
-  bool may_resume = false;  ///< it was given, whether there is a checkpoint or not
-  bool overwrite = false;
-  int64_t max_steps = 0;
-  std::string out = "test-trainer";
-  bool dry_run = false;
+  double dropout = -1;                   ///< below 0: as the configuration beside the weights says, else 0.1
+  bool may_resume = false;               ///< it was given, whether there is a checkpoint or not
   support::AccelerateConfig accelerate;  ///< where this process is the only one of its machine
-
-  std::string toml;  ///< the values in effect, as written to config.toml
 };
 
 /// Reads the command line and --config. False: --help was printed. Errors: UsageError, see support::Flags.

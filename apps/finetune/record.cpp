@@ -33,7 +33,7 @@ train::HyperParameters hyper_parameters(const Options& o) {
           {"learning_rate", o.lr},
           {"weight_decay", o.weight_decay},
           {"warmup_ratio", o.warmup_ratio},
-          {"max_grad_norm", o.max_grad_norm},
+          {"max_grad_norm", o.clip_norm},
           {"bf16", o.precision == "bf16"},
           {"seed", number(o.seed)}};
 }

@@ -28,8 +28,7 @@ data::Sampler training_order(const Options& options, const dist::World& world, c
 }
 
 train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
-  train::StrategyOptions options{
-      .kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision == "bf16"};
+  train::StrategyOptions options = train::strategy_options(o);
   if (o.layer_decay < 1)
     options.order = optim::in_order(optim::by_layer(model.parameters(), {.factor = o.layer_decay}));
   return options;
@@ -38,35 +37,24 @@ train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
 std::unique_ptr<optim::AdamW> make_adam(const Options& o, train::Strategy& strategy) {
   const std::vector<NamedTensor> parameters = strategy.parameters();
   const optim::LayerDecayOptions layers{.lr = o.lr, .factor = o.layer_decay, .weight_decay = o.weight_decay};
-  auto adam = std::make_unique<optim::AdamW>(
+  return std::make_unique<optim::AdamW>(
       o.layer_decay < 1 ? optim::by_layer(parameters, layers) : optim::without_decay_on_vectors(parameters),
       optim::AdamWOptions{.lr = o.lr, .weight_decay = o.weight_decay});
-  if (o.precision == "bf16" && !strategy.is_sharded()) adam->flat()->keep_compute_copy(DType::bf16);
-  return adam;
 }
 
 optim::SchedulePtr make_schedule(double warmup_ratio, int64_t steps) {
   const auto warmup = static_cast<int64_t>(std::ceil(warmup_ratio * static_cast<double>(steps)));
-  const auto decay =
-      std::make_shared<optim::LinearSchedule>(std::max<int64_t>(steps - warmup, 1), optim::LinearScheduleOptions{1, 0});
-  if (warmup == 0) return decay;
-  const auto rise = std::make_shared<optim::LinearSchedule>(warmup, optim::LinearScheduleOptions{0, 1});
-  return std::make_shared<optim::SequentialSchedule>(std::vector<optim::SchedulePtr>{rise, decay},
-                                                     std::vector<int64_t>{warmup});
+  return optim::after_warmup(warmup, 0,
+                             std::make_shared<optim::LinearSchedule>(std::max<int64_t>(steps - warmup, 1),
+                                                                     optim::LinearScheduleOptions{1, 0}));
 }
 
 train::EngineOptions engine_options(const Options& o) {
-  return {.epochs = o.epochs,
-          .accumulate = o.accumulate,
-          .clip_norm = o.max_grad_norm,
-          .precision = train::precision_named(o.precision),
-          .sum = train::LossSum::per_step,
-          .log_interval = o.logging_steps,
-          .save_interval = o.save_steps,
-          .saves_epochs = false,
-          .line_before_validation = true,
-          .unit = "texts",
-          .validates_after_saving = true};
+  train::EngineOptions options = train::engine_options(o);
+  options.sum = train::LossSum::per_step;
+  options.saves_epochs = false;
+  options.line_before_validation = options.validates_after_saving = true;
+  return options;
 }
 
 }  // namespace
@@ -91,7 +79,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       strategy_(train::make_strategy(strategy_options(options, *model), model, world)),
       adam_(make_adam(options, *strategy_)),
       averages_(train::make_averages(options.averages, *adam_, *model_)),
-      interruption_(world, {.max_steps = options.max_steps}, train::LossSum::per_step),
+      interruption_(world, train::stop_options(options), train::LossSum::per_step),
       engine_(*this, {world, *model_, *strategy_, *adam_, averages_.get()}, engine_options(options), interruption_),
       state_{.total_steps = options.epochs * engine_.steps_per_epoch(), .texts_per_step = engine_.global_batch()},
       scheduler_(*adam_, make_schedule(options.warmup_ratio, state_.total_steps)) {
@@ -152,21 +140,19 @@ void Trainer::resume() {
 
 /// The run folder around the checkpoint names what it was made with. Rank 0 looks, before it writes there.
 void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
-  constexpr const char* kIgnored =
-      "out resume-from-checkpoint overwrite dry-run max-steps save-steps logging-steps device parallel backend "
-      "batch-size "
-      "accumulate min-num-params model weights vocab config-file machine-rank main-process-ip main-process-port "
-      "num-processes train-file validation-file";
   const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
   std::error_code ignored;
   std::string problem;
   if (world_.is_first() && std::filesystem::is_regular_file(config, ignored)) {
-    const auto changes = train::changed_settings(read_text(config, "config"), options_.toml, kIgnored);
+    const auto changes = train::changed_settings(read_text(config, "config"), options_,
+                                                 "resume-from-checkpoint save-steps logging-steps model vocab "
+                                                 "config-file machine-rank main-process-ip main-process-port "
+                                                 "num-processes train-file validation-file");
     if (changes.contains("seed"))
       problem = str("checkpoint ", checkpoint.string(), " was made with another --seed (", changes.at("seed"),
                     "), on which the order of texts depends");
     else if (!changes.empty())
-      std::cout << "with other settings than the checkpoint: " << train::text_of(changes) << std::endl;
+      std::cout << train::note_of(changes) << std::endl;
   }
   problem = world_.first_says(problem, "settings");
   WEFT_CHECK(problem.empty(), problem);
@@ -189,7 +175,7 @@ void Trainer::ended(train::RunEnd end) {
 }
 
 train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  const Autocast low(train::precision_named(options_.precision));
+  const Autocast low(options_.dtype());
   const Tensor logits = engine_.forward(batch[0]);
   if (!train_.regression) return {cross_entropy(logits, batch[1])};
   return {mse_loss(logits.to(DType::f32).select(1, 0).contiguous(), batch[1])};

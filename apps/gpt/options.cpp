@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/gpt/options.h"
 
-#include "apps/support/flags.h"
+#include "apps/support/run_flags.h"
 #include "nn/models/gpt.h"
-#include "train/exit.h"
 
 namespace weft::gpt {
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("train_gpt", "Trains a GPT on a text.");
+  flags.group("Data and model");
   flags.add(
       "data", o.data,
       "a UTF-8 text, such as tiny shakespeare; a .bin file of tokens as nanoGPT and llm.c write it; or a folder of "
@@ -29,22 +29,20 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weights-key", o.weights_key, "which dict of a PyTorch file, which part of a checkpoint; '': found");
   flags.add("context", o.context, "tokens of a sequence; 0: as many as the model has positions",
             {.min = 0, .max = 1e6});
+  flags.group("Training");
   flags.add("epochs", o.epochs,
             "of as many sequences as the training text has tokens for, at positions drawn again for each epoch",
             {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "sequences per step of each rank", {.min = 1, .max = 1e6});
-  flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of AdamW; falls to a tenth along a cosine", {.min = 0});
   flags.add("warmup-steps", o.warmup_steps, "steps in which the rate rises from 0", {.min = 0, .max = 1e9});
   flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
-  flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: any", {.min = 0});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
-  flags.add("log-interval", o.log_interval, "a line after so many steps", {.min = 1});
-  flags.add("save-interval", o.save_interval, "steps between two checkpoints within an epoch; 0: none", {.min = 0});
-  flags.add_choice("precision", o.precision, {"f32", "bf16", "fp8"},
-                   "bf16: products in bf16, weights in f32; fp8: the blocks' linear layers in 8 bits besides");
-  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"}, "auto: ddp where there are several ranks");
+  support::add_run_flags(flags, o,
+                         "batch-size accumulate clip-norm fp8 device parallel backend min-num-params seed out "
+                         "overwrite resume max-steps save-interval dry-run");
+  flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
+  flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
             {.min = 1, .max = 1e6});
   flags.add("pipeline", o.pipeline, "stages of the model's layers, each on ranks of its own (pipeline parallelism)",
@@ -55,18 +53,6 @@ bool parse_options(int argc, char** argv, Options& o) {
             "parts of each batch that go through the stages one after another, as those of all batches of --accumulate "
             "do; 0: four in a step for each stage",
             {.min = 0, .max = 1e6});
-  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
-                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
-  flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
-            {.min = 1, .max = 1e15});
-  flags.add_device(o.device);
-  flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
-  flags.add("resume", o.resume, "a checkpoint, or auto (the last of --out, if there is one)");
-  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
-            {.min = 0});
-  flags.add("out", o.out, "folder of the run: checkpoint, metrics, TensorBoard file, model/");
-  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
-  flags.add("dry-run", o.dry_run, "read flags, text and weights, build the model, say what would run, write nothing");
   flags.example("train_gpt --data tinyshakespeare/input.txt --model gpt_tiny --epochs 1");
   flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");

@@ -11,7 +11,6 @@
 #include "dist/group/same_lines.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::gpt {
@@ -99,9 +98,7 @@ void check_grid(const Options& o, int64_t heads, int64_t ranks) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
-  const dist::World ranks =
-      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
-  train::require_same_settings(ranks, options.toml, "data weights tokenizer out device");
+  const dist::World ranks = train::join_ranks(options);
   const Data data(options.data);
   dist::check_same_lines(*ranks.group(), str(sum_of(*data.train), data.val ? sum_of(*data.val) : ""),
                          "data: the text is", "All ranks must read the same one");
@@ -110,12 +107,8 @@ int run(int argc, char** argv) {
   GptConfig config{.dropout = options.dropout};
   const auto model = make_model(options, tokenizer, config);
   check_grid(options, model->options.heads, ranks.size());
-  std::optional<train::NewRun> fresh;
-  if (!train::goes_on_in(options.out, options.resume))
-    fresh = train::NewRun{.overwrite = options.overwrite,
-                          .flags = "--resume auto continues it, --out names another folder",
-                          .own_names = {"model"}};
-  const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks, fresh);
+  const auto folder =
+      options.dry_run ? nullptr : train::open_run_folder(options.out, ranks, train::new_run(options, {"model"}));
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
     const nn::GptOptions& sizes = model->options;

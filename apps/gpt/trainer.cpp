@@ -48,32 +48,21 @@ std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::Wo
 }
 
 std::unique_ptr<optim::AdamW> make_adam(const Options& o, train::Strategy& strategy) {
-  auto adam =
-      std::make_unique<optim::AdamW>(optim::without_decay_on_vectors(strategy.parameters()),
-                                     optim::AdamWOptions{.lr = o.lr, .beta2 = o.beta2, .weight_decay = o.weight_decay});
-  if (o.precision != "f32" && !strategy.is_sharded()) adam->flat()->keep_compute_copy(DType::bf16);
-  return adam;
+  return std::make_unique<optim::AdamW>(
+      optim::without_decay_on_vectors(strategy.parameters()),
+      optim::AdamWOptions{.lr = o.lr, .beta2 = o.beta2, .weight_decay = o.weight_decay});
 }
 
 optim::SchedulePtr make_schedule(const Options& o, int64_t steps) {
   const int64_t warmup = std::min(o.warmup_steps, steps - 1);
-  const auto fall = std::make_shared<optim::CosineSchedule>(std::max<int64_t>(steps - warmup, 1), o.lr / 10);
-  if (warmup == 0) return fall;
-  const optim::LinearScheduleOptions from_first{.start = 1.0 / static_cast<double>(warmup + 1), .end = 1};
-  return std::make_shared<optim::SequentialSchedule>(
-      std::vector<optim::SchedulePtr>{std::make_shared<optim::LinearSchedule>(warmup, from_first), fall},
-      std::vector<int64_t>{warmup});
+  return optim::after_warmup(warmup, 1.0 / static_cast<double>(warmup + 1),
+                             std::make_shared<optim::CosineSchedule>(std::max<int64_t>(steps - warmup, 1), o.lr / 10));
 }
 
 train::EngineOptions engine_options(const Options& o) {
-  return {.epochs = o.epochs,
-          .accumulate = o.accumulate,
-          .micro_batches = o.micro_batches > 0 ? o.micro_batches : std::max<int64_t>(4 * o.pipeline / o.accumulate, 1),
-          .clip_norm = o.clip_norm,
-          .precision = train::precision_named(o.precision),
-          .log_interval = o.log_interval,
-          .save_interval = o.save_interval,
-          .unit = "sequences"};
+  train::EngineOptions options = train::engine_options(o);
+  options.micro_batches = o.micro_batches > 0 ? o.micro_batches : std::max<int64_t>(4 * o.pipeline / o.accumulate, 1);
+  return options;
 }
 
 std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shared_ptr<nn::Gpt>& model,
@@ -84,10 +73,8 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
                                      {.chunks = static_cast<int>(o.chunks), .ddp = {}, .device = world.device()});
   }
   model->to(world.device());
-  if (o.precision == "fp8")
-    for (const auto& block : model->h) nn::use_fp8(*block);
-  return train::make_strategy(
-      {.kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision != "f32"}, model, world);
+  train::use_precision(o, *model, o.model);
+  return train::make_strategy(train::strategy_options(o), model, world);
 }
 
 }  // namespace
@@ -113,7 +100,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       context_(options.context),
       strategy_(make_strategy(options, model, world, grid_)),
       adam_(make_adam(options, *strategy_)),
-      interruption_(world, {.max_steps = options.max_steps}),
+      interruption_(world, train::stop_options(options)),
       engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options), interruption_),
       schedule_(make_schedule(options, options.epochs * engine_.steps_per_epoch())) {
   const int64_t steps = options.epochs * engine_.steps_per_epoch();
@@ -129,7 +116,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
 
 train::RunEnd Trainer::run() {
   if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
-    engine_.progress().note(str("all ", options_.epochs, " epochs are done; raise --epochs to continue"));
+    engine_.note(str("all ", options_.epochs, " epochs are done; raise --epochs to continue"));
     return train::RunEnd::finished;
   }
   if (folder_) folder_->remove_summary();
@@ -155,19 +142,12 @@ void Trainer::resume() {
   const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, world_);
   if (path.empty()) return;
   const Checkpoint saved = load_checkpoint(path);
-  const auto config = saved.texts.find("config");
-  if (config != saved.texts.end()) {
-    const auto changes = train::changed_settings(
-        config->second, options_.toml,
-        "out resume overwrite dry-run max-steps log-interval save-interval device parallel backend batch-size "
-        "accumulate min-num-params weights tokenizer tensor pipeline chunks micro-batches");
-    WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
-               " was made with other sequences: ", train::text_of(changes));
-    if (!changes.empty())
-      engine_.progress().note("with other settings than the checkpoint: " + train::text_of(changes));
-  }
+  const auto changes = train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches");
+  WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
+             " was made with other sequences: ", train::text_of(changes));
+  engine_.note(train::note_of(changes));
   engine_.take(path, saved);
-  engine_.progress().note(str("resumed from ", path, " at step ", engine_.position().step));
+  engine_.note(str("resumed from ", path, " at step ", engine_.position().step));
 }
 
 void Trainer::before_step(train::Batch&) { adam_->set_lr(schedule_->lr(engine_.position().step, options_.lr)); }
@@ -228,7 +208,7 @@ std::string Trainer::save() {
 }
 
 void Trainer::stopped(train::StopRule& rule) {
-  engine_.progress().note(rule.line("train_gpt", engine_.position().step, options_.out));
+  engine_.note(rule.line("train_gpt", engine_.position().step, options_.out));
 }
 
 void Trainer::ended(train::RunEnd end) {

@@ -5,26 +5,21 @@
 
 #include "apps/jsc/course.h"
 #include "apps/jsc/trainer.h"
-#include "apps/support/flags.h"
+#include "apps/support/run_flags.h"
 #include "core/choose_device.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::jsc {
 
 bool parse_options(const std::string& program, const std::string& purpose, int argc, char** argv, Options& o) {
   support::Flags flags(program, purpose);
+  flags.group("Data and model");
   flags.add("data", o.data,
             "folder with train/CLASS/*.jpg and val/CLASS/*.jpg (and test/…), or hdf5:FILE, packed:FILE, as `pack` "
             "writes them; `tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera");
   flags.add_choice("backbone", o.backbone, {"resnet18", "resnet50"},
                    "resnet50: the later course's, which begins at random weights here");
-  flags.add("epochs", o.epochs, "passes over the training images", {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "images per step of each rank", {.min = 1, .max = 1e6});
-  flags.add("seed", o.seed, "of weights, order and flips", {.min = 0});
-  flags.add_device(o.device);
-  flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
-  flags.add("dry-run", o.dry_run, "look at the data, build the model, say what would run, and stop");
+  support::add_run_flags(flags, o, "epochs batch-size seed device workers dry-run");
   flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");
   if (program == "ddp") flags.example("srun -n 4 ddp");
   if (!flags.parse(argc, argv)) return false;
@@ -60,8 +55,8 @@ int run(const std::string& program, const std::string& purpose, bool alone, int 
     if (!parse_options(program, purpose, argc, argv, options)) return train::kExitOk;
     if (!alone) choose_port();
     if (options.dry_run) return dry_run(options, alone);
-    const dist::World ranks = dist::init({.alone = alone, .device = options.device});
-    train::require_same_settings(ranks, options.toml, "data device workers");
+    if (alone) options.parallel = "none";
+    const dist::World ranks = train::join_ranks(options);
     const Images images(options, ranks);
     Trainer trainer(options, ranks, images);
     if (ranks.is_first()) {

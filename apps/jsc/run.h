@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 #include <string>
+
+#include "train/run_options.h"
 
 namespace weft::jsc {
 
 /// The flags of one_gpu and ddp; the originals have none, and these are their values.
-struct Options {
+struct Options : train::RunOptions {
+  Options() { epochs = 50, batch_size = 1, seed = 42; }
   std::string data = "data/hymenoptera_data";
   std::string backbone = "resnet18";
-  int64_t epochs = 50;
-  int64_t batch_size = 1;
-  int64_t seed = 42;
-  std::string device = "auto";
-  int64_t workers = 2;
-  bool dry_run = false;
-  std::string toml;  ///< Flags::toml()
 };
 
 /// Reads the command line. False: --help was printed. Errors: UsageError, see support::Flags.

@@ -16,7 +16,6 @@
 #include "io/safetensors.h"
 #include "optim/layer_decay.h"
 #include "train/class_names.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::linear_probe {
@@ -25,10 +24,9 @@ namespace {
 constexpr double kMostFeatureBytes = 8.0 * (int64_t{1} << 30);
 
 train::StrategyOptions parallel_options(const Options& o, const dist::World& ranks) {
-  return {.kind = o.parallel == "auto" ? (ranks.size() > 1 ? "fsdp" : "none") : o.parallel,
-          .strategy = o.fsdp_strategy,
-          .min_num_params = o.min_num_params,
-          .low_precision = o.precision == "bf16"};
+  train::StrategyOptions options = train::strategy_options(o);
+  if (o.parallel == "auto") options.kind = ranks.size() > 1 ? "fsdp" : "none";
+  return options;
 }
 
 std::string folder_of(const std::filesystem::path& file) {
@@ -136,7 +134,7 @@ class Run {
     if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
     const auto parallel = train::make_strategy(how, probe_->m, ranks_);
     const auto run_backbone = [&](const Tensor& x) {
-      const Autocast low(train::precision_named(options_.precision));
+      const Autocast low(options_.dtype());
       return parallel->forward(x);
     };
     const FeatureSets sets{compute_features(images_, data::Split::train, ranks_, run_backbone),
@@ -241,9 +239,8 @@ void explain_step(const Options& options) {
     return make_backbone(options.model, false);
   }();
   const int64_t side = options.image_size > 0 ? options.image_size : std::min<int64_t>(backbone->options.image, 224);
-  std::cout << explain_memory(
-      options.model, backbone->options,
-      {.batch = options.batch_size, .side = side, .precision = train::precision_named(options.precision)});
+  std::cout << explain_memory(options.model, backbone->options,
+                              {.batch = options.batch_size, .side = side, .precision = options.dtype()});
 }
 
 int run(int argc, char** argv) {
@@ -257,9 +254,7 @@ int run(int argc, char** argv) {
     explain_step(options);
     return train::kExitOk;
   }
-  const dist::World ranks =
-      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
-  train::require_same_settings(ranks, options.toml, "data weights out device workers");
+  const dist::World ranks = train::join_ranks(options);
   Run run(options, ranks);
   run.describe();
   if (options.dry_run) {

@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "apps/support/flags.h"
-#include "train/exit.h"
+#include "apps/support/run_flags.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -40,6 +39,7 @@ bool parse_options(int argc, char** argv, Options& o) {
                                             "many at an eighth of the rate)."
                                           : "Trains a linear classifier on a frozen backbone, then fine-tunes both "
                                             "together.");
+  flags.group("Data and model");
   flags.add("data", o.data, "cifar100:DIR | cifar10:DIR | shapes | idx:DIR | folder:DIR");
   flags.add("model", o.model,
             "dinov2_vit{s|b|l|g}14[_reg], or vit_tiny4 | vit_small16 | vit_base16 | vit_large16 without their heads");
@@ -48,23 +48,12 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add_choice("phases", o.phases, {"probe,finetune", "probe", "finetune"},
                    "probe: the backbone is frozen; finetune: everything learns at an eighth of the rate, the logits an "
                    "eighth as large");
-  flags.add("epochs", o.epochs, "of each phase (-e)", {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "images per step of each rank (-b)", {.min = 1, .max = 1e6});
-  flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
-  flags.add("lr", o.lr, "learning rate of Adam (-lr)", {.min = 0});
-  flags.add("weight-decay", o.weight_decay, "of matrices, apart from the gradient (AdamW); biases and norms have none",
-            {.min = 0});
-  flags.add("layer-decay", o.layer_decay,
-            "fine-tuning: the rate of a block by that of the block after it (0.75); 1: one rate",
-            {.min = 0, .max = 1, .above = true});
-  support::add_flags(flags, o.averages);
   flags.add("image-size", o.image_size, "side of the backbone's input in pixels; 0: 224, or that of vit_tiny4",
             {.min = 0, .max = 4096});
   flags.add("resize", o.resize, "pixels of the shortest edge before the centre is cut out; 0: 8/7 of --image-size",
             {.min = 0, .max = 4096});
   flags.add_choice("interpolation", o.interpolation, {"bilinear", "bicubic"},
                    "how images are resized, always with antialiasing");
-  flags.add_choice("precision", o.precision, {"bf16", "f32"}, "bf16: products in bf16, weights in f32");
   flags.add_choice("checkpointing", o.checkpointing, {"none", "block"},
                    "block: backward computes each block a second time, memory for time");
   flags.add("cache-features", o.cache_features,
@@ -77,31 +66,22 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 1, .max = 1000});
   flags.add("logreg-iterations", o.logreg_iterations, "of L-BFGS at most, for each C", {.min = 1});
   flags.add_choice("logreg-precision", o.logreg_precision, {"f64", "f32"}, "of the logistic regression");
-  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"},
-                   "auto: fsdp where there are several ranks (mpirun, srun, weft-run, torchrun's variables)");
-  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
-                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
-  flags.add_choice("fsdp-strategy", o.fsdp_strategy, {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"},
-                   "what fsdp shares out");
-  flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
-            {.min = 1, .max = 1e15});
   flags.add("explain-sharding", o.explain_sharding, "print the units of fsdp and stop; needs neither data nor weights");
   flags.add("explain-memory", o.explain_memory,
             "print what a step of fine-tuning needs on one device and stop; needs neither data nor weights");
-  flags.add("dry-run", o.dry_run,
-            "read flags, weights and data, build the model, say what would run, and train nothing");
-  flags.add_device(o.device);
-  flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
-  flags.add("seed", o.seed, "of weights and order", {.min = 0});
-  flags.add("resume", o.resume, "auto (the run folder's last whole checkpoint, if any) or a checkpoint file");
-  flags.add("keep", o.keep, "how many of the last checkpoints stay; if the last is damaged, auto takes the one before",
-            {.min = 1, .max = 1000});
-  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
+  flags.group("Training");
+  flags.add("lr", o.lr, "learning rate of Adam (-lr)", {.min = 0});
+  flags.add("weight-decay", o.weight_decay, "of matrices, apart from the gradient (AdamW); biases and norms have none",
             {.min = 0});
-  flags.add_choice("usr1", o.usr1, {"save", "stop"},
-                   "what SIGUSR1 (sbatch --signal=USR1@120) does: a checkpoint, or a checkpoint and exit code 75");
-  flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoint, weights, summary");
-  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
+  flags.add("layer-decay", o.layer_decay,
+            "fine-tuning: the rate of a block by that of the block after it (0.75); 1: one rate",
+            {.min = 0, .max = 1, .above = true});
+  flags.group("Ranks");
+  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"},
+                   "auto: fsdp where there are several ranks (mpirun, srun, weft-run, torchrun's variables)");
+  support::add_run_flags(flags, o,
+                         "epochs batch-size accumulate ema precision device workers backend fsdp-strategy "
+                         "min-num-params seed out overwrite resume keep max-steps usr1 dry-run");
   if (is_demo) {
     flags.example("ouai_demo -e 5 -b 256 -lr 1e-3");
     flags.example("weft-run --nproc_per_node 2 ouai_demo -e 5 -b 256 -lr 1e-3");

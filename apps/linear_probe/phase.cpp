@@ -31,11 +31,10 @@ std::vector<optim::ParameterGroup> groups(const std::vector<NamedTensor>& parame
 }
 
 train::EngineOptions engine_options(const Options& options, const PhaseOptions& how) {
-  return {.epochs = options.epochs,
-          .accumulate = options.accumulate,
-          .precision = train::precision_named(options.precision),
-          .saved_prefix = how.saved_prefix,
-          .line_before_validation = true};
+  train::EngineOptions result = train::engine_options(options);
+  result.saved_prefix = how.saved_prefix;
+  result.line_before_validation = true;
+  return result;
 }
 
 }  // namespace
@@ -53,7 +52,6 @@ Phase::Phase(const Options& options, const dist::World& ranks, Session& session,
       averages_(train::make_averages(options.averages, adam_, model)),
       engine_(*this, {ranks, model, strategy, adam_, averages_.get()}, engine_options(options, how),
               session.interruption()) {
-  if (options.precision == "bf16" && !strategy.is_sharded()) adam_.flat()->keep_compute_copy(DType::bf16);
   session.resume(engine_);
 }
 

@@ -11,17 +11,6 @@ namespace {
 
 constexpr const char* kResult = "result.";  // numbers of a checkpoint that belong to finished phases
 
-/// Makes room in the run's folder, which is open already, unless the run goes on there.
-void make_room(const Options& o, const dist::World& ranks) {
-  std::optional<train::NewRun> fresh;
-  if (!train::goes_on_in(o.out, o.resume))
-    fresh =
-        train::NewRun{.overwrite = o.overwrite,
-                      .flags = "--resume auto continues it, --out names another folder",
-                      .own_names = {"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"}};
-  train::open_run_folder(o.out, ranks, fresh);
-}
-
 }  // namespace
 
 Record::Record(const Options& options, const train::RunFolder& run_folder, int64_t step, int64_t epoch)
@@ -54,14 +43,16 @@ Session::Session(const Options& options, const dist::World& ranks, std::vector<s
       classes_(std::move(classes)),
       folder_(options.dry_run ? nullptr : train::open_run_folder(options.out, ranks)),
       path_(train::checkpoint_to_resume(options.resume, options.out, ranks)),
-      interruption_(ranks, {.max_steps = options.max_steps, .usr1_stops = options.usr1 == "stop"}) {
+      interruption_(ranks, train::stop_options(options)) {
   if (!path_.empty()) {
     saved_ = load_checkpoint(path_);
     check(path_);
     for (const auto& [name, value] : saved_->numbers)
       if (name.starts_with(kResult)) results_[name.substr(std::string(kResult).size())] = value;
   }
-  if (!options.dry_run) make_room(options, ranks);
+  // The folder is open already: --overwrite removes nothing for a run that cannot begin.
+  const std::vector<std::string> own{"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"};
+  if (!options.dry_run) train::open_run_folder(options.out, ranks, train::new_run(options, own));
   if (!folder_) return;
   train::write_class_names(folder_->path(), classes_);
   record_ = saved_ ? std::make_unique<Record>(options, *folder_, saved_->integer("step"),
@@ -83,17 +74,10 @@ void Session::check(const std::string& path) const {
 }
 
 void Session::check_settings(const std::string& path) const {
-  constexpr const char* kIgnored =
-      "out resume overwrite keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params "
-      "batch-size "
-      "accumulate model weights phases cache-features checkpointing";
-  const auto config = saved_->texts.find("config");
-  if (config == saved_->texts.end()) return;
-  const auto changes = train::changed_settings(config->second, options_.toml, kIgnored);
+  const auto changes = train::changed_settings(*saved_, options_, "model phases cache-features checkpointing");
   WEFT_CHECK(!changes.contains("seed"), "checkpoint ", path, " was made with another --seed (", changes.at("seed"),
              "), on which the order of images depends");
-  if (!changes.empty() && ranks_.is_first())
-    std::cout << "with other settings than the checkpoint: " << train::text_of(changes) << std::endl;
+  if (!changes.empty() && ranks_.is_first()) std::cout << train::note_of(changes) << std::endl;
 }
 
 bool Session::begin(const std::string& phase, int64_t first_epoch) {

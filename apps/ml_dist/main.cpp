@@ -12,12 +12,11 @@ namespace {
 int run(const std::string& program, int argc, char** argv) {
   Options options;
   if (!parse_options(program, argc, argv, options)) return train::kExitOk;
-  const dist::World ranks =
-      dist::init({.alone = options.mode == "base", .backend = options.backend, .device = options.device});
+  if (options.mode == "base") options.parallel = "none";
+  const dist::World ranks = train::join_ranks(options);
   const Mode mode = options.mode == "mpi"                       ? Mode::mpi
                     : options.mode == "ddp" || ranks.size() > 1 ? Mode::ddp
                                                                 : Mode::base;
-  train::require_same_settings(ranks, options.toml, "data-dir output-dir log-dir device");
   const Sets sets(options);
   train::require_same_images(ranks, sets.train.get(), nullptr, sets.test.get());
   return train::exit_code(Trainer(options, mode, ranks, sets).run());

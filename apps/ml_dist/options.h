@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 #include <string>
+
+#include "train/run_options.h"
 
 namespace weft::ml_dist {
 
@@ -13,24 +14,16 @@ enum class Mode {
 };
 
 /// The flags of mnist, one field each; see options.cpp for what `--help` says about them.
-struct Options {
-  int64_t batch_size = 64;
+struct Options : train::RunOptions {
+  Options() { epochs = 16, batch_size = 64, lr = 1, log_interval = 10; }
   int64_t test_batch_size = 1000;
-  int64_t epochs = 16;
-  double lr = 1;
   double gamma = 0.7;
   bool no_cuda = false;
-  bool dry_run = false;
-  int64_t seed = 1;
-  int64_t log_interval = 10;
   bool save_model = false;
   std::string data_dir = "./data";
   std::string output_dir = "./output/default";
   std::string log_dir;  ///< '': no metrics are kept
   std::string mode = "auto";
-  std::string device = "auto";
-  std::string backend = "auto";
-  std::string toml;  ///< Flags::toml()
 };
 
 /// The mode that a program's name asks for: `base` of mnist_base and base_training, `ddp`, `mpi` of mnist_horovod;

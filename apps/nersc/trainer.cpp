@@ -169,7 +169,7 @@ void Trainer::check_settings(const std::string& what, const std::string& setting
   const auto changes = train::changed_settings(settings, yaml(config_), kIgnored);
   WEFT_CHECK(!changes.contains("optimizer"), what, " holds the state of another optimizer (", changes.at("optimizer"),
              "): name another --run_num");
-  if (ranks_.is_first() && !changes.empty()) say("with other settings than the checkpoint: " + train::text_of(changes));
+  if (ranks_.is_first() && !changes.empty()) say(train::note_of(changes));
 }
 
 void Trainer::write(int64_t epoch, bool is_best) const {

@@ -63,7 +63,6 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
                                          .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb)},
                                          .device = ranks.device()});
   adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
-  if (amp_dtype() == DType::bf16) adam_->flat()->keep_compute_copy(DType::bf16);
   if (amp_dtype() == DType::f16) scaler_.emplace();
   if (options.lr_schedule == "cosine" && options.warmup >= options.num_iters && ranks.is_first())
     std::cerr << str("warning: warmup (", options.warmup, " steps) is not shorter than the run (num_iters ",
@@ -198,8 +197,7 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
   WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
              " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");
-  if (ranks_.is_first() && !changes.empty())
-    log_.info("with other settings than the checkpoint: " + train::text_of(changes));
+  if (ranks_.is_first() && !changes.empty()) log_.info(train::note_of(changes));
 }
 
 std::string Trainer::save() {

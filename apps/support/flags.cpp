@@ -31,11 +31,11 @@ constexpr void check_toml(bool holds, const char* text) {
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <sstream>
 
 #include "core/text.h"
 #include "dist/rendezvous/rank_place.h"
 #include "io/home.h"
-#include "train/averages.h"
 
 namespace weft::support {
 namespace {
@@ -132,12 +132,37 @@ struct Flags::Flag {
   bool given = false;
 };
 
+namespace {
+
+constexpr size_t kHelpText = 30, kHelpWidth = 110;  // of --help: where texts begin, and lines end
+
+/// Of UTF-8.
+size_t characters(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
 struct Flags::Parser {
   /// `Usage: PROGRAM [flags] ARGUMENTS`; CLI11 would put arguments that must be given in brackets.
   struct Format : CLI::Formatter {
     std::string arguments;
     std::string make_usage(const CLI::App*, std::string name) const override {
       return "Usage: " + name + " [flags]" + arguments + "\n";
+    }
+    /// The text stands in a column of its own, in lines that a terminal need not break.
+    std::string make_option(const CLI::Option* option, bool is_positional) const override {
+      std::string out = "  " + make_option_name(option, is_positional) + make_option_opts(option);
+      size_t column = characters(out);
+      if (column >= kHelpText) out += '\n', column = 0;
+      std::istringstream words(option->get_description());
+      for (std::string word; words >> word; column += characters(word)) {
+        if (column > kHelpText && column + 1 + characters(word) > kHelpWidth) out += '\n', column = 0;
+        const size_t gap = column < kHelpText ? kHelpText - column : 1;
+        out.append(gap, ' ').append(word);
+        column += gap;
+      }
+      return out + '\n';
     }
   };
   CLI::App app;
@@ -151,6 +176,7 @@ Flags::Flags(std::string program, std::string purpose, ConfigFlag config)
   parser_->app.name(program_);
   parser_->app.allow_extras();
   parser_->app.formatter(parser_->format);
+  parser_->app.set_version_flag("--version", version_line(program_), "Print the version and exit");
   if (!has_config_) return;
   parser_->app
       .add_option_function<std::string>(
@@ -163,7 +189,7 @@ Flags::~Flags() = default;
 
 Flags::Flag& Flags::make(const std::string& name) {
   WEFT_CHECK(std::none_of(flags_.begin(), flags_.end(), [&](const auto& f) { return f->name == name; }) &&
-                 (name != "config" || !has_config_) && name != "help",
+                 (name != "config" || !has_config_) && name != "help" && name != "version",
              "flags: expected each flag once, got a second --", name);
   flags_.push_back(std::make_unique<Flag>());
   flags_.back()->name = name;
@@ -298,6 +324,8 @@ void Flags::example(const std::string& line) {
   parser_->app.footer(parser_->examples);
 }
 
+void Flags::group(const std::string& name) { parser_->app.option_defaults()->group(name); }
+
 void Flags::arguments(const std::string& shown) { parser_->format->arguments += " " + shown; }
 
 bool Flags::parse(int argc, const char* const* argv) {
@@ -328,7 +356,10 @@ bool Flags::parse(const std::vector<std::string>& arguments) {
   try {
     parser_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    std::cout << parser_->app.help();
+    std::cout << CLI::detail::find_and_replace(parser_->app.help(), "\n\n\n", "\n\n");
+    return false;
+  } catch (const CLI::CallForVersion& line) {
+    std::cout << line.what() << '\n';
     return false;
   } catch (const CLI::ParseError& error) {
     usage(error.what());
@@ -337,7 +368,7 @@ bool Flags::parse(const std::vector<std::string>& arguments) {
   if (!extras.empty()) {
     const std::string word = extras.front().substr(0, extras.front().find('='));
     if (!word.starts_with("-")) usage("expected flags (--name value), got '", word, "'");
-    std::vector<std::string> names{"--help"};
+    std::vector<std::string> names{"--help", "--version"};
     if (has_config_) names.push_back("--config");
     for (const auto& flag : flags_) names.push_back("--" + flag->name);
     const auto near = nearest(dashes(word), names);
@@ -396,6 +427,10 @@ std::string Flags::toml() const {
   return out;
 }
 
+std::string version() { return WEFT_VERSION; }
+
+std::string version_line(const std::string& program) { return program + " of Weft " + version(); }
+
 void check_range(std::string_view flag, double value, const std::string& text, Range range) {
   const bool low = range.above ? value > range.min : value >= range.min;
   if (low && value <= range.max) return;
@@ -442,14 +477,6 @@ std::vector<double> parse_list(std::string_view flag, const std::string& text, s
   if (count != 0 && values.size() != count)
     usage(flag, ": expected ", count, " numbers between commas, got ", values.size(), " in '", text, "'");
   return values;
-}
-
-void add_flags(Flags& flags, train::AverageOptions& options) {
-  flags.add("ema", options.decay,
-            "decay of a moving average of the weights (0.999), which is what is validated and written in the end; 0: "
-            "none",
-            {.min = 0, .max = 0.9999999});
-  flags.add("ema-warmup", options.warmup, "the decay of step t is at most (1 + t) / (10 + t)");
 }
 
 }  // namespace weft::support

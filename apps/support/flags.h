@@ -11,10 +11,6 @@
 
 #include "train/exit.h"
 
-namespace weft::train {
-struct AverageOptions;
-}
-
 namespace weft::support {
 
 /// What a number may be; both ends are allowed unless `above` excludes the lower one.
@@ -67,13 +63,15 @@ class Flags {
   /// between flags or after them.
   void add_positional(const std::string& name, int64_t& variable, const std::string& help, Range range = {});
 
+  /// `--help` lists the flags that follow under this heading.
+  void group(const std::string& name);
   /// A command line that `--help` shows below the flags; several in the order of the calls.
   void example(const std::string& line);
   /// What the usage line of `--help` names of arguments that the program takes out by itself: `RUN…`.
   void arguments(const std::string& shown);
 
   /// Reads the flags; false when `--help` was asked for, which has then been printed on stdout: purpose, usage, each
-  /// flag with its default in brackets, examples.
+  /// flag with its default in brackets, examples; or `--version`.
   bool parse(int argc, const char* const* argv);
   /// The same without the program's name in front.
   bool parse(const std::vector<std::string>& arguments);
@@ -101,6 +99,10 @@ class Flags {
   const std::string* device_ = nullptr;
 };
 
+/// `0.1.0`, and what `PROGRAM --version` prints: `PROGRAM of Weft 0.1.0`.
+std::string version();
+std::string version_line(const std::string& program);
+
 /// Errors unless the value is in the range; `text` is how the user wrote it: `--lr: expected a value at least 0, got
 /// -1`.
 void check_range(std::string_view flag, double value, const std::string& text, Range range);
@@ -111,8 +113,5 @@ int64_t parse_integer(std::string_view flag, const std::string& text);
 bool parse_switch(std::string_view flag, const std::string& text);
 /// `R,G,B`: numbers between commas; `count` of them (0: at least one).
 std::vector<double> parse_list(std::string_view flag, const std::string& text, size_t count);
-
-/// `--ema`, `--ema-warmup`.
-void add_flags(Flags& flags, train::AverageOptions& options);
 
 }  // namespace weft::support

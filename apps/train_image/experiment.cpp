@@ -14,14 +14,11 @@
 #include "io/weights/weights_file.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
-#include "nn/transformer.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/class_names.h"
-#include "train/engine.h"
 #include "train/exit.h"
 #include "train/load_weights.h"
-#include "train/resume.h"
 
 namespace weft::train_image {
 namespace {
@@ -117,17 +114,6 @@ data::PipelineOptions pipeline_options(const Options& o) {
   return changes;
 }
 
-train::StrategyOptions strategy_options(const Options& o) {
-  return {.kind = o.parallel,
-          .bucket_mb = o.bucket_mb,
-          .compress_bf16 = o.grad_compression == "bf16",
-          .sync_batch_norm = o.sync_batch_norm,
-          .strategy = o.fsdp_strategy,
-          .min_num_params = o.fsdp_min_params,
-          .shard_size = o.fsdp_shard_size,
-          .low_precision = o.precision != "f32"};
-}
-
 data::TransformOn transform_on(const std::string& word) {
   return word == "host"     ? data::TransformOn::host
          : word == "device" ? data::TransformOn::device
@@ -137,13 +123,13 @@ data::TransformOn transform_on(const std::string& word) {
 }  // namespace
 
 Experiment::Experiment(const Options& given, const dist::World& all)
-    : options(given), ranks(all), device(all.device()), precision(train::precision_named(given.precision)) {
+    : options(given), ranks(all), device(all.device()) {
   manual_seed(static_cast<uint64_t>(options.seed));
   open_sets();
   make_loaders();
   make_model();
   if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
-  strategy = train::make_strategy(strategy_options(options), model, ranks);
+  strategy = train::make_strategy(train::strategy_options(options), model, ranks);
 }
 
 void Experiment::open_sets() {
@@ -242,13 +228,7 @@ void Experiment::make_model() {
     }
   }
   model->to(device);
-  if (options.precision != "fp8") return;
-  int64_t linears = 0;
-  for (const auto& [name, module] : model->modules())
-    if (dynamic_cast<nn::TransformerBlock*>(module) != nullptr) linears += nn::use_fp8(*module);
-  if (linears == 0)
-    throw train::UsageError("--precision fp8: expected a model of transformer blocks, such as vit_small16, got " +
-                            options.model);
+  train::use_precision(options, *model, options.model);
 }
 
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
@@ -282,7 +262,6 @@ std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
   else
     optimizer =
         std::make_unique<optim::Adadelta>(parameters, optim::AdadeltaOptions{.lr = lr, .weight_decay = weight_decay});
-  if (precision == DType::bf16 && !strategy->is_sharded()) optimizer->flat()->keep_compute_copy(precision);
   return optimizer;
 }
 
@@ -306,11 +285,7 @@ optim::SchedulePtr Experiment::make_schedule() const {
   } else {
     main = std::make_shared<optim::LinearSchedule>(1, optim::LinearScheduleOptions{.start = 1, .end = 1});
   }
-  if (warmup < 1) return main;
-  const optim::LinearScheduleOptions rise{.start = 1.0 / static_cast<double>(warmup + 1), .end = 1};
-  return std::make_shared<optim::SequentialSchedule>(
-      std::vector<optim::SchedulePtr>{std::make_shared<optim::LinearSchedule>(warmup, rise), main},
-      std::vector<int64_t>{warmup});
+  return optim::after_warmup(std::max<int64_t>(warmup, 0), 1.0 / static_cast<double>(warmup + 1), main);
 }
 
 }  // namespace weft::train_image

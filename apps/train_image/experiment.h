@@ -12,7 +12,6 @@
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "train/strategy.h"
 
 namespace weft::train_image {
 
@@ -39,7 +38,6 @@ struct Experiment {
   Options options;
   const dist::World& ranks;
   Device device;
-  DType precision = DType::f32;
   std::shared_ptr<const data::Dataset> train_set;  ///< none with --eval-only
   std::shared_ptr<const data::Dataset> val_set;
   PixelStatistics pixels;

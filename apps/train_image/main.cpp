@@ -6,7 +6,6 @@
 #include "apps/train_image/trainer.h"
 #include "core/choose_device.h"
 #include "io/safetensors.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::train_image {
@@ -52,9 +51,7 @@ Evaluation evaluation_of(Experiment& e) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
-  const dist::World ranks =
-      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
-  train::require_same_settings(ranks, options.toml, "data weights out export profile device workers");
+  const dist::World ranks = train::join_ranks(options);
   options.export_file = ranks.first_says(options.export_file, "--export");  // all ranks gather for the one that writes
   Experiment experiment(options, ranks);
   describe(experiment);

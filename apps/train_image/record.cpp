@@ -33,7 +33,7 @@ void add_ranks(Evaluation& result, double& loss_sum, const dist::World& ranks) {
 }
 
 Tensor forward(Experiment& e, const Tensor& images) {
-  const Autocast low(e.precision);
+  const Autocast low(e.options.dtype());
   return e.strategy->forward(images);
 }
 

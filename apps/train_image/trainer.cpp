@@ -18,17 +18,6 @@ std::string percent(double share) {
   return text;
 }
 
-train::EngineOptions engine_options(const Options& o, DType precision) {
-  return {.epochs = o.epochs,
-          .clip_norm = o.clip_norm,
-          .precision = precision,
-          .graph = o.graph,
-          .log_interval = o.log_interval,
-          .save_interval = o.save_interval,
-          .profile = o.profile,
-          .profile_steps = o.profile_steps};
-}
-
 }  // namespace
 
 Trainer::Trainer(Experiment& e)
@@ -38,9 +27,9 @@ Trainer::Trainer(Experiment& e)
       optimizer_(e.make_optimizer()),
       averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
       schedule_(e.make_schedule()),
-      interruption_(e.ranks, {.max_steps = e.options.max_steps, .usr1_stops = e.options.usr1 == "stop"}),
-      engine_(*this, {e.ranks, *e.model, *e.strategy, *optimizer_, averages_.get()},
-              engine_options(e.options, e.precision), interruption_),
+      interruption_(e.ranks, train::stop_options(e.options)),
+      engine_(*this, {e.ranks, *e.model, *e.strategy, *optimizer_, averages_.get()}, train::engine_options(e.options),
+              interruption_),
       validation_({.quiet = !e.ranks.is_first()}) {
   resume();
   if (folder_) record_ = std::make_unique<Record>(e, *folder_, engine_.position().step);
@@ -58,38 +47,29 @@ void Trainer::resume() {
     train::require_same_classes(path, saved.texts, e.val_set->classes());
     engine_.take(path, saved);
   }
-  std::optional<train::NewRun> fresh;
-  if (!train::goes_on_in(e.options.out, e.options.resume))
-    fresh = train::NewRun{.overwrite = e.options.overwrite,
-                          .flags = "--resume auto continues it, --out names another folder"};
   // Not before: --overwrite removes nothing for a run that cannot begin.
-  folder_ = train::open_run_folder(e.options.out, e.ranks, fresh);
+  folder_ = train::open_run_folder(e.options.out, e.ranks, train::new_run(e.options));
   if (path.empty()) return;
   train::Position& at = engine_.position();
-  engine_.progress().note(str("resumed from ", path, " at epoch ", at.epoch + 1, ", step ", at.step));
+  engine_.note(str("resumed from ", path, " at epoch ", at.epoch + 1, ", step ", at.step));
   const bool has_best = train::has_best_of(folder_.get(), at.best_epoch, e.ranks);
   if (has_best || at.best_epoch < 0) return;
-  engine_.progress().note(str("no checkpoint_best of epoch ", at.best_epoch, " in ", e.options.out,
-                              ": the best of the epochs from here on is kept"));
+  engine_.note(str("no checkpoint_best of epoch ", at.best_epoch, " in ", e.options.out,
+                   ": the best of the epochs from here on is kept"));
   at.best_epoch = train::Position().best_epoch, at.best_score = train::Position().best_score;
 }
 
 /// What a resumed run may not change, and what it says of that which it may.
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
-  // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
-  constexpr const char* kIgnored =
-      "out resume overwrite keep export eval-only dry-run summary max-steps log-interval save-interval usr1 profile "
-      "profile-steps device workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
-      "fsdp-shard-size batch-size model weights weights-strict weights-prefix weights-key";
-  const auto config = saved.texts.find("config");
-  if (config == saved.texts.end()) return;
-  const auto changes = train::changed_settings(config->second, experiment_.options.toml, kIgnored);
-  if (changes.empty()) return;
+  // What was the model's start, where files are, what is checked elsewhere.
+  const auto changes = train::changed_settings(saved, experiment_.options,
+                                               "export eval-only summary transform-on model weights-strict "
+                                               "weights-prefix weights-key");
   WEFT_CHECK(!changes.contains("optimizer"), "checkpoint ", path, " holds the state of another optimizer (",
              changes.at("optimizer"), "). To change it, start a new run with --weights ", path);
   WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
              " is of the midst of an epoch, whose order of images depends on --seed (", changes.at("seed"), ")");
-  engine_.progress().note("with other settings than the checkpoint: " + train::text_of(changes));
+  engine_.note(train::note_of(changes));
 }
 
 std::string Trainer::write(const char* name) {
@@ -105,7 +85,7 @@ std::string Trainer::write(const char* name) {
 train::RunEnd Trainer::run() {
   const train::Position& at = engine_.position();
   if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
-    engine_.progress().note(str("all ", at.epoch, " epochs are done; raise --epochs to continue"));
+    engine_.note(str("all ", at.epoch, " epochs are done; raise --epochs to continue"));
     return train::RunEnd::finished;
   }
   if (folder_) folder_->remove_summary();
@@ -119,7 +99,7 @@ void Trainer::ended(train::RunEnd end) {
 }
 
 void Trainer::stopped(train::StopRule& rule) {
-  engine_.progress().note(rule.line("train_image", engine_.position().step, experiment_.options.out));
+  engine_.note(rule.line("train_image", engine_.position().step, experiment_.options.out));
 }
 
 StateDict Trainer::weights() {

@@ -6,7 +6,6 @@
 #include "apps/vista/regression.h"
 #include "dist/group/world.h"
 #include "io/torch/torch_object.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::vista {
@@ -51,8 +50,7 @@ class Job final : public Regression {
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options("multinode", argc, argv, options)) return train::kExitOk;
-  const dist::World ranks = dist::init({.backend = options.backend, .device = options.device});
-  train::require_same_settings(ranks, options.toml, "log-dir device");
+  const dist::World ranks = train::join_ranks(options);
   const auto pairs = make_pairs(options, ranks);
   const auto model = make_model(options, ranks.device());
   if (options.dry_run) {

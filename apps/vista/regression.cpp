@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "apps/support/flags.h"
+#include "apps/support/run_flags.h"
 #include "core/choose_device.h"
 #include "core/ops/losses.h"
 #include "core/ops/random.h"
@@ -28,11 +28,7 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   flags.add("lr", o.lr, "learning rate of SGD", {.min = 0});
   flags.add_choice("loss", o.loss, {"mse", "cross_entropy"},
                    "cross_entropy, over the model's only class, is the original's: it is always 0 and trains nothing");
-  flags.add("seed", o.seed, "of the pairs, the first weights and the order", {.min = 0});
-  flags.add_device(o.device);
-  if (ranks)
-    flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
-                     "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  support::add_run_flags(flags, o, ranks ? "seed device backend" : "seed device");
   flags.add("log-dir", o.log_dir,
             "folder for metrics.jsonl, TensorBoard files and config.yaml, as weft-watch draws them; none: not kept");
   flags.add("dry-run", o.dry_run, "say what would run, train nothing, write nothing");

@@ -8,23 +8,18 @@
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "train/loader_task.h"
+#include "train/run_options.h"
 #include "train/scalar_log.h"
 
 namespace weft::vista {
 
 /// The arguments and flags of single_gpu and multinode; see options.cpp for what `--help` says about them.
-struct Options {
+struct Options : train::RunOptions {
+  Options() { batch_size = 32, seed = 0; }
   int64_t total_epochs = 0;
   int64_t save_every = 0;
-  int64_t batch_size = 32;
-  double lr = 1e-3;
   std::string loss = "mse";
-  int64_t seed = 0;
-  std::string device = "auto";
-  std::string backend = "auto";  ///< of multinode
-  std::string log_dir;           ///< '': no metrics are kept
-  bool dry_run = false;
-  std::string toml;  ///< Flags::toml()
+  std::string log_dir;  ///< '': no metrics are kept
 };
 
 /// Reads the command line and --config. `multinode`: flags that only several ranks need. False: --help was printed.

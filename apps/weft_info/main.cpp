@@ -88,7 +88,7 @@ std::string launch() {
 void row(const std::string& name, const std::string& text) { std::cout << fmt::format("{:<10}{}\n", name, text); }
 
 void describe() {
-  row("weft", str(kVersion, ", ", kBuild));
+  row("weft", str(support::version(), ", ", kBuild));
   const std::string found_driver = driver(), none = "none (no /proc/driver/nvidia/version)";
   row("driver", found_driver.empty() ? none : found_driver);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) row("visible", str("CUDA_VISIBLE_DEVICES=", visible));

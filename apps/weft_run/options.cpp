@@ -110,6 +110,7 @@ constexpr Flag kFlags[] = {
     {"grace", Owner::weft, Kind::value},
     {"start-timeout", Owner::weft, Kind::value},
     {"help", Owner::weft, Kind::on},
+    {"version", Owner::weft, Kind::on},
     {"num-machines", Owner::accelerate, Kind::value},
     {"machine-rank", Owner::accelerate, Kind::value},
     {"main-process-ip", Owner::accelerate, Kind::value},
@@ -348,8 +349,8 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments,
   Options options;
   std::map<std::string, std::string> flags = split(arguments, options.command);
   const auto has = [&](const char* name) { return flags.contains(name); };
-  if (has("help")) {
-    std::cout << kHelp;
+  if (has("help") || has("version")) {
+    std::cout << (has("help") ? kHelp : support::version_line("weft-run") + '\n');
     return std::nullopt;
   }
   if (options.command.empty())

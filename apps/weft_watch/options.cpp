@@ -18,7 +18,7 @@ sweep. NAME=RUN gives it a name of its own.
 
 /// Runs, and flags with their values.
 void split(const std::vector<std::string>& arguments, std::vector<std::string>& runs, std::vector<std::string>& flags) {
-  static const std::set<std::string> switches{"--log", "--follow", "--list", "--help", "-h"};
+  static const std::set<std::string> switches{"--log", "--follow", "--list", "--help", "-h", "--version"};
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (!word.starts_with("-")) {

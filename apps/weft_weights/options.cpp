@@ -65,8 +65,8 @@ void split(const std::vector<std::string>& arguments, std::vector<std::string>& 
       continue;
     }
     flags.push_back(word);
-    static const std::set<std::string> switches{"--json",    "--ignore-dtype", "--checkpoint",
-                                                "--dry-run", "--help",         "-h"};
+    static const std::set<std::string> switches{"--json", "--ignore-dtype", "--checkpoint", "--dry-run", "--help",
+                                                "-h",     "--version"};
     const bool is_switch = switches.contains(word);
     if (!is_switch && word.find('=') == std::string::npos && i + 1 < arguments.size()) flags.push_back(arguments[++i]);
   }
@@ -101,6 +101,10 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   if (arguments.empty()) throw UsageError("expected a command: show, convert or diff");
   if (arguments[0] == "--help" || arguments[0] == "-h") {
     std::cout << kHelp;
+    return std::nullopt;
+  }
+  if (arguments[0] == "--version") {
+    std::cout << support::version_line("weft-weights") << '\n';
     return std::nullopt;
   }
   const Command& command = find_command(arguments[0]);

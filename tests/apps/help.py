@@ -17,6 +17,15 @@ class HelpTest(programs.Case):
             with self.subTest(" ".join(words)):
                 self.assertEqual((run.code, run.err, run.left), (0, "", []), run)
 
+    def test_the_version_is_that_of_all(self):
+        versions = set()
+        for name, path in self.programs.items():
+            run = programs.Run(path, ["--version"])
+            self.assertRegex(run.out, rf"^{re.escape(name)} of Weft \d+\.\d+\.\d+\n$", run)
+            self.assertEqual((run.code, run.err, run.left), (0, "", []), run)
+            versions.add(run.out.split()[-1])
+        self.assertEqual(len(versions), 1)
+
     def test_it_begins_with_a_sentence_and_a_line_of_usage(self):
         for words, (run, page) in self.helps.items():
             with self.subTest(" ".join(words)):

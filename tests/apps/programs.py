@@ -63,7 +63,7 @@ class Help:
         self.commands = (re.match(r"Usage: \S+ (\w+(?:\|\w+)+)", self.usage) or ["", ""])[1].split("|")
         self.flags, self.undecided = [], []
         for line in lines:
-            if line.startswith(("  --", "  -h,")) and "--help" not in line:
+            if line.startswith(("  --", "  -h,")) and "--help" not in line and not line.startswith("  --version "):
                 found = FLAG.match(line)
                 self.flags += [Flag(*found.groups())] if found else []
                 self.undecided += [] if found else [line]

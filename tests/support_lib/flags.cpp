@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/flags.h"
+#include "apps/support/run_flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -299,6 +300,44 @@ TEST(Flags, HelpShowsDefaultsUsageAndExamples) {
   for (const char* part : {"--verbose [off] ", "--steps N [5] ", "--out TEXT [none] ", "--name TEXT [a] ",
                            "--mean R,G,B [none] ", "\nExamples:\n  train --steps 3\n  train --name b   # another\n"})
     EXPECT_THAT(help, testing::HasSubstr(part));
+}
+
+std::string printed(Flags& flags, const std::string& flag) {
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(flags.parse({flag}));
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(Flags, HelpHasGroupsAndLinesThatATerminalNeedNotBreak) {
+  int64_t steps = 5, other = 0;
+  Flags flags("train", "Trains.");
+  flags.group("Run");
+  flags.add("steps", steps, "how many of them " + std::string(90, 'x') + " and ü no more");
+  flags.group("Ranks");
+  flags.add("a-name-that-leaves-its-text-no-place", other, "of ranks");
+  EXPECT_THAT(printed(flags, "--help"),
+              testing::HasSubstr("\n\nRun:\n"
+                                 "  --steps N [5]               how many of them\n" +
+                                 std::string(30, ' ') + std::string(90, 'x') + "\n" + std::string(30, ' ') +
+                                 "and ü no more\n"
+                                 "\nRanks:\n"
+                                 "  --a-name-that-leaves-its-text-no-place N [0]\n" +
+                                 std::string(30, ' ') + "of ranks\n"));
+}
+
+TEST(Flags, VersionNamesTheProgramAndTheLibrary) {
+  Flags flags("train", "Trains.");
+  EXPECT_THAT(printed(flags, "--version"), testing::MatchesRegex("train of Weft [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(RunFlags, AreThoseThatAreNamed) {
+  train::RunOptions options;
+  Flags flags("train", "Trains.");
+  add_run_flags(flags, options, "epochs ema fp8 seed");
+  EXPECT_TRUE(flags.parse({"--epochs", "3", "--ema=0.9", "--precision", "fp8", "--seed", "7"}));
+  EXPECT_EQ(flags.toml(), "epochs = 3\nema = 0.9\nema-warmup = false\nprecision = \"fp8\"\nseed = 7\n");
+  EXPECT_EQ(options.dtype(), DType::bf16);
+  EXPECT_EQ(error_of([&] { add_run_flags(flags, options, "epoch"); }), "flags: expected shared flags, got 'epoch'");
 }
 
 TEST(Flags, OneNameOneFlag) {

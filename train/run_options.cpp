@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_options.h"
+
+#include "nn/models/gpt.h"
+#include "nn/transformer.h"
+#include "train/exit.h"
+
+namespace weft::train {
+
+dist::World join_ranks(const RunOptions& o) {
+  dist::World ranks = dist::init({.alone = o.parallel == "none", .backend = o.backend, .device = o.device});
+  require_same_settings(ranks, o.toml,
+                        "out data weights device workers export profile tokenizer vocab train-file validation-file "
+                        "data-dir output-dir log-dir config-file machine-rank main-process-ip main-process-port "
+                        "num-processes");
+  return ranks;
+}
+
+StrategyOptions strategy_options(const RunOptions& o) {
+  return {.kind = o.parallel,
+          .bucket_mb = o.bucket_mb,
+          .compress_bf16 = o.grad_compression == "bf16",
+          .sync_batch_norm = o.sync_batch_norm,
+          .strategy = o.fsdp_strategy,
+          .min_num_params = o.min_num_params,
+          .shard_size = o.fsdp_shard_size,
+          .low_precision = o.dtype() != DType::f32};
+}
+
+EngineOptions engine_options(const RunOptions& o) {
+  return {.epochs = o.epochs,
+          .accumulate = o.accumulate,
+          .clip_norm = o.clip_norm,
+          .precision = o.dtype(),
+          .graph = o.graph,
+          .log_interval = o.log_interval,
+          .save_interval = o.save_interval,
+          .unit = o.unit,
+          .profile = o.profile,
+          .profile_steps = o.profile_steps};
+}
+
+StopOptions stop_options(const RunOptions& o) { return {.max_steps = o.max_steps, .usr1_stops = o.usr1 == "stop"}; }
+
+void use_precision(const RunOptions& o, nn::Module& model, const std::string& name) {
+  if (o.precision != "fp8") return;
+  int64_t linears = 0;
+  for (const auto& [path, module] : model.modules())
+    if (dynamic_cast<nn::TransformerBlock*>(module) || dynamic_cast<nn::GptBlock*>(module))
+      linears += nn::use_fp8(*module);
+  if (linears == 0)
+    throw UsageError("--precision fp8: expected a model of transformer blocks, such as vit_small16, got " + name);
+}
+
+std::optional<NewRun> new_run(const RunOptions& o, const std::vector<std::string>& own_names) {
+  if (goes_on_in(o.out, o.resume)) return {};
+  return NewRun{o.overwrite, "--resume auto continues it, --out names another folder", own_names};
+}
+
+ChangedSettings changed_settings(const std::string& saved, const RunOptions& o, const std::string& ignored) {
+  // Where files are; how fast, on what and how long a run goes.
+  return changed_settings(saved, o.toml,
+                          "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
+                          "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
+                          "min-num-params fsdp-shard-size batch-size accumulate weights " +
+                              ignored);
+}
+
+ChangedSettings changed_settings(const Checkpoint& saved, const RunOptions& o, const std::string& ignored) {
+  const auto config = saved.texts.find("config");
+  return config == saved.texts.end() ? ChangedSettings() : changed_settings(config->second, o, ignored);
+}
+
+}  // namespace weft::train

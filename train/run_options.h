@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/averages.h"
+#include "train/engine.h"
+#include "train/resume.h"
+
+namespace weft::train {
+
+/// The options that programs share, one field a flag: support::add_run_flags() has their names and texts. A program's
+/// own options derive from them, and set other defaults.
+struct RunOptions {
+  std::string unit = "images";  ///< what a batch has many of
+  int64_t epochs = 1, batch_size = 1, accumulate = 1;
+  double lr = 1e-3, weight_decay = 0, clip_norm = 0;
+  AverageOptions averages;
+
+  std::string precision = "f32", graph = "off";
+
+  std::string device = "auto", backend = "auto", parallel = "auto";
+  double bucket_mb = 25;
+  std::string grad_compression = "none";
+  bool sync_batch_norm = false;
+  std::string fsdp_strategy = "full_shard";
+  int64_t min_num_params = 1'000'000, fsdp_shard_size = 0;
+
+  std::string out, resume;
+  bool overwrite = false, dry_run = false;
+  int64_t workers = 2, seed = 1, keep = 2, max_steps = 0;
+  int64_t log_interval = 0, save_interval = 0;
+  std::string usr1 = "save";
+  std::string profile, profile_steps = "5:8";
+
+  std::string toml = {};  ///< Flags::toml(): the values in effect, as written to config.toml
+
+  /// Of the products; sharded weights are gathered in it, and an engine keeps a copy of the others.
+  DType dtype() const { return precision_named(precision); }
+};
+
+/// The ranks of the run. Errors: they were not all started with the same flags, but for places of files.
+dist::World join_ranks(const RunOptions& options);
+
+StrategyOptions strategy_options(const RunOptions& options);
+EngineOptions engine_options(const RunOptions& options);
+StopOptions stop_options(const RunOptions& options);
+
+/// `--precision fp8`: the linear layers of the transformer blocks in `model` multiply in 8 bits. Errors: there is none
+/// in `name`.
+void use_precision(const RunOptions& options, nn::Module& model, const std::string& name);
+
+/// For open_run_folder(): nothing where --resume goes on in --out. `own_names`: see NewRun.
+std::optional<NewRun> new_run(const RunOptions& options, const std::vector<std::string>& own_names = {});
+
+/// changed_settings() since the run that wrote the checkpoint; `ignored` beside the shared flags that change no result.
+ChangedSettings changed_settings(const Checkpoint& saved, const RunOptions& options, const std::string& ignored);
+ChangedSettings changed_settings(const std::string& saved, const RunOptions& options, const std::string& ignored);
+
+}  // namespace weft::train
