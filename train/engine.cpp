@@ -15,6 +15,7 @@
 #include "train/averages.h"
 #include "train/not_finite.h"
 #include "train/resume.h"
+#include "train/run_folder.h"
 #include "train/stopwatch.h"
 #include "train/training_main.h"
 
@@ -97,6 +98,15 @@ RunEnd Engine::run() {
   parts_.world.wait_for_all("end of the run");
   training_pauses();  // not after an error, whose exit code stays
   return end;
+}
+
+RunEnd Engine::run_in(const RunFolder* folder) {
+  if (is_finished()) {
+    note(str("all ", position_.epoch, " epochs are done; raise --epochs to continue"));
+    return RunEnd::finished;
+  }
+  if (folder) folder->remove_summary();
+  return run();
 }
 
 /// False: the run is to stop before the epoch's end.

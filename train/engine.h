@@ -21,6 +21,7 @@
 namespace weft::train {
 
 class Engine;
+class RunFolder;
 
 /// What one forward pass takes, on the device.
 struct Batch {
@@ -183,6 +184,9 @@ class Engine {
   /// Until the last epoch, the stop rule, or an error; all ranks stop after the same step. Where nothing is left to do,
   /// Task::ended() is all that it calls.
   RunEnd run();
+  /// The same in a run folder (of rank 0, else null), whose summary goes until the run's end; of a finished run,
+  /// resumed, the files stay as they are.
+  RunEnd run_in(const RunFolder* folder);
 
   Position& position() { return position_; }
   const Position& position() const { return position_; }

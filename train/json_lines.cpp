@@ -30,7 +30,7 @@ bool stays(const std::string& line, int64_t resumed_step) {
   return step == json.end() || !step->is_number() || step->get<double>() <= static_cast<double>(resumed_step);
 }
 
-void drop_lines(const fs::path& path, std::optional<int64_t> resumed_step) {
+void drop_lines(const fs::path& path, int64_t resumed_step) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return;
   std::ifstream in(path, std::ios::binary);
@@ -38,7 +38,7 @@ void drop_lines(const fs::path& path, std::optional<int64_t> resumed_step) {
   bool dropped = false;
   while (std::getline(in, line)) {
     const bool whole = !in.eof();  // the last line of a run that was killed may lack its end
-    if (whole && (!resumed_step || stays(line, *resumed_step)))
+    if (whole && (resumed_step < 0 || stays(line, resumed_step)))
       kept += line + "\n";
     else
       dropped = true;
@@ -52,7 +52,7 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-JsonLines::JsonLines(fs::path path, std::optional<int64_t> resumed_step) : path_(std::move(path)) {
+JsonLines::JsonLines(fs::path path, int64_t resumed_step) : path_(std::move(path)) {
   // In a folder that others can write a link could lead to a file of this user's: to be appended to, or to be copied
   // here.
   std::error_code ignored;

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 
 namespace weft::train {
@@ -14,9 +13,9 @@ double wall_time();
 /// and at most one half.
 class JsonLines {
  public:
-  /// Opens for appending; a half-written last line goes. `resumed_step`: so do the objects whose "step" is later, which
-  /// will be written again. Errors: the file cannot be opened.
-  explicit JsonLines(std::filesystem::path path, std::optional<int64_t> resumed_step = {});
+  /// Opens for appending; a half-written last line goes, and so do objects whose "step" is after `resumed_step` (-1: a
+  /// new run), which will be written again. Errors: the file cannot be opened.
+  explicit JsonLines(std::filesystem::path path, int64_t resumed_step = -1);
   ~JsonLines();
   JsonLines(const JsonLines&) = delete;
   JsonLines& operator=(const JsonLines&) = delete;

@@ -34,10 +34,9 @@ std::string to_json(const MetricRow& row);
 /// Appends to metrics.jsonl, one JSON object a line, each line in one write.
 class Metrics {
  public:
-  /// Opens for appending; a half-written last line goes. With `resumed_step`, so do lines of later steps: they will be
-  /// written again.
-  explicit Metrics(std::filesystem::path path) : lines_(std::move(path)) {}
-  Metrics(std::filesystem::path path, int64_t resumed_step) : lines_(std::move(path), resumed_step) {}
+  /// Opens for appending; a half-written last line goes, and so do lines of steps after `resumed_step` (-1: a new run):
+  /// they will be written again.
+  explicit Metrics(std::filesystem::path path, int64_t resumed_step = -1) : lines_(std::move(path), resumed_step) {}
 
   void append(MetricRow row);
 

@@ -14,16 +14,11 @@
 namespace weft::train {
 
 std::string whole_checkpoint(const std::filesystem::path& last, const dist::World& ranks) {
-  std::string path, note, problem;
-  try {
-    if (ranks.is_first()) path = find_whole_checkpoint(last, note).string();
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  if (!note.empty()) std::cerr << "warning: " + printable(note) + "\n" << std::flush;
-  problem = ranks.first_says(problem, "checkpoint to resume");
-  WEFT_CHECK(problem.empty(), problem);
-  return ranks.first_says(path, "checkpoint to resume");
+  return on_first(ranks, "checkpoint to resume", [&] {
+    std::string note, path = find_whole_checkpoint(last, note).string();
+    if (!note.empty()) std::cerr << "warning: " + printable(note) + "\n" << std::flush;
+    return path;
+  });
 }
 
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,

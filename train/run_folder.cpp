@@ -253,18 +253,26 @@ void begin_new_run(const RunFolder& folder, const NewRun& how) {
   for (const std::string& name : files) fs::remove_all(folder.file(name));
 }
 
-std::unique_ptr<RunFolder> open_run_folder(const fs::path& path, const dist::World& ranks,
-                                           const std::optional<NewRun>& fresh) {
-  std::unique_ptr<RunFolder> folder;
-  std::string problem;
+std::string on_first(const dist::World& ranks, const std::string& what, const std::function<std::string()>& function) {
+  std::string result, problem;
   try {
-    if (ranks.is_first()) folder = std::make_unique<RunFolder>(path);
-    if (folder && fresh) begin_new_run(*folder, *fresh);
+    if (ranks.is_first()) result = function();
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  problem = ranks.first_says(problem, "run folder");
+  problem = ranks.first_says(problem, what);
   WEFT_CHECK(problem.empty(), problem);
+  return ranks.first_says(result, what);
+}
+
+std::unique_ptr<RunFolder> open_run_folder(const fs::path& path, const dist::World& ranks,
+                                           const std::optional<NewRun>& fresh) {
+  std::unique_ptr<RunFolder> folder;
+  on_first(ranks, "run folder", [&] {
+    folder = std::make_unique<RunFolder>(path);
+    if (fresh) begin_new_run(*folder, *fresh);
+    return "";
+  });
   return folder;
 }
 

@@ -2,7 +2,6 @@
 #include "train/scalar_log.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "io/atomic_file.h"
 #include "kernels/error.h"
@@ -23,9 +22,7 @@ std::string wandb_config(const HyperParameters& values) {
 }
 
 ScalarLog::ScalarLog(std::filesystem::path folder, int64_t resumed_step)
-    : folder_(std::move(folder)),
-      lines_(folder_.metrics(), resumed_step < 0 ? std::nullopt : std::optional(resumed_step)),
-      board_(folder_.path(), resumed_step) {}
+    : folder_(std::move(folder)), lines_(folder_.metrics(), resumed_step), board_(folder_.path(), resumed_step) {}
 
 void ScalarLog::config(const HyperParameters& values) {
   write_atomically(folder_.file("config.yaml"), wandb_config(values), "config");

@@ -134,16 +134,11 @@ std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOpt
 
 /// What --resume-from-checkpoint (`wanted`) means now, as rank 0 sees it.
 void choose_start(const std::string& wanted, Options& options, const dist::World& ranks) {
-  std::string found, note, problem;
-  try {
-    if (ranks.is_first()) found = whole_checkpoint_folder(wanted, options.out, note);
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  warn(ranks, note);
-  problem = ranks.first_says(problem, "checkpoint to resume");
-  WEFT_CHECK(problem.empty(), problem);
-  options.resume = ranks.first_says(found, "checkpoint to resume");
+  options.resume = train::on_first(ranks, "checkpoint to resume", [&] {
+    std::string note, found = whole_checkpoint_folder(wanted, options.out, note);
+    warn(ranks, note);
+    return found;
+  });
   if (!options.resume.empty()) options.weights = options.resume;
 }
 

@@ -43,7 +43,7 @@ train::HyperParameters hyper_parameters(const Options& o) {
 Record::Record(const Options& options, const train::RunFolder& folder, int64_t outputs, int64_t metrics_step,
                int64_t board_step)
     : folder_(folder),
-      metrics_(metrics_step < 0 ? train::Metrics(folder_.metrics()) : train::Metrics(folder_.metrics(), metrics_step)),
+      metrics_(folder_.metrics(), metrics_step),
       board_(folder_.path(), board_step),
       outputs_(outputs) {
   folder_.write_config(options.toml);

@@ -141,21 +141,18 @@ void Trainer::resume() {
 /// The run folder around the checkpoint names what it was made with. Rank 0 looks, before it writes there.
 void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
   const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
-  std::error_code ignored;
-  std::string problem;
-  if (world_.is_first() && std::filesystem::is_regular_file(config, ignored)) {
+  train::on_first(world_, "settings", [&] {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(config, ignored)) return "";
     const auto changes = train::changed_settings(read_text(config, "config"), options_,
                                                  "resume-from-checkpoint save-steps logging-steps model vocab "
                                                  "config-file machine-rank main-process-ip main-process-port "
                                                  "num-processes train-file validation-file");
-    if (changes.contains("seed"))
-      problem = str("checkpoint ", checkpoint.string(), " was made with another --seed (", changes.at("seed"),
-                    "), on which the order of texts depends");
-    else if (!changes.empty())
-      std::cout << train::note_of(changes) << std::endl;
-  }
-  problem = world_.first_says(problem, "settings");
-  WEFT_CHECK(problem.empty(), problem);
+    WEFT_CHECK(!changes.contains("seed"), "checkpoint ", checkpoint.string(), " was made with another --seed (",
+               changes.at("seed"), "), on which the order of texts depends");
+    if (!changes.empty()) std::cout << train::note_of(changes) << std::endl;
+    return "";
+  });
 }
 
 train::RunEnd Trainer::run() {

@@ -107,12 +107,15 @@ int run(int argc, char** argv) {
   GptConfig config{.dropout = options.dropout};
   const auto model = make_model(options, tokenizer, config);
   check_grid(options, model->options.heads, ranks.size());
+  const int64_t row = options.tensor * options.pipeline;
+  const dist::Grid grid =
+      row > 1 ? dist::Grid(ranks.group(), static_cast<int>(options.tensor), static_cast<int>(options.pipeline))
+              : dist::Grid(ranks.group(), dist::make_process_group_alone(), ranks.group());
   const auto folder =
       options.dry_run ? nullptr : train::open_run_folder(options.out, ranks, train::new_run(options, {"model"}));
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
     const nn::GptOptions& sizes = model->options;
-    const int64_t row = options.tensor * options.pipeline;
     std::cout << "device  " << weft::describe(ranks.device()) << '\n'
               << "data    " << options.data << ": " << train.size() << " tokens, " << val.size()
               << " for validation, of " << tokenizer.size() << '\n'
@@ -127,7 +130,7 @@ int run(int argc, char** argv) {
                           : "")
               << "run     " << options.out << std::endl;
   }
-  Trainer trainer(options, folder.get(), ranks, tokenizer, config, model, train, val);
+  Trainer trainer(options, folder.get(), ranks, grid, tokenizer, config, model, train, val);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
     return train::kExitOk;

@@ -16,11 +16,6 @@ namespace {
 
 bool in_parts(const Options& o) { return o.tensor * o.pipeline > 1; }
 
-dist::Grid make_grid(const Options& o, const dist::World& world) {
-  if (in_parts(o)) return dist::Grid(world.group(), static_cast<int>(o.tensor), static_cast<int>(o.pipeline));
-  return {world.group(), dist::make_process_group_alone(), world.group()};
-}
-
 void require_windows(const char* part, const Tokens& tokens, int64_t context) {
   WEFT_CHECK(tokens.size() > context, "--context: expected fewer than the ", tokens.size(), " tokens of the ", part,
              " text, got ", context);
@@ -80,11 +75,6 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
 }  // namespace
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-                 const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
-                 const Tokens& train, const Tokens& val)
-    : Trainer(options, folder, world, make_grid(options, world), tokenizer, config, model, train, val) {}
-
-Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const dist::Grid& grid, const data::BytePair& tokenizer, const GptConfig& config,
                  const std::shared_ptr<nn::Gpt>& model, const Tokens& train, const Tokens& val)
     : LoaderTask(make_loader(options, world, grid, train, options.context)),
@@ -112,15 +102,6 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
   if (folder_ == nullptr) return;
   folder_->write_config(options.toml);
   log_.emplace(folder_->path(), options.resume.empty() ? -1 : engine_.position().step);
-}
-
-train::RunEnd Trainer::run() {
-  if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
-    engine_.note(str("all ", options_.epochs, " epochs are done; raise --epochs to continue"));
-    return train::RunEnd::finished;
-  }
-  if (folder_) folder_->remove_summary();
-  return engine_.run();
 }
 
 /// Whole steps: all ranks have the same number of sequences, and one process with their batches together has the same

@@ -25,18 +25,15 @@ class Trainer final : public train::LoaderTask {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it. Errors: a text that
   /// is too short for one step.
-  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
+  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const dist::Grid& grid,
           const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
           const Tokens& train, const Tokens& val);
 
-  train::RunEnd run();
+  train::RunEnd run() { return engine_.run_in(folder_); }
   /// What run() would do, for --dry-run.
   std::string plan() const;
 
  private:
-  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const dist::Grid& grid,
-          const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
-          const Tokens& train, const Tokens& val);
   int64_t samples() const override;
   void before_step(train::Batch& batch) override;
   train::Measured loss(const std::vector<Tensor>& batch) override;

@@ -11,6 +11,7 @@
 #include "io/checkpoint.h"
 #include "io/crc32c.h"
 #include "train/progress.h"
+#include "train/run_folder.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -159,17 +160,10 @@ std::string features_fingerprint(nn::Module& backbone, const Images& images, con
 FeatureSets features_of_file(const fs::path& path, const std::string& fingerprint, const dist::World& ranks,
                              const std::function<FeatureSets()>& compute) {
   Found found;
-  std::string error;
-  if (ranks.is_first()) {
-    try {
-      found = look(path, fingerprint);
-    } catch (const Error& reason) {
-      error = reason.what();
-    }
-  }
-  error = ranks.first_says(error, "whether the features can be kept");
-  WEFT_CHECK(error.empty(), error);
-  const std::string reason = ranks.first_says(found.reason, "whether the features are kept");
+  const std::string reason = train::on_first(ranks, "whether the features are kept", [&] {
+    found = look(path, fingerprint);
+    return found.reason;
+  });
   const auto say = [&](const auto&... words) {
     if (ranks.is_first()) std::cout << "features " << path.string() << ": " << str(words...) << std::endl;
   };

@@ -14,9 +14,7 @@ constexpr const char* kResult = "result.";  // numbers of a checkpoint that belo
 }  // namespace
 
 Record::Record(const Options& options, const train::RunFolder& run_folder, int64_t step, int64_t epoch)
-    : folder(run_folder),
-      metrics(step < 0 ? train::Metrics(folder.metrics()) : train::Metrics(folder.metrics(), step)),
-      board(folder.path(), epoch) {
+    : folder(run_folder), metrics(folder.metrics(), step), board(folder.path(), epoch) {
   folder.write_config(options.toml);
   folder.remove_summary();
   if (options.program != kOuaiDemo) return;

@@ -231,38 +231,32 @@ void Experiment::make_model() {
   train::use_precision(options, *model, options.model);
 }
 
+namespace {
+
+template <class T>
+std::unique_ptr<optim::Optimizer> made(const Options& o, const auto& parameters, auto how) {
+  how.lr = o.lr;
+  how.weight_decay = o.weight_decay;
+  return std::make_unique<T>(parameters, how);
+}
+
+}  // namespace
+
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
-  const auto parameters = strategy->parameters();
   const Options& o = options;
-  const double lr = o.lr, weight_decay = o.weight_decay;
-  std::unique_ptr<optim::Optimizer> optimizer;
+  const auto parameters = strategy->parameters();
+  const auto groups = [&] { return optim::without_decay_on_vectors(parameters); };
   if (o.optimizer == "sgd")
-    optimizer = std::make_unique<optim::SGD>(
-        parameters,
-        optim::SgdOptions{.lr = lr, .momentum = o.momentum, .nesterov = o.momentum > 0, .weight_decay = weight_decay});
-  else if (o.optimizer == "adam")
-    optimizer = std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = lr, .weight_decay = weight_decay});
-  else if (o.optimizer == "adamw")
-    optimizer = std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = lr, .weight_decay = weight_decay});
-  else if (o.optimizer == "rmsprop")
-    optimizer = std::make_unique<optim::RMSprop>(
-        parameters, optim::RMSpropOptions{.lr = lr, .weight_decay = weight_decay, .momentum = o.momentum});
-  else if (o.optimizer == "adagrad")
-    optimizer =
-        std::make_unique<optim::Adagrad>(parameters, optim::AdagradOptions{.lr = lr, .weight_decay = weight_decay});
-  else if (o.optimizer == "lion")
-    optimizer = std::make_unique<optim::Lion>(parameters, optim::LionOptions{.lr = lr, .weight_decay = weight_decay});
-  else if (o.optimizer == "lars")
-    optimizer = std::make_unique<optim::LARS>(
-        optim::without_decay_on_vectors(parameters),
-        optim::LarsOptions{.lr = lr, .momentum = o.momentum, .weight_decay = weight_decay});
-  else if (o.optimizer == "lamb")
-    optimizer = std::make_unique<optim::LAMB>(optim::without_decay_on_vectors(parameters),
-                                              optim::LambOptions{.lr = lr, .weight_decay = weight_decay});
-  else
-    optimizer =
-        std::make_unique<optim::Adadelta>(parameters, optim::AdadeltaOptions{.lr = lr, .weight_decay = weight_decay});
-  return optimizer;
+    return made<optim::SGD>(o, parameters, optim::SgdOptions{.momentum = o.momentum, .nesterov = o.momentum > 0});
+  if (o.optimizer == "adam") return made<optim::Adam>(o, parameters, optim::AdamOptions());
+  if (o.optimizer == "adamw") return made<optim::AdamW>(o, parameters, optim::AdamWOptions());
+  if (o.optimizer == "rmsprop")
+    return made<optim::RMSprop>(o, parameters, optim::RMSpropOptions{.momentum = o.momentum});
+  if (o.optimizer == "adagrad") return made<optim::Adagrad>(o, parameters, optim::AdagradOptions());
+  if (o.optimizer == "lion") return made<optim::Lion>(o, parameters, optim::LionOptions());
+  if (o.optimizer == "lars") return made<optim::LARS>(o, groups(), optim::LarsOptions{.momentum = o.momentum});
+  if (o.optimizer == "lamb") return made<optim::LAMB>(o, groups(), optim::LambOptions());
+  return made<optim::Adadelta>(o, parameters, optim::AdadeltaOptions());
 }
 
 optim::SchedulePtr Experiment::make_schedule() const {

@@ -80,8 +80,7 @@ Evaluation evaluate(Experiment& e, train::Progress& progress) {
 Record::Record(const Experiment& experiment, const train::RunFolder& folder, int64_t step)
     : experiment_(experiment),
       folder_(folder),
-      metrics_(experiment.options.resume.empty() ? train::Metrics(folder.metrics())
-                                                 : train::Metrics(folder.metrics(), step)),
+      metrics_(folder.metrics(), experiment.options.resume.empty() ? -1 : step),
       board_(folder.path(), experiment.options.resume.empty() ? -1 : step) {
   const Options& o = experiment.options;
   const int ranks = experiment.ranks.size();

@@ -82,16 +82,6 @@ std::string Trainer::write(const char* name) {
   return (std::filesystem::path(experiment_.options.out) / name).string();
 }
 
-train::RunEnd Trainer::run() {
-  const train::Position& at = engine_.position();
-  if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
-    engine_.note(str("all ", at.epoch, " epochs are done; raise --epochs to continue"));
-    return train::RunEnd::finished;
-  }
-  if (folder_) folder_->remove_summary();
-  return engine_.run();
-}
-
 void Trainer::ended(train::RunEnd end) {
   if (record_)
     record_->end(end == train::RunEnd::finished, engine_.position(), last_,

@@ -13,7 +13,7 @@ class Trainer final : public train::LoaderTask {
   explicit Trainer(Experiment& experiment);
 
   /// Until the last epoch, --max-steps, or a signal. All ranks stop after the same step.
-  train::RunEnd run();
+  train::RunEnd run() { return engine_.run_in(folder_.get()); }
   /// The weights of a finished run, by their averages where those are kept: whole on rank 0. All ranks call it.
   StateDict weights();
 
