@@ -16,6 +16,22 @@ dist::World join_ranks(const RunOptions& o) {
   return ranks;
 }
 
+data::SamplerOptions training_order(const RunOptions& o, const dist::World& ranks) {
+  return {
+      .seed = static_cast<uint64_t>(o.seed), .rank = ranks.rank(), .world = ranks.size(), .tail = data::Tail::joined};
+}
+
+data::SamplerOptions validation_order(const dist::World& ranks) {
+  return {.shuffle = false, .rank = ranks.rank(), .world = ranks.size(), .tail = data::Tail::uneven};
+}
+
+data::ImageLoaderOptions image_loading(const RunOptions& o, Device device) {
+  return {.batch_size = o.batch_size,
+          .workers = static_cast<int>(o.workers),
+          .seed = static_cast<uint64_t>(o.seed),
+          .device = device};
+}
+
 StrategyOptions strategy_options(const RunOptions& o) {
   return {.kind = o.parallel,
           .bucket_mb = o.bucket_mb,

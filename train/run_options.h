@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "data/image_loader.h"
 #include "train/averages.h"
 #include "train/engine.h"
 #include "train/resume.h"
@@ -41,6 +43,20 @@ struct RunOptions {
 
 /// The ranks of the run. Errors: they were not all started with the same flags, but for places of files.
 dist::World join_ranks(const RunOptions& options);
+
+/// Trains, or with --dry-run says what T::plan() does. Returns the exit code.
+template <class T>
+int run_or_plan(const RunOptions& options, const dist::World& ranks, T&& trainer) {
+  if (!options.dry_run) return exit_code(trainer.run());
+  if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
+  return 0;
+}
+
+/// The order of training data, another in each epoch; no two ranks differ by more than a sample.
+data::SamplerOptions training_order(const RunOptions& options, const dist::World& ranks);
+/// Each sample once.
+data::SamplerOptions validation_order(const dist::World& ranks);
+data::ImageLoaderOptions image_loading(const RunOptions& options, Device device);
 
 StrategyOptions strategy_options(const RunOptions& options);
 EngineOptions engine_options(const RunOptions& options);

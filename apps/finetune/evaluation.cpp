@@ -56,9 +56,7 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
 Score evaluate(train::Engine& engine, const Options& options, const Texts& texts, int64_t padding_id) {
   const NoGrad no_grad;
   const dist::World& world = engine.parts().world;
-  const data::Sampler order(
-      static_cast<int64_t>(texts.labels.size()),
-      {.shuffle = false, .rank = world.rank(), .world = world.size(), .tail = data::Tail::uneven});
+  const data::Sampler order(static_cast<int64_t>(texts.labels.size()), train::validation_order(world));
   TextLoader loader(texts, order, std::max<int64_t>(options.batch_size, 32), padding_id, world.device());
   const int64_t idle = engine.parts().strategy.steps_to_join(world, loader.steps_per_epoch());
   double loss = 0, count = 0, right = 0, hits = 0, guessed = 0, there = 0;

@@ -229,11 +229,7 @@ int run(int argc, char** argv) {
               << "run     " << options.out << std::endl;
   }
   Trainer trainer(options, folder.get(), ranks, tokenizer, saved, model, train_texts, dev_texts);
-  if (options.dry_run) {
-    if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
-    return train::kExitOk;
-  }
-  return train::exit_code(trainer.run());
+  return train::run_or_plan(options, ranks, trainer);
 }
 
 }  // namespace

@@ -20,13 +20,6 @@
 namespace weft::finetune {
 namespace {
 
-data::Sampler training_order(const Options& options, const dist::World& world, const Texts& texts) {
-  return data::Sampler(static_cast<int64_t>(texts.labels.size()), {.seed = static_cast<uint64_t>(options.seed),
-                                                                   .rank = world.rank(),
-                                                                   .world = world.size(),
-                                                                   .tail = data::Tail::joined});
-}
-
 train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
   train::StrategyOptions options = train::strategy_options(o);
   if (o.layer_decay < 1)
@@ -67,8 +60,9 @@ Tensor Classifier::forward(const Tensor& x) const {
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const Tokenizer& tokenizer, const SavedConfiguration& saved, const std::shared_ptr<Classifier>& model,
                  const Texts& train, const Texts& dev)
-    : LoaderTask(std::make_shared<TextLoader>(train, training_order(options, world, train), options.batch_size,
-                                              tokenizer.encoder->padding_id(), world.device())),
+    : LoaderTask(std::make_shared<TextLoader>(
+          train, data::Sampler(static_cast<int64_t>(train.labels.size()), train::training_order(options, world)),
+          options.batch_size, tokenizer.encoder->padding_id(), world.device())),
       options_(options),
       world_(world),
       tokenizer_(tokenizer),

@@ -8,7 +8,7 @@
 #include "data/image_folder.h"
 #include "data/packed_images.h"
 #include "io/home.h"
-#include "train/resume.h"
+#include "train/run_options.h"
 
 namespace weft::jsc {
 namespace {
@@ -61,20 +61,15 @@ Images::Images(const Options& options, const dist::World& ranks) : options_(opti
 }
 
 data::Sampler Images::order(const Set& set, bool training) const {
-  return data::Sampler(set->size(), {.seed = static_cast<uint64_t>(options_.seed),
-                                     .shuffle = training,
-                                     .rank = ranks_.rank(),
-                                     .world = ranks_.size(),
-                                     .tail = training ? data::Tail::joined : data::Tail::uneven});
+  return data::Sampler(set->size(),
+                       training ? train::training_order(options_, ranks_) : train::validation_order(ranks_));
 }
 
 data::ImageLoaderOptions Images::loading(int64_t images) const {
-  return {.batch_size = std::min(options_.batch_size, images),
-          .workers = static_cast<int>(options_.workers),
-          .seed = static_cast<uint64_t>(options_.seed),
-          .device = ranks_.device(),
-          .mean = kMean,
-          .std = kStd};
+  data::ImageLoaderOptions loading = train::image_loading(options_, ranks_.device());
+  loading.batch_size = std::min(options_.batch_size, images);
+  loading.mean = kMean, loading.std = kStd;
+  return loading;
 }
 
 std::unique_ptr<data::ImageLoader> Images::training() const {

@@ -110,19 +110,15 @@ const std::shared_ptr<const data::Dataset>& Images::set(data::Split split) const
 }
 
 data::Sampler Images::training_order() const {
-  return data::Sampler(train_set_->size(), {.seed = static_cast<uint64_t>(options_.seed),
-                                            .rank = ranks_.rank(),
-                                            .world = ranks_.size(),
-                                            .tail = data::Tail::joined});
+  return data::Sampler(train_set_->size(), train::training_order(options_, ranks_));
 }
 
 std::unique_ptr<data::ImageLoader> Images::training() const { return loader(data::Split::train, training_order()); }
 
 std::unique_ptr<data::ImageLoader> Images::in_order(data::Split split, bool repeat) const {
-  const data::Sampler order(set(split)->size(), {.shuffle = false,
-                                                 .rank = ranks_.rank(),
-                                                 .world = ranks_.size(),
-                                                 .tail = repeat ? data::Tail::repeat : data::Tail::uneven});
+  data::SamplerOptions options = train::validation_order(ranks_);
+  if (repeat) options.tail = data::Tail::repeat;
+  const data::Sampler order(set(split)->size(), options);
   return order.size() == 0 ? nullptr : loader(split, order);
 }
 
@@ -131,15 +127,11 @@ std::unique_ptr<data::ImageLoader> Images::loader(data::Split split, data::Sampl
   data::PipelineOptions changes;
   changes.crop.filter = options_.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
   const bool joined = order.options().tail == data::Tail::joined;
-  const int64_t batch = std::min(options_.batch_size, joined ? order.most() : order.size());
+  data::ImageLoaderOptions loading = train::image_loading(options_, ranks_.device());
+  loading.batch_size = std::min(options_.batch_size, joined ? order.most() : order.size());
+  loading.mean = kMean, loading.std = kStd;
   return std::make_unique<data::ImageLoader>(
-      set(split), order, data::make_pipeline(on_loader ? pipeline_ : "none", data::Split::val, changes),
-      data::ImageLoaderOptions{.batch_size = batch,
-                               .workers = static_cast<int>(options_.workers),
-                               .seed = static_cast<uint64_t>(options_.seed),
-                               .device = ranks_.device(),
-                               .mean = kMean,
-                               .std = kStd});
+      set(split), order, data::make_pipeline(on_loader ? pipeline_ : "none", data::Split::val, changes), loading);
 }
 
 Tensor Images::prepare(const Tensor& images) const {

@@ -59,11 +59,12 @@ class Run {
 
   /// What run() would do.
   std::string plan() const {
-    if (options_.eval == "logreg") return str("a logistic regression for ", options_.logreg_values, " values of C");
+    if (options_.eval == "logreg")
+      return str("a logistic regression for ", options_.logreg_values, " values of C; nothing is written");
     return str(options_.phases, ", ", options_.epochs, " epochs each, ",
                (images_.training_order().size() + options_.batch_size * options_.accumulate - 1) /
                    (options_.batch_size * options_.accumulate),
-               " steps an epoch, ", parallel_options(options_, ranks_).kind);
+               " steps an epoch, ", parallel_options(options_, ranks_).kind, "; nothing is written");
   }
 
   train::RunEnd run() {
@@ -106,8 +107,7 @@ class Run {
   }
 
   data::Sampler validation_order() const {
-    return data::Sampler(images_.size(data::Split::val),
-                         {.shuffle = false, .rank = ranks_.rank(), .world = ranks_.size(), .tail = data::Tail::uneven});
+    return data::Sampler(images_.size(data::Split::val), train::validation_order(ranks_));
   }
 
   /// The classifier alone learns. False, here and below: the run is to stop.
@@ -257,11 +257,7 @@ int run(int argc, char** argv) {
   const dist::World ranks = train::join_ranks(options);
   Run run(options, ranks);
   run.describe();
-  if (options.dry_run) {
-    if (ranks.is_first()) std::cout << "dry run: would train " << run.plan() << "; nothing is written" << std::endl;
-    return train::kExitOk;
-  }
-  return train::exit_code(run.run());
+  return train::run_or_plan(options, ranks, run);
 }
 
 }  // namespace

@@ -66,11 +66,8 @@ std::shared_ptr<const data::Dataset> read(const Options& options, data::Split sp
 /// Each image once, in training in another order in each epoch.
 std::unique_ptr<data::ImageLoader> make_loader(const Options& options, const dist::World& ranks,
                                                const std::shared_ptr<const data::Dataset>& set, bool training) {
-  const data::Sampler sampler(set->size(), {.seed = static_cast<uint64_t>(options.seed),
-                                            .shuffle = training,
-                                            .rank = ranks.rank(),
-                                            .world = ranks.size(),
-                                            .tail = training ? data::Tail::joined : data::Tail::uneven});
+  const data::Sampler sampler(set->size(),
+                              training ? train::training_order(options, ranks) : train::validation_order(ranks));
   const int64_t wanted = training ? options.batch_size : options.test_batch_size;
   return std::make_unique<data::ImageLoader>(
       set, sampler, data::Pipeline(),

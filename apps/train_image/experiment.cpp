@@ -184,26 +184,16 @@ void Experiment::make_loaders() {
   width = val_pipeline.width > 0 ? val_pipeline.width : fixed->width;
 
   pixels = pixel_statistics(options, train_set.get(), *val_set);
-  data::ImageLoaderOptions loading{.batch_size = options.batch_size,
-                                   .workers = static_cast<int>(options.workers),
-                                   .seed = static_cast<uint64_t>(options.seed),
-                                   .device = device,
-                                   .transform_on = transform_on(options.transform_on),
-                                   .mean = pixels.mean,
-                                   .std = pixels.std};
+  data::ImageLoaderOptions loading = train::image_loading(options, device);
+  loading.transform_on = transform_on(options.transform_on);
+  loading.mean = pixels.mean, loading.std = pixels.std;
   for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte
     changes.erasing.fill.push_back(static_cast<uint8_t>(std::clamp(std::lround(value * 255), 0L, 255L)));
-  if (train_set) {
-    const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed),
-                                     .rank = ranks.rank(),
-                                     .world = ranks.size(),
-                                     .tail = data::Tail::joined};
-    train_loader =
-        std::make_unique<data::ImageLoader>(train_set, data::Sampler(train_set->size(), order),
-                                            data::make_pipeline(pipeline, data::Split::train, changes), loading);
-  }
-  const data::Sampler order(
-      val_set->size(), {.shuffle = false, .rank = ranks.rank(), .world = ranks.size(), .tail = data::Tail::uneven});
+  if (train_set)
+    train_loader = std::make_unique<data::ImageLoader>(
+        train_set, data::Sampler(train_set->size(), train::training_order(options, ranks)),
+        data::make_pipeline(pipeline, data::Split::train, changes), loading);
+  const data::Sampler order(val_set->size(), train::validation_order(ranks));
   if (order.size() == 0) return;
   loading.batch_size = std::min(std::max<int64_t>(options.batch_size, 1), order.size());
   val_loader = std::make_unique<data::ImageLoader>(val_set, order, val_pipeline, loading);

@@ -50,10 +50,7 @@ constexpr int64_t kPairs = 2048, kInputs = 20;
 }  // namespace
 
 std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world) {
-  const data::Sampler order(kPairs, {.seed = static_cast<uint64_t>(options.seed),
-                                     .rank = world.rank(),
-                                     .world = world.size(),
-                                     .tail = data::Tail::joined});
+  const data::Sampler order(kPairs, train::training_order(options, world));
   manual_seed(static_cast<uint64_t>(options.seed));
   const Tensor x = uniform({kPairs, kInputs}, 0, 1, DType::f32, world.device());
   const Tensor y = uniform({kPairs, 1}, 0, 1, DType::f32, world.device());
