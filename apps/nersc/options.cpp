@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/nersc/options.h"
 
-#include "apps/support/flags.h"
 #include "apps/support/python_text.h"
+#include "apps/support/run_flags.h"
 #include "apps/support/yaml.h"
 #include "core/text.h"
 
@@ -66,23 +66,15 @@ bool parse_options(int argc, char** argv, bool several, Options& o) {
   flags.add("config", o.config, "section of that file");
   flags.add("root_dir", o.root_dir, "folder of all runs; this one's is ROOT_DIR/CONFIG/RUN_NUM");
   flags.add("run_num", o.run_num, "name of the run");
-  double lr = 0;
-  int64_t batch_size = 0;
-  flags.add("lr", lr, "learning rate in place of the file's, for sweeps", {.min = 0, .above = true});
-  flags.add("batch_size", batch_size, "batch size in place of the file's, for sweeps", {.min = 1, .max = kLargest});
+  flags.add("lr", o.lr, "learning rate in place of the file's, for sweeps", {.min = 0, .above = true});
+  flags.add("batch_size", o.batch_size, "batch size in place of the file's, for sweeps", {.min = 1, .max = kLargest});
   flags.add("sweep_id", o.sweep_id, "the run is one of this sweep: its folder is ROOT_DIR/sweeps/SWEEP_ID/RUN_NUM");
-  flags.add_device(o.device);
-  if (several)
-    flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
-                     "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
-  flags.add("dry-run", o.dry_run, "read everything, build the model, say what would run, train nothing");
+  support::add_run_flags(flags, o, several ? "device backend dry-run" : "device dry-run");
   if (several)
     flags.example("srun -n 4 train_multi_gpu --yaml_config configs/default.yaml --config default --run_num 1");
   else
     flags.example("train_single_gpu --yaml_config configs/default.yaml --config default --run_num 1");
   if (!flags.parse(argc, argv)) return false;
-  if (flags.given("lr")) o.lr = lr;
-  if (flags.given("batch_size")) o.batch_size = batch_size;
   for (const auto& [flag, name] : {std::pair{"run_num", &o.run_num}, std::pair{"sweep_id", &o.sweep_id}})
     if (name->find('/') != std::string::npos || *name == ".." || (name == &o.run_num && name->empty()))
       throw train::UsageError(printable(str("--", flag, ": expected a name without '/', got '", *name, "'")));
@@ -102,8 +94,8 @@ Config read_config(const Options& options) {
   });
   for (const char* unused : {"train_path", "val_path"}) section.ignore(unused);  // samples are made on demand
   section.finish();
-  if (options.lr) config.lr = *options.lr;
-  if (options.batch_size) config.batch_size = *options.batch_size;
+  if (options.lr > 0) config.lr = options.lr;
+  if (options.batch_size > 0) config.batch_size = options.batch_size;
   return config;
 }
 

@@ -2,22 +2,19 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 
+#include "train/run_options.h"
 #include "train/tensorboard.h"
 
 namespace weft::nersc {
 
 /// The command line.
-struct Options {
+struct Options : train::RunOptions {
+  Options() { lr = 0, batch_size = 0; }  // above 0: in place of the file's, for sweeps
   std::string yaml_config = "./configs/default.yaml", config = "default";
   std::string root_dir = "./outputs", run_num = "0";
   std::string sweep_id;  ///< empty: no sweep
-  std::string device = "auto", backend = "auto";
-  std::optional<double> lr;  ///< in place of the file's, for sweeps
-  std::optional<int64_t> batch_size;
-  bool dry_run = false;
 };
 
 /// What the section of the YAML file says; the values here are its defaults.

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "apps/support/flags.h"
+#include "apps/support/run_flags.h"
 #include "apps/support/yaml.h"
 #include "io/npy.h"
 
@@ -19,7 +19,7 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("run_num", o.run_num, "name of the run: the last folder of its files");
   flags.add("yaml_config", o.yaml_config, "file of configurations");
   flags.add("config", o.config, "the section of it that counts");
-  flags.add_choice("amp_mode", o.amp_mode, {"none", "fp16", "bf16"},
+  flags.add_choice("amp_mode", o.precision, {"none", "fp16", "bf16"},
                    "products in f16 (with a loss scale) or bf16; weights stay f32. Over the key amp_mode");
   flags.add("enable_fused", o.enable_fused, "without effect: Adam is always one kernel");
   flags.add("enable_jit", o.enable_jit, "without effect: nothing is compiled while it runs; see --graph");
@@ -45,16 +45,12 @@ void add_flags(support::Flags& flags, Options& o) {
             "parts of a data rank's batch that go through the stages one after another; 0: four for each stage, at "
             "most one a sample",
             kFromZero);
-  flags.add_device(o.device);
-  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
-                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add_choice("graph", o.graph, {"auto", "on", "off"},
                    "capture the step once and replay it as a CUDA graph; auto: on a GPU with one rank");
-  flags.add("max_grad_norm", o.max_grad_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
+  flags.add("max_grad_norm", o.clip_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
   flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
-  flags.add("resume", o.resume, "go on from checkpoint.safetensors of this run where there is one");
-  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
-  flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run, write nothing");
+  flags.add("resume", o.goes_on, "go on from checkpoint.safetensors of this run where there is one");
+  support::add_run_flags(flags, o, "device backend overwrite dry-run");
   flags.example("train_vit --yaml_config fields/ViT.yaml --config base");
   flags.example("srun -n 4 train_vit --config base --row_parallel_size 2 --amp_mode bf16");
   flags.example("srun -n 8 train_vit --config base --pipeline_parallel_size 4 --pipeline_chunks 3");
@@ -103,7 +99,7 @@ void read_yaml(Options& o) {
   yaml.read("enable_jit", o.enable_jit);
   read_limit(yaml, "limit_nsamples", o.limit_nsamples);
   read_limit(yaml, "limit_nsamples_val", o.limit_nsamples_val);
-  yaml.read_choice("amp_mode", o.amp_mode, {"none", "fp16", "bf16"});
+  yaml.read_choice("amp_mode", o.precision, {"none", "fp16", "bf16"});
   yaml.read_choice("lr_schedule", o.lr_schedule, {"cosine", "none"});
   yaml.read_choice("optimizer", o.optimizer, {"Adam"});
   yaml.read_choice("data_loader_config", o.data_loader_config, {"pytorch", "dali"});
@@ -124,7 +120,7 @@ void check(const Options& o) {
                          o.pipeline_chunks == 1 ? " chunk" : " chunks"));
   if (o.pipeline_chunks > 1 && o.pipeline_parallel_size == 1)
     throw UsageError("--pipeline_chunks: expected --pipeline_parallel_size above 1, got 1: there is no pipeline");
-  if (o.graph == "on" && o.amp_mode == "fp16")
+  if (o.graph == "on" && o.precision == "fp16")
     throw UsageError("--graph on: expected --amp_mode none or bf16, got fp16, whose loss scale the host decides");
 }
 
@@ -153,10 +149,10 @@ bool parse_options(int argc, char** argv, Options& o) {
   o = on_command_line;
   read_yaml(o);
   // A flag wins over the key of the same name.
-  const auto prefer = [&](const char* name, auto Options::*member) {
+  const auto prefer = [&](const char* name, auto member) {
     if (flags.given(name)) o.*member = on_command_line.*member;
   };
-  prefer("amp_mode", &Options::amp_mode);
+  prefer("amp_mode", &Options::precision);
   prefer("num_iters", &Options::num_iters);
   prefer("num_data_workers", &Options::num_data_workers);
   prefer("data_loader_config", &Options::data_loader_config);
@@ -184,13 +180,13 @@ std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
           {"lr", text(o.lr)},
           {"lr_schedule", o.lr_schedule},
           {"warmup", text(o.warmup)},
-          {"amp_mode", o.amp_mode},
+          {"amp_mode", o.precision},
           {"num_data_workers", text(o.num_data_workers)},
           {"row_parallel_size", text(o.row_parallel_size)},
           {"pipeline_parallel_size", text(o.pipeline_parallel_size)},
           {"pipeline_chunks", text(o.pipeline_chunks)},
           {"micro_batches", text(o.micro_batches)},
-          {"max_grad_norm", text(o.max_grad_norm)},
+          {"max_grad_norm", text(o.clip_norm)},
           {"seed", text(o.seed)},
           {"train_data_path", o.train_data_path},
           {"valid_data_path", o.valid_data_path}};

@@ -6,11 +6,14 @@
 
 #include "apps/nersc_vit/forecast_vit.h"
 #include "data/field_series.h"
+#include "train/run_options.h"
 
 namespace weft::nersc_vit {
 
 /// What the command line and the section of the YAML file say; see options.cpp for what `--help` says about the flags.
-struct Options {
+struct Options : train::RunOptions {
+  Options() { lr = 5e-4, precision = "none", graph = "auto", seed = 0; }
+
   // Flags.
   std::string run_num = "00";
   std::string yaml_config = "./config/ViT.yaml", config = "base";
@@ -21,13 +24,9 @@ struct Options {
   int64_t row_parallel_size = 1, col_parallel_size = 1;
   int64_t pipeline_parallel_size = 1, pipeline_chunks = 1;
   int64_t micro_batches = 0;  ///< 0: four for each stage
-  std::string device = "auto", backend = "auto", graph = "auto";
-  double max_grad_norm = 0;  ///< 0: gradients are not clipped
-  int64_t seed = 0;
-  bool resume = false, overwrite = false, dry_run = false;
+  bool goes_on = false;       ///< --resume
 
   // Flags over keys of the YAML file.
-  std::string amp_mode = "none";
   bool enable_fused = false;
   int64_t num_iters = 30000;
   int64_t num_data_workers = 0;
@@ -36,7 +35,6 @@ struct Options {
   // Keys of the YAML file.
   ForecastVitOptions model = {};
   int64_t dt = 1, global_batch_size = 16, warmup = 0;
-  double lr = 5e-4;
   std::string lr_schedule = "cosine", optimizer = "Adam", expdir = "/logs";
   std::string train_data_path, valid_data_path, global_means_path, global_stds_path;
   int64_t limit_nsamples = 0, limit_nsamples_val = 0;

@@ -63,7 +63,7 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
                                          .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb)},
                                          .device = ranks.device()});
   adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
-  if (amp_dtype() == DType::f16) scaler_.emplace();
+  if (options_.dtype() == DType::f16) scaler_.emplace();
   if (options.lr_schedule == "cosine" && options.warmup >= options.num_iters && ranks.is_first())
     std::cerr << str("warning: warmup (", options.warmup, " steps) is not shorter than the run (num_iters ",
                      options.num_iters, "): the rate never reaches lr\n")
@@ -78,8 +78,8 @@ train::EngineOptions Trainer::engine_options() const {
   return {.epochs = (options_.num_iters + loader().steps_per_epoch() - 1) / loader().steps_per_epoch(),
           .last_step = options_.num_iters,
           .micro_batches = options_.micro_batches > 0 ? options_.micro_batches : 4 * options_.pipeline_parallel_size,
-          .clip_norm = options_.max_grad_norm,
-          .precision = amp_dtype(),
+          .clip_norm = options_.clip_norm,
+          .precision = options_.dtype(),
           .graph = scaler_ ? "off" : options_.graph,
           .sum = train::LossSum::per_step,
           .line_before_validation = true};
@@ -90,7 +90,7 @@ std::string Trainer::describe() const {
   const int stages = grid_.pipe()->size();
   return str("grid    ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks",
              stages > 1 ? str(" x ", stages, " stages") : "", "\n", "model   ", nn::parameter_count(*model_),
-             " parameters on each rank, ", options_.amp_mode, "\n", "steps   ", options_.num_iters, " of ",
+             " parameters on each rank, ", options_.precision, "\n", "steps   ", options_.num_iters, " of ",
              global_batch(), " samples, ", steps, " an epoch; ", valid_.steps_per_epoch(), " of validation\n",
              "run     ", folder_.string());
 }
@@ -103,7 +103,7 @@ train::RunEnd Trainer::run() {
   if (ranks_.is_first()) {
     log_.open(folder_ / "out.log");
     std::error_code there_is_none;  // lines of a run that died before its first checkpoint, which come again
-    if (options_.resume && first_step == 0) fs::remove(folder_ / "logs/metrics.jsonl", there_is_none);
+    if (options_.goes_on && first_step == 0) fs::remove(folder_ / "logs/metrics.jsonl", there_is_none);
     scalars_ = std::make_unique<train::ScalarLog>(folder_ / "logs", first_step > 0 ? first_step : -1);
     log_beginning();
   }
@@ -127,7 +127,7 @@ void Trainer::open_folder() {
   if (ranks_.is_first()) fs::create_directories(folder_, problem);
   WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
   std::optional<train::NewRun> fresh;
-  if (!options_.resume)
+  if (!options_.goes_on)
     fresh = train::NewRun{.overwrite = options_.overwrite,
                           .flags = "--resume continues it, --run_num names another folder",
                           .own_names = {kCheckpoint, "out.log", "logs"}};
@@ -164,7 +164,7 @@ void Trainer::log_first_losses() {
 }
 
 void Trainer::resume() {
-  if (!options_.resume) return;
+  if (!options_.goes_on) return;
   const fs::path path = train::whole_checkpoint(folder_ / kCheckpoint, ranks_);
   if (path.empty()) return;
   const Checkpoint saved = load_checkpoint(path);

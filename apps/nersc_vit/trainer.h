@@ -43,7 +43,6 @@ class Trainer final : public train::LoaderTask {
   void ended(train::RunEnd end) override;
 
   int64_t global_batch() const { return samples_per_step(options_, grid_); }
-  DType amp_dtype() const { return train::precision_named(options_.amp_mode); }
   train::EngineOptions engine_options() const;
   void open_folder();
   void resume();

@@ -25,7 +25,7 @@ TEST(TrainVitOptions, BaseIsWhatTheTutorialBeginsWith) {
   EXPECT_EQ(base.num_data_workers, 0) << "more are the tutorial's first step";
   EXPECT_EQ(base.global_batch_size, 16);
   EXPECT_EQ(base.lr, 5e-4);
-  EXPECT_EQ(base.amp_mode, "none");
+  EXPECT_EQ(base.precision, "none");
   EXPECT_EQ(base.model.width, 384);
   EXPECT_EQ(base.model.depth, 12);
   EXPECT_EQ(base.model.heads, 8);

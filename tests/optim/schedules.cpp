@@ -78,6 +78,15 @@ TEST(ReduceOnPlateau, NanIsNotBetter) {
   EXPECT_DOUBLE_EQ(sgd.lr(0), 0.01);
 }
 
+TEST(Schedules, AWarmUpIsALineBeforeTheMain) {
+  const auto main = std::make_shared<StepSchedule>(1, 0.5);
+  const SchedulePtr warmed = after_warmup(2, 0.25, main);
+  std::vector<double> rates;
+  for (int64_t step = 0; step < 4; ++step) rates.push_back(warmed->lr(step, 8));
+  EXPECT_EQ(rates, (std::vector<double>{2, 5, 8, 4}));
+  EXPECT_EQ(after_warmup(0, 0.25, main), main);
+}
+
 TEST(Schedules, ErrorsOfTheConstructors) {
   EXPECT_EQ(error_text([] { StepSchedule(0); }), "StepSchedule: expected a size of at least 1, got 0");
   EXPECT_EQ(error_text([] { MultiStepSchedule({3, 2}); }), "MultiStepSchedule: milestones must rise");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "core/autograd.h"
 #include "core/ops/gather.h"
@@ -14,6 +15,7 @@
 #include "optim/optimizers.h"
 #include "tests/support/error_text.h"
 #include "tests/train/temporary_folder.h"
+#include "train/run_folder.h"
 #include "train/training_main.h"
 
 namespace weft::train {
@@ -107,6 +109,25 @@ TEST(Engine, PrecisionIsOneOfItsWords) {
   EXPECT_EQ(precision_named("fp16"), DType::f16);
   EXPECT_EQ(error_text([] { precision_named("fp32"); }),
             "precision: expected f32, none, bf16, fp8 or fp16, got 'fp32'");
+}
+
+TEST(Engine, KeepsACopyOfTheWeightsInBf16Alone) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const Line line({.engine = {.precision = dtype, .quiet = true}});
+    EXPECT_EQ(line.sgd.flat()->compute_copy().defined(), dtype == DType::bf16) << dtype;
+  }
+}
+
+TEST(Engine, AFinishedRunKeepsItsSummary) {
+  const test::TemporaryFolder path;
+  const RunFolder folder(path / "run");
+  folder.write_summary({{"finished", true}});
+  Line line({.engine = {.epochs = 1, .quiet = true}});
+  EXPECT_EQ(line.engine.run_in(&folder), RunEnd::finished);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("summary.json")));
+  folder.write_summary({{"finished", true}});
+  EXPECT_EQ(line.engine.run_in(&folder), RunEnd::finished);
+  EXPECT_TRUE(std::filesystem::exists(folder.file("summary.json")));
 }
 
 TEST(Engine, CallsItsTaskInOrder) {
