@@ -45,7 +45,7 @@ struct AccessCount {
   bool write = false, atomic = false;
   // The most expensive request.
   uint32_t worst = 0, worst_mask = 0, worst_bytes = 0;  ///< sectors or wavefronts; lanes; bytes a lane
-  std::array<int64_t, kLanes> worst_at{};               ///< indexed by lane, from the beginning of shared memory or of a line of 128 bytes
+  std::array<int64_t, kLanes> worst_at{};               ///< per lane, from the beginning of shared memory or of a line of 128 bytes
   void add(const AccessCount& other);
 };
 
