@@ -27,7 +27,7 @@ struct Stream {
   Op last;  ///< all that was issued has ended when this one has
   std::shared_ptr<Capture> capture;
   std::vector<Node*> tail;  ///< while capturing: what the next node depends on
-  std::vector<Op> orphans;  ///< legacy stream: last operations of blocking streams that were destroyed
+  std::vector<Op> orphans;  ///< on a legacy stream: the last operations of blocking streams that were destroyed
   std::vector<Op> unordered_orphans;  ///< as above, of other streams: only the whole device waits for them
   cudaStreamAttrValue policy{}, window{}, domain{};
 
