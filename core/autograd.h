@@ -67,7 +67,7 @@ class Saved {
 
   Ref<Storage> storage_;
   mutable kernels::View view_;
-  std::ptrdiff_t offset_ = 0;  ///< of the view in the storage, in bytes
+  std::ptrdiff_t offset_ = 0;  ///< bytes from the storage's begin to the view
   uint32_t version_ = 0;
 };
 
@@ -84,7 +84,7 @@ class Node : public RefCounted {
   const char* op = "";
   uint64_t sequence = 0;  ///< order of creation in this thread; backward runs in the opposite order
   std::vector<Edge> inputs;
-  Shape sizes;  ///< of the output
+  Shape sizes;  ///< the output's
   DType dtype = DType::f32;
   Device device;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;
@@ -108,20 +108,20 @@ class Node : public RefCounted {
   void destroy() override;
 };
 
-/// What a tensor carries for autograd; made on first need.
+/// A tensor's state for autograd; made on first need.
 struct AutogradMeta {
   bool requires_grad = false;
   bool is_chosen = false;     // requires_grad_() was called: fields() leaves the choice alone
-  bool is_claimed = false;    // of a leaf: somebody knows it and its gradient, see core/unclaimed_leaf.h
-  bool had_gradient = false;  // of a leaf that is not claimed
-  bool is_sharded = false;    // of FSDP's: an optimizer takes its shards
+  bool is_claimed = false;    // leaf: somebody knows it and its gradient, see core/unclaimed_leaf.h
+  bool had_gradient = false;  // leaf that is not claimed
+  bool is_sharded = false;    // FSDP's: an optimizer takes its shards
   bool grad_is_zero = false;  // grad's memory counts as zero, whatever it holds: the next gradient overwrites it
   bool grad_is_none = false;  // no gradient came since zero_grad(), unless somebody wrote into grad: see none_writes
   uint32_t none_writes = 0;   // own_writes() of grad's storage when it became none
   Tensor grad;
-  Ref<Node> node;                                                     // what made this tensor; null for a leaf
-  std::vector<std::function<Tensor(const Tensor&)>> hooks;            // of a leaf
-  std::vector<std::function<void(const Tensor&)>> accumulated_hooks;  // of a leaf
+  Ref<Node> node;                                                     // made this tensor; null for a leaf
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;            // a leaf's
+  std::vector<std::function<void(const Tensor&)>> accumulated_hooks;  // a leaf's
   Tensor compute_copy;                 // low-precision copy kept by the optimizer, see core/autocast.h
   uint32_t compute_version = 0;        // valid while it equals the storage's version
   std::weak_ptr<FlatParameters> flat;  // the flat buffers that this parameter is a slice of, core/flat_parameters.h

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-/// What `impl` carries for autograd, made now if it has nothing yet.
+/// The state for autograd of `impl`, made now if there is none.
 inline AutogradMeta& meta_of(TensorImpl* impl) {
   if (!impl->autograd) impl->autograd = std::make_unique<AutogradMeta>();
   return *impl->autograd;

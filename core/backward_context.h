@@ -8,13 +8,13 @@
 
 namespace weft {
 
-/// What BackwardContext::take_activation found: nothing, or f and what it was applied to, dense.
+/// The result of BackwardContext::take_activation: nothing, or f and what it was applied to, dense.
 struct TakenActivation {
   kernels::Activation f = kernels::Activation::none;
   Tensor saved;
 };
 
-/// What the backward of an op may ask of the pass that runs it. The answers spare passes over memory; a backward that
+/// An op's backward may ask these of the pass that runs it. The answers spare passes over memory; a backward that
 /// needs none of them takes dy alone. `input` is the number of an input of the op.
 class BackwardContext {
  public:

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-thread_local std::vector<std::function<void()>>* after_pass = nullptr;  // of the outermost backward
+thread_local std::vector<std::function<void()>>* after_pass = nullptr;  // the outermost backward's
 
 Tensor run_hooks(const std::vector<std::function<Tensor(const Tensor&)>>& hooks, Tensor gradient) {
   for (const auto& hook : hooks) {
@@ -109,7 +109,7 @@ class Engine {
     if (std::exchange(state.offered, false)) leaf.autograd->grad_is_zero = true;
   }
 
-  // What the backward of one node gets to ask.
+  // The context of one node's backward.
   class Context final : public BackwardContext {
    public:
     Context(Engine& engine, const Node& node) : engine_(engine), node_(node) {}
@@ -226,7 +226,7 @@ class Engine {
     }
   }
 
-  // What an op returns for an input must be like it.
+  // An op's gradient must match its input.
   static void check_gradient(const Node& node, size_t i, const Tensor& gradient) {
     const Node::Edge& edge = node.inputs[i];
     const auto fits = [&](const Shape& sizes, DType dtype, Device device) {

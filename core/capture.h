@@ -6,7 +6,7 @@
 
 #include "kernels/device.h"
 
-// What the parts of a training step need to know of graphs (core/graph.h).
+// The parts of a training step use this to work in graphs (core/graph.h).
 
 namespace weft {
 

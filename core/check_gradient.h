@@ -8,7 +8,7 @@
 namespace weft {
 
 struct CheckGradientOptions {
-  uint64_t seed = 0;  ///< of the weights, of the probes, and of what the function draws itself (dropout)
+  uint64_t seed = 0;  ///< for weights, probes, and the function's own draws (dropout)
   int probes = 8;     ///< per input: three in directions that change every element, the others in one element
 };
 

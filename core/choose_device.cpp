@@ -11,7 +11,7 @@ Device choose_device(const std::string& text) {
   const std::string named = enter_emulator(text);
   const auto count_gpus = [] { return kernels::runtime(DeviceKind::cuda).device_count(); };
   if (named == "auto") return {count_gpus() > 0 ? DeviceKind::cuda : DeviceKind::cpu, 0};
-  const Device device = parse_device(printable(named));  // the same, where it is one
+  const Device device = parse_device(printable(named));  // unchanged, where it is a device
   if (device.kind != DeviceKind::cuda) return device;
   if (const int gpus = count_gpus(); device.index >= gpus) {
     if (gpus > 0) fail("device: expected cuda:0 … cuda:", gpus - 1, ", got '", text, "'");

@@ -49,7 +49,7 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
-/// What a struct handed out points to.
+/// An exported struct points to this.
 struct Handed {
   Tensor tensor;
   std::array<int64_t, kMaxRank> sizes, strides;

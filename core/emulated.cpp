@@ -54,7 +54,7 @@ fs::path find_weft_emulate() {
   std::vector<fs::path> folders{fs::read_symlink("/proc/self/exe").parent_path()};
   Dl_info own{};
   if (::dladdr(reinterpret_cast<const void*>(&find_weft_emulate), &own) != 0 && own.dli_fname[0] == '/')
-    for (const char* bin : {"../bin", "../../bin"})  // beside lib, beside lib/x86_64-linux-gnu
+    for (const char* bin : {"../bin", "../../bin"})  // next to lib, and to lib/x86_64-linux-gnu
       folders.push_back(fs::path(own.dli_fname).parent_path() / bin);
   for (const fs::path& folder : folders)
     if (is_program(folder / "weft-emulate")) return folder / "weft-emulate";

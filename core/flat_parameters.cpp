@@ -297,7 +297,7 @@ Tensor FlatParameters::whole_sums(const Tensor& sums) const {
 
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm) {
   WEFT_CHECK(max_norm > 0, "clip_grad_norm: expected a positive norm, got ", max_norm);
-  // By the flat buffers that they lie in; first those that lie in none.
+  // Grouped by flat buffer; parameters without a buffer come first.
   std::vector<std::pair<std::shared_ptr<FlatParameters>, std::vector<NamedTensor>>> parts{{}};
   std::unordered_set<const TensorImpl*> seen;
   for (const NamedTensor& parameter : parameters) {

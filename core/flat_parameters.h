@@ -84,7 +84,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
 
   /// The 2-norm of these parameters' gradients as this rank holds them, [1]; 0 where it holds none.
   Tensor own_norm(const std::vector<NamedTensor>& parameters);
-  /// The same of the whole parameters, where ranks hold parts of them: a collective then.
+  /// The 2-norm of whole parameters' gradients: a collective where ranks hold parts of them.
   Tensor whole_norm(const std::vector<NamedTensor>& parameters);
   /// sums [n, slices] over this rank's elements of each slice become sums over the whole parameters: a collective where
   /// ranks hold parts of them.
@@ -117,7 +117,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   Tensor master_, gradient_, compute_copy_;
   std::vector<std::function<void()>> on_add_;
   Division division_;  // empty: the parameters are whole
-  Tensor divided_;     // of each slice
+  Tensor divided_;     // each slice's
 };
 
 /// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no

@@ -15,7 +15,7 @@ class RefCounted {
 
  protected:
   virtual ~RefCounted() = default;
-  /// What the last owner does; Node takes long chains apart here.
+  /// Called by the last owner; Node takes long chains apart here.
   virtual void destroy() { delete this; }
 
  private:

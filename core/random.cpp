@@ -16,7 +16,7 @@ struct Seeds {
 struct Entry {
   Generator generator;
   Tensor state;           // on the device, see state_of()
-  Seeds state_seeds;      // those that `state` holds
+  Seeds state_seeds;      // the seeds in `state`
   Tensor captured_state;  // instead, while a graph is captured
 };
 
@@ -31,7 +31,7 @@ Tensor pair_of(const Tensor& state, int64_t first) {
 }
 
 uint64_t default_seed = 0;
-uint64_t process_key = 0;  // of set_dropout_rank()
+uint64_t process_key = 0;  // set by set_dropout_rank()
 std::mutex& mutex() {
   static std::mutex* const instance = new std::mutex;
   return *instance;

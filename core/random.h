@@ -47,12 +47,12 @@ void manual_seed(uint64_t seed);
 /// it; of this thread, if it has ThreadGenerators.
 void set_dropout_rank(int rank);
 
-/// What a rank's dropout mixes into the seed by exclusive or; 0 for rank 0.
+/// A rank's dropout mixes this into the seed by exclusive or; 0 for rank 0.
 constexpr uint64_t seed_of_rank(int rank) { return static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15ull; }
 
 /// The i64[2] device tensor {seed, base} that random kernels read; base is 0 outside captured graphs.
 Tensor random_state(Device device);
-/// The same for dropout: {seed of this rank, base}.
+/// As above, for dropout: {seed of this rank, base}.
 Tensor dropout_state(Device device);
 
 /// The random numbers of one captured graph (core/graph.h). From its construction to finish() the device's generator

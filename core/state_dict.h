@@ -20,7 +20,7 @@ struct NamedScalar {
   double value = 0;
 };
 
-/// What is saved of a model or an optimizer: tensors and numbers in a fixed order, each under a unique name. The
+/// The saved state of a model or an optimizer: tensors and numbers in a fixed order, each under a unique name. The
 /// tensors share memory with their owner; writers copy them.
 struct StateDict {
   std::vector<NamedTensor> tensors;
@@ -50,10 +50,10 @@ Shape from_file_order(const Shape& sizes);
 /// The tensors of a dict by name. A `module.` before all names, as a wrapped PyTorch model writes them, is left out.
 /// Errors: a name that occurs twice.
 std::unordered_map<std::string, Tensor> tensors_by_name(const StateDict& dict);
-/// The same names, in the dict's order.
+/// As above, in the dict's order.
 std::vector<std::string> names_of(const StateDict& dict);
 
-/// What follows "the weights do not fit": five names of each list that is not empty. Empty where all are.
+/// The text after "the weights do not fit": five names of each list that is not empty. Empty where all are.
 std::string mismatch_text(const std::vector<std::string>& misshapen, const std::vector<std::string>& missing,
                           const std::vector<std::string>& unexpected);
 

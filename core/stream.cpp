@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-void*& stream_slot(Device device) noexcept {  // of a device that current_stream() knows
+void*& stream_slot(Device device) noexcept {  // slot of a device that current_stream() knows
   thread_local std::array<std::array<void*, kMaxDevices>, 3> streams{};
   return streams[static_cast<int>(device.kind)][device.index];
 }

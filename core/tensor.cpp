@@ -168,7 +168,7 @@ template <class T, class S>
 bool is_in_range(S value) {
   if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, S> || std::is_same_v<T, bool>)
     return true;
-  else if constexpr (std::is_floating_point_v<S>)  // what follows T's largest number is a power of 2
+  else if constexpr (std::is_floating_point_v<S>)  // the number after T's largest is a power of 2
     return std::trunc(value) >= static_cast<S>(std::numeric_limits<T>::min()) &&
            value < S(2) * static_cast<S>(std::numeric_limits<T>::max() / 2 + 1);
   else

@@ -39,7 +39,7 @@ struct TensorImpl : RefCounted {
 
  private:
   void look_up();
-  std::ptrdiff_t offset_ = 0;              // of the view in the storage, in bytes
+  std::ptrdiff_t offset_ = 0;              // bytes from the storage's begin to the view
   std::atomic<const void*> known_base_{};  // the storage's data() that view.data was made of
 };
 
@@ -84,7 +84,7 @@ class Tensor {
   /// undefined: `if (bias.defined())` asks for that.
   explicit operator bool() const;
 
-  // What it is. Errors, here and below: an undefined tensor.
+  // Properties. Errors, here and below: an undefined tensor.
   DType dtype() const { return known().view.dtype; }
   Device device() const { return known().storage->device(); }
   int dim() const { return known().view.rank; }
@@ -129,7 +129,7 @@ class Tensor {
   void* raw_data() const { return known().view.data; }
   /// The single value, converted to double. Errors: not one element; an i64 that a double does not hold.
   double item() const { return item<double>(); }
-  /// The same as another type of numbers, or as bool (not 0). Errors: not one element; T does not hold the value.
+  /// As above, as another type of numbers, or as bool (not 0). Errors: not one element; T does not hold the value.
   template <class T>
   T item() const;
   /// All elements in row-major order, converted to T; fractions are cut off, as bool 0 is false. Errors: an element

@@ -17,7 +17,7 @@ std::string joined(const std::vector<std::string>& names, size_t limit = SIZE_MA
 /// `\x0a`, byte by byte. Of a text above `most` bytes the middle is left out: `aaa… (60000000 bytes) …aaa`.
 std::string printable(std::string_view text, size_t most = 4096);
 
-/// The same for each line of a text that may have several.
+/// As above, for each line of a text that may have several.
 std::string printable_lines(std::string_view text);
 
 /// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string

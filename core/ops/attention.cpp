@@ -29,7 +29,7 @@ void check(const char* op, int64_t B, int64_t M, int64_t D, Device device, const
              op, ": expected key_mask bool[", B, ",", M, "] on ", device, ", got ", mask);
 }
 
-/// What forward and backward have in common.
+/// Shared by forward and backward.
 struct Call {
   Saved key_lengths, key_mask;
   Tensor state;

@@ -7,7 +7,7 @@
 namespace weft {
 
 struct AttentionOptions {
-  std::optional<double> scale = {};  ///< of the products, positive; 1 / sqrt(D) where not given
+  std::optional<double> scale = {};  ///< factor of the products, positive; 1 / sqrt(D) where not given
   bool causal = false;               ///< query i sees the keys 0 … i
   Tensor key_lengths = {};           ///< i64 [B]: batch entry b has the keys 0 … key_lengths[b] - 1; undefined: all
   Tensor key_mask = {};              ///< bool [B, M]: the keys that may be seen; undefined: all

@@ -10,7 +10,7 @@ struct BatchNormOptions {
   double momentum = 0.1;   ///< weight of this batch in the running statistics
   bool relu = false;       ///< y = max(0, …) in the same pass
   Tensor residual = {};    ///< added after the norm and before the ReLU, of x's sizes; may be undefined
-  Tensor statistics = {};  ///< of x when training, as conv2d_statistics() gives them; undefined: found here
+  Tensor statistics = {};  ///< x's when training, as conv2d_statistics() gives them; undefined: found here
 };
 
 /// y = relu?((x - mean) / sqrt(var + eps) weight + bias + residual?) per channel of x [N, H, W, C] or [N, C] (Ioffe and

@@ -45,7 +45,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value);
 
 /// Whether any element of x over `dims` (none named: all) is not 0. bool; of nothing: false.
 Tensor any(const Tensor& x, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
-/// Whether all of them are. Of nothing: true.
+/// Whether all of them are; true without elements.
 Tensor all(const Tensor& x, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
 
 // How many elements there are decides sizes: both wait for the device, and cannot be captured.
@@ -58,7 +58,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask);
 
 /// x [..., R, C] with zeros above its diagonal number `diagonal` (0: the main one, positive: to the right of it).
 Tensor tril(const Tensor& x, Integer diagonal = 0);
-/// The same with zeros below it.
+/// As above, with zeros below the diagonal.
 Tensor triu(const Tensor& x, Integer diagonal = 0);
 
 }  // namespace weft

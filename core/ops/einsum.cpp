@@ -49,7 +49,7 @@ Term product(const Term& first, const Term& second, const std::string& wanted) {
   for (const char letter : b.letters)
     if (!has(a.letters, letter)) columns += letter;
   Shape sizes;
-  std::array<int64_t, 4> counts{1, 1, 1, 1};  // of batch, rows, depth, columns
+  std::array<int64_t, 4> counts{1, 1, 1, 1};  // sizes: batch, rows, depth, columns
   const auto count = [&](const Term& term, const std::string& letters, size_t to) {
     for (const char letter : letters) {
       const int64_t size = term.x.size(static_cast<int64_t>(term.letters.find(letter)));
@@ -112,7 +112,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors) {
         "einsum: '", result[i], "' of the result of \"", equation, "\" stands in no tensor, or twice");
   Term done = terms.front();
   for (size_t i = 1; i < terms.size(); ++i) {
-    std::string wanted = result;  // what later products or the result ask for
+    std::string wanted = result;  // letters that later products or the result need
     for (size_t later = i + 1; later < terms.size(); ++later) wanted += terms[later].letters;
     done = product(done, terms[i], wanted);
   }

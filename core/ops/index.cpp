@@ -90,7 +90,7 @@ Chosen choose(const Tensor& x, const std::vector<Index>& parts) {
 /// The elements at the chosen positions: the indexed dimensions become one, whose positions index_select takes.
 Tensor take(const Chosen& chosen) {
   const Tensor& x = chosen.view;
-  Shape order, rest, sizes;  // of x's dimensions, those with positions first; the others' sizes; the positions' sizes
+  Shape order, rest, sizes;  // x's dimensions, indexed ones first; the others' sizes; the positions' sizes
   int64_t count = 1, first = -1, last = -1;
   for (int d = 0; d < x.dim(); ++d) {
     const Tensor& at = chosen.positions[static_cast<size_t>(d)];
@@ -162,7 +162,7 @@ Tensor index_put(const Tensor& x, const std::vector<Index>& at, const Tensor& va
   return differentiable(y, "index_put", {x, v}, [=, positions = Saved(positions)](const Tensor& dy) {
     const Tensor dx = dy.clone();
     kernels::index_put(dx.queue(), dx.flatten(), Tensor::zeros({count}, dy.dtype(), dy.device()), positions);
-    // Of equal positions only the last one's value stayed.
+    // Only the last value of equal positions stayed.
     const Tensor number = Tensor::arange(count, DType::i64, dy.device());
     const Tensor winner = Tensor::empty({n}, DType::i64, dy.device());
     kernels::index_put(winner.queue(), winner, number, positions);

@@ -8,7 +8,7 @@ namespace weft {
 /// [C] may be undefined; they are f32 (f64 for f64 x) whatever x is. Errors: sizes or dtypes that do not fit.
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 
-/// What a transformer's block takes from its residual stream: the new stream and its norm.
+/// A transformer block reads both: the new residual stream and its norm.
 struct NormedSum {
   Tensor sum;  ///< x + residual
   Tensor y;    ///< layer_norm(sum)

@@ -95,7 +95,7 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
       });
 }
 
-// Of Fp8Scaling's tensors.
+// Fp8Scaling's tensors.
 constexpr int64_t kInput = 0, kWeight = 1, kGradient = 2;
 
 Tensor part(const Tensor& three, int64_t which) { return three.slice(0, which, 1); }

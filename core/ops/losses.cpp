@@ -150,7 +150,7 @@ std::pair<Tensor, Tensor> weighted(const Tensor& x, const Tensor& t, const Tenso
              "cross_entropy: expected a weight per class, [", C, "] on ", x.device(), ", got ", weight);
   const Tensor wide = x.dtype() == DType::f64 ? x : x.to(DType::f32);
   const Tensor w = weight.to(wide.dtype());
-  const Tensor losses = mul(neg(log_softmax(wide)), w);  // of each class
+  const Tensor losses = mul(neg(log_softmax(wide)), w);  // per class
   const double kept = 1 - options.label_smoothing, spread = options.label_smoothing / static_cast<double>(C);
   if (t.is_floating()) {
     const Tensor target = affine(t.to(wide.dtype()), kept, spread);

@@ -35,7 +35,7 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOpti
 Tensor kl_div(const Tensor& log_probs, const Tensor& target, Reduction reduction = Reduction::mean);
 
 struct BceWithLogitsOptions {
-  Tensor positive_weight = {};  ///< what a positive target counts as; broadcasts over the logits; none: 1
+  Tensor positive_weight = {};  ///< weight of a positive target; broadcasts over the logits; none: 1
   Reduction reduction = Reduction::mean;
 };
 
@@ -59,7 +59,7 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;   ///< e in [0, 1]: the target becomes (1 - e) t + e / C (Szegedy et al. 2016, section 7)
   int64_t ignore_index = -100;  ///< rows with this class count for nothing
   Reduction reduction = Reduction::mean;
-  Tensor weight = {};  ///< of each class, [C], floating; none: 1
+  Tensor weight = {};  ///< weight of each class, [C], floating; none: 1
 };
 
 /// -sum over classes of t log_softmax(logits). logits [..., C]; target: classes (integers, the logits' sizes without C)

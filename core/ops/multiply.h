@@ -9,7 +9,7 @@ namespace weft {
 /// dtype), bias [N] or undefined. Any strides: what the kernel does not take is copied first. `dtype` of the result:
 /// the operands', or f32 for bf16 and f16.
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype);
-/// The same into `y` (dense).
+/// As above, into `y` (dense).
 void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias);
 /// dx = (dy w) f'(saved) by linear_backward_input: dy [M, O], w [O, I], saved dense, M I elements of dx's dtype.
 Tensor multiply_backward(const Tensor& dy, const Tensor& w, const Tensor& saved, kernels::Activation f);

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-/// What the two window pools share: the kernel's arguments and the sizes of the result.
+/// The two window pools share this: the kernel's arguments and the sizes of the result.
 struct Pooling {
   kernels::Pool2dArguments arguments;
   Shape sizes;

@@ -45,7 +45,7 @@ Tensor logsumexp(const Tensor& x, const std::vector<int64_t>& dims = {}, bool ke
 
 /// The i64 index of the first largest element along `dim`; NaN counts as the largest. No gradient.
 Tensor argmax(const Tensor& x, Integer dim, bool keep_dims = false);
-/// The same of the first smallest element; NaN counts as the smallest.
+/// As above, for the first smallest element; NaN counts as the smallest.
 Tensor argmin(const Tensor& x, Integer dim, bool keep_dims = false);
 
 /// y[i] = x[0] + … + x[i] along `dim`; of x's sizes. Integers and bool are summed in i64. Errors: no such dimension.

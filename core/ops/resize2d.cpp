@@ -43,7 +43,7 @@ std::vector<double> weights_of(int64_t out, int64_t in, double step, const Resiz
                last = static_cast<int64_t>(std::floor(centre + reach));
     double sum = 0;
     for (int64_t j = first; j <= last; ++j) {
-      if (options.antialias && (j < 0 || j >= in)) continue;  // what is outside does not count
+      if (options.antialias && (j < 0 || j >= in)) continue;  // pixels outside do not count
       const double weight = filter(static_cast<double>(j) - centre);
       row[std::clamp<int64_t>(j, 0, in - 1)] += weight;
       sum += weight;

@@ -38,7 +38,7 @@ Resize2dWeights resize2d_weights(Size2d from, Size2d to, const Resize2dOptions& 
 /// autocast. Errors: not floating [N, H, W, C], weights of other sizes, dtype or device; antialias or align_corners
 /// with nearest, both at once.
 Tensor resize2d(const Tensor& x, const Resize2dWeights& weights);
-/// The same with weights made for this call.
+/// As above, with weights made for this call.
 Tensor resize2d(const Tensor& x, Size2d size, const Resize2dOptions& options = {});
 
 }  // namespace weft

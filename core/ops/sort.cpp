@@ -37,7 +37,7 @@ Sorted first(const char* op, const Tensor& x, int64_t k, int64_t dim, bool desce
   WEFT_CHECK(k >= -1 && k <= x.size(at), op, ": expected k from 0 to ", x.size(at), " for dimension ", dim, " of ", x,
              ", got ", k);
   Sorted sorted;
-  Shape sizes;  // of x with the dimension at the end
+  Shape sizes;  // x's, with the dimension at the end
   {
     const NoGrad no_grad;
     const Tensor rows = x.transpose(at, -1).contiguous();

@@ -22,7 +22,7 @@ Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
 /// The different elements of a tensor in order, and where each element of it went.
 struct Unique {
   Tensor values;   ///< [n], of x's dtype
-  Tensor inverse;  ///< of x's sizes, i64: values[inverse] is x
+  Tensor inverse;  ///< i64 with x's sizes: values[inverse] is x
   Tensor counts;   ///< [n], i64
 };
 

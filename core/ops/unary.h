@@ -13,7 +13,7 @@ WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
-/// What all elementwise functions of one tensor share: check, kernel, gradient. Errors: as above.
+/// All elementwise functions of one tensor share this: check, kernel, gradient. Errors: as above.
 Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryArguments arguments = {});
 
 /// y = scale x + shift, element by element, in one pass. Floating x keeps its dtype, and so do integers where both

@@ -142,12 +142,12 @@ class Recorder final : public kernels::KernelObserver {
   }
 
  private:
-  using Key = std::pair<int, int>;  // of a device
+  using Key = std::pair<int, int>;  // a device
 
   /// Where a device's clock stands against the host's, and the events to take from.
   struct Base {
     void* event = nullptr;
-    int64_t time = 0;  // of the event, on the host's clock
+    int64_t time = 0;  // the event's, on the host's clock
     std::vector<void*> free;
   };
 
@@ -176,7 +176,7 @@ class Recorder final : public kernels::KernelObserver {
 
   /// Gives the kernels that devices timed their times: the start by the base, the length by the kernel's own events.
   void resolve() {
-    std::map<int, int64_t> ends;  // by track; the two roundings must not make neighbours overlap
+    std::map<int, int64_t> ends;  // per track; the two roundings must not make neighbours overlap
     for (const Timed& timed : timed_) {
       kernels::Runtime& device = kernels::runtime(timed.device.kind);
       Base& base = bases_.at(key(timed.device));

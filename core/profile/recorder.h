@@ -21,7 +21,7 @@ inline int64_t begin_span() { return is_recording() ? detail::now() : -1; }
 /// Ends what begin_span began, on this thread's track. Spans that began before the recording are dropped.
 void end_span(Category category, const char* name, bool backward, int64_t started);
 
-/// What profiles call this thread from now on ("thread 7" otherwise).
+/// Profiles call this thread so from now on ("thread 7" otherwise).
 void name_thread(std::string name);
 
 }  // namespace weft::profile

@@ -45,7 +45,7 @@ struct MatmulDescriptor {
   void* d_amax = nullptr;
   const void* aux_scale = nullptr;
   void *aux_amax = nullptr, *d_out_scale = nullptr, *emulation = nullptr;
-  int32_t scale_modes[6] = {};  ///< of A, B, C, D, aux, D's out scale
+  int32_t scale_modes[6] = {};  ///< for A, B, C, D, aux, D's out scale
   int8_t fast_accumulation = 0;
 };
 
@@ -55,7 +55,7 @@ struct Preference {
   uint32_t search = CUBLASLT_SEARCH_BEST_FIT;
   uint64_t workspace = 0;
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-  uint32_t alignments[4] = {256, 256, 256, 256};  ///< of A, B, C, D in bytes
+  uint32_t alignments[4] = {256, 256, 256, 256};  ///< bytes, for A, B, C, D
   float waves = 0;
   uint64_t implementations = ~uint64_t{0};
 };

@@ -67,7 +67,7 @@ void pack(const std::byte* from, int64_t line, int64_t step, int64_t lines, int6
   }
 }
 
-/// What the fast compute types may do to f32 factors.
+/// The fast compute types may round f32 factors so.
 void round_factors(cublasComputeType_t compute, float* x, int64_t count) {
   if (compute == CUBLAS_COMPUTE_32F_FAST_TF32)
     for (int64_t i = 0; i < count; ++i) x[i] = round_to_tf32(x[i]);

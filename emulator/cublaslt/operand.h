@@ -27,7 +27,7 @@ struct Operand {
 /// The bytes of a batch of matrices.
 Operand operand(const char* name, const void* at, bool written, size_t alignment, const Matrix& matrix,
                 int64_t batches);
-/// Of contiguous elements.
+/// For contiguous elements.
 Operand operand(const char* name, const void* at, bool written, size_t bytes);
 
 /// `call` names it: `cublasLtMatmul of 64x32x16 bf16`. A finding, and Failure, where a pointer is NULL or not aligned,

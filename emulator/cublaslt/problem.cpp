@@ -32,7 +32,7 @@ bool is_offered_fp8(const Types& t) {
   return t.c != CUDA_R_32F && (t.d == CUDA_R_8F_E4M3 || (t.d == CUDA_R_8F_E5M2 && has_e5m2));
 }
 
-/// Of the bias, and of bias gradients.
+/// For the bias, and for bias gradients.
 cudaDataType_t vector_type_of(const Types& t) {
   if (is_fp8(t.d)) return t.c;
   return is_fp8(t.a) && t.d == CUDA_R_32F ? CUDA_R_16BF : t.d;

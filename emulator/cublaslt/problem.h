@@ -46,7 +46,7 @@ struct Problem {
   Types types{};
   int64_t m = 0, n = 0, k = 0, batches = 1;
   Matrix a, b, c, d;
-  int64_t lds[4] = {};  ///< of A, B, C, D
+  int64_t lds[4] = {};  ///< for A, B, C, D
   bool is_tn = false;   ///< A transposed and B not, both column-major, or the same in row-major order
   Epilogue epilogue;
   cudaDataType_t vector_type = CUDA_R_32F, aux_type = CUDA_R_32F;

@@ -9,7 +9,7 @@ namespace emulator::cuda {
 
 struct Graph;
 
-/// What a cudaGraphConditionalHandle stands for: a value that kernels set and conditional nodes ask. All executable
+/// A cudaGraphConditionalHandle stands for this: a value that kernels set and conditional nodes ask. All executable
 /// graphs that were made from the handle's graph share it, so their launches must not overlap.
 struct Condition {
   cudaGraphConditionalHandle handle = 0;

@@ -40,10 +40,10 @@ class Device {
   Stream& legacy_stream();
   std::set<Stream*> streams;        ///< all of this device
   std::set<int> peers;              ///< whose memory was made accessible
-  std::array<size_t, 16> limits{};  ///< by cudaLimit
+  std::array<size_t, 16> limits{};  ///< indexed by cudaLimit
   unsigned flags = 0;
   bool active = false;   ///< the primary context has been used
-  Pool* pool = nullptr;  ///< what cudaMallocAsync takes from
+  Pool* pool = nullptr;  ///< cudaMallocAsync's
   Pool& default_pool();
 
   std::array<unsigned char, 16> uuid() const;

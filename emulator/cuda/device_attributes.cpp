@@ -7,7 +7,7 @@ namespace emulator::cuda {
 namespace {
 
 constexpr int kMaxPitch = 0x7fffffff;
-// Of textures and surfaces.
+// Textures and surfaces.
 constexpr int k1d = 131072, k2dWidth = 131072, k2dHeight = 65536, k3d = 16384, kLayers = 2048, kCube = 32768;
 
 }  // namespace

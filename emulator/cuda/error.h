@@ -20,7 +20,7 @@ inline void require(bool right, cudaError_t code = cudaErrorInvalidValue) {
 }
 /// One line on stderr: `weft-emulate: …`.
 void report(const std::string& text);
-/// The same; then the call fails.
+/// As above; then the call fails.
 [[noreturn]] void fail(cudaError_t code, const std::string& text);
 
 const char* error_name(int code);    ///< nullptr: no such code

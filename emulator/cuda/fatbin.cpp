@@ -29,7 +29,7 @@ T at(const char* base, size_t offset) {
   return value;
 }
 
-/// What `.target sm_90a` says; the container's number has no room for the letter.
+/// The PTX's `.target sm_90a`; the container's number has no room for the letter.
 void read_target(std::string_view text, Fatbin::Entry& entry) {
   const size_t found = text.find(".target");
   if (found == std::string_view::npos) return;

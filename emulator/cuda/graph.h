@@ -25,7 +25,7 @@ struct Node {
   const Node* original = nullptr;  ///< of a clone: the node that it was made from
 };
 
-/// What a cudaGraph_t points at. Under the state's lock.
+/// A cudaGraph_t points at this. Under the state's lock.
 struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::shared_ptr<void>> memory;  ///< of allocation nodes
@@ -49,7 +49,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::shared_ptr<Graph> clone() const;
 };
 
-/// What a cudaGraphExec_t points at: a graph of its own.
+/// A cudaGraphExec_t points at this: a graph of its own.
 struct Executable {
   std::shared_ptr<Graph> graph;
   std::unordered_map<const Node*, Node*> by_original;

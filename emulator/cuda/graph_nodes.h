@@ -34,7 +34,7 @@ const T& work_in(const Node& node) {
 cudaKernelNodeParams kernel_params(const Node& node);
 cudaMemsetParams fill_params(const Node& node);
 
-/// The same launch with one of its attributes changed.
+/// This launch with one of its attributes changed.
 SharedWork with_attribute(const Node& node, const cudaLaunchAttribute& attribute);
 void write_dot(cudaGraph_t graph, const char* path);
 

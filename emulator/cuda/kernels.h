@@ -23,13 +23,13 @@ struct Function {
   int device = 0;
   const ptx::Kernel* code = nullptr;
   int registers = 0;            ///< of a thread, from a cubin for this GPU, with --time; 0: unknown
-  int max_dynamic_shared = -1;  ///< what the program asked for; -1: nothing
+  int max_dynamic_shared = -1;  ///< the program's request; -1: none
   int carveout = -1;
   bool non_portable_cluster = false;
   int cluster[3] = {0, 0, 0};  ///< required by cudaFuncAttributeRequiredCluster…
   int cluster_policy = 0;
 
-  int most_dynamic_shared() const;  ///< what a launch may ask for
+  int most_dynamic_shared() const;  ///< limit of a launch
 };
 
 /// A kernel of an image, for all devices. A CUkernel or cudaKernel_t points at it.
@@ -71,7 +71,7 @@ struct Image {
   std::map<int, std::unique_ptr<ptx::Module>> modules_;
 };
 
-/// What a CUmodule points at.
+/// A CUmodule points at this.
 struct LoadedModule {
   std::shared_ptr<Image> image;
   int device = 0;
@@ -86,7 +86,7 @@ void unregister_image(Image* image);
 void register_kernel(Image* image, const void* host, const char* name);
 void register_variable(Image* image, const void* host, const char* name, size_t bytes, bool managed, void** pointer);
 
-/// By a host stub, a cudaKernel_t or a CUfunction. Errors: cudaErrorInvalidDeviceFunction.
+/// Looks up a host stub, a cudaKernel_t or a CUfunction. Errors: cudaErrorInvalidDeviceFunction.
 Kernel& kernel_of(const void* handle);
 Function& function_of(const void* handle);
 /// Handles that the program made by loading a library or asking for a kernel.

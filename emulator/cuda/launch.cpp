@@ -13,8 +13,8 @@
 namespace emulator::cuda {
 namespace {
 
-constexpr int kRegisters = 65536;      // of a processor; a block may have them all
-constexpr int kReservedShared = 1024;  // of a block, the system's own
+constexpr int kRegisters = 65536;      // per SM; a block may have them all
+constexpr int kReservedShared = 1024;  // per block, the system's own
 constexpr unsigned kPortableCluster = 8, kLargestCluster = 16;
 
 // CUlaunchConfig's `extra` list (cuda.h: CU_LAUNCH_PARAM_*).

@@ -18,8 +18,8 @@ namespace {
 
 // Under the state's lock.
 struct Books {
-  std::unordered_map<const void*, unsigned> host_flags;  ///< of pinned memory
-  std::unordered_map<const void*, Pool*> from_pool;      ///< of stream-ordered memory
+  std::unordered_map<const void*, unsigned> host_flags;  ///< for pinned memory
+  std::unordered_map<const void*, Pool*> from_pool;      ///< for stream-ordered memory
   std::unordered_set<const void*> pools;
   std::mutex graphs_mutex;  ///< a graph may end while the state is locked or not
   std::unordered_set<const void*> of_graphs;

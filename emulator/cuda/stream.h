@@ -27,8 +27,8 @@ struct Stream {
   Op last;  ///< all that was issued has ended when this one has
   std::shared_ptr<Capture> capture;
   std::vector<Node*> tail;  ///< while capturing: what the next node depends on
-  std::vector<Op> orphans;  ///< of a legacy stream: the last operations of blocking streams that were destroyed
-  std::vector<Op> unordered_orphans;  ///< the same of others: only the whole device waits for them
+  std::vector<Op> orphans;  ///< on a legacy stream: the last operations of blocking streams that were destroyed
+  std::vector<Op> unordered_orphans;  ///< as above, of other streams: only the whole device waits for them
   cudaStreamAttrValue policy{}, window{}, domain{};
 
   bool blocking() const { return role != Role::legacy && !(flags & cudaStreamNonBlocking); }
@@ -63,7 +63,7 @@ class PerThreadDefault {
   bool before_;
 };
 
-/// Of all streams, by options().streams.
+/// For all streams, by options().streams.
 Scheduler& scheduler();
 
 /// Puts work into a stream: into its capture, or to the scheduler.

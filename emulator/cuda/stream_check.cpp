@@ -18,7 +18,7 @@ namespace {
 
 /// Under the state's lock.
 struct Clocks {
-  std::vector<uint32_t> last;  ///< of each timeline: the time of its last operation
+  std::vector<uint32_t> last;  ///< per timeline: the time of its last operation
   std::vector<uint32_t> host;  ///< what the host knows to have ended; one for all its threads, as they tell each other
   std::map<uint64_t, std::shared_ptr<Trace>> unfinished;
   struct Release {

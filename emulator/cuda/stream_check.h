@@ -22,7 +22,7 @@ struct Work;
 
 /// An operation as the check sees it. It lives as long as something remembers bytes that it touched.
 struct Trace {
-  std::vector<uint32_t> clock;  ///< by timeline; its own time included
+  std::vector<uint32_t> clock;  ///< indexed by timeline; its own time included
   uint32_t timeline = 0, time = 0;
   uint64_t number = 0;  ///< order of issue; 0: the host itself
   int device = 0;

@@ -45,7 +45,7 @@ struct Source {
 };
 
 struct Guards {
-  std::map<uint64_t, Uses> uses;       ///< by number of the operation
+  std::map<uint64_t, Uses> uses;       ///< keyed by the operation's number
   std::map<uint64_t, Source> sources;  ///< copies that the host has not waited for
 };
 Guards& guards() {

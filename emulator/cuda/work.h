@@ -24,7 +24,7 @@ struct Kernel;
 struct KernelWork {
   Function* function = nullptr;
   ptx::Launch launch;
-  const void* handle = nullptr;           ///< what the program called the kernel
+  const void* handle = nullptr;           ///< the program's handle of the kernel
   std::vector<void*> parameter_pointers;  ///< into launch.parameters: for those who ask a node
 };
 

@@ -161,7 +161,7 @@ class BlockRaces {
   bool views_used_ = false;
   Views views_;
   View fenced_;       ///< some thread's knowledge at its fence.proxy.async
-  View init_fenced_;  ///< the same at fence.mbarrier_init
+  View init_fenced_;  ///< as above, at fence.mbarrier_init
   std::vector<uint32_t> mbarrier_keys_;
   std::deque<Handover> mbarriers_;
   std::array<Handover, 16> named_;

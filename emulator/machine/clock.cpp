@@ -39,7 +39,7 @@ class Search {
   /// In what was acquired by a thread of block `by`.
   bool operator()(const Acquired::Entry& entry, uint32_t by) {
     open_.push_back({entry, by});
-    // By a list, not by recursion: thousands of blocks may form a chain.
+    // A list, not recursion: thousands of blocks may form a chain.
     while (!open_.empty()) {
       const auto [next, block] = open_.back();
       open_.pop_back();

@@ -171,7 +171,7 @@ class BlockClock {
   Views* views() const { return views_; }
   /// Adds all accesses that happen before the thread's next access, including its own, to `to`.
   void release(int thread, View& to);
-  /// The same for a relaxed arrival: adds only accesses that the thread's last fence ordered.
+  /// As above, for a relaxed arrival: adds only accesses that the thread's last fence ordered.
   void release_fenced(int thread, View& to);
   void acquire(int thread, const View& from) { view(thread).learn(from); }
   View& view(int thread) const { return views_->of_thread[static_cast<size_t>(thread)]; }

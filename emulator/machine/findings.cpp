@@ -16,7 +16,7 @@ constexpr size_t kMostOfAKind = 20;
 
 struct Findings {
   std::mutex mutex;
-  std::map<std::string, std::set<std::string>> keys;  ///< by kind
+  std::map<std::string, std::set<std::string>> keys;  ///< keyed by kind
   size_t faults = 0;
   std::vector<Told> told;
 };

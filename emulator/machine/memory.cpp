@@ -366,7 +366,7 @@ bool share(const void* memory, SharedMemory& shared) {
 }
 void* import_shared(const SharedMemory& shared) {
   void* const memory = Registry::get().import_shared(shared);
-  if (memory) mark_written(memory, shared.bytes);  // by other processes, which do not report it
+  if (memory) mark_written(memory, shared.bytes);  // other processes write without a report
   return memory;
 }
 void* reserve_addresses(size_t bytes, size_t alignment) { return Registry::get().reserve(bytes, alignment); }

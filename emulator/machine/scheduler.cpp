@@ -101,7 +101,7 @@ void Scheduler::make_ready(const Op& op) {
 }
 
 void Scheduler::complete(Operation& op) {
-  // By a list, not by recursion: thousands of markers may follow each other.
+  // A list, not recursion: thousands of markers may follow each other.
   std::vector<Op> freed;
   const auto end = [&](Operation& one) {
     one.done = true;

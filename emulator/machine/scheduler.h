@@ -37,8 +37,8 @@ struct Operation : std::enable_shared_from_this<Operation> {
   bool wanted = false, running = false, done = false;
   int polls = 0;  ///< queries that were answered with `not ready`
   std::function<void()> work;
-  std::vector<Operation*> dependencies;                ///< those that have not ended
-  std::vector<std::shared_ptr<Operation>> dependents;  ///< those that wait for this one
+  std::vector<Operation*> dependencies;                ///< dependencies that have not ended
+  std::vector<std::shared_ptr<Operation>> dependents;  ///< operations that wait for this one
   std::chrono::steady_clock::time_point ended;
   std::shared_ptr<cuda::Trace> trace;  ///< only while streams are checked
 };

@@ -12,7 +12,7 @@ namespace emulator {
 
 namespace {
 
-constexpr int kAddressBits = 48;  // of user space
+constexpr int kAddressBits = 48;  // user space
 constexpr size_t kSlab = size_t{64} << 20;
 constexpr size_t cell_bytes(int cell_shift) {
   return (ShadowPage::kBytes >> cell_shift) / ShadowPage::Cells::kCount * sizeof(ShadowPage::Cells);

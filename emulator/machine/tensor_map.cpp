@@ -20,7 +20,7 @@ SwizzleMode mode_of(uint64_t swizzle) {
   return kModes[swizzle];
 }
 
-/// What tiled and im2col maps have in common.
+/// Shared by tiled and im2col maps.
 int describe(TensorBox& box, const TensorMapDescription& t) {
   if (!t.map || reinterpret_cast<uintptr_t>(t.map) % 64) return kInvalid;
   if (t.type < 0 || t.type >= kTypesOfDriver || t.swizzle < 0 || t.swizzle >= kSwizzlesOfDriver) return kInvalid;

@@ -30,14 +30,14 @@ enum class Limit : uint8_t {
 constexpr size_t kLimits = static_cast<size_t>(Limit::launch) + 1;
 std::string_view name_of(Limit limit);
 
-/// What a chip does in a cycle of its clock. `sources` in time_model.cpp say where each figure is from.
+/// A chip's rates per cycle of its clock. `sources` in time_model.cpp say where each figure is from.
 struct Chip {
   std::string_view key;        ///< as in gpu.h
   int processors;
   double ghz;                  ///< boost clock; who has measured another one gives it to predict()
   double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
   double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
-  double mma_share;            ///< of that rate by mma.sync (wgmma has all of it)
+  double mma_share;            ///< share of that rate by mma.sync (wgmma has all of it)
   double tensor_f64;           ///< FLOP a cycle and SM
   double lsu;                  ///< lanes a cycle and SM
   double l2_gbs;               ///< whole chip; a clock of its own, so not by the cycle
@@ -82,7 +82,7 @@ struct Prediction {
   double seconds = 0;
   double ghz = 0;  ///< the clock that it was made for
   Limit limit = Limit::latency;
-  std::array<double, kLimits> cycles{};  ///< what each limit alone would take, whole launch
+  std::array<double, kLimits> cycles{};  ///< cycles of the whole launch, if each limit were alone
 };
 Prediction predict(const Chip& chip, const Work& work, const Constants& constants = {});
 

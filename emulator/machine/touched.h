@@ -29,7 +29,7 @@ class Touched {
   Touched& operator=(const Touched&) = delete;
 
   void note(uintptr_t address, size_t bytes, Touch touch);
-  /// The same for some lanes' accesses of `bytes` each, which is at most 128.
+  /// As above, for some lanes' accesses of `bytes` each, which is at most 128.
   void note(char* const* at, uint32_t lanes, uint32_t bytes, Touch touch);
   /// By address; of one page, by Touch.
   std::vector<Page> pages() const;
@@ -44,7 +44,7 @@ class Touched {
 
   uint64_t number_;  ///< unique, for what threads keep of their last pages
   std::mutex mutex_;
-  std::unordered_map<uintptr_t, Mask*> masks_;  ///< by page number and Touch
+  std::unordered_map<uintptr_t, Mask*> masks_;  ///< keyed by page number and Touch
   std::deque<Mask> storage_;
 };
 

@@ -69,7 +69,7 @@ struct Handover {
   }
 };
 
-/// Of all threads of a block.
+/// For all threads of a block.
 struct Views {
   int rank = 0;
   uint32_t first_block = 0, blocks = 1;  ///< of the cluster, as stamps number them: by rank

@@ -25,7 +25,7 @@ size_t size_of(ncclDataType_t type);
 const char* name_of(ncclDataType_t type);
 const char* name_of(Kind kind);
 
-/// What must agree between the ranks of a collective. Two words, so that it lies in shared memory as two atomics.
+/// The ranks of a collective must agree on this. Two words, so that it lies in shared memory as two atomics.
 struct Descriptor {
   Kind kind = Kind::none;
   uint8_t type = 0;

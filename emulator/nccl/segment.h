@@ -80,7 +80,7 @@ struct alignas(64) LaneSide {
     std::atomic<uint64_t> number, word, count, factor;
   };
   std::atomic<uint64_t> entered;        ///< collectives that it has begun here
-  std::array<Entry, 2> entries;         ///< by parity: no rank is more than one ahead
+  std::array<Entry, 2> entries;         ///< indexed by parity: no rank is more than one ahead
   std::atomic<uint64_t> written, read;  ///< rounds of chunks
 };
 
@@ -93,7 +93,7 @@ struct Lane {
 struct alignas(64) Channel {
   struct Side {
     std::atomic<uint64_t> announced;
-    std::array<std::atomic<uint64_t>, 2> word, count;  ///< by the parity of `announced`
+    std::array<std::atomic<uint64_t>, 2> word, count;  ///< indexed by the parity of `announced`
   };
   Side sender, receiver;
   std::atomic<uint64_t> written, read;  ///< chunks

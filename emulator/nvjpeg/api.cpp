@@ -15,7 +15,7 @@
 
 struct nvjpegHandle {};
 struct nvjpegJpegState {
-  std::vector<unsigned char> pixels;  ///< of the last image, until its copy has ended
+  std::vector<unsigned char> pixels;  ///< the last image's, until its copy has ended
 };
 
 namespace {

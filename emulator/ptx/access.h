@@ -170,7 +170,7 @@ template <uint32_t Bytes, class Base>
   return Pattern::scattered;
 }
 
-/// The same for some lanes: true if all are inside and aligned.
+/// As above, for some lanes: true if all are inside and aligned.
 template <uint32_t Bytes, class Base>
 [[gnu::always_inline]] inline bool inside(const Base* base, Base offset, Base begin, uint64_t size, uint32_t lanes) {
   if (size < Bytes) return false;

@@ -14,7 +14,7 @@
 
 namespace emulator::ptx {
 
-// By type. Each refuses what it does not know.
+// One per type. Each refuses what it does not know.
 void lower_arithmetic(Lowering& l);  ///< one of the next three
 void lower_integer(Lowering& l);
 void lower_float(Lowering& l);

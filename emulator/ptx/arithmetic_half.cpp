@@ -90,7 +90,7 @@ float nudged(float rounded, float a, float b, float c) {
   const double p = static_cast<double>(a) * b;  // exact
   const double sum = p + c, part = sum - p;
   double rest = sum - rounded;
-  if (rest == 0) rest = (p - (sum - part)) + (c - part);  // what the sum lost (Knuth's two-sum)
+  if (rest == 0) rest = (p - (sum - part)) + (c - part);  // the sum's rounding error (Knuth's two-sum)
   if (rest == 0) return rounded;
   const bool outwards = (rest > 0) == (rounded > 0);
   return f32_of(bits_of(rounded) + (outwards ? 1u : 0u - 1u));
@@ -257,7 +257,7 @@ void lower_half(Lowering& l) {
   if (op == "add" || op == "sub" || op == "mul" || op == "fma") return lower_rounded(l);
   const bool is_bf16 = l.type() == Type::bf16 || l.type() == Type::bf16x2;
   if (l.has("ftz")) {
-    // Of bf16 only ex2 has it.
+    // For bf16 only ex2 has it.
     if (is_bf16 && op != "ex2") l.unknown(".ftz");
     return is_bf16 ? lower_unrounded_with<Bf16, Ftz>(l) : lower_unrounded_with<F16, Ftz>(l);
   }

@@ -180,7 +180,7 @@ struct Relu {
     return v > 0 ? v : 0;
   }
 };
-/// The same operation on both halves of 32 bits.
+/// One operation on both halves of 32 bits.
 template <class F>
 struct Pair {
   using T = typename Signature<F>::Result;

@@ -153,7 +153,7 @@ struct Text {
   int version = 0;  ///< 90 for 9.0
   int target = 0;   ///< 90
   bool arch_specific = false;  ///< sm_90a
-  std::vector<std::string> files;  ///< by number; [0] is empty
+  std::vector<std::string> files;  ///< indexed by number; [0] is empty
   std::vector<Variable> variables;
   std::vector<Function> functions;
 };

@@ -18,7 +18,7 @@ struct DebugTable {
     Ref place;
   };
   std::vector<Register> registers;
-  std::vector<std::vector<int>> live;  ///< by instruction: indices of `registers`
+  std::vector<std::vector<int>> live;  ///< indexed by instruction: indices of `registers`
 };
 
 /// Whether --break names this kernel: its text is part of the kernel's name, as the linker or as C++ has it.

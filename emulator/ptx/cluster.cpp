@@ -123,7 +123,7 @@ struct AsyncStore {
   Addresses address, barrier;
   matrix::Registers values{};
   int count = 1;
-  uint32_t bytes = 4;  ///< of an element
+  uint32_t bytes = 4;  ///< per element
   TensorType type = TensorType::u32;
   Reduction op = Reduction::none;
 };

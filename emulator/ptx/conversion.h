@@ -10,7 +10,7 @@ namespace emulator::ptx {
 /// A cvt of one number with all its modifiers, for what convert.cpp has no loop of its own.
 struct Conversion {
   Type from = Type::none, to = Type::none;
-  int to_bytes = 4;  ///< of the register: integers are extended to it
+  int to_bytes = 4;  ///< the register's: integers are extended to it
   Rounding rounding = Rounding::nearest;
   bool to_integral = false;  ///< .rni, .rzi, .rmi, .rpi: to an integer, also where the result is a float
   bool ftz = false, sat = false, satfinite = false, relu = false;

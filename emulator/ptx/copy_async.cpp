@@ -18,7 +18,7 @@ struct Copies {
   uint32_t group = 0;
   uint32_t line = 0;
   uint32_t site = 0;                      ///< for the checks: of the instruction
-  uint32_t bytes = 0;                     ///< of a lane
+  uint32_t bytes = 0;                     ///< per lane
   bool whole = true;                      ///< every lane copies all of its bytes
   bool from_row = false, to_row = false;  ///< lane after lane
   uint64_t generation = 0;                ///< of memory when the sources were looked up
@@ -30,7 +30,7 @@ struct Copies {
 /// A warp's copies under way, oldest first.
 struct Queue {
   std::vector<Copies> copies;
-  size_t first = 0;                 ///< those before are applied
+  size_t first = 0;                 ///< earlier ones are applied
   uint32_t committed[kLanes] = {};  ///< groups that a lane has committed
 };
 

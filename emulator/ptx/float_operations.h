@@ -80,7 +80,7 @@ void emit_tidy(Lowering& l, Type type) {
 template <class T, bool is_min, bool nan>
 struct Extremum {
   T operator()(T a, T b) const {
-    // Of equal numbers only zeros differ in bits.
+    // Only zeros differ in bits among equal numbers.
     const auto x = bits_of(a), y = bits_of(b);
     const T equal = std::bit_cast<T>(is_min ? x | y : x & y);
     const T ordered = is_min ? (a < b ? a : b < a ? b : equal) : (a < b ? b : b < a ? a : equal);

@@ -26,7 +26,7 @@ constexpr uint64_t kFrameAlign = 16;
 /// Where results and parameters lie in a frame: the results first, each at a multiple of 8, or of kFrameAlign where it
 /// is larger.
 struct FrameLayout {
-  std::vector<uint64_t> sizes;  ///< of the results, a separator, and the parameters: equal in caller and callee
+  std::vector<uint64_t> sizes;  ///< the results', a separator, and the parameters: equal in caller and callee
   uint64_t bytes = 0;
   std::string_view unfit;  ///< a parameter that no frame can hold: a register, or one aligned to more than kFrameAlign
   FrameLayout(const std::vector<Variable>& results, const std::vector<Variable>& parameters);

@@ -96,7 +96,7 @@ class Lexer {
 
   uint32_t line() const { return line_; }
   [[noreturn]] void fail(const std::string& what) const;
-  /// Of a text as a message shows it: without control characters.
+  /// A text as a message shows it: without control characters.
   static std::string one_line(std::string_view text);
 
   static bool is_word(char c) { return kClass[static_cast<uint8_t>(c)] & kWord; }

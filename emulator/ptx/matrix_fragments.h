@@ -9,7 +9,7 @@ namespace emulator::ptx::matrix {
 
 constexpr int kLine = 8;  // lines of a block
 constexpr int kBlock = kLine * kLine;
-constexpr int kMostElements = 1024;  ///< of a matrix
+constexpr int kMostElements = 1024;  ///< per matrix
 constexpr int kMostSums = 4;         ///< blocks
 constexpr int kMostDepth = 128;
 

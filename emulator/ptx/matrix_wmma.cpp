@@ -20,7 +20,7 @@ struct Fragment {
   uint32_t dense = 0;
   int lines = 0, depth = 0;
   int count = 0, needed = 0;  ///< registers, and those that differ
-  uint32_t bytes = 0;         ///< of an element
+  uint32_t bytes = 0;         ///< per element
   bool along_lines = false;   ///< lines run fastest in memory
   Registers registers;
 };
@@ -58,7 +58,7 @@ const Instruction* move(Warp& w, const Instruction* i) {
   const size_t register_bytes = size_t{word} * kLanes;
   for (int r = 0; r < f.count; ++r) {
     char* const lanes = words + static_cast<size_t>(r) * register_bytes;
-    char* places[8][kLanes];  // by element
+    char* places[8][kLanes];  // indexed by element
     if (!kLoad) std::memcpy(lanes, w.in<char>(f.registers[static_cast<size_t>(r)]), register_bytes);
     for (int lane = 0; lane < kLanes; ++lane) {
       const uint64_t begin = f.address.at(w, lane);

@@ -10,7 +10,7 @@
 
 namespace emulator::ptx {
 
-constexpr uint32_t kNanF32 = 0x7fffffff;  ///< what f32 instructions return for a NaN
+constexpr uint32_t kNanF32 = 0x7fffffff;  ///< f32 instructions return this for a NaN
 constexpr uint32_t kNanHalf = 0x7fff;     ///< of f16 and bf16 alike
 
 inline uint32_t bits_of(float v) { return std::bit_cast<uint32_t>(v); }
@@ -80,7 +80,7 @@ struct Format {
   int bytes;  ///< in a register
   int exponent_bits, mantissa_bits;
   bool has_infinity;  ///< with NaNs above it, as in IEEE 754; else see `nan`
-  uint32_t nan;       ///< what a NaN becomes
+  uint32_t nan;       ///< the result for a NaN
   uint32_t largest;   ///< the largest finite number
 };
 /// nullptr for types that are no such format of up to 32 bits. Of packed types: the format of a part.

@@ -45,7 +45,7 @@ struct AccessCount {
   bool write = false, atomic = false;
   // The most expensive request.
   uint32_t worst = 0, worst_mask = 0, worst_bytes = 0;  ///< sectors or wavefronts; lanes; bytes a lane
-  std::array<int64_t, kLanes> worst_at{};               ///< by lane, from the beginning of shared memory or of a line of 128 bytes
+  std::array<int64_t, kLanes> worst_at{};               ///< per lane, from the beginning of shared memory or of a line of 128 bytes
   void add(const AccessCount& other);
 };
 
@@ -64,7 +64,7 @@ class LaunchProfile {
     uint64_t executed = 0, active = 0, lanes = 0;  ///< warp instructions; their lanes before and after the guard
     uint64_t splits = 0;                           ///< times that the lanes went apart here
     uint64_t bulk_bytes = 0;
-    std::array<std::unique_ptr<AccessCount>, 3> access;  ///< by Where
+    std::array<std::unique_ptr<AccessCount>, 3> access;  ///< indexed by Where
     void add(const Site& other);
   };
   const std::vector<Site>& sites() const { return sites_; }

@@ -155,7 +155,7 @@ class Coalescer {
 
   const Function& f_;
   const Liveness& liveness_;
-  std::vector<Class> classes_;  ///< by the register that represents the class
+  std::vector<Class> classes_;  ///< indexed by the register that represents the class
   std::vector<int> class_of_;
 };
 

@@ -13,7 +13,7 @@ bool can_work_in_place(const Statement& statement);
 /// The slots of virtual registers in the warp's register file.
 struct RegisterPlaces {
   std::vector<Ref> place;  ///< by register: a byte offset, or of a predicate its word; kNoRef of an unused one
-  uint32_t bytes = 0;      ///< of a warp
+  uint32_t bytes = 0;      ///< per warp
   uint32_t predicates = 0;
   int most_alive = 0;                  ///< 32-bit registers that a thread needs at once
   uint32_t copies = 0, coalesced = 0;  ///< mov from register to register, and how many of them vanished

@@ -10,18 +10,18 @@ namespace emulator::ptx {
 
 namespace {
 
-constexpr uint32_t kWarps = 4;  // of a warpgroup
+constexpr uint32_t kWarps = 4;  // per warpgroup
 constexpr int kUnit = 8;
 
 struct Owner {
-  int registers = 0;  ///< of a thread
+  int registers = 0;  ///< per thread
   size_t requests = 0;
   std::string waits;  ///< for reports
 };
 struct RegisterPool {
   int free = 0;  ///< registers of the block that no warp owns
   std::vector<Owner> warps;
-  std::vector<std::vector<const Instruction*>> requests;  ///< of each warpgroup, as the first warp made them
+  std::vector<std::vector<const Instruction*>> requests;  ///< per warpgroup, as the first warp made them
 };
 
 RegisterPool& pool_of(Block& block) {

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kQuiet = 64;  // turns before a closer look
 constexpr auto kPatience = std::chrono::seconds(2);
 
-/// Of all kernels of the process, of several GPUs perhaps.
+/// For all kernels of the process, on several GPUs perhaps.
 struct Everybody {
   std::mutex mutex;
   std::vector<const Standstill*> all, standing;

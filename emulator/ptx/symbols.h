@@ -27,7 +27,7 @@ class Symbols {
   void place_local(const Function& body, Kernel& kernel);
   void place_shared(const Module& module, const Function& body, Kernel& kernel);
 
-  std::vector<Place> of_body_;  ///< by index in Function::variables
+  std::vector<Place> of_body_;  ///< indexed as Function::variables
   std::unordered_map<std::string_view, Place> of_name_;
 };
 

@@ -33,16 +33,16 @@ const GeometryName* geometry_of(std::string_view mod) {
 /// An instruction's operands.
 struct ImageForm {
   std::array<Ref, 4> values{kNoRef, kNoRef, kNoRef, kNoRef};  ///< read or written
-  uint32_t count = 4;                                         ///< of values
-  uint32_t bytes = 4;                                         ///< of a value, in memory
+  uint32_t count = 4;                                         ///< number of values
+  uint32_t bytes = 4;                                         ///< per value, in memory
   std::array<Ref, 3> at{kNoRef, kNoRef, kNoRef};
   Ref layer = kNoRef, level = kNoRef;
   std::array<Ref, 3> dx{kNoRef, kNoRef, kNoRef}, dy{kNoRef, kNoRef, kNoRef};
   const GeometryName* geometry = nullptr;
   bool is_texel = false;  ///< integer coordinates
-  int channel = -1;       ///< of tld4
+  int channel = -1;       ///< tld4's
   enum class Outside { trap, clamp, zero } outside = Outside::trap;
-  std::string_view asked;  ///< of a query
+  std::string_view asked;  ///< a query's
 };
 
 const ImageForm& form_of(const Instruction* i) { return *static_cast<const ImageForm*>(i->more); }

@@ -115,7 +115,7 @@ constexpr uint32_t kSliceSectors = 16;
 struct Distinct {
   uint64_t sector[kLanes * 2];
   uint32_t count = 0;
-  uint32_t lines = 0;  ///< of 128 bytes
+  uint32_t lines = 0;  ///< lines of 128 bytes
 };
 
 /// The sectors that the lanes' accesses touch.
@@ -322,7 +322,7 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
   const TimeNote& n = table.notes[number];
   WarpClock& c = clock(w);
   const time_model::Chip& chip = *launch_.chip_;
-  // What it has waited for is over: it runs.
+  // Its wait is over: it runs.
   if (c.barrier >= 0) [[unlikely]] {
     c.horizon = std::max(c.horizon, blocks_[w.block->rank].barriers[static_cast<size_t>(c.barrier)][c.phase & 1] + chip.barrier_latency);
     c.entry = c.horizon;

@@ -60,7 +60,7 @@ struct Epoch {
 struct WarpClock {
   Cycle entry = 0, horizon = 0;  ///< when the basic block began, and the latest begin of its instructions
   Cycle issued = 0;              ///< of its instructions
-  const Instruction* begin = nullptr;  ///< of the basic block
+  const Instruction* begin = nullptr;  ///< the basic block's
   uint32_t turn = 0;                   ///< of a loop that ptxas unrolls
   Cycle stored[2] = {0, 0};      ///< the last store to global and to shared memory: loads do not pass it
   Cycle tensor_free = 0;
@@ -72,7 +72,7 @@ struct WarpClock {
   bool waits_for_cluster = false;
   uint32_t cluster_phase = 0;    ///< how often it has arrived at barrier.cluster
   uint32_t first_touches = 0;    ///< sectors
-  std::vector<Cycle> ready;      ///< by slot of the register file
+  std::vector<Cycle> ready;      ///< indexed by slot of the register file
   std::vector<Cycle> predicates;
 };
 
@@ -82,7 +82,7 @@ struct BlockClock {
   struct Phases {
     Cycle pending = 0, done[2] = {0, 0};
   };
-  std::unordered_map<uint32_t, Phases> mbarriers;  ///< by shared address
+  std::unordered_map<uint32_t, Phases> mbarriers;  ///< keyed by shared address
   /// Who touched a sector last, 0 for nobody: the warp's number + 1 in the upper 10 bits, its first touches till then.
   using Touched = std::array<uint32_t, 128>;
   std::unordered_map<uint64_t, Touched> l1;
@@ -90,7 +90,7 @@ struct BlockClock {
   Touched* last = nullptr;
 };
 
-/// Of a cluster that runs.
+/// For a cluster that runs.
 class ClusterTime {
  public:
   ClusterTime(const Cluster& cluster, class LaunchTime& launch);
@@ -148,7 +148,7 @@ class LaunchTime {
   /// Of so many pages, a power of two, one is noted, by a hash, and stands for all (Waldspurger et al., "Efficient MRC
   /// Construction with SHARDS", FAST 2015).
   uint64_t page_step_;
-  double l1_bytes_;     ///< of a block
+  double l1_bytes_;     ///< per block
   std::mutex mutex_;
   time_model::Work work_;
   std::unordered_map<uint64_t, Epoch> epochs_;

@@ -201,7 +201,7 @@ class Loop {
   const Function& body_;
   const Accesses& accesses_;
   std::unordered_map<int, int> writes_;
-  std::map<int, std::pair<int64_t, size_t>> steps_;  ///< by register: the constant, and the statement that adds it
+  std::map<int, std::pair<int64_t, size_t>> steps_;  ///< per register: the constant, and the statement that adds it
   std::vector<Part> parts_;
 };
 

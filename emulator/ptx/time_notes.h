@@ -41,7 +41,7 @@ struct TimeNote {
   bool joined = false;      ///< of an atomic operation: lanes that meet at an address are one, else they take turns
   bool retried = false;     ///< in shared memory ptxas makes a loop of it: load, compute, compare and swap
   bool waits = true;        ///< of a barrier: not only arrives
-  uint8_t bytes = 0;        ///< of a lane's access
+  uint8_t bytes = 0;        ///< per lane's access
   float issue = 1;          ///< machine instructions
   float on_unit = 1;        ///< of these, such as need `unit`
   float mufu = 0;           ///< of these, such as need the MUFU besides
@@ -53,7 +53,7 @@ struct TimeNote {
   uint16_t turns = 1;         ///< in a loop that ptxas unrolls whole: how often it runs
   bool folded = false;        ///< there: an operand of others, but for the first turn
   int32_t stride = 0;         ///< there: how far its address moves in a turn
-  Ref id = kNoRef;          ///< of a barrier: its number
+  Ref id = kNoRef;          ///< a barrier's number
   uint32_t imm = 0;
   uint32_t first_ref = 0;   ///< in TimeTable::refs: what is read, then what is written
   uint16_t reads = 0, writes = 0;

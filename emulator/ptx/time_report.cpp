@@ -32,7 +32,7 @@ struct Key {
 struct Row {
   uint64_t launches = 0;
   double seconds = 0;
-  Work work;              ///< of the last launch
+  Work work;              ///< the last launch's
   Prediction prediction;
 };
 
@@ -159,7 +159,7 @@ class Report {
 
   std::mutex mutex_;
   std::map<Key, Row> rows_;
-  std::unordered_map<std::string, Work> counted_;  ///< by identity
+  std::unordered_map<std::string, Work> counted_;  ///< keyed by identity
 };
 
 }  // namespace

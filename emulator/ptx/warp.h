@@ -93,7 +93,7 @@ struct Warp {
   bool changed = false;    ///< memory that others read was written since the last turn
   std::vector<Group> groups;
   char* local = nullptr;   ///< lane l's local memory is at local + l * local_bytes
-  uint32_t local_bytes = 0;  ///< of a lane: Kernel::local_bytes and the stack
+  uint32_t local_bytes = 0;  ///< per lane: Kernel::local_bytes and the stack
   Allocation recent;       ///< the last global range that was found, for the next access
   uint64_t recent_generation = 0;
   uint32_t cluster_arrived = 0, cluster_phase = 0;  ///< barrier.cluster, by lane: has arrived and not waited; in an odd phase
@@ -148,7 +148,7 @@ struct Warp {
 
   /// Ends the kernel. `what` is one clause; the kernel, block, thread and source line are put before it.
   [[noreturn]] void fail(const Instruction* i, int lane, FaultCode code, const std::string& what) const;
-  /// The same without an instruction at hand (an asynchronous copy that arrives).
+  /// As above, without an instruction (an asynchronous copy that arrives).
   [[noreturn]] void fail_later(uint32_t line, int lane, FaultCode code, const std::string& what) const;
 
   const Kernel& kernel() const;
@@ -198,7 +198,7 @@ struct Block {
     uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
   };
   std::array<Barrier, 16> barriers;
-  uint32_t open_barriers = 0;  ///< those at which a thread has arrived, a bit each
+  uint32_t open_barriers = 0;  ///< barriers at which a thread has arrived, a bit each
   /// Ranges of global memory that instructions found last; a slot each, by the instruction's address. All blocks that an
   /// OS thread runs of a grid share them.
   struct Known {
@@ -244,7 +244,7 @@ struct Launch {
   const Kernel* kernel = nullptr;
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared = 0;
-  uint32_t stack_bytes = 1024;   ///< of a thread: cudaLimitStackSize
+  uint32_t stack_bytes = 1024;   ///< per thread: cudaLimitStackSize
   bool cooperative = false;
   int resident_blocks = 1;       ///< an SM, for --time
   std::vector<char> parameters;  ///< Kernel::parameter_bytes
@@ -258,7 +258,7 @@ struct Grid {
   const Kernel* kernel = nullptr;
   char* parameters = nullptr;    ///< 64-byte aligned, readable by kernels at this very address
   uint64_t blocks = 0;
-  uint64_t seed = 0;             ///< of the orders; 0: fixed ones
+  uint64_t seed = 0;             ///< for the orders; 0: fixed ones
   uint32_t cluster_blocks = 1;
   std::atomic<uint64_t> next_cluster{0};
   std::atomic<bool> failed{false};
@@ -286,7 +286,7 @@ char* resolve_global(Warp& w, const Instruction* i, int lane, uint64_t address, 
 /// A shared::cta or shared::cluster address.
 char* resolve_shared(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write);
 char* resolve_local(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write);
-/// The same for an access by no lane: a copy that arrives. `what` names it in the report.
+/// As above, for an access by no lane: a copy that arrives. `what` names it in the report.
 char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write,
                     bool atomic = false);
 

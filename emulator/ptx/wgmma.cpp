@@ -13,7 +13,7 @@ namespace emulator::ptx::matrix {
 
 namespace {
 
-constexpr int kWarps = 4;  // of a warpgroup
+constexpr int kWarps = 4;  // per warpgroup
 constexpr int kRows = 64, kMostColumns = 256, kDepthBytes = 32, kRun = 16;
 constexpr uint32_t kPoison = ~0u;
 
@@ -346,7 +346,7 @@ void WarpMatrices::wait(Warp& w, const Instruction* i, size_t pending) {
 
 namespace {
 
-/// Of all warps of a block.
+/// For all warps of a block.
 struct BlockMatrices {
   std::unique_ptr<WarpMatrices[]> warps;
 };

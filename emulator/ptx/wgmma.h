@@ -82,7 +82,7 @@ class WarpMatrices {
 
   std::deque<Op> ops_;
   size_t first_ = 0;           ///< the number of ops_.front()
-  std::deque<size_t> groups_;  ///< of each group not yet waited for: one past the number of its last op
+  std::deque<size_t> groups_;  ///< per group not yet waited for: one past the number of its last op
   std::vector<Sums> sums_;
   bool fenced_ = false, ever_fenced_ = false;
 };

@@ -44,7 +44,7 @@ EMULATOR_FUSED void multiply_columns(N* sums, const N* a, const N* b, int column
 /// fills them with zeros.
 template <class N, bool kAlongColumns>
 int find_zeros(const N* b, int columns, int depth, bool* zeros) {
-  const auto bits = [](N x) { return std::bit_cast<uint32_t>(x) << std::is_same_v<N, float>; };  // of -0 as well
+  const auto bits = [](N x) { return std::bit_cast<uint32_t>(x) << std::is_same_v<N, float>; };  // also for -0
   constexpr int kMostColumns = 256;
   uint32_t of_column[kAlongColumns ? kMostColumns : 1] = {};
   if constexpr (kAlongColumns)

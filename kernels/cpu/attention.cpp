@@ -276,7 +276,7 @@ S exponentials(S* weights, int64_t n, S base) {
     return exponentials_loop(weights, n, base);
 }
 
-/// What one thread works in, from one head to the next.
+/// A thread's buffers, reused from head to head.
 template <class F>
 struct Workspace {
   using Sum = typename F::Sum;

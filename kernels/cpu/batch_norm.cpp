@@ -21,7 +21,7 @@ Chunks row_chunks(int64_t M, int64_t C) {
 constexpr int64_t kBlockRows = 32;  ///< rows that one sum in S takes
 constexpr int64_t kFirstRows = 8;   ///< rows whose mean the others are taken from
 
-/// Of each channel: the mean, and m2, the sum of squared distances from it.
+/// Per channel: the mean, and m2, the sum of squared distances from it.
 struct Moments {
   std::vector<double> mean, m2;
   explicit Moments(int64_t channels) : mean(static_cast<size_t>(channels)), m2(mean.size()) {}

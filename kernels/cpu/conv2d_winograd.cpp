@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kBlock = 24;      ///< tiles at a time: a multiple of the rows of every micro-kernel
 constexpr int64_t kFewTiles = 128;  ///< up to here the filters, not the tiles, are what is cut into blocks
 constexpr int64_t kGroup = 64;      ///< output channels at a time
-constexpr int64_t kFewGroup = 32;   ///< the same where m holds all tiles
-constexpr int64_t kDepth = 256;     ///< of a product, whose panel then stays in the first-level cache
+constexpr int64_t kFewGroup = 32;   ///< as above, where m holds all tiles
+constexpr int64_t kDepth = 256;     ///< K of a GEMM, whose panel then stays in the first-level cache
 constexpr int64_t kSlice = 64;      ///< input channels of filters that are transformed at a time
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
@@ -34,8 +34,8 @@ int64_t plane_of(int64_t floats) { return round_up(floats, 1024) + 16; }
 
 /// Tiles of out[n, p, q] = sum over r and s of in[n, p - padding.h + r, q - padding.w + s] g[r, s].
 struct Tiles {
-  int64_t N, H, W, C;  // of in
-  int64_t P, Q, O;     // of out
+  int64_t N, H, W, C;  // in's
+  int64_t P, Q, O;     // out's
   Size2d padding;
   int64_t down = (P + kTile - 1) / kTile, across = (Q + kTile - 1) / kTile, count = N * down * across;
 
@@ -223,7 +223,7 @@ class Correlation {
 constexpr int64_t kMostRows = 64;                  ///< output channels of a product
 constexpr int64_t kColumns = 128;                  ///< input channels of one thread's sums
 constexpr int64_t kSumBlock = 48;                  ///< tiles at a time
-constexpr int64_t kMostDepth = 96;                 ///< of a product: sums of short sums keep their digits
+constexpr int64_t kMostDepth = 96;                 ///< K of a GEMM: sums of short sums keep their digits
 constexpr int64_t kMostAtOnce = int64_t{1} << 17;  ///< tiles times channels whose planes, 19 MB, are all kept
 constexpr int64_t kMostSums = int64_t{6} << 20;    ///< floats of the parts' sums
 
@@ -386,7 +386,7 @@ void winograd_conv2d_forward(const View& y, const View& x, const View& w, const 
 void winograd_conv2d_backward_input(const View& dx, const View& dy, const View& w, Size2d padding,
                                     const WinogradKernels& kernels) {
   const int64_t C = dx.sizes[3];
-  // The same with filters turned by 180 degrees.
+  // As above, with filters turned by 180 degrees.
   Correlation(kernels, {dy, dx, {2 - padding.h, 2 - padding.w}}, dx.as<float>(), dy.as<float>(),
               {w.as<float>() + 8 * C, -C, 9 * C, 1}, nullptr)
       .run();

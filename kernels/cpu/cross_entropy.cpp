@@ -30,7 +30,7 @@ struct Target {
   /// The target of every class but the row's own.
   S off_class() const { return static_cast<S>(arguments.label_smoothing) / static_cast<S>(C); }
   S kept() const { return 1 - static_cast<S>(arguments.label_smoothing); }
-  /// Of probability targets.
+  /// For probability targets.
   S at(int64_t n, int64_t c) const { return kept() * static_cast<S>(probabilities[n * C + c]) + off_class(); }
 };
 

@@ -19,7 +19,7 @@ inline const dnnl::engine& dnnl_engine() {
   return cpu;
 }
 
-/// Of f32 or bf16, the dtypes that are given to oneDNN.
+/// For f32 or bf16, the dtypes that oneDNN gets.
 inline dnnl::memory::data_type dnnl_type(DType dtype) {
   return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
@@ -33,7 +33,7 @@ auto choose(const dnnl::primitive_attr& attributes, const Parts&... parts) {
   return typename Operation::primitive_desc(dnnl_engine(), parts..., attributes);
 #endif
 }
-/// The same for the gradient of a convolution, whose forward was chosen before.
+/// As above, for the gradient of a convolution, whose forward was chosen before.
 template <class Operation, class... Parts>
 auto choose_gradient(const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward,
                      const Parts&... parts) {

@@ -45,9 +45,9 @@ const Bf16Loops* bf16_loops() {
 
 namespace {
 
-constexpr int64_t kDepth = 384;    // of a slice: a panel of it fits into the first-level cache
+constexpr int64_t kDepth = 384;    // rows of a slice: its panel fits into the first-level cache
 constexpr int64_t kRows = 48;      // at a time: the pages of as many rows of c stay known to the processor
-constexpr int64_t kColumns = 768;  // of a slice
+constexpr int64_t kColumns = 768;  // columns of a slice
 constexpr int64_t kFewRows = 48;   // b is read where it lies
 constexpr int64_t kFewPanels = 4;  // a is read where it lies
 
@@ -136,7 +136,7 @@ struct Target {
   int64_t row;
   bool add;
   const GemmFinish<C>* finish;
-  int64_t first_row;  // of this matrix, for finish
+  int64_t first_row;  // in this matrix, for finish
 };
 
 /// Rows i0 … i1, columns j0 … j1 of one product.

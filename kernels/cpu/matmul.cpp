@@ -19,7 +19,7 @@ void add(C* to, const C* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += values[i];
 }
 
-/// What happens to finished sums: s = sums (+ bias) (+ y) goes to pre, f(s) (+ residual) to y.
+/// The epilogue: s = sums (+ bias) (+ y) goes to pre, f(s) (+ residual) to y.
 template <class C>
 struct Epilogue {
   const View &y, &pre, &residual;

@@ -71,7 +71,7 @@ void launch(const char* op, const Tensors& t, bool maximize, const Make& make) {
   });
 }
 
-/// The same chunk by chunk, where a rule moves each parameter by its norms.
+/// As above, chunk by chunk, where a rule moves each parameter by its norms.
 template <class Make>
 void launch_by_parameter(const char* op, const Tensors& t, bool maximize, const View& chunks, const View& w_squares,
                          const View& u_squares, const Make& make) {

@@ -13,7 +13,7 @@
 namespace weft::kernels::cpu {
 namespace {
 
-// Of two numbers; NaN is larger and smaller than any. No branch: loops over them vectorise.
+// For two numbers; NaN is larger and smaller than any. No branch: loops over them vectorise.
 template <class S>
 S larger(S a, S b) {
   return (b > a) | (b != b) ? b : a;
@@ -49,7 +49,7 @@ S extreme(const S* x, int64_t n, S start, const Join& join) {
 /// How one reduction folds values of type S.
 template <class S>
 struct Fold {
-  /// Of results over many numbers; a few of them at a time (rows: kBlockRows) are folded in S.
+  /// For results over many numbers; a few of them at a time (rows: kBlockRows) are folded in S.
   using Wide = std::conditional_t<std::is_floating_point_v<S>, double, S>;
   Reduce f;
   S start() const {
@@ -60,7 +60,7 @@ struct Fold {
     return f == Reduce::prod ? 1 : 0;
   }
   template <class W>
-  W join(W a, W b) const {  // of two partial results
+  W join(W a, W b) const {  // two partial results
     if (f == Reduce::max) return larger(a, b);
     if (f == Reduce::min) return smaller(a, b);
     if (f == Reduce::prod) return times(a, b);

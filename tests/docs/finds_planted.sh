@@ -40,7 +40,7 @@ expect 1 "no page quotes speed" "$here/facts.py" "$tree" docs/a.md
 
 mkdir -p "$tree/apps"
 printf '| PyTorch | Weft |\n| --- | --- |\n| `torch.addd` | the same names |\n' > "$tree/docs/from_pytorch.md"
-printf '| `no_such_name` | forward |\n' > "$tree/docs/ops.md"
+printf '| floats | `no_such_name` |\n' > "$tree/docs/ops.md"
 expect 1 "Weft has no addd" "$here/from_pytorch.py" "$tree"
 expect 1 "the op no_such_name is not on the page" "$here/from_pytorch.py" "$tree"
 

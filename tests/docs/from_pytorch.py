@@ -33,7 +33,8 @@ def main(root):
                 if name not in known and name not in NOT_WEFT:
                     faults.append(f"Weft has no {name} (`{text}`)")
     words = set(re.findall(r"\w+", page))
-    ops = re.findall(r"^\| `(\w+)` \|", (root / "docs/ops.md").read_text(encoding="utf-8").split("## Kernels")[0], re.MULTILINE)
+    rows = re.findall(r"^\|.*\| (`.*`) \|$", (root / "docs/ops.md").read_text(encoding="utf-8").split("## Kernels")[0], re.MULTILINE)
+    ops = [op for row in rows for op in codes(row)]
     faults += [f"the op {op} is not on the page" for op in ops if op not in words]
     print("\n".join(faults) or f"{len(table)} rows, {len(ops)} ops")
     return 1 if faults or len(table) < 30 or len(ops) < 100 else 0

@@ -18,7 +18,7 @@ using namespace emulator::cuda;
 
 namespace {
 
-/// Of the second and the third version of the parameters.
+/// For the second and the third version of the parameters.
 template <class P>
 SharedWork kernel(const P& p) {
   return kernel_node({p.func ? static_cast<void*>(p.func) : static_cast<void*>(p.kern),
