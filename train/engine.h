@@ -143,7 +143,7 @@ struct EngineOptions {
   int64_t accumulate = 1;        ///< batches per step, each weighing by its samples
   int64_t micro_batches = 1;     ///< parts of each batch that go through a pipeline one after another
   double clip_norm = 0;          ///< of the gradient; 0: any
-  DType precision = DType::f32;  ///< of products; bf16: the optimizer keeps a copy of weights that are not sharded
+  DType precision = DType::f32;  ///< bf16: the optimizer keeps a copy of weights that are not sharded
   std::string graph = "off";     ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
   LossSum sum = LossSum::per_sample;
   int64_t log_interval = 0;             ///< steps; 0: never
@@ -184,8 +184,8 @@ class Engine {
   /// Until the last epoch, the stop rule, or an error; all ranks stop after the same step. Where nothing is left to do,
   /// Task::ended() is all that it calls.
   RunEnd run();
-  /// The same in a run folder (of rank 0, else null), whose summary goes until the run's end; of a finished run,
-  /// resumed, the files stay as they are.
+  /// Runs in a run folder (of rank 0, else null): its summary goes until the end. A finished run leaves all files as
+  /// they are.
   RunEnd run_in(const RunFolder* folder);
 
   Position& position() { return position_; }

@@ -114,7 +114,7 @@ struct NewRun {
 /// another run has left one of these, and is not to be overwritten.
 void begin_new_run(const RunFolder& folder, const NewRun& how);
 
-/// What `function` returns on rank 0, for all ranks; its error becomes one of them all. All ranks call it.
+/// Calls `function` on rank 0 and returns its result on all ranks; its error is theirs, too. All ranks call it.
 std::string on_first(const dist::World& ranks, const std::string& what, const std::function<std::string()>& function);
 
 /// The run's folder on rank 0, null on the others, which wait until it is open: what they read in it then, no other run

@@ -14,7 +14,7 @@ namespace weft::train {
 /// The options that programs share, one field a flag: support::add_run_flags() has their names and texts. A program's
 /// own options derive from them, and set other defaults.
 struct RunOptions {
-  std::string unit = "images";  ///< what a batch has many of
+  std::string unit = "images";  ///< samples of a batch, in texts
   int64_t epochs = 1, batch_size = 1, accumulate = 1;
   double lr = 1e-3, weight_decay = 0, clip_norm = 0;
   AverageOptions averages;
@@ -37,7 +37,7 @@ struct RunOptions {
 
   std::string toml = {};  ///< Flags::toml(): the values in effect, as written to config.toml
 
-  /// Of the products; sharded weights are gathered in it, and an engine keeps a copy of the others.
+  /// The products have it; sharded weights are gathered in it, and an engine keeps a copy of the others.
   DType dtype() const { return precision_named(precision); }
 };
 

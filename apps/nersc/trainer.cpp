@@ -161,7 +161,7 @@ void Trainer::load_if_there() {
   say("Loading checkpoint " + checkpoint().string());
 }
 
-/// What a resumed run may not change, and what it says of that which it may.
+/// Refuses changes that a resumed run may not make, and notes the others.
 void Trainer::check_settings(const std::string& what, const std::string& settings) const {
   // How long, how fast and where a run goes.
   constexpr const char* kIgnored =

@@ -186,7 +186,7 @@ void Trainer::resume() {
                   saved.integer("iters")));
 }
 
-/// What a resumed run may not change, and what it says of that which it may.
+/// Refuses changes that a resumed run may not make, and notes the others.
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   const auto there = saved.texts.find("settings");
   if (there == saved.texts.end()) return;

@@ -134,9 +134,9 @@ struct Flags::Flag {
 
 namespace {
 
-constexpr size_t kHelpText = 30, kHelpWidth = 110;  // of --help: where texts begin, and lines end
+constexpr size_t kHelpText = 30, kHelpWidth = 110;  // columns of --help in which texts begin and lines end
 
-/// Of UTF-8.
+/// Counts those of UTF-8.
 size_t characters(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }

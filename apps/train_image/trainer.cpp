@@ -59,9 +59,9 @@ void Trainer::resume() {
   at.best_epoch = train::Position().best_epoch, at.best_score = train::Position().best_score;
 }
 
-/// What a resumed run may not change, and what it says of that which it may.
+/// Refuses changes that a resumed run may not make, and notes the others.
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
-  // What was the model's start, where files are, what is checked elsewhere.
+  // The model's start is over, places of files change nothing, and the rest is checked elsewhere.
   const auto changes = train::changed_settings(saved, experiment_.options,
                                                "export eval-only summary transform-on model weights-strict "
                                                "weights-prefix weights-key");
