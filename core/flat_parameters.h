@@ -51,8 +51,8 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
 
   /// More of them, behind those that are here. Errors: those of of(); parameters that are divided among ranks.
   void add(const std::vector<NamedTensor>& parameters);
-  /// The same with places that the caller has chosen, from numel() on, in buffers of `numel` elements; for divided
-  /// parameters, too. Errors: those of both forms of of().
+  /// Adds slices at the caller's places, which begin at numel(), and makes the buffers `numel` long. Divided parameters
+  /// may join. Errors: those of both forms of of().
   void add(const std::vector<FlatSlice>& slices, int64_t numel);
   /// `function` runs at the end of each add().
   void on_add(std::function<void()> function) { on_add_.push_back(std::move(function)); }

@@ -33,10 +33,10 @@ std::string found_on_path(const std::string& program);
 /// Why the emulator cannot run the kernels of this program, with the cure; empty: nothing speaks against it.
 std::string objection(const std::string& path, const Gpu& gpu);
 
-/// The version of CUDA's runtime that the program has inside (nvcc's default), as its symbol table tells; 0: none.
+/// Reads from the symbol table which version of CUDA's runtime the program has inside (nvcc's default); 0: none.
 int runtime_inside(const std::string& path);
 
-/// Whether the program runs scripts, which may load CUDA at any time.
+/// True for a program that runs scripts, which may load CUDA at any time.
 bool is_interpreter(const std::string& path);
 
 /// Whether the program is a binary without kernels that links nothing of CUDA: it may still start programs that do.

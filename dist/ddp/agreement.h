@@ -13,8 +13,8 @@ void check_same_model(ProcessGroup& group, nn::Module& model, const std::string&
 /// Makes parameters, buffers and counters of all ranks those of rank `root`. All ranks call it.
 void broadcast_model(ProcessGroup& group, nn::Module& model, int root = 0);
 
-/// Makes sure that all ranks train the same of these parameters. All ranks on which that has changed call it. Errors
-/// (on every rank): the first that differs and the ranks; on a host backend the others' next collective names this one.
+/// Checks that all ranks train the same parameters, after a change on each of them. Errors (on every rank): the first
+/// difference and the ranks. The next collective of a rank without a change names this call, except on nccl.
 void check_same_trained(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                         const std::vector<bool>& trained, const std::string& who);
 

@@ -85,8 +85,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void reduce_kept();
   /// A backward without reduction has left gradients that the next reduction will take.
   bool keeps_gradients() const { return keeps_; }
-  /// Parameters of the flat buffers were frozen or thawed, or joined, on all ranks alike: cuts the buckets anew, and
-  /// the next pass counts again.
+  /// Cuts the buckets again after all ranks froze, thawed or added the same parameters. The next pass counts again.
   void take_in_changes();
   /// Multiplies all gradients on this rank by `factor` [1].
   void scale_gradients(const Tensor& factor);

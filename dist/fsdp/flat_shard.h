@@ -44,14 +44,14 @@ class FlatShard {
   void set_master(const Tensor& master);
   /// Parameter `i` is trained from now on, or frozen.
   void set_trained(size_t i, bool trained);
-  /// Its parameters will be slices of the flat parameters: gives each part memory of its own until then.
+  /// Gives each part its own memory, before they become slices of the flat parameters.
   void begin_training();
 
   const std::string& name() const { return name_; }
   const std::vector<ShardedParameter>& parameters() const { return parameters_; }
-  /// Its parameters are slices of the flat parameters: one of them is trained, or was.
+  /// The parameters are slices of the flat parameters, since one of them is or was trained.
   bool trained() const { return trained_; }
-  /// How many of its parameters are trained in this round.
+  /// The number of parameters that are trained in this round.
   size_t trained_parameters() const { return trained_parameters_; }
   DType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
@@ -149,8 +149,8 @@ class ShardGradient {
   Tensor buffer_;               // [numel] of the unit
   std::vector<bool> taken_;     // since the last reduction, per parameter
   std::vector<bool> prepared_;  // the parameter's grad() is its slice
-  size_t arrived_ = 0;          // of trained parameters
-  bool held_ = false;           // of earlier passes
+  size_t arrived_ = 0;          // trained parameters' gradients
+  bool held_ = false;           // earlier passes left gradients
   WorkPtr work_, across_;       // among the ranks of a shard, and among those that hold the same part
   Tensor reducing_, part_;
 };

@@ -22,10 +22,9 @@ namespace weft::dist {
 ///   AdamW adam(fsdp.parameters(), …);                        // made after FSDP: it updates this rank's shards
 ///   loss = cross_entropy(fsdp(images), labels); adam.zero_grad(); loss.backward(); adam.step();
 /// The average counts samples as DDP's does (SampleWeight). Between steps the model's own parameters have no memory:
-/// state dicts come from dist/fsdp/fsdp_state.h. Parameters that are frozen or thawed later (requires_grad_() of the
-/// model's parameter or of its shard) are left out, or join, from the next forward on; a thawed one takes memory for
-/// its whole unit. Call modules by operator(), not by forward(). All ranks make the same calls in the same order. See
-/// docs/fsdp.md.
+/// state dicts come from dist/fsdp/fsdp_state.h. A parameter or its shard may be frozen or thawed later
+/// (requires_grad_()): the next forward leaves it out or takes it in, with memory for its whole unit. Call modules by
+/// operator(), not by forward(). All ranks make the same calls in the same order. See docs/fsdp.md.
 class FSDP {
  public:
   /// All ranks get the parameters, buffers and counters of rank 0. Errors: models that differ between ranks; a
@@ -115,7 +114,7 @@ class FSDP {
   std::vector<std::unique_ptr<FsdpUnit>> make_units(std::vector<std::pair<nn::Module*, size_t>>& owners);
   /// These shards join the flat parameters, with gradients.
   void train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit);
-  /// Parameters that were frozen or thawed since the last forward.
+  /// Follows what was frozen or thawed since the last forward.
   void take_in_changes();
   void share_buffers(Device device);
 

@@ -44,8 +44,8 @@ class GatherPlan {
   bool follows_ = true;
 };
 
-/// The parameters of one module that belong to no unit inside it: one FlatShard for each gather dtype, those that are
-/// trained at first and the others separately.
+/// The parameters of one module that belong to no unit inside it. Each gather dtype has a FlatShard for parameters that
+/// are trained at first, and one for the others.
 class FsdpUnit {
  public:
   FsdpUnit(std::string name, nn::Module* module) : name_(std::move(name)), module_(module) {}

@@ -4,8 +4,8 @@
 
 namespace emulator {
 
-/// Each thread's own T, made at its first use there. A `thread_local T` of some kilobytes would lie in the memory that
-/// glibc keeps for libraries loaded late, of which a Python interpreter has less than 2 KiB.
+/// Returns this thread's T, made at its first call. A `thread_local T` of some kilobytes would not fit into the 2 KiB
+/// that glibc keeps for libraries loaded late, by a Python interpreter for example.
 template <class T>
 T& per_thread() {
   static thread_local const std::unique_ptr<T> own = std::make_unique<T>();

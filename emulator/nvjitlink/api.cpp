@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of nvJitLink.h, for PTX: the driver's linker links it (cuda/driver/link.cpp). The "cubin" that comes out is PTX
-// again, which the emulated driver loads. NVIDIA's own nvJitLink makes PTX of LTO-IR, for which it needs no GPU. So programs
-// that compile at run time and link by nvJitLink (numba, cuda.core) need no change.
+// A part of nvJitLink.h. The driver's linker links PTX (cuda/driver/link.cpp), and the "cubin" that it makes is PTX again,
+// which the emulated driver loads. NVIDIA's own nvJitLink compiles LTO-IR to PTX without a GPU. So numba and cuda.core run.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -24,8 +23,7 @@ namespace {
 enum Result : int { success, unrecognised_option, missing_arch, invalid_input, ptx_compile, nvvm_compile, internal };
 enum Input : int { cubin = 1, ptx, ltoir, fatbin, object, library, index, any = 10 };
 
-/// NVIDIA's library of the same name, from the first folder that has it: of LD_LIBRARY_PATH, CUDA_HOME, CUDA_PATH, the usual
-/// ones.
+/// NVIDIA's library of the same name. The search begins with LD_LIBRARY_PATH, CUDA_HOME and CUDA_PATH.
 struct Nvidias {
   void* library = nullptr;
 
@@ -72,7 +70,7 @@ Result told(Link& link, Result result, const std::string& why) {
   return result;
 }
 
-/// What NVIDIA's library says of its link.
+/// Keeps the error text of NVIDIA's library.
 Result failed(Link& link, int result) {
   size_t size = 0;
   std::string log;
@@ -182,7 +180,7 @@ WEFT_EXPORT Result nvJitLinkComplete(Link* link) {
 
 namespace {
 
-/// The linked PTX with its end.
+/// The size of the linked PTX with its end.
 Result linked_size(const Link* link, size_t* size) {
   if (!link || !size || link->text.empty()) return invalid_input;
   *size = link->text.size() + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs and libraries with CUDA's runtime inside (nvcc's default): each of its functions begins with a jump to the
-// emulator's function of the same name. The dynamic linker loads this as its auditor (rtld-audit(7)), so that a library is
-// changed after it was mapped and before its first constructor runs. Their symbol tables say where the functions lie.
+// nvcc links CUDA's runtime into programs and libraries by default. This writes a jump to the emulator's function of the
+// same name at the begin of each runtime function. The dynamic linker loads it as its auditor (rtld-audit(7)): a library
+// changes after it was mapped and before its first constructor runs. Symbol tables tell where the functions lie.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -75,7 +75,7 @@ void redirect(const Object& object, const ElfView& elf) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (const auto& [name, symbol] : own) {
     const auto target = targets.find(name);
-    constexpr uintptr_t kAlignment = 16;  // of functions
+    constexpr uintptr_t kAlignment = 16;  // functions begin at its multiples
     if (target == targets.end() || symbol.st_value % kAlignment != 0) continue;
     const uintptr_t at = object.base + symbol.st_value, first = at / page * page;
     const size_t bytes = at + sizeof(Jump) - first;
@@ -126,7 +126,7 @@ __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t
           emulated()[version].emplace(std::move(function), object.base + symbol.st_value);
         });
       });
-  // NVIDIA's shared runtime is none of the program's business.
+  // NVIDIA's shared runtime stays as it is.
   if (object.path.find("/libcudart.so") == std::string::npos) waiting().push_back(object);
   return 0;
 }

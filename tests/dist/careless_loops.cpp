@@ -82,15 +82,15 @@ std::pair<Tensor, Tensor> data(int step, const ProcessGroupPtr& group, bool even
   return {x.slice(0, first, count).contiguous(), y.slice(0, first, count).contiguous()};
 }
 
-/// What a loop does beside its steps.
+/// A loop does more than its steps.
 struct Loop {
   bool evaluates_between = false;  ///< a forward between forward and backward
   bool skips = false;              ///< forwards without a backward
   bool tied = false;
   bool accumulates = false;      ///< two backwards per step, under no_sync with DDP and FSDP
-  bool waves = false;            ///< of the first weights and the data
+  bool waves = false;            ///< first weights and data are waves
   bool one_unit = false;         ///< FSDP gathers all at once, trained and frozen parameters in one buffer
-  Unused unused = Unused::zero;  ///< of DDP
+  Unused unused = Unused::zero;  ///< DDP's option
   /// Called in each step on each rank, and as step -1 before the model is replicated or sharded.
   std::function<void(Net&, int step, int rank)> before_step = {};
 };

@@ -99,7 +99,7 @@ bool refuses_a_second_definition() {
   return right;
 }
 
-/// nvJitLink's calls, as a program finds them that loads the library at run time.
+/// Loads nvJitLink at run time.
 struct JitLink {
   void* library = dlopen(CUDART_VERSION >= 13000 ? "libnvJitLink.so.13" : "libnvJitLink.so.12", RTLD_NOW);
   template <class... Arguments>
@@ -150,7 +150,7 @@ bool nvjitlink_names_what_it_cannot_link() {
   return jit("nvJitLinkDestroy", &link) == 0 && right;
 }
 
-/// By name and the version of cuda.h a program gets the form that cuda.h links; version 1.0 has none.
+/// A lookup by name gives the form that cuda.h links; version 1.0 has none.
 bool looks_up_the_newest_form() {
   const auto found = [](const char* name, auto* linked) {
     void* address = nullptr;

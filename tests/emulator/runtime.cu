@@ -359,7 +359,7 @@ bool refuses_copies_beyond() {
   return right;
 }
 
-// A copy may end right behind registered memory: that is the program's own, too.
+// A copy may write directly after registered memory, which is the program's own.
 bool copies_behind_registered_memory() {
   const Array<int> data(1);
   std::vector<int> host(2048);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory pools; the runtime's calls of the same names (cuda/runtime/device.cpp) have the same enumerations.
+// Memory pools. The runtime's calls (cuda/runtime/device.cpp) have the same enumerations.
 #include "emulator/cuda/driver/call.h"
 
 using namespace emulator;

@@ -70,8 +70,7 @@ WEFT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int ver
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
-/// NVIDIA's libraries ask for tables that are not documented, and do without those that a driver lacks; a runtime inside a
-/// program does not.
+/// NVIDIA's libraries ask for undocumented tables and do without missing ones. A runtime inside a program does not.
 WEFT_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
