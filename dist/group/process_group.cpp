@@ -123,8 +123,12 @@ void check_parts(Collective& c, const Tensor& large, const Tensor& small, const 
              ": expected rows of one size");
 }
 
-/// An all_to_all writes its output before it has read all of its input.
-void check_apart(const Collective& c, int rank) {
+void check_exchange(const Collective& c, int rank) {
+  check_tensor(c, c.output, "output", rank);
+  check_tensor(c, c.input, "input", rank);
+  check_scale(c, rank);
+  check_same_kind(c, rank);
+  // Output is written before all of the input has been read.
   const auto* const out = static_cast<const std::byte*>(c.output.raw_data());
   const auto* const in = static_cast<const std::byte*>(c.input.raw_data());
   WEFT_CHECK(!(out < in + c.input.nbytes() && in < out + c.output.nbytes()), called(c, rank),
@@ -208,23 +212,16 @@ WorkPtr ProcessGroup::scatter(const Tensor& output, const Tensor& input, int roo
 
 WorkPtr ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
   const Collective c = made(CollectiveKind::all_to_all, options, output, input);
-  check_tensor(c, output, "output", rank_);
-  check_tensor(c, input, "input", rank_);
-  check_scale(c, rank_);
-  check_same_kind(c, rank_);
+  check_exchange(c, rank_);
   WEFT_CHECK(output.numel() == input.numel() && input.numel() % size_ == 0, called(c, rank_), ": output ", output,
              " and input ", input, ": expected the same number of elements, divisible by ", size_);
-  check_apart(c, rank_);
   return submit(c);
 }
 
 WorkPtr ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, const std::vector<int64_t>& output_rows,
                                  const std::vector<int64_t>& input_rows, const CollectiveOptions& options) {
   Collective c = made(CollectiveKind::all_to_all, options, output, input);
-  check_tensor(c, output, "output", rank_);
-  check_tensor(c, input, "input", rank_);
-  check_scale(c, rank_);
-  check_same_kind(c, rank_);
+  check_exchange(c, rank_);
   c.parts = elements_of(c, output, output_rows, "output", rank_, size_);
   c.input_parts = elements_of(c, input, input_rows, "input", rank_, size_);
   check_sum(c, output, output_rows, "output", rank_);
@@ -232,7 +229,6 @@ WorkPtr ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, cons
   const auto own = static_cast<size_t>(rank_);
   WEFT_CHECK(row_of(output) == row_of(input) && output_rows[own] == input_rows[own], called(c, rank_), ": output ",
              output, " and input ", input, ": expected rows of one size, and as many for this rank as from it");
-  check_apart(c, rank_);
   return submit(std::move(c));
 }
 
