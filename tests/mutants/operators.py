@@ -167,6 +167,9 @@ class Finder:
             function = f"{owner.spelling}::{cursor.spelling}" if in_class else cursor.spelling
             function = re.sub(r"<.*", "", function)
             self.functions.append((begin, end, function))
+            # A branch between a wgmma and its wait makes nvcc move accumulators that are in flight, mutant or not.
+            if re.search(r"\bptx::wgmma(_\w+)?\s*[<(]", self.text[begin:end]):
+                return
             in_body = kind == kinds.CONSTRUCTOR
         if kind == kinds.COMPOUND_STMT:
             in_body = in_body or function is not None
