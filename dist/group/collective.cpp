@@ -23,10 +23,18 @@ CollectiveKind side_neutral(CollectiveKind kind) {
   return kind == CollectiveKind::receive ? CollectiveKind::send : kind;
 }
 
+/// As Signature::count.
+int64_t count_of(const Collective& c) {
+  if (!c.input_parts.empty()) return -1;  // of an all_to_all, which are compared by pairs
+  return c.parts.empty() ? c.tensor().numel() : std::accumulate(c.parts.begin(), c.parts.end(), int64_t{0});
+}
+
+std::string text_of_count(int64_t count) { return count < 0 ? "…" : std::to_string(count); }
+
 std::string describe(const Signature& s) {
   std::string text = str(name(s.kind), " '", s.name.data(), "'");
   if (s.kind == CollectiveKind::barrier || s.kind == CollectiveKind::monitored_barrier) return text;
-  text += str(' ', s.dtype, '[', s.count < 0 ? "…" : std::to_string(s.count), ']');
+  text += str(' ', s.dtype, '[', text_of_count(s.count), ']');
   if (s.op != ReduceOp::sum) text += str(" (", name(s.op), ')');
   const bool to_root = s.kind == CollectiveKind::reduce || s.kind == CollectiveKind::gather;
   if (s.root >= 0) text += str(to_root ? " to rank " : " from rank ", s.root);
@@ -48,7 +56,7 @@ std::string describe(const Collective& collective) {
   text.append(" #").append(std::to_string(collective.number));
   if (!collective.name.empty()) text.append(" '").append(collective.name).append("'");
   if (const Tensor& tensor = collective.tensor(); tensor.defined())
-    text.append(" ").append(name(tensor.dtype())).append("[").append(std::to_string(tensor.numel())).append("]");
+    text.append(" ").append(name(tensor.dtype())).append("[").append(text_of_count(count_of(collective))).append("]");
   if (collective.kind == CollectiveKind::send) text.append(" to rank ").append(std::to_string(collective.peer));
   if (collective.kind == CollectiveKind::receive) text.append(" from rank ").append(std::to_string(collective.peer));
   return text;
@@ -115,9 +123,7 @@ Signature signature_of(const Collective& collective, int rank) {
   Signature s;
   s.number = collective.number;
   std::string name = collective.name;
-  // Each rank of an all_to_all has its own parts, which are compared by pairs.
-  const bool own_parts = !collective.input_parts.empty(), parts = !own_parts && !collective.parts.empty();
-  if (parts) {
+  if (collective.input_parts.empty() && !collective.parts.empty()) {
     name += " (parts of";
     for (const int64_t part : collective.parts) name += ' ' + std::to_string(part);
     name += ')';
@@ -128,9 +134,7 @@ Signature signature_of(const Collective& collective, int rank) {
   s.op = collective.op;
   if (collective.has_root()) s.root = collective.peer;
   if (collective.tensor().defined()) {
-    s.count = own_parts ? -1
-              : parts   ? std::accumulate(collective.parts.begin(), collective.parts.end(), int64_t{0})
-                        : collective.tensor().numel();
+    s.count = count_of(collective);
     s.dtype = collective.tensor().dtype();
   }
   const size_t kept = std::min(name.size(), s.name.size() - 1);

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "dist/group/flight_record.h"
+
 namespace weft::dist {
 
 uint64_t FlightLog::add(std::string what) {
@@ -125,7 +127,7 @@ bool GroupRecord::fail(const std::string& reason, Cause cause, bool said) {
     cause_ = cause;
   }
   failed_.notify_all();
-  if (cause == Cause::here) std::fputs(report().c_str(), stderr);
+  if (cause == Cause::here || !options.records.empty()) print_report();
   return true;
 }
 
@@ -281,6 +283,16 @@ Clock::time_point GroupRecord::extended_deadline() {
   });
   if (works) running_.since = Clock::now();
   return running_.since + timeout_of(*running_.collective);
+}
+
+void GroupRecord::print_report() const {
+  if (options.records.empty()) return void(std::fputs(report().c_str(), stderr));
+  try {
+    write_flight_record(options.records,
+                        {.group = name, .members = members, .rank = rank, .failure = failure(), .log = log.text()});
+  } catch (const std::exception& error) {
+    std::fputs(str("weft: ", error.what(), '\n', report()).c_str(), stderr);
+  }
 }
 
 std::string GroupRecord::report() const {

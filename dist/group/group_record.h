@@ -109,11 +109,12 @@ class GroupRecord {
   /// is.
   Clock::time_point extended_deadline();
 
-  /// The flight log with a title, for stderr.
-  std::string report() const;
+  /// The flight log with a title goes to stderr, or into a file of options.records.
+  void print_report() const;
 
  private:
   bool fail(const std::string& reason, Cause cause, bool said);
+  std::string report() const;
 
   struct Running {
     CollectivePtr collective;

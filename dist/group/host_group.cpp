@@ -266,7 +266,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
                    .c_str(),
                stderr);
   }
-  void print() override { std::fputs(record_->report().c_str(), stderr); }
+  void print() override { record_->print_report(); }
 
   const std::string_view backend_;
   const std::shared_ptr<HostCollectives> collectives_;

@@ -2,6 +2,8 @@
 #pragma once
 #include <nccl.h>
 
+#include <string>
+
 namespace weft::dist {
 
 /// NCCL's functions, found in libnccl.so.2 when the first group needs them: a program without GPUs runs where there is
@@ -9,7 +11,8 @@ namespace weft::dist {
 struct NcclLibrary {
 #define WEFT_NCCL_FUNCTIONS(X)                                                                                         \
   X(GetVersion)                                                                                                        \
-  X(GetUniqueId) X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)   \
+  X(GetUniqueId)                                                                                                       \
+  X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)                  \
       X(GetErrorString) X(GetLastError) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(AllReduce) X(Broadcast) X(AllGather) \
           X(ReduceScatter) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd) X(CommUserRank) X(CommCount)
 #define WEFT_NCCL_MEMBER(name) decltype(&nccl##name) name = nullptr;
@@ -19,5 +22,7 @@ struct NcclLibrary {
 
 /// Errors: there is no libnccl.so.2, or one older than 2.18 (which cannot split a communicator).
 const NcclLibrary& nccl();
+/// `2.28.3`.
+std::string nccl_version();
 
 }  // namespace weft::dist

@@ -157,6 +157,7 @@ WorkPtr ProcessGroup::submit(Collective c) {
       c.number = next_number();
   }
   record_->check_alive(c);
+  ++launches_;
   if (c.after && backend() != "nccl") std::exchange(c.after, nullptr)->wait();
   c.entry = record_->log.add(describe(c));
   return enqueue(std::make_shared<const Collective>(std::move(c)));
@@ -266,6 +267,23 @@ WorkPtr ProcessGroup::submit_message(const Collective& c) {
   WEFT_CHECK(c.peer >= 0 && c.peer < size_ && c.peer != rank_, called(c, rank_), ": expected another rank of 0 to ",
              size_ - 1, ", got ", c.peer);
   return submit(c);
+}
+
+void ProcessGroup::together(const std::function<void()>& calls) {
+  const uint64_t before = launches_;
+  const bool held = hold();
+  const auto end = [&] {
+    if (!held) return;
+    launches_ = std::min(launches_, before + 1);
+    release();
+  };
+  try {
+    calls();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
 }
 
 std::vector<std::string> ProcessGroup::all_gather_text(const std::string& text, const std::string& what) {

@@ -170,6 +170,10 @@ World init(const InitOptions& options) {
     group.algorithms = algorithms_of(variables, group.algorithms);
     group.secure = secure_of(variables, group.secure);
     group.gpu = own.device.index;
+    group.start_timeout = timeout;
+    if (const auto check = variables.find("WEFT_CHECK"); check != variables.end()) group.check = check->second == "1";
+    if (const auto folder = variables.find("WEFT_FLIGHT_RECORDS"); folder != variables.end())
+      group.records = folder->second;
     world.group_ =
         make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
     // A rank that finds a mistake in its flags and leaves would break off connections that others are still making: they

@@ -11,8 +11,8 @@ struct InitOptions {
   /// auto: the GPU of this rank, else cpu. emulated[:GPU]: an emulated GPU for each rank; the process starts again
   /// (core/emulated.h). Alone: see choose_device().
   std::string device = "auto";
-  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds), WEFT_COLLECTIVES (own, library) and WEFT_SECURE (off, mac, encrypt)
-  /// in the environment win.
+  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds), WEFT_COLLECTIVES (own, library), WEFT_SECURE (off, mac, encrypt),
+  /// WEFT_CHECK (1) and WEFT_FLIGHT_RECORDS (a folder) in the environment win.
   GroupOptions group = {};
   /// How long ranks wait for each other at the start, at most group.timeout; WEFT_START_TIMEOUT (seconds) in the environment wins.
   Milliseconds start_timeout{300'000};
