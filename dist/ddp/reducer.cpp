@@ -89,7 +89,7 @@ std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions
                            str(slices[i].name, " (", piece + 1, " of ", pieces, ')')});
       continue;
     }
-    // What has the size of a first bucket does not wait for a parameter as large as a bucket.
+    // Before a parameter as large as a bucket the size of a first one is enough.
     if ((end - begin) * element >= options.bytes && numel * element >= options.first_bytes) close();
     members.push_back(i);
     numel += end - begin;
@@ -278,7 +278,7 @@ void Reducer::wait() {
   }
   if (order_.defined()) {
     const std::vector<int64_t> came = std::exchange(order_, {}).to_vector<int64_t>();
-    std::exchange(order_work_, {})->wait();  // on a GPU it has come to an end only now, a bad one perhaps
+    std::exchange(order_work_, {})->wait();  // on a GPU only now an error shows
     set_buckets(make_buckets(*flat_, options_.buckets, order_of(*flat_, came)));
   }
   callbacks_.end();

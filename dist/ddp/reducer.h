@@ -28,8 +28,8 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 
 /// Cuts the flat gradient at parameter boundaries, from its end backwards or in `order` (of all slices): that in which
 /// backward makes gradients. A bucket ends with the parameter that brings it to its size, so it may be larger by less
-/// than that parameter; each run of neighbours among its parameters is a bucket. What has the size of a first bucket
-/// does not wait for a parameter as large as a bucket. A parameter above the size (and above 1 MiB) would delay its
+/// than that parameter; each run of neighbours among its parameters is a bucket. Before a parameter of that size a
+/// bucket also ends with the size of a first one. A parameter above the size (and above 1 MiB) would delay its
 /// neighbours: it is cut into pieces of that size. Errors: sizes that are not positive.
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
                                  std::vector<size_t> order = {});

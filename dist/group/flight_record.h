@@ -5,7 +5,7 @@
 
 namespace weft::dist {
 
-/// What one rank of a group leaves in a file: its last collectives.
+/// A rank's last collectives in a group, as a file keeps them.
 struct FlightRecord {
   std::string group;
   std::vector<int> members;  ///< the job's ranks of the group's
@@ -17,8 +17,8 @@ struct FlightRecord {
 /// Writes FOLDER/rank_R.GROUP.txt, R the rank in the job; once more: over it. Errors: it cannot be written.
 void write_flight_record(const std::string& folder, const FlightRecord& record);
 
-/// What the files of all ranks say together, group by group: who wrote none, the first call in which ranks differ,
-/// where each rank stands, and why the group ended. Errors: no such folder or no file in it, one that is no record.
+/// Reads the files of all ranks. The text has for each group the ranks without a file, the first call in which ranks
+/// differ, and the place of each. Errors: no folder; no file in it; another kind of file.
 std::string explain_flight_records(const std::string& folder);
 
 }  // namespace weft::dist

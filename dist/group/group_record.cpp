@@ -93,11 +93,13 @@ void GroupRecord::report(Progress progress, const Collective& collective) const 
   membership->report(progress);
 }
 
-void GroupRecord::finish(const Collective& collective, bool well) {
+void GroupRecord::finish(const Collective& collective, bool well, std::optional<Clock::duration> took) {
   log.change(collective.entry, well ? FlightLog::State::done : FlightLog::State::failed);
   Progress progress{.group = name};
   {
     const std::lock_guard lock(mutex_);
+    const Clock::duration since_begin = running_.collective ? Clock::now() - running_.since : Clock::duration{};
+    *nanoseconds += std::chrono::nanoseconds(took.value_or(since_begin)).count();
     running_ = {};
     if (!well) return;
     if (!collective.is_message()) last_finished_ = collective.number;

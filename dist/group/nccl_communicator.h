@@ -32,7 +32,7 @@ class NcclCommunicator {
 
   struct Call {
     Collective collective;
-    Tensor factor;  ///< of the tensor's dtype; undefined: 1
+    Tensor factor;  ///< in the tensor's dtype; undefined: 1
   };
   /// Hands the calls to NCCL, several as one group. A thread of NCCL's brings them to the stream, which nobody else
   /// uses before finish(); nor may another call come before that. Errors: NCCL's, aborted.
@@ -60,7 +60,7 @@ class NcclCommunicator {
   std::mutex mutex_;  // of comm_: abort may come at any time
   ncclComm_t comm_ = nullptr;
   ncclComm_t part_ = nullptr;     // of a split that has not come to its end: NCCL's thread writes it until comm_ ends
-  std::vector<ncclRedOp_t> ops_;  // of the calls that NCCL is at
+  std::vector<ncclRedOp_t> ops_;  // the running calls' factors
   const char* at_ = "";           // the first of them
   std::atomic<bool> aborted_{false};
 };

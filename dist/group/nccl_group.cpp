@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -52,24 +53,29 @@ struct Core {
     fail_with(str("NCCL on rank ", record->rank, ": ", error));
     return true;
   }
-  /// What NCCL or a thread says of a call; throws what the group's calls throw from now on.
+  /// A call has failed; throws as all later calls of the group do.
   void fail_at(const Collective& c, const Error& error) const {
     if (!fail_by_nccl()) fail_with(str(record->describe(c), " on rank ", record->rank, ": ", error.what()));
     record->check_alive(c);
   }
 };
 
-/// What NCCL was handed at once. Its thread brings that to the group's stream while the caller goes on; then comes an
-/// event.
+/// Calls that NCCL gets at once. Its thread brings them to the group's stream while the caller goes on; an event
+/// follows.
 class Launch {
  public:
   Launch(const Core& core, CollectivePtr first, Device device, void* stream)
-      : core_(core), first_(std::move(first)), stream_(stream), done_(device) {}
+      : core_(core),
+        first_(std::move(first)),
+        stream_(stream),
+        begun_(device, core.record->options.times),
+        done_(device, core.record->options.times) {}
 
   void start(const std::vector<NcclCommunicator::Call>& calls) {
     const std::lock_guard lock(mutex_);
     state_ = State::started;
     deadline_ = core_.deadline();
+    if (core_.record->options.times) begun_.record(stream_);
     try {
       core_.communicator->start(calls, stream_, deadline_);
     } catch (const Error& error) {
@@ -84,7 +90,7 @@ class Launch {
                ": waited for before together() has ended");
     if (state_ == State::started) finish();
   }
-  /// The same where that takes no time; false: it would.
+  /// As settle(), but it never waits; false: the calls are not on the stream yet.
   bool try_settle() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock || state_ == State::held) return false;
@@ -95,6 +101,11 @@ class Launch {
     return true;
   }
   const Event& done() const { return done_; }
+  /// The time on the device, if the options ask for times; the first collective counts for all. After done().
+  Clock::duration took(const CollectivePtr& collective) const {
+    if (!core_.record->options.times || collective != first_) return {};
+    return std::chrono::nanoseconds(std::llround(1e6 * static_cast<double>(begun_.elapsed_ms(done_))));
+  }
 
  private:
   enum class State : uint8_t { held, started, on_stream };
@@ -111,11 +122,11 @@ class Launch {
 
   const Core core_;
   const CollectivePtr first_;
-  void* const stream_;  // of the group
+  void* const stream_;  // the group's
   std::mutex mutex_;
   State state_ = State::held;
   Deadline deadline_;
-  Event done_;
+  Event begun_, done_;
 };
 
 /// A collective on the group's stream, or a replay of a graph, until the host sees that the device has done it.
@@ -197,8 +208,7 @@ class NcclWork final : public Work {
 
 /// Collectives start before the kernels of the backward pass that wait as they do: other ranks wait for them too.
 constexpr int kFirst = -5;
-/// How many looks in a row a collective is overdue before the group fails: the device may have done it long ago, and
-/// the thread that asks it have slept.
+/// Overdue looks until a group fails. The device may have ended the collective while the thread that asks it slept.
 constexpr int kLooksOverdue = 10;
 
 class NcclGroup final : public ProcessGroup, private Watched {
@@ -275,11 +285,12 @@ class NcclGroup final : public ProcessGroup, private Watched {
       job_ranks.push_back(record_->members[static_cast<size_t>(r)]);
     }
     settle_last();
-    const std::string place_of_part = str(key_, '/', ++splits_, '/', color);  // of no other part or split
+    const std::string place_of_part = str(key_, '/', ++splits_, '/', color);  // no other part or split has it
     std::shared_ptr<NcclCommunicator> part = core_.communicator->split(color, place, core_.deadline());
     if (!part) return nullptr;
     auto record = std::make_shared<GroupRecord>(group, place, static_cast<int>(members.size()), record_->options,
                                                 record_->membership, std::move(job_ranks));
+    record->nanoseconds = record_->nanoseconds;
     const auto made = std::make_shared<NcclGroup>(std::move(record), std::move(part), device_, store_, place_of_part);
     made->nvls_ = nvls_;
     return made;
@@ -387,8 +398,8 @@ class NcclGroup final : public ProcessGroup, private Watched {
     if (!text.empty()) std::fputs(("weft: " + text + '\n').c_str(), stderr);
   }
 
-  /// Ranks that call differently would wait for each other for ever: rank 0 of the group (of a message: the sender)
-  /// says through the store what it calls, and the others compare.
+  /// Different calls would wait for each other for ever. Rank 0 of the group, or the sender of a message, describes its
+  /// call in the store, and the others compare.
   void compare(const Collective& c) {
     Signature own = signature_of(c, rank());
     const bool says = c.is_message() ? c.kind == CollectiveKind::send : rank() == 0;
@@ -451,7 +462,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
       if (!first.begun) record_->begin(first.collective);
       first.begun = true;
       if (!first.has_ended()) return;
-      record_->finish(*first.collective, true);
+      record_->finish(*first.collective, true, first.launch ? first.launch->took(first.collective) : Clock::duration{});
       flights_.pop_front();
     }
   }
@@ -503,7 +514,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
   int looks_overdue_ = 0;
   uint64_t watched_capture_ = 0;
 
-  // Of who enqueues.
+  // The thread that enqueues has these to itself.
   bool holds_ = false;
   std::vector<NcclCommunicator::Call> calls_;  // that together() holds back, and their names and works
   std::vector<CollectivePtr> named_;

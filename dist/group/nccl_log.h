@@ -4,8 +4,8 @@
 
 namespace weft::dist {
 
-/// What NCCL logs of its connections. NCCL has no call that tells its transport: while groups connect, its log goes
-/// into memory, unless NCCL_DEBUG or NCCL_DEBUG_FILE say where the user wants it.
+/// The log of NCCL about its connections. NCCL has no call that tells its transport. While groups connect, its log goes
+/// into memory, unless the user has set NCCL_DEBUG or NCCL_DEBUG_FILE.
 class NcclLog {
  public:
   static NcclLog& instance();
@@ -13,7 +13,7 @@ class NcclLog {
   void begin();
   /// NCCL has begun to write, and processes that this one starts shall not.
   void end();
-  /// What is there so far.
+  /// The log so far.
   std::string text() const;
 
  private:

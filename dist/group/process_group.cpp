@@ -328,6 +328,7 @@ std::vector<int> ProcessGroup::members_of_split(int color, int key, const std::s
 }
 
 uint64_t ProcessGroup::bytes_sent() const { return record_->bytes_sent; }
+double ProcessGroup::seconds_in_collectives() const { return 1e-9 * static_cast<double>(*record_->nanoseconds); }
 std::string ProcessGroup::flight_log() const { return record_->log.text(); }
 
 ProcessGroupPtr make_process_group(const std::string& backend, int rank, int size, std::shared_ptr<Store> store,

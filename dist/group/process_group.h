@@ -84,8 +84,9 @@ struct GroupOptions {
   int gpu = 0;                        ///< of this rank, by its index: what the backend nccl runs on
   Algorithms algorithms = Algorithms::own;
   Secure secure = Secure::automatic;
-  Milliseconds start_timeout{300'000};  ///< for the ranks to connect; at most `timeout`. What nccl obeys
+  Milliseconds start_timeout{300'000};  ///< for the ranks of nccl to connect; at most `timeout`
   bool check = false;                   ///< nccl: ranks compare their calls before they begin them
+  bool times = false;                   ///< nccl: seconds_in_collectives() counts; others always do
   std::string records{};                ///< a folder for the flight log of each rank; empty: it goes to stderr
 };
 
@@ -136,9 +137,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   WorkPtr send(const Tensor& tensor, int to, const CollectiveOptions& options = {});
   WorkPtr receive(const Tensor& tensor, int from, const CollectiveOptions& options = {});
 
-  /// What `calls` asks of this group begins when it ends: with nccl as one launch, so that several tensors cost as much
-  /// as one, and a send does not wait behind a receive. Other backends begin each at its call. No work may be waited
-  /// for inside. Which calls it makes is the same on all ranks, as ever.
+  /// Holds the calls that `calls` makes until its end. NCCL then begins them as one launch: several tensors cost as
+  /// much as one, and a send does not wait behind a receive. Other backends begin each at its call. No work may be
+  /// waited for inside. All ranks make the same calls.
   void together(const std::function<void()>& calls);
 
   /// The texts of all ranks in their order, for set-up and reports. Any bytes will do: of a serialised object, say.
@@ -157,6 +158,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   uint64_t bytes_sent() const;
   /// How often this rank has begun something; what nccl begins together counts once.
   uint64_t launches() const { return launches_; }
+  /// The time that collectives have taken on this rank, waits for other ranks included. The groups of a split count,
+  /// too; replayed graphs do not.
+  double seconds_in_collectives() const;
   /// The last collectives of this rank, oldest first, as text: number, name, dtype and size, state, times. What SIGUSR2
   /// and a failure print.
   std::string flight_log() const;

@@ -11,7 +11,7 @@
 namespace weft::dist {
 namespace {
 
-/// What follows `mark` in the line, up to `end`; empty where the line lacks it.
+/// The text between `mark` and one of the characters of `end`; empty where the line lacks the mark.
 std::string text_after(const std::string& line, const std::string& mark, const std::string& end = "") {
   const size_t found = line.find(mark);
   if (found == std::string::npos) return "";

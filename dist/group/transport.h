@@ -9,7 +9,7 @@ namespace weft::dist {
 struct Transport {
   int hosts = 0;                    ///< 0: it does not say
   std::string network;              ///< `IB`, `Socket`, `AWS Libfabric`; empty: it does not say
-  std::string cards;                ///< of the network: `mlx5_0:1/IB`, `eth0`
+  std::string cards;                ///< its interfaces: `mlx5_0:1/IB`, `eth0`
   std::vector<std::string> ways{};  ///< to the neighbours of this rank, each once: `P2P/CUMEM`, `SHM`, `NET/IB`
   bool nvls = false;                ///< switches can add (NVLink SHARP)
 };

@@ -10,7 +10,7 @@ class Watched {
   virtual ~Watched() = default;
   /// About twenty times a second, on the thread that it was given to. Must not throw.
   virtual void look() = 0;
-  /// SIGUSR2 came: print what is known. Of what `deadlines` watches.
+  /// SIGUSR2 came: print what is known. The thread `deadlines` calls it.
   virtual void print() {}
 };
 

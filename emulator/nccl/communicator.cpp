@@ -133,7 +133,7 @@ ncclResult_t Communicator::join(const ncclUniqueId& id, const Communicator* pare
   return ncclSuccess;
 }
 
-/// What NCCL logs of them with NCCL_DEBUG=INFO, in its words, for programs that read its log.
+/// Logs connections as NCCL does with NCCL_DEBUG=INFO, in its words, for programs that read its log.
 void Communicator::log_connections(Segment& s) const {
   struct Log {
     const char* const level = std::getenv("NCCL_DEBUG");

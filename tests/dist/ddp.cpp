@@ -243,7 +243,7 @@ TEST_P(Ddp, BytesAreThoseOfTheory) {
         cross_entropy(ddp(samples(step, 0, 2, {8, 8, 3}, DeviceKind::cpu)), labels(step, 0, 2, DeviceKind::cpu))
             .backward();
         const uint64_t count = 2 * static_cast<uint64_t>(n - 1) * sizeof(double) / static_cast<uint64_t>(n);
-        uint64_t order = 0;  // of gradients, which the first step learns: a tree's broadcast
+        uint64_t order = 0;  // a tree broadcasts the order of gradients in the first step
         for (int far = 1; step == 0 && far < n && (group->rank() & far) == 0; far *= 2)
           order += group->rank() + far < n ? ddp.parameters().size() * sizeof(int64_t) : 0;
         EXPECT_EQ(group->bytes_sent() - before, gradients + count + order);

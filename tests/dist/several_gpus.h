@@ -19,7 +19,7 @@ class SeveralGpus : public ::testing::Test {
 
 inline Device gpu(int rank) { return {DeviceKind::cuda, rank}; }
 
-/// The text of the error that each rank's function ends with; that of one ends the others.
+/// The text of the error that each rank's function ends with; one error ends all ranks.
 std::vector<std::string> errors_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function,
                                         GroupOptions options, const std::shared_ptr<FakeJob>& job = nullptr);
 /// Runs the function as the ranks of one group; an error is a failure of the test.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "core/graph.h"
 #include "core/ops/binary.h"
 #include "core/stream.h"
 #include "dist/group/watchdog.h"
@@ -172,6 +173,34 @@ TEST_F(SeveralGpus, WeighedSumsAreTheSameBits) {
       group->all_reduce(x, ReduceOp::sum, {.name = "x", .scale = factor})->wait();
       EXPECT_EQ(x.to_vector<double>(), (part + other).to_vector<double>()) << dtype;
     }
+  });
+}
+
+// A capture ends only after NCCL's thread has brought all calls to it.
+TEST_F(SeveralGpus, CapturedCallsOfSeveralRanksReplay) {
+  require(4);
+  if (IsSkipped()) return;
+  run_on_gpus(4, [](const ProcessGroupPtr& group) {
+    const Device device = gpu(group->rank());
+    const Tensor x = Tensor::ones({1 << 16}, DType::f32, device), whole = Tensor::empty({8}, DType::f32, device);
+    const Tensor factor = Tensor::full({1}, 0.5, DType::f32, device);
+    const Tensor mine = Tensor::full({2}, group->rank(), DType::f32, device);
+    const auto step = [&] {
+      std::vector<WorkPtr> works = {group->all_reduce(x, ReduceOp::sum, {.name = "x", .scale = factor})};
+      group->together([&] {
+        works.push_back(group->all_reduce(x, ReduceOp::max));
+        works.push_back(group->all_gather(whole, mine));
+      });
+      for (const WorkPtr& work : works) work->wait();
+    };
+    step();  // 2 of each element
+    Graph graph;
+    graph.capture(device, step);
+    for (int run = 0; run < 3; ++run) graph.replay();
+    EXPECT_EQ(x.to_vector<float>(), std::vector<float>(1 << 16, 16));
+    EXPECT_EQ(whole.to_vector<float>(), (std::vector<float>{0, 0, 1, 1, 2, 2, 3, 3}));
+    EXPECT_EQ(lines_with(group->flight_log(), "replay of a graph from all_reduce"), 3u) << "each has a deadline";
+    group->barrier();
   });
 }
 
