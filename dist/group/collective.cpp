@@ -23,18 +23,16 @@ CollectiveKind side_neutral(CollectiveKind kind) {
   return kind == CollectiveKind::receive ? CollectiveKind::send : kind;
 }
 
-/// As Signature::count.
+/// Elements of all parts where they differ. Each rank of an all_to_all has its own parts, which are compared by pairs.
 int64_t count_of(const Collective& c) {
-  if (!c.input_parts.empty()) return -1;  // of an all_to_all, which are compared by pairs
-  return c.parts.empty() ? c.tensor().numel() : std::accumulate(c.parts.begin(), c.parts.end(), int64_t{0});
+  if (c.parts.empty() || !c.input_parts.empty()) return c.tensor().numel();
+  return std::accumulate(c.parts.begin(), c.parts.end(), int64_t{0});
 }
-
-std::string text_of_count(int64_t count) { return count < 0 ? "…" : std::to_string(count); }
 
 std::string describe(const Signature& s) {
   std::string text = str(name(s.kind), " '", s.name.data(), "'");
   if (s.kind == CollectiveKind::barrier || s.kind == CollectiveKind::monitored_barrier) return text;
-  text += str(' ', s.dtype, '[', text_of_count(s.count), ']');
+  text += str(' ', s.dtype, '[', s.count < 0 ? "…" : std::to_string(s.count), ']');
   if (s.op != ReduceOp::sum) text += str(" (", name(s.op), ')');
   const bool to_root = s.kind == CollectiveKind::reduce || s.kind == CollectiveKind::gather;
   if (s.root >= 0) text += str(to_root ? " to rank " : " from rank ", s.root);
@@ -56,7 +54,7 @@ std::string describe(const Collective& collective) {
   text.append(" #").append(std::to_string(collective.number));
   if (!collective.name.empty()) text.append(" '").append(collective.name).append("'");
   if (const Tensor& tensor = collective.tensor(); tensor.defined())
-    text.append(" ").append(name(tensor.dtype())).append("[").append(text_of_count(count_of(collective))).append("]");
+    text.append(" ").append(name(tensor.dtype())).append("[").append(std::to_string(count_of(collective))).append("]");
   if (collective.kind == CollectiveKind::send) text.append(" to rank ").append(std::to_string(collective.peer));
   if (collective.kind == CollectiveKind::receive) text.append(" from rank ").append(std::to_string(collective.peer));
   return text;
@@ -134,7 +132,7 @@ Signature signature_of(const Collective& collective, int rank) {
   s.op = collective.op;
   if (collective.has_root()) s.root = collective.peer;
   if (collective.tensor().defined()) {
-    s.count = count_of(collective);
+    s.count = collective.input_parts.empty() ? count_of(collective) : -1;
     s.dtype = collective.tensor().dtype();
   }
   const size_t kept = std::min(name.size(), s.name.size() - 1);

@@ -86,6 +86,11 @@ std::string by_text(const std::map<std::string, std::vector<int>>& said) {
   return text;
 }
 
+/// Without what ranks may have of their own: the elements of an all_to_all.
+std::string common_form(const std::string& what) {
+  return what.starts_with("all_to_all ") ? what.substr(0, what.rfind('[')) : what;
+}
+
 /// The first collective that ranks call in different forms, of those that are in all logs.
 std::string first_difference(const std::vector<const RankRecord*>& ranks) {
   std::map<uint64_t, std::map<std::string, std::vector<int>>> calls;
@@ -95,7 +100,8 @@ std::string first_difference(const std::vector<const RankRecord*>& ranks) {
     for (const LoggedCall& entry : read->entries) {
       if (entry.number == 0) continue;
       if (oldest == 0) oldest = entry.number;
-      calls[entry.number][entry.what].push_back(read->record.members[static_cast<size_t>(read->record.rank)]);
+      calls[entry.number][common_form(entry.what)].push_back(
+          read->record.members[static_cast<size_t>(read->record.rank)]);
     }
     first = std::max(first, oldest);
   }

@@ -11,8 +11,7 @@ namespace weft::dist {
 struct NcclLibrary {
 #define WEFT_NCCL_FUNCTIONS(X)                                                                                         \
   X(GetVersion)                                                                                                        \
-  X(GetUniqueId)                                                                                                       \
-  X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)                  \
+  X(GetUniqueId) X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)   \
       X(GetErrorString) X(GetLastError) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(AllReduce) X(Broadcast) X(AllGather) \
           X(ReduceScatter) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd) X(CommUserRank) X(CommCount)
 #define WEFT_NCCL_MEMBER(name) decltype(&nccl##name) name = nullptr;
