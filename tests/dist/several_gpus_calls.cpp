@@ -104,6 +104,39 @@ TEST_F(SeveralGpus, CallsTogetherAreOneLaunch) {
   });
 }
 
+// Parts are messages and sums of NCCL's. With WEFT_CHECK=1 ranks compare their calls, whose parts may differ.
+TEST_F(SeveralGpus, PartsTogetherAreOneLaunch) {
+  require(2);
+  if (IsSkipped()) return;
+  const auto parts = [](const ProcessGroupPtr& group) {
+    const int rank = group->rank();
+    const Device device = gpu(rank);
+    const auto full = [&](int64_t rows, double value) { return Tensor::full({rows}, value, DType::f32, device); };
+    const int64_t own = rank == 0 ? 3 : 1;
+    const Tensor gathered = full(4, -1), mine = full(own, rank), reduced = full(own, -1), all = full(4, rank + 1);
+    const Tensor exchanged = full(own + 1, -1), sent = full(own + 1, 10 + rank), sum = full(2, 1);
+    const CollectiveOptions rows{.rows = {3, 1}};
+    const uint64_t before = group->launches();
+    std::vector<WorkPtr> works;
+    group->together([&] {
+      works.push_back(group->all_gather(gathered, mine, rows));
+      works.push_back(group->reduce_scatter(reduced, all, ReduceOp::sum, rows));
+      works.push_back(group->all_to_all(exchanged, sent, {own, 1}, {own, 1}));
+      works.push_back(group->all_reduce(sum));
+    });
+    EXPECT_EQ(group->launches(), before + 1);
+    for (const WorkPtr& work : works) work->wait();
+    EXPECT_EQ(gathered.to_vector<float>(), (std::vector<float>{0, 0, 0, 1}));
+    EXPECT_EQ(reduced.to_vector<float>(), std::vector<float>(static_cast<size_t>(own), 3));
+    EXPECT_EQ(exchanged.to_vector<float>(),
+              (rank == 0 ? std::vector<float>{10, 10, 10, 11} : std::vector<float>{10, 11}));
+    EXPECT_EQ(sum.to_vector<float>(), std::vector<float>(2, 2));
+    group->barrier();
+  };
+  for (const bool check : {false, true})
+    EXPECT_THAT(errors_on_gpus(2, parts, {.timeout = Milliseconds(60'000), .check = check}), ::testing::Each(""));
+}
+
 // NCCL would wait for ever. With WEFT_CHECK=1 the ranks compare before they call it.
 TEST_F(SeveralGpus, CallsThatDifferAreNamed) {
   require(2);
