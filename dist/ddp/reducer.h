@@ -27,9 +27,9 @@ struct BucketOptions {
 BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const char* who);
 
 /// Cuts the flat gradient at parameter boundaries, from its end backwards or in `order` (of all slices): that in which
-/// backward makes gradients. A bucket ends with the parameter that brings it to its size, so it may be larger by less
-/// than that parameter; each run of neighbours among its parameters is a bucket. Before a parameter of that size a
-/// bucket also ends with the size of a first one. A parameter above the size (and above 1 MiB) would delay its
+/// backward makes gradients. The parameter that fills a bucket ends it, so a bucket may be larger by less than that
+/// parameter; each run of neighbours among its parameters is a bucket. Before a parameter of the size of a bucket, the
+/// size of a first one is enough. A parameter above the size (and above 1 MiB) would delay its
 /// neighbours: it is cut into pieces of that size. Errors: sizes that are not positive.
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
                                  std::vector<size_t> order = {});
@@ -130,7 +130,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     const Bucket* low = nullptr;  // has travelled as bf16
   };
   bool running_ = false, started_ = false;
-  bool learns_ = false;  // it is one to learn from
+  bool learns_ = false;  // its counts are expected of later passes
   int64_t backwards_ = 1;
   Tensor weight_;
   std::vector<int64_t> arrivals_;  // per slice

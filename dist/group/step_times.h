@@ -9,8 +9,8 @@
 
 namespace weft::dist {
 
-/// Says on rank 0 every so many steps how long a step takes, how long each rank computes, and which one the others wait
-/// for: the rank that spends least time in collectives.
+/// Every so many steps rank 0 prints the time of a step, the times in which ranks compute, and the slowest rank, which
+/// spends least time in collectives.
 class StepTimes {
  public:
   StepTimes(World world, int64_t every) : world_(std::move(world)), every_(every) {}
