@@ -134,6 +134,7 @@ bool Engine::train_epoch() {
             : batch->samples;
     interruption_.sums.count(samples, waited < 0 ? 0 : task_.waited() - waited);
     step(std::move(*batch));
+    step_times_.step();
     note(profile_.after_step());
     save_on_the_way();
     stop = must_stop();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph.h"
+#include "dist/group/step_times.h"
 #include "io/checkpoint.h"
 #include "optim/ema.h"
 #include "optim/loss_scaler.h"
@@ -256,6 +257,7 @@ class Engine {
   Position position_;
   Progress progress_;
   ProfileWindow profile_;
+  dist::StepTimes step_times_{parts_.world, parts_.world.step_times()};
   std::unique_ptr<GraphedFunction> graph_;  // update(); none: each step is run op by op
   StepSums::Totals logged_, last_read_;     // logged_: since the last log_steps()
   Tensor last_loss_, gradient_norm_;

@@ -32,7 +32,7 @@ data::ImageLoaderOptions image_loading(const RunOptions& o, Device device) {
           .device = device};
 }
 
-StrategyOptions strategy_options(const RunOptions& o) {
+StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> device) {
   return {.kind = o.parallel,
           .bucket_mb = o.bucket_mb,
           .compress_bf16 = o.grad_compression == "bf16",
@@ -40,7 +40,8 @@ StrategyOptions strategy_options(const RunOptions& o) {
           .strategy = o.fsdp_strategy,
           .min_num_params = o.min_num_params,
           .shard_size = o.fsdp_shard_size,
-          .low_precision = o.dtype() != DType::f32};
+          .low_precision = o.dtype() != DType::f32,
+          .device = device};
 }
 
 EngineOptions engine_options(const RunOptions& o) {

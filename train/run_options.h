@@ -58,7 +58,7 @@ data::SamplerOptions training_order(const RunOptions& options, const dist::World
 data::SamplerOptions validation_order(const dist::World& ranks);
 data::ImageLoaderOptions image_loading(const RunOptions& options, Device device);
 
-StrategyOptions strategy_options(const RunOptions& options);
+StrategyOptions strategy_options(const RunOptions& options, std::optional<Device> device = {});
 EngineOptions engine_options(const RunOptions& options);
 StopOptions stop_options(const RunOptions& options);
 

@@ -101,7 +101,8 @@ dist::Sharding strategy_of(const std::string& name) {
 dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   dist::FsdpOptions options;
   options.strategy = strategy_of(o.strategy);
-  options.policy.min_num_params = o.min_num_params;
+  options.policy = {.min_num_params = o.min_num_params, .kinds = o.kinds};
+  options.device = o.device;
   if (o.low_precision) {
     options.precision.param = DType::bf16;
     options.precision.reduce = o.compress_bf16 ? DType::bf16 : DType::f32;
@@ -115,11 +116,13 @@ class Sharded final : public Strategy {
  public:
   Sharded(const StrategyOptions& options, std::shared_ptr<nn::Module> model, const dist::World& ranks)
       : norms_(synchronise_norms(options, *model, ranks)),
-        fsdp_(std::move(model), ranks.group(), fsdp_options(options)) {}
+        fsdp_(std::move(model), ranks.group(), fsdp_options(options)),
+        sharded_accumulation_(options.sharded_accumulation) {}
 
   Tensor forward(const Tensor& x) override { return fsdp_(x); }
   std::vector<NamedTensor> parameters() override { return fsdp_.parameters(); }
   std::shared_ptr<void> no_sync() override {
+    if (sharded_accumulation_) return nullptr;
     return std::shared_ptr<dist::FSDP::NoSync>(new dist::FSDP::NoSync(fsdp_.no_sync()));
   }
   void stand_in() override { fsdp_.set_samples(0); }
@@ -143,6 +146,7 @@ class Sharded final : public Strategy {
  private:
   int norms_;
   dist::FSDP fsdp_;
+  bool sharded_accumulation_;
 };
 
 /// A model that the model ranks of a grid hold together and its data ranks replicate.
@@ -223,6 +227,7 @@ std::unique_ptr<Strategy> make_grid_strategy(std::shared_ptr<nn::Module> model, 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::shared_ptr<nn::Module> model,
                                         const dist::World& ranks) {
   const bool single = options.kind == "none" || (options.kind == "auto" && ranks.size() == 1);
+  if (options.device && (single || options.kind != "fsdp")) model->to(*options.device);
   if (single) return std::make_unique<Single>(std::move(model));
   if (options.kind == "fsdp") return std::make_unique<Sharded>(options, std::move(model), ranks);
   return std::make_unique<Replicated>(options, std::move(model), ranks);

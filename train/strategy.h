@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,13 @@ struct StrategyOptions {
   bool compress_bf16 = false;  ///< gradients travel in bf16
   bool sync_batch_norm = false;
   std::string strategy = "full_shard";  ///< a name of dist::Sharding
-  int64_t min_num_params = 1'000'000;   ///< see dist::WrapPolicy
+  int64_t min_num_params = 1'000'000;   ///< see dist::WrapPolicy; 0: `kinds` alone are units
+  std::vector<std::string> kinds = {};  ///< see dist::WrapPolicy
   int64_t shard_size = 0;               ///< see dist::FsdpOptions
   std::vector<NamedTensor> order = {};  ///< ddp: how the parameters lie in flat buffers; left out: as in the model
   bool low_precision = false;           ///< the model runs in bf16: sharded weights are gathered in it
+  bool sharded_accumulation = false;    ///< fsdp: each backward reduces; gradients add up in the shards
+  std::optional<Device> device = {};    ///< where the model goes, under fsdp unit by unit; left out: it is there
 };
 
 /// How a model lies on the ranks and how their gradients become one. All ranks call each of these alike.
@@ -82,7 +86,7 @@ class Strategy {
   virtual std::string describe() const = 0;
 };
 
-/// The model is on its device and has its first weights. Errors: an unknown strategy, those of DDP and FSDP.
+/// The model has its first weights. Errors: an unknown strategy, those of DDP and FSDP.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::shared_ptr<nn::Module> model,
                                         const dist::World& ranks);
 

@@ -39,8 +39,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
   support::add_run_flags(flags, o,
-                         "batch-size accumulate clip-norm fp8 device parallel backend min-num-params seed out "
-                         "overwrite resume max-steps save-interval dry-run");
+                         "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
+                         "fsdp-shard-size seed out overwrite resume max-steps save-interval dry-run");
   flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
   flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
@@ -53,6 +53,12 @@ bool parse_options(int argc, char** argv, Options& o) {
             "parts of each batch that go through the stages one after another, as those of all batches of --accumulate "
             "do; 0: four in a step for each stage",
             {.min = 0, .max = 1e6});
+  flags.add("min-num-params", o.min_num_params,
+            "parameters that make a part of the model a unit of fsdp; 0: each block is one, fewer and larger messages",
+            {.min = 0, .max = 1e15});
+  flags.add_choice("fsdp-accumulate", o.fsdp_accumulate, {"whole", "sharded"},
+                   "gradients of --accumulate add up whole on each rank, or in the shards: less memory, a reduction "
+                   "for each batch");
   flags.example("train_gpt --data tinyshakespeare/input.txt --model gpt_tiny --epochs 1");
   flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");

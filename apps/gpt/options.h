@@ -23,6 +23,7 @@ struct Options : train::RunOptions {
   double beta2 = 0.99;
   double dropout = 0;
   int64_t tensor = 1, pipeline = 1, chunks = 1, micro_batches = 0;
+  std::string fsdp_accumulate = "whole";
 };
 
 /// Reads the command line and --config. False: --help was printed. Errors: UsageError, see support::Flags.

@@ -65,11 +65,16 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
   if (in_parts(o)) {
     dist::divide_blocks(*model, grid.model());
     return train::make_grid_strategy(model, grid,
-                                     {.chunks = static_cast<int>(o.chunks), .ddp = {}, .device = world.device()});
+                                     {.chunks = static_cast<int>(o.chunks),
+                                      .ddp = {.compress_bf16 = o.grad_compression == "bf16"},
+                                      .device = world.device()});
   }
-  model->to(world.device());
+  if (o.parallel != "fsdp") model->to(world.device());
   train::use_precision(o, *model, o.model);
-  return train::make_strategy(train::strategy_options(o), model, world);
+  train::StrategyOptions how = train::strategy_options(o, world.device());
+  if (o.min_num_params == 0) how.kinds = {"GptBlock"};
+  how.sharded_accumulation = o.fsdp_accumulate == "sharded";
+  return train::make_strategy(how, model, world);
 }
 
 }  // namespace
@@ -123,7 +128,8 @@ void Trainer::resume() {
   const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, world_);
   if (path.empty()) return;
   const Checkpoint saved = load_checkpoint(path);
-  const auto changes = train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches");
+  const auto changes =
+      train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate");
   WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
              " was made with other sequences: ", train::text_of(changes));
   engine_.note(train::note_of(changes));

@@ -129,7 +129,7 @@ Experiment::Experiment(const Options& given, const dist::World& all)
   make_loaders();
   make_model();
   if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
-  strategy = train::make_strategy(train::strategy_options(options), model, ranks);
+  strategy = train::make_strategy(train::strategy_options(options, device), model, ranks);
 }
 
 void Experiment::open_sets() {
@@ -217,7 +217,7 @@ void Experiment::make_model() {
       fail("--weights ", options.weights, ": ", error.what());
     }
   }
-  model->to(device);
+  if (options.parallel != "fsdp") model->to(device);
   train::use_precision(options, *model, options.model);
 }
 

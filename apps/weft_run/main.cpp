@@ -17,6 +17,7 @@
 #include "apps/weft_run/nodes.h"
 #include "apps/weft_run/options.h"
 #include "apps/weft_run/workers.h"
+#include "dist/group/flight_record.h"
 #include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/handshake.h"
 #include "kernels/runtime.h"
@@ -134,11 +135,10 @@ class Launcher {
 
   void make_secrets() {
     // One node needs no cookie: its ranks get a random secret.
-    meeting_secret_ =
-        options_.nodes > 1
-            ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run),
-                                                str("launchers at port ", options_.meeting->port)))
-            : dist::hexadecimal(dist::random_bytes(32));
+    meeting_secret_ = options_.nodes > 1
+                          ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run),
+                                                               str("launchers at port ", options_.meeting->port)))
+                          : dist::hexadecimal(dist::random_bytes(32));
     variables_["WEFT_JOB_SECRET"] = dist::hexadecimal(dist::keyed_hash(meeting_secret_, "ranks"));
   }
 
@@ -268,9 +268,12 @@ class Launcher {
 
 int main(int argc, char** argv) {
   return weft::train::guarded_main("weft-run", [&] {
-    const auto options =
-        weft::weft_run::parse_options({argv + 1, argv + argc}, weft::dist::environment_variables());
+    const auto options = weft::weft_run::parse_options({argv + 1, argv + argc}, weft::dist::environment_variables());
     if (!options) return weft::train::kExitOk;
+    if (!options->explain.empty()) {
+      std::fputs(weft::dist::explain_flight_records(options->explain).c_str(), stdout);
+      return weft::train::kExitOk;
+    }
     for (const std::string& note : options->notes) weft::weft_run::say(note);
     if (options->gpus) ::setenv("CUDA_VISIBLE_DEVICES", options->gpus->c_str(), 1);
     return weft::weft_run::Launcher(*options).run();

@@ -36,6 +36,7 @@ Usage: weft-run [flags] PROGRAM [arguments of the program]
   --standalone [off]         one node, whatever else is said about meeting
   --max_restarts N [0]       when a rank fails, all are started again, at most N times
   --log_dir FOLDER [none]    each rank writes to FOLDER/rank_N.log instead of the launcher's output
+  --explain FOLDER [none]    starts nothing: reads the flight records of all ranks (WEFT_FLIGHT_RECORDS) and says what differs
   --role NAME [default]      ROLE_NAME of the ranks
   --grace SECONDS [10]       between SIGTERM and SIGKILL for the ranks that are left when one fails (or --shutdown_timeout)
   --start_timeout S [300]    seconds that the launchers wait for each other
@@ -82,6 +83,7 @@ constexpr Flag kFlags[] = {
     {"role", Owner::torchrun, Kind::value},
     {"no-python", Owner::torchrun, Kind::on},
     {"log-dir", Owner::torchrun, Kind::value},
+    {"explain", Owner::weft, Kind::value},
     {"node-rank", Owner::torchrun, Kind::value},
     {"master-addr", Owner::torchrun, Kind::value},
     {"master-port", Owner::torchrun, Kind::value},
@@ -352,6 +354,12 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments,
   if (has("help") || has("version")) {
     std::cout << (has("help") ? kHelp : support::version_line("weft-run") + '\n');
     return std::nullopt;
+  }
+  if (has("explain")) {
+    if (flags.size() > 1 || !options.command.empty())
+      throw UsageError("--explain FOLDER: expected no other flag and no program: it starts nothing");
+    options.explain = flags["explain"];
+    return options;
   }
   if (options.command.empty())
     throw UsageError("expected a program to run, as in: weft-run --nproc_per_node 2 ./train");

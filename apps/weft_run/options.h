@@ -23,6 +23,7 @@ struct Options {
   int threads = 0;                  ///< OMP_NUM_THREADS of a rank; 0: not given
   std::string role = "default";
   std::string log_folder;
+  std::string explain;      ///< a folder of flight records; then there is no program
   int grace = 10;           ///< seconds between SIGTERM and SIGKILL
   int start_timeout = 300;  ///< seconds for the launchers to connect
   std::vector<std::string> command;

@@ -89,6 +89,8 @@ std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions
                            str(slices[i].name, " (", piece + 1, " of ", pieces, ')')});
       continue;
     }
+    // Before a parameter as large as a bucket the size of a first one is enough.
+    if ((end - begin) * element >= options.bytes && numel * element >= options.first_bytes) close();
     members.push_back(i);
     numel += end - begin;
     if (numel * element >= (buckets.empty() ? options.first_bytes : options.bytes)) close();
@@ -142,7 +144,7 @@ std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, Proc
 
 void Reducer::abandon_pass() {
   running_ = false;
-  for (const WorkPtr& work : works_) work->wait();  // what it has begun writes where the next backward will
+  for (const Begun& begun : works_) begun.work->wait();  // what it has begun writes where the next backward will
   works_.clear();
 }
 
@@ -176,10 +178,9 @@ void Reducer::arrived(size_t slice) {
 }
 
 void Reducer::reduce_kept() {
-  learns_ = false;
   open_pass(1);
+  learns_ = false;
   finish();
-  learns_ = true;
 }
 
 void Reducer::open_pass(int64_t backwards) {
@@ -187,6 +188,7 @@ void Reducer::open_pass(int64_t backwards) {
   started_ = false;
   backwards_ = backwards;
   launched_ = 0;
+  learns_ = expected_.empty();
   arrivals_.assign(bucket_of_.size(), 0);
   came_.assign(bucket_of_.size(), std::numeric_limits<int64_t>::max());
   coming_ = 0;
@@ -200,7 +202,7 @@ void Reducer::start_pass() {
   started_ = true;
   Start start = callbacks_.begin();
   weight_ = std::move(start.weight);
-  works_ = std::move(start.works);
+  for (WorkPtr& work : start.works) works_.push_back({std::move(work)});
 }
 
 void Reducer::launch_full_buckets() {
@@ -218,9 +220,9 @@ void Reducer::launch(size_t index) {
   const std::string name = "gradients " + bucket.name;
   if (options_.compress_bf16) {
     low_[index].copy_(weight_.defined() ? mul(range, weight_) : range);
-    works_.push_back(group_->all_reduce(low_[index], ReduceOp::sum, {.name = name, .scale = {}}));
+    works_.push_back({group_->all_reduce(low_[index], ReduceOp::sum, {.name = name, .scale = {}}), &bucket});
   } else {
-    works_.push_back(group_->all_reduce(range, ReduceOp::sum, {.name = name, .scale = weight_}));
+    works_.push_back({group_->all_reduce(range, ReduceOp::sum, {.name = name, .scale = weight_})});
   }
 }
 
@@ -247,7 +249,7 @@ void Reducer::finish() {
   while (launched_ < buckets_.size()) launch(launched_++);
   if (options_.unused == Unused::zero && group_->size() > 1) share_use();
   // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
-  if (expected_.empty() && learns_) {
+  if (learns_) {
     for (const int64_t count : arrivals_)
       expected_.push_back(std::max<int64_t>((count + backwards_ - 1) / backwards_, 1));
     if (group_->size() > 1 && !is_capturing(flat_->device())) share_order();
@@ -258,12 +260,13 @@ void Reducer::finish() {
 void Reducer::wait() {
   {
     const TraceScope waiting("wait for gradients");
-    for (const WorkPtr& work : works_) work->wait();
+    for (const auto& [work, low] : works_) {
+      work->wait();
+      if (low)
+        gradient_.slice(0, low->range.offset, low->range.numel).copy_(low_[static_cast<size_t>(low - buckets_.data())]);
+    }
   }
   works_.clear();
-  if (options_.compress_bf16)
-    for (size_t b = 0; b < buckets_.size(); ++b)
-      if (sent_[b]) gradient_.slice(0, buckets_[b].range.offset, buckets_[b].range.numel).copy_(low_[b]);
   gradient_.storage()->bump_version();
   if (used_.defined()) {
     const Tensor shared = std::exchange(used_, {});
@@ -275,6 +278,7 @@ void Reducer::wait() {
   }
   if (order_.defined()) {
     const std::vector<int64_t> came = std::exchange(order_, {}).to_vector<int64_t>();
+    std::exchange(order_work_, {})->wait();  // on a GPU only now an error shows
     set_buckets(make_buckets(*flat_, options_.buckets, order_of(*flat_, came)));
   }
   callbacks_.end();
@@ -282,7 +286,8 @@ void Reducer::wait() {
 
 void Reducer::share_order() {
   order_ = Tensor::from(came_, flat_->device());
-  works_.push_back(group_->broadcast(order_, 0, {.name = "order of gradients", .scale = {}}));
+  order_work_ = group_->broadcast(order_, 0, {.name = "order of gradients", .scale = {}});
+  works_.push_back({order_work_});
 }
 
 void Reducer::share_use() {
@@ -292,7 +297,7 @@ void Reducer::share_use() {
   uses_all_ = std::find(own.begin(), own.end(), 0.0f) == own.end();
   used_ = uses_all_ ? Tensor::ones({static_cast<int64_t>(own.size())}, DType::f32, flat_->device())
                     : Tensor::from(own, flat_->device());
-  works_.push_back(group_->all_reduce(used_, ReduceOp::max, {.name = "used parameters", .scale = {}}));
+  works_.push_back({group_->all_reduce(used_, ReduceOp::max, {.name = "used parameters", .scale = {}})});
 }
 
 }  // namespace weft::dist

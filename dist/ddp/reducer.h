@@ -27,9 +27,10 @@ struct BucketOptions {
 BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const char* who);
 
 /// Cuts the flat gradient at parameter boundaries, from its end backwards or in `order` (of all slices): that in which
-/// backward makes gradients. A bucket ends with the parameter that brings it to its size, so it may be larger by less
-/// than that parameter; each run of neighbours among its parameters is a bucket. A parameter above the size (and above
-/// 1 MiB) would delay its neighbours: it is cut into pieces of that size. Errors: sizes that are not positive.
+/// backward makes gradients. The parameter that fills a bucket ends it, so a bucket may be larger by less than that
+/// parameter; each run of neighbours among its parameters is a bucket. Before a parameter of the size of a bucket, the
+/// size of a first one is enough. A parameter above the size (and above 1 MiB) would delay its
+/// neighbours: it is cut into pieces of that size. Errors: sizes that are not positive.
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
                                  std::vector<size_t> order = {});
 
@@ -46,8 +47,8 @@ struct ReducerOptions {
 };
 
 /// Turns the flat gradient of each rank into the weighted mean over all ranks while backward runs: a bucket's
-/// all_reduce begins when the last of its gradients has come, buckets always in the same order; the end of backward
-/// begins what is left and waits. Gradients are reduced where they lie; nothing is copied (but for bf16).
+/// all_reduce begins when the last of its gradients has come, buckets in the same order on all ranks; the end of
+/// backward begins what is left and waits. Gradients are reduced where they lie; nothing is copied (but for bf16).
 ///
 /// The first pass only counts how many gradients each parameter gets in one backward (a module that several
 /// checkpoint() segments share gets one from each) and reduces all at its end; later passes begin early by that count.
@@ -122,20 +123,25 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool enabled_ = true;
   bool keeps_ = false;
   std::vector<int64_t> expected_;  // gradients per slice and backward; empty before the first pass
-  bool learns_ = true;             // the pass is one to learn from
 
   // The pass under way.
+  struct Begun {
+    WorkPtr work;
+    const Bucket* low = nullptr;  // has travelled as bf16
+  };
   bool running_ = false, started_ = false;
+  bool learns_ = false;  // its counts are expected of later passes
   int64_t backwards_ = 1;
   Tensor weight_;
   std::vector<int64_t> arrivals_;  // per slice
   std::vector<int64_t> came_;      // per slice: how many had come before its last gradient
   int64_t coming_ = 0;
   Tensor order_;                    // rank 0's came_, on its way after the first pass
+  WorkPtr order_work_;              // that brings it
   std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
   size_t launched_ = 0;             // buckets
   std::vector<bool> sent_;          // per bucket: launched, and not all of it frozen
-  std::vector<WorkPtr> works_;
+  std::vector<Begun> works_;
   Tensor used_;  // per slice: whether it has a gradient; with Unused::zero
   bool uses_all_ = false;
 };

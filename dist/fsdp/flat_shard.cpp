@@ -261,6 +261,10 @@ void ShardGradient::start_reduce() {
   part_ = reducing_.slice(0, group->rank() * shard_->shard_numel(), shard_->shard_numel());
   const std::string name = "gradients " + shard_->name();
   if (group->size() > 1) work_ = group->reduce_scatter(part_, reducing_, ReduceOp::sum, {.name = name, .scale = {}});
+}
+
+void ShardGradient::start_across() {
+  const std::string name = "gradients " + shard_->name();
   if (work_ && follows_on_device())
     across_ = replicas_->all_reduce(part_, ReduceOp::sum, {.name = name, .scale = {}, .after = work_});
   else if (!work_ && replicas_->size() > 1)

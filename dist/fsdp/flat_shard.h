@@ -128,8 +128,9 @@ class ShardGradient {
   /// The pass ends without a reduction: its gradients stay for the next one.
   void hold();
 
-  /// Enqueues the reduction.
+  /// Enqueues the reduction among the ranks of a shard, then that among its copies.
   void start_reduce();
+  void start_across();
   /// Waits for it and adds the result to the gradients of the shards (or sets them if they count as zero).
   void finish_reduce();
   bool is_reducing() const { return reducing_.defined(); }

@@ -20,7 +20,10 @@ bool FsdpUnit::has_frozen() const {
 }
 
 void FsdpUnit::start_gather() {
-  for (const auto& shard : shards_) shard->start_gather();
+  const auto start = [this] {
+    for (const auto& shard : shards_) shard->start_gather();
+  };
+  shards_.empty() ? start() : shards_.front()->group()->together(start);
 }
 
 void FsdpUnit::finish_gather() {
@@ -188,11 +191,21 @@ void FsdpSchedule::after_unit(size_t u, const Tensor& y, bool training) {
   // Recomputed operations run their backward at once.
   const bool soon = recomputing() && gathered_units() <= static_cast<size_t>(options_.max_gathered);
   if (stays || soon) return;
-  free(u);
+  release_after_use(u);
   if (u == kRoot && !recomputing())  // modules that ran outside of their unit
     for (size_t other = 0; other < units_.size(); ++other)
       if (units_[other]->in_use) free(other);
   look_ahead();
+}
+
+/// The last unit of a forward, and the root, are the first ones of its backward: they keep their memory, as the next
+/// gather would take as much.
+void FsdpSchedule::release_after_use(size_t u) {
+  const std::optional<size_t> next = plans_[plan_].next(), second = plans_[plan_].next(1);
+  if (next == u || (second == u && (next == kRoot || u == kRoot)))
+    units_[u]->in_use = false;
+  else
+    free(u);
 }
 
 void FsdpSchedule::gradient_reaches(size_t u) {
@@ -297,11 +310,19 @@ void FsdpSchedule::start_gather(size_t u, FsdpEvent::Kind why) {
 }
 
 void FsdpSchedule::reduce(size_t u) {
+  std::vector<ShardGradient*> all;
   for (const auto& gradient : units_[u]->gradients()) {
     if (!gradient->has_any()) continue;
     while (gradient->is_reducing()) finish_oldest_reduction();
-    gradient->start_reduce();
-    reducing_.push_back(gradient.get());
+    all.push_back(gradient.get());
+  }
+  if (all.empty()) return;
+  all.front()->shard().group()->together([&] {
+    for (ShardGradient* gradient : all) gradient->start_reduce();
+  });
+  for (ShardGradient* gradient : all) {
+    gradient->start_across();
+    reducing_.push_back(gradient);
     tell(FsdpEvent::Kind::reduce, u);
   }
   const size_t most = static_cast<size_t>(options_.max_gathered);

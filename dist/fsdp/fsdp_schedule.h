@@ -128,6 +128,7 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
 
   void need(size_t u);
   void free(size_t u);
+  void release_after_use(size_t u);
   void look_ahead();
   void start_gather(size_t u, FsdpEvent::Kind why);
   size_t gathered_units() const;

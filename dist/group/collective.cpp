@@ -23,6 +23,12 @@ CollectiveKind side_neutral(CollectiveKind kind) {
   return kind == CollectiveKind::receive ? CollectiveKind::send : kind;
 }
 
+/// Elements of all parts where they differ. Each rank of an all_to_all has its own parts, which are compared by pairs.
+int64_t count_of(const Collective& c) {
+  if (c.parts.empty() || !c.input_parts.empty()) return c.tensor().numel();
+  return std::accumulate(c.parts.begin(), c.parts.end(), int64_t{0});
+}
+
 std::string describe(const Signature& s) {
   std::string text = str(name(s.kind), " '", s.name.data(), "'");
   if (s.kind == CollectiveKind::barrier || s.kind == CollectiveKind::monitored_barrier) return text;
@@ -48,7 +54,7 @@ std::string describe(const Collective& collective) {
   text.append(" #").append(std::to_string(collective.number));
   if (!collective.name.empty()) text.append(" '").append(collective.name).append("'");
   if (const Tensor& tensor = collective.tensor(); tensor.defined())
-    text.append(" ").append(name(tensor.dtype())).append("[").append(std::to_string(tensor.numel())).append("]");
+    text.append(" ").append(name(tensor.dtype())).append("[").append(std::to_string(count_of(collective))).append("]");
   if (collective.kind == CollectiveKind::send) text.append(" to rank ").append(std::to_string(collective.peer));
   if (collective.kind == CollectiveKind::receive) text.append(" from rank ").append(std::to_string(collective.peer));
   return text;
@@ -115,9 +121,7 @@ Signature signature_of(const Collective& collective, int rank) {
   Signature s;
   s.number = collective.number;
   std::string name = collective.name;
-  // Each rank of an all_to_all has its own parts, which are compared by pairs.
-  const bool own_parts = !collective.input_parts.empty(), parts = !own_parts && !collective.parts.empty();
-  if (parts) {
+  if (collective.input_parts.empty() && !collective.parts.empty()) {
     name += " (parts of";
     for (const int64_t part : collective.parts) name += ' ' + std::to_string(part);
     name += ')';
@@ -128,9 +132,7 @@ Signature signature_of(const Collective& collective, int rank) {
   s.op = collective.op;
   if (collective.has_root()) s.root = collective.peer;
   if (collective.tensor().defined()) {
-    s.count = own_parts ? -1
-              : parts   ? std::accumulate(collective.parts.begin(), collective.parts.end(), int64_t{0})
-                        : collective.tensor().numel();
+    s.count = collective.input_parts.empty() ? count_of(collective) : -1;
     s.dtype = collective.tensor().dtype();
   }
   const size_t kept = std::min(name.size(), s.name.size() - 1);

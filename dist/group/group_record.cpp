@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "dist/group/flight_record.h"
+
 namespace weft::dist {
 
 uint64_t FlightLog::add(std::string what) {
@@ -91,11 +93,13 @@ void GroupRecord::report(Progress progress, const Collective& collective) const 
   membership->report(progress);
 }
 
-void GroupRecord::finish(const Collective& collective, bool well) {
+void GroupRecord::finish(const Collective& collective, bool well, std::optional<Clock::duration> took) {
   log.change(collective.entry, well ? FlightLog::State::done : FlightLog::State::failed);
   Progress progress{.group = name};
   {
     const std::lock_guard lock(mutex_);
+    const Clock::duration since_begin = running_.collective ? Clock::now() - running_.since : Clock::duration{};
+    *nanoseconds += std::chrono::nanoseconds(took.value_or(since_begin)).count();
     running_ = {};
     if (!well) return;
     if (!collective.is_message()) last_finished_ = collective.number;
@@ -125,7 +129,7 @@ bool GroupRecord::fail(const std::string& reason, Cause cause, bool said) {
     cause_ = cause;
   }
   failed_.notify_all();
-  if (cause == Cause::here) std::fputs(report().c_str(), stderr);
+  if (cause == Cause::here || !options.records.empty()) print_report();
   return true;
 }
 
@@ -281,6 +285,16 @@ Clock::time_point GroupRecord::extended_deadline() {
   });
   if (works) running_.since = Clock::now();
   return running_.since + timeout_of(*running_.collective);
+}
+
+void GroupRecord::print_report() const {
+  if (options.records.empty()) return void(std::fputs(report().c_str(), stderr));
+  try {
+    write_flight_record(options.records,
+                        {.group = name, .members = members, .rank = rank, .failure = failure(), .log = log.text()});
+  } catch (const std::exception& error) {
+    std::fputs(str("weft: ", error.what(), '\n', report()).c_str(), stderr);
+  }
 }
 
 std::string GroupRecord::report() const {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,10 +60,12 @@ class GroupRecord {
 
   FlightLog log;
   std::atomic<uint64_t> bytes_sent{0};
+  /// The time in collectives; the groups of a split share it.
+  std::shared_ptr<std::atomic<int64_t>> nanoseconds = std::make_shared<std::atomic<int64_t>>(0);
 
-  /// A collective begins and ends on this rank; one at a time.
+  /// A collective begins and ends on this rank; one at a time. `took`: what a device says; else since begin().
   void begin(const CollectivePtr& collective);
-  void finish(const Collective& collective, bool well);
+  void finish(const Collective& collective, bool well, std::optional<Clock::duration> took = {});
   /// The one under way ends with an error, whose text may take a while.
   void give_up();
 
@@ -109,11 +112,12 @@ class GroupRecord {
   /// is.
   Clock::time_point extended_deadline();
 
-  /// The flight log with a title, for stderr.
-  std::string report() const;
+  /// The flight log with a title goes to stderr, or into a file of options.records.
+  void print_report() const;
 
  private:
   bool fail(const std::string& reason, Cause cause, bool said);
+  std::string report() const;
 
   struct Running {
     CollectivePtr collective;

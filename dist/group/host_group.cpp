@@ -127,9 +127,10 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
     for (const int r : members) job_ranks.push_back(record_->members[static_cast<size_t>(r)]);
     const auto place = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
     auto link = collectives_->link().split(number, color, members, group, Clock::now() + record_->options.timeout);
-    return make_host_group(std::make_shared<GroupRecord>(group, place, static_cast<int>(members.size()),
-                                                         record_->options, record_->membership, std::move(job_ranks)),
-                           std::move(link), backend_);
+    auto record = std::make_shared<GroupRecord>(group, place, static_cast<int>(members.size()), record_->options,
+                                                record_->membership, std::move(job_ranks));
+    record->nanoseconds = record_->nanoseconds;
+    return make_host_group(std::move(record), std::move(link), backend_);
   }
 
  protected:
@@ -266,7 +267,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
                    .c_str(),
                stderr);
   }
-  void print() override { std::fputs(record_->report().c_str(), stderr); }
+  void print() override { record_->print_report(); }
 
   const std::string_view backend_;
   const std::shared_ptr<HostCollectives> collectives_;

@@ -58,8 +58,8 @@ ncclConfig_t never_blocking() {
 
 }  // namespace
 
-template <class Call>
-ncclResult_t NcclCommunicator::unless_aborted(Call&& call) {
+template <class Do>
+ncclResult_t NcclCommunicator::unless_aborted(Do&& call) {
   const std::lock_guard lock(mutex_);
   WEFT_CHECK(!aborted_, "process group nccl: aborted");
   return call();
@@ -132,11 +132,10 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(int color, int key, De
 namespace {
 
 /// All calls of `body` as one of NCCL's.
-template <class Body>
-ncclResult_t grouped(int size, Body body) {
+ncclResult_t grouped(auto size, auto body) {
   nccl().GroupStart();
-  for (int r = 0; r < size; ++r)
-    if (const ncclResult_t result = body(r); result != ncclSuccess && result != ncclInProgress) {
+  for (decltype(size) i = 0; i < size; ++i)
+    if (const ncclResult_t result = body(i); result != ncclSuccess && result != ncclInProgress) {
       nccl().GroupEnd();
       return result;
     }
@@ -218,18 +217,42 @@ ncclResult_t NcclCommunicator::enqueue(const Collective& c, ncclRedOp_t op, cuda
   return ncclInvalidUsage;
 }
 
-void NcclCommunicator::run(const Collective& c, const Tensor& factor, void* stream, Deadline deadline) {
+ncclResult_t NcclCommunicator::enqueue_all(const std::vector<Call>& calls, void* stream) {
+  const auto one = [&](size_t i) {
+    const Collective& c = calls[i].collective;
+    return enqueue(c, calls[i].factor.defined() ? ops_[i] : op_of(c.op), static_cast<cudaStream_t>(stream));
+  };
+  return calls.size() == 1 ? one(0) : grouped(calls.size(), one);
+}
+
+void NcclCommunicator::start(const std::vector<Call>& calls, void* stream, Deadline deadline) {
   select(device_);
-  ncclRedOp_t op = op_of(c.op);
-  if (factor.defined())
-    check(unless_aborted([&] {
-            return nccl().RedOpCreatePreMulSum(&op, factor.raw_data(), type_of(c.output.dtype()), ncclScalarDevice,
-                                               comm_);
-          }),
+  ops_.assign(calls.size(), ncclNumOps);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Tensor& factor = calls[i].factor;
+    if (!factor.defined()) continue;
+    const ncclDataType_t type = type_of(factor.dtype());
+    check(unless_aborted(
+              [&] { return nccl().RedOpCreatePreMulSum(&ops_[i], factor.raw_data(), type, ncclScalarDevice, comm_); }),
           "ncclRedOpCreatePreMulSum", deadline);
-  check(unless_aborted([&] { return enqueue(c, op, static_cast<cudaStream_t>(stream)); }), name(c.kind), deadline);
-  if (factor.defined())
-    check(unless_aborted([&] { return nccl().RedOpDestroy(op, comm_); }), "ncclRedOpDestroy", deadline);
+  }
+  at_ = name(calls.front().collective.kind);
+  const ncclResult_t result = unless_aborted([&] { return enqueue_all(calls, stream); });
+  if (result != ncclInProgress) check(result, at_, deadline);
+}
+
+void NcclCommunicator::finish(Deadline deadline) {
+  check(ncclInProgress, at_, deadline);
+  for (const ncclRedOp_t op : std::exchange(ops_, {}))
+    if (op != ncclNumOps)
+      check(unless_aborted([&] { return nccl().RedOpDestroy(op, comm_); }), "ncclRedOpDestroy", deadline);
+}
+
+bool NcclCommunicator::is_ready() {
+  const std::lock_guard lock(mutex_);
+  ncclResult_t result = ncclSuccess;
+  if (!aborted_ && nccl().CommGetAsyncError(comm_, &result) != ncclSuccess) return true;
+  return result != ncclInProgress;
 }
 
 void NcclCommunicator::abort() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/stream.h"
 #include "dist/group/collective.h"
@@ -29,8 +30,17 @@ class NcclCommunicator {
   /// All ranks call; null for a negative color.
   std::unique_ptr<NcclCommunicator> split(int color, int key, Deadline deadline);
 
-  /// Enqueues the collective on the stream. `factor` (undefined: 1) has the tensor's dtype. Errors: NCCL's, aborted.
-  void run(const Collective& collective, const Tensor& factor, void* stream, Deadline deadline);
+  struct Call {
+    Collective collective;
+    Tensor factor;  ///< in the tensor's dtype; undefined: 1
+  };
+  /// Hands the calls to NCCL, several as one group. A thread of NCCL's brings them to the stream, which nobody else
+  /// uses before finish(); nor may another call come before that. Errors: NCCL's, aborted.
+  void start(const std::vector<Call>& calls, void* stream, Deadline deadline);
+  /// Waits until they are on the stream. Errors: NCCL's, aborted.
+  void finish(Deadline deadline);
+  /// finish() would not wait.
+  bool is_ready();
 
   /// From any thread, any number of times: kernels that wait for other ranks end.
   void abort();
@@ -41,14 +51,17 @@ class NcclCommunicator {
   NcclCommunicator(Device device, ncclComm_t comm) : device_(device), comm_(comm) {}
   void check(ncclResult_t result, const char* what, Deadline deadline);
   /// What `call` returns. abort() frees what the call works on, so neither runs beside the other. Errors: aborted.
-  template <class Call>
-  ncclResult_t unless_aborted(Call&& call);
+  template <class Do>
+  ncclResult_t unless_aborted(Do&& call);
   ncclResult_t enqueue(const Collective& collective, ncclRedOp_t op, cudaStream_t stream);
+  ncclResult_t enqueue_all(const std::vector<Call>& calls, void* stream);
 
   const Device device_;
   std::mutex mutex_;  // of comm_: abort may come at any time
   ncclComm_t comm_ = nullptr;
-  ncclComm_t part_ = nullptr;  // of a split that has not come to its end: NCCL's thread writes it until comm_ ends
+  ncclComm_t part_ = nullptr;     // of a split that has not come to its end: NCCL's thread writes it until comm_ ends
+  std::vector<ncclRedOp_t> ops_;  // the running calls' factors
+  const char* at_ = "";           // the first of them
   std::atomic<bool> aborted_{false};
 };
 

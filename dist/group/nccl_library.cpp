@@ -29,4 +29,10 @@ const NcclLibrary& nccl() {
   return library;
 }
 
+std::string nccl_version() {
+  int code = 0;
+  nccl().GetVersion(&code);
+  return str(code / 10000, '.', code / 100 % 100, '.', code % 100);
+}
+
 }  // namespace weft::dist

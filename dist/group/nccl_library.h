@@ -2,6 +2,8 @@
 #pragma once
 #include <nccl.h>
 
+#include <string>
+
 namespace weft::dist {
 
 /// NCCL's functions, found in libnccl.so.2 when the first group needs them: a program without GPUs runs where there is
@@ -19,5 +21,7 @@ struct NcclLibrary {
 
 /// Errors: there is no libnccl.so.2, or one older than 2.18 (which cannot split a communicator).
 const NcclLibrary& nccl();
+/// `2.28.3`.
+std::string nccl_version();
 
 }  // namespace weft::dist

@@ -157,6 +157,7 @@ WorkPtr ProcessGroup::submit(Collective c) {
       c.number = next_number();
   }
   record_->check_alive(c);
+  ++launches_;
   if (c.after && backend() != "nccl") std::exchange(c.after, nullptr)->wait();
   c.entry = record_->log.add(describe(c));
   return enqueue(std::make_shared<const Collective>(std::move(c)));
@@ -268,6 +269,23 @@ WorkPtr ProcessGroup::submit_message(const Collective& c) {
   return submit(c);
 }
 
+void ProcessGroup::together(const std::function<void()>& calls) {
+  const uint64_t before = launches_;
+  const bool held = hold();
+  const auto end = [&] {
+    if (!held) return;
+    launches_ = std::min(launches_, before + 1);
+    release();
+  };
+  try {
+    calls();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
 std::vector<std::string> ProcessGroup::all_gather_text(const std::string& text, const std::string& what) {
   const Device device = text_device();
   const Tensor lengths = Tensor::empty({size_}, DType::i64, device);
@@ -310,6 +328,7 @@ std::vector<int> ProcessGroup::members_of_split(int color, int key, const std::s
 }
 
 uint64_t ProcessGroup::bytes_sent() const { return record_->bytes_sent; }
+double ProcessGroup::seconds_in_collectives() const { return 1e-9 * static_cast<double>(*record_->nanoseconds); }
 std::string ProcessGroup::flight_log() const { return record_->log.text(); }
 
 ProcessGroupPtr make_process_group(const std::string& backend, int rank, int size, std::shared_ptr<Store> store,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -83,6 +84,10 @@ struct GroupOptions {
   int gpu = 0;                        ///< of this rank, by its index: what the backend nccl runs on
   Algorithms algorithms = Algorithms::own;
   Secure secure = Secure::automatic;
+  Milliseconds start_timeout{300'000};  ///< for the ranks of nccl to connect; at most `timeout`
+  bool check = false;                   ///< nccl: ranks compare their calls before they begin them
+  bool times = false;                   ///< nccl: seconds_in_collectives() counts; others always do
+  std::string records{};                ///< a folder for the flight log of each rank; empty: it goes to stderr
 };
 
 /// The ranks that compute together. Every rank calls the same collectives in the same order with the same names, sizes
@@ -132,6 +137,11 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   WorkPtr send(const Tensor& tensor, int to, const CollectiveOptions& options = {});
   WorkPtr receive(const Tensor& tensor, int from, const CollectiveOptions& options = {});
 
+  /// Holds the calls that `calls` makes until its end. NCCL then begins them as one launch: several tensors cost as
+  /// much as one, and a send does not wait behind a receive. Other backends begin each at its call. No work may be
+  /// waited for inside. All ranks make the same calls.
+  void together(const std::function<void()>& calls);
+
   /// The texts of all ranks in their order, for set-up and reports. Any bytes will do: of a serialised object, say.
   std::vector<std::string> all_gather_text(const std::string& text, const std::string& what = "text");
 
@@ -146,6 +156,11 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large one, send all, reduce
   /// and gather what the root gets.
   uint64_t bytes_sent() const;
+  /// How often this rank has begun something; what nccl begins together counts once.
+  uint64_t launches() const { return launches_; }
+  /// The time that collectives have taken on this rank, waits for other ranks included. The groups of a split count,
+  /// too; replayed graphs do not.
+  double seconds_in_collectives() const;
   /// The last collectives of this rank, oldest first, as text: number, name, dtype and size, state, times. What SIGUSR2
   /// and a failure print.
   std::string flight_log() const;
@@ -155,6 +170,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   /// Takes a checked collective; only a backend knows how it runs.
   virtual WorkPtr enqueue(std::shared_ptr<const Collective> collective) = 0;
+  /// From here to release() collectives wait for each other; false: this backend begins each at its call.
+  virtual bool hold() { return false; }
+  virtual void release() {}
   /// Of one more collective.
   uint64_t next_number() { return ++collectives_; }
   /// Where all_gather_text's tensors lie: the backend's own kind of memory.
@@ -170,7 +188,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   const int rank_, size_;
   const std::string name_;
-  uint64_t collectives_ = 0;
+  uint64_t collectives_ = 0, launches_ = 0;
   std::vector<uint64_t> sent_, received_;  // messages, by the other rank
 };
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;

@@ -2,6 +2,7 @@
 #include "dist/group/watchdog.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -31,9 +32,9 @@ void take_signal() {
 
 class Watchdog {
  public:
-  static Watchdog& instance() {
-    static Watchdog* const watchdog = new Watchdog;  // groups may outlive statics
-    return *watchdog;
+  static Watchdog& of(WatchThread thread) {
+    static auto* const watchdogs = new std::array<Watchdog, 2>;  // groups may outlive statics
+    return (*watchdogs)[static_cast<size_t>(thread)];
   }
 
   void add(Watched& watched) {
@@ -62,7 +63,7 @@ class Watchdog {
   void run() {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, kTick, [&] { return stopping_; })) {
-      const bool print = print_asked.exchange(false);
+      const bool print = this == &of(WatchThread::deadlines) && print_asked.exchange(false);
       for (Watched* watched : watched_) {
         if (print) watched->print();
         watched->look();
@@ -80,7 +81,7 @@ class Watchdog {
 
 }  // namespace
 
-void watch(Watched& watched) { Watchdog::instance().add(watched); }
-void unwatch(Watched& watched) { Watchdog::instance().remove(watched); }
+void watch(Watched& watched, WatchThread thread) { Watchdog::of(thread).add(watched); }
+void unwatch(Watched& watched, WatchThread thread) { Watchdog::of(thread).remove(watched); }
 
 }  // namespace weft::dist

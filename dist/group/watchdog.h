@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 
 namespace weft::dist {
 
@@ -7,16 +8,19 @@ namespace weft::dist {
 class Watched {
  public:
   virtual ~Watched() = default;
-  /// About twenty times a second, on the watchdog's thread. Must not throw.
+  /// About twenty times a second, on the thread that it was given to. Must not throw.
   virtual void look() = 0;
-  /// SIGUSR2 came: print what is known.
-  virtual void print() = 0;
+  /// SIGUSR2 came: print what is known. The thread `deadlines` calls it.
+  virtual void print() {}
 };
 
-/// One thread per process looks after all groups, and after SIGUSR2, which it takes over as long as the program has
-/// not. The thread lives while something is watched.
-void watch(Watched& watched);
+/// Threads of the process that look after all groups. A driver that a hung kernel blocks holds up `devices` alone.
+/// `deadlines` also looks after SIGUSR2, which it takes over as long as the program has not. They live while something
+/// is watched.
+enum class WatchThread : uint8_t { deadlines, devices };
+
+void watch(Watched& watched, WatchThread thread = WatchThread::deadlines);
 /// Returns when `watched` is not being looked at; never again afterwards.
-void unwatch(Watched& watched);
+void unwatch(Watched& watched, WatchThread thread = WatchThread::deadlines);
 
 }  // namespace weft::dist

@@ -29,6 +29,18 @@ Milliseconds seconds_of(const EnvironmentVariables& variables, const std::string
   return std::chrono::seconds(seconds);
 }
 
+/// The number of steps that WEFT_STEP_TIMES says; 0: none.
+int64_t steps_of(const EnvironmentVariables& variables) {
+  const auto found = variables.find("WEFT_STEP_TIMES");
+  if (found == variables.end() || found->second.empty()) return 0;
+  const std::string& text = found->second;
+  int64_t steps = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  WEFT_CHECK(error == std::errc{} && end == text.data() + text.size() && steps >= 1 && steps <= 1'000'000'000,
+             "WEFT_STEP_TIMES: expected steps, 1 to 1000000000, got '", printable(text.substr(0, 100)), "'");
+  return steps;
+}
+
 Algorithms algorithms_of(const EnvironmentVariables& variables, Algorithms otherwise) {
   const auto found = variables.find("WEFT_COLLECTIVES");
   if (found == variables.end() || found->second.empty()) return otherwise;
@@ -170,13 +182,20 @@ World init(const InitOptions& options) {
     group.algorithms = algorithms_of(variables, group.algorithms);
     group.secure = secure_of(variables, group.secure);
     group.gpu = own.device.index;
+    group.start_timeout = timeout;
+    if (const auto check = variables.find("WEFT_CHECK"); check != variables.end()) group.check = check->second == "1";
+    world.step_times_ = steps_of(variables);
+    group.times = world.step_times_ > 0;
+    if (const auto folder = variables.find("WEFT_FLIGHT_RECORDS"); folder != variables.end())
+      group.records = folder->second;
     world.group_ =
         make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
-    // A rank that finds a mistake in its flags and leaves would break off connections that others are still making: they
-    // would report that, not the mistake.
+    // A rank that finds a mistake in its flags and leaves would break off connections that others are still making:
+    // they would report that, not the mistake.
     world.wait_for_all("start");
   } catch (const std::exception& error) {
-    world.session_->give_up(error.what());  // mpirun ends this rank, before it has printed why, as soon as another one exits
+    world.session_->give_up(
+        error.what());  // mpirun ends this rank, before it has printed why, as soon as another one exits
     throw;
   }
   return world;

@@ -11,10 +11,11 @@ struct InitOptions {
   /// auto: the GPU of this rank, else cpu. emulated[:GPU]: an emulated GPU for each rank; the process starts again
   /// (core/emulated.h). Alone: see choose_device().
   std::string device = "auto";
-  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds), WEFT_COLLECTIVES (own, library) and WEFT_SECURE (off, mac, encrypt)
-  /// in the environment win.
+  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds), WEFT_COLLECTIVES (own, library), WEFT_SECURE (off, mac, encrypt),
+  /// WEFT_CHECK (1), WEFT_FLIGHT_RECORDS (a folder) and WEFT_STEP_TIMES (steps) in the environment win.
   GroupOptions group = {};
-  /// How long ranks wait for each other at the start, at most group.timeout; WEFT_START_TIMEOUT (seconds) in the environment wins.
+  /// How long ranks wait for each other at the start, at most group.timeout; WEFT_START_TIMEOUT (seconds) in the
+  /// environment wins.
   Milliseconds start_timeout{300'000};
 };
 
@@ -42,6 +43,8 @@ class World {
   std::string describe() const;
   /// How often the launcher has started all ranks again; 0 in the first run.
   int restarts() const { return restarts_; }
+  /// WEFT_STEP_TIMES: the number of steps between two reports of StepTimes (dist/group/step_times.h); 0: none.
+  int64_t step_times() const { return step_times_; }
 
   /// The sums over all ranks, the same bits on each of them. Like all that follow, it waits for all ranks, and `what`
   /// names it in the stall report.
@@ -68,6 +71,7 @@ class World {
   std::string launcher_ = "alone";
   Device device_;
   int local_rank_ = 0, local_size_ = 1, restarts_ = 0;
+  int64_t step_times_ = 0;
 };
 
 /// Finds the other ranks, connects to them and waits until all are there. Once per process. Alone (no launcher): a

@@ -232,13 +232,13 @@ bool read_flux(const Reader& read, LaunchEnvironment& place) {
 
 /// Launchers that say everything in variables of their own.
 bool read_named(const Reader& read, LaunchEnvironment& place) {
-  struct Names {
+  struct LauncherNames {
     const char* launcher;
     bool is_mpi;
     const char *rank, *size, *local_rank, *local_size;
     std::initializer_list<const char*> job;
   };
-  static const Names launchers[] = {
+  static const LauncherNames launchers[] = {
       {"Open MPI",
        true,
        "OMPI_COMM_WORLD_RANK",
@@ -261,7 +261,7 @@ bool read_named(const Reader& read, LaunchEnvironment& place) {
        "MV2_COMM_WORLD_LOCAL_SIZE",
        {"PMI_JOBID", "PMI_ID", "SLURM_JOB_ID"}},
   };
-  for (const Names& names : launchers) {
+  for (const LauncherNames& names : launchers) {
     if (!read_pair(read, names.rank, names.size, place)) continue;
     place.launcher = names.launcher;
     read_local_pair(read, names.local_rank, names.local_size, place);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/nccl/communicator.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -123,12 +124,44 @@ ncclResult_t Communicator::join(const ncclUniqueId& id, const Communicator* pare
     wait(*s, w);
     Segment::forget(id);
     check_duplicates(*s);
+    log_connections(*s);
   } catch (const Stopped&) {
     const ncclResult_t result = state();
     remember(error_text());
     return result == ncclSuccess || result == ncclInProgress ? ncclInternalError : result;
   }
   return ncclSuccess;
+}
+
+/// Logs connections as NCCL does with NCCL_DEBUG=INFO, in its words, for programs that read its log.
+void Communicator::log_connections(Segment& s) const {
+  struct Log {
+    const char* const level = std::getenv("NCCL_DEBUG");
+    const char* const file = std::getenv("NCCL_DEBUG_FILE");
+    const int fd = !level || std::strcmp(level, "INFO") != 0 ? -1
+                   : file ? ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)
+                          : STDOUT_FILENO;
+  };
+  static const Log log;  // as NCCL, which asks once
+  if (log.fd < 0) return;
+  const auto host_of = [&](int r) {
+    const std::string gpu = s.slot(r).gpu;
+    return gpu.substr(0, gpu.rfind("GPU "));
+  };
+  std::set<std::string> hosts;
+  int local = 0;
+  for (int r = 0; r < size_; ++r) hosts.insert(host_of(r)), local += host_of(r) == host_of(rank_);
+  int major = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_);
+  const std::string head = cat("weft-emulate:", getpid(), " [", device_, "] NCCL INFO ");
+  std::string text =
+      cat(head, "NET/Socket : Using [0]emulated:127.0.0.1<0>\n", head, "Using network Socket\n", head,
+          "NVLS multicast support is ", major >= 9 ? "" : "not ", "available on dev ", device_, "\n", head,
+          "comm 0 rank ", rank_, " nRanks ", size_, " nNodes ", hosts.size(), " localRanks ", local, "\n");
+  if (const int next = (rank_ + 1) % size_; next != rank_)
+    text += cat(head, "Channel 00/0 : ", rank_, "[", device_, "] -> ", next, "[0] ",
+                host_of(next) == host_of(rank_) ? "via P2P/IPC" : "[send] via NET/Socket/0", "\n");
+  [[maybe_unused]] const ssize_t written = ::write(log.fd, text.data(), text.size());
 }
 
 void Communicator::check_duplicates(Segment& s) {

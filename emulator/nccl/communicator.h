@@ -150,6 +150,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void run_in_segment(Segment& s, Batch& batch);
   void leave(Presence presence);
   void check_duplicates(Segment& s);
+  void log_connections(Segment& s) const;
   void set_result(ncclResult_t code, const std::string& text);
   bool stopped(const Segment& s, const Wait& wait) const;
 

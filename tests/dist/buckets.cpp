@@ -165,6 +165,16 @@ TEST_P(OrderOfBuckets, ChangesNoBit) {
 }
 INSTANTIATE_TEST_SUITE_P(, OrderOfBuckets, ::testing::ValuesIn(backends()), [](const auto& p) { return p.param; });
 
+// GPT-2's embedding, 154 MB, is the last gradient to come.
+TEST(Buckets, NothingOfSizeWaitsForALargeParameter) {
+  const auto buckets = make_buckets(*flat_of({300, 80, 96}), {.first_bytes = 256, .bytes = 1000});
+  ASSERT_EQ(buckets.size(), 3u);
+  EXPECT_EQ(buckets[1].name, "p1");
+  EXPECT_EQ(buckets[2].name, "p0");
+  EXPECT_EQ(make_buckets(*flat_of({300, 32, 96}), {.first_bytes = 256, .bytes = 1000})[1].name, "p0…p1")
+      << "too little for a call of its own";
+}
+
 TEST(Buckets, SizesMustBePositive) {
   const auto flat = flat_of({5});
   EXPECT_EQ(error_text([&] { make_buckets(*flat, {.first_bytes = 0, .bytes = 1}); }),

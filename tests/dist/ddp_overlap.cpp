@@ -10,6 +10,7 @@
 #include "core/trace.h"
 #include "nn/linear.h"
 #include "tests/dist/replicas.h"
+#include "tests/dist/several_gpus.h"
 
 namespace weft::dist::testing {
 namespace {
@@ -33,6 +34,39 @@ struct Deep : nn::Module {
 
 int64_t common(const Span& a, const Span& b) {
   return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.start, b.start));
+}
+
+/// Names its layers in one order and calls them in the other.
+struct Backwards : Deep {
+  Tensor forward(const Tensor& x) const override {
+    Tensor y = x;
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) y = relu((**layer)(y));
+    return y;
+  }
+};
+
+// The first step learns in which order buckets fill. In the order of their names all would wait for the last gradient.
+TEST(DdpOverlap, BucketsBeginInTheOrderInWhichTheyFill) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto model = std::make_shared<Backwards>();
+    DDP ddp(model, group, {.bucket_mb = 0.25, .first_bucket_mb = 0.25});
+    ASSERT_EQ(ddp.buckets().size(), 12u);
+    const Tensor x = Tensor::ones({2, 256});
+    const auto begun = [&] { return lines_with(group->flight_log(), "'gradients "); };
+    size_t before = 0, seen = 0;
+    model->layers[10]->weight.register_accumulated_hook(
+        [&](const Tensor&) { seen = begun() - before; });  // the last but one
+    for (int step = 0; step < 3; ++step) {
+      model->zero_grad();
+      before = begun();
+      sum(ddp(x)).backward();
+      EXPECT_EQ(begun() - before, 12u);
+      if (step == 0)
+        EXPECT_EQ(seen, 0u) << "it counts";
+      else
+        EXPECT_GE(seen, 10u);
+    }
+  });
 }
 
 /// The share of five steps' communication that runs while backward computes.

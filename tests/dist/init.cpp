@@ -91,6 +91,14 @@ TEST(Init, AllRanksProtectTensorsAlike) {
   }
 }
 
+TEST(Init, StepTimesAreANumberOfSteps) {
+  WEFT_NEEDS_GLOO();
+  for (const auto& rank : start(2, "sum", {"WEFT_STEP_TIMES=often"})) {
+    EXPECT_EQ(rank->exit_code(), 1);
+    EXPECT_THAT(rank->output(), HasSubstr("WEFT_STEP_TIMES: expected steps, 1 to 1000000000, got 'often'"));
+  }
+}
+
 TEST(Init, RanksMeetInAFolder) {
   WEFT_NEEDS_GLOO();
   const test::TemporaryFolder folder;

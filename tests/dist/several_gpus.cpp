@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads, each on a GPU of its own, over nccl: weft-emulate has them (tests/emulator/CMakeLists.txt).
+#include "tests/dist/several_gpus.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,8 @@
 #include "kernels/allocator.h"
 #include "kernels/runtime.h"
 #include "nn/batch_norm.h"
+#include "nn/linear.h"
+#include "nn/sequential.h"
 #include "optim/optimizers.h"
 #include "tests/dist/fake_membership.h"
 #include "tests/dist/memory_store.h"
@@ -32,32 +35,29 @@
 #include "train/strategy.h"
 
 namespace weft::dist::testing {
-namespace {
 
+void SeveralGpus::require(int gpus) {
+  if (!WEFT_HAVE_NCCL) GTEST_SKIP() << "built without NCCL";
+  if (kernels::runtime(DeviceKind::cuda).device_count() < gpus) GTEST_SKIP() << "needs " << gpus << " GPUs";
+}
+
+namespace {
 /// Far above what a step takes on a busy machine; ranks that wait in a circle end here.
 constexpr Milliseconds kDeadline{60'000};
+}  // namespace
 
-class SeveralGpus : public ::testing::Test {
- protected:
-  static void require(int gpus) {
-    if (!WEFT_HAVE_NCCL) GTEST_SKIP() << "built without NCCL";
-    if (kernels::runtime(DeviceKind::cuda).device_count() < gpus) GTEST_SKIP() << "needs " << gpus << " GPUs";
-  }
-};
-
-Device gpu(int rank) { return {DeviceKind::cuda, rank}; }
-
-void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function,
-                 const std::shared_ptr<FakeJob>& job = nullptr) {
+std::vector<std::string> errors_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function,
+                                        GroupOptions options, const std::shared_ptr<FakeJob>& job) {
   const auto store = std::make_shared<MemoryStore>();
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] {
+    threads.emplace_back([&, rank, options]() mutable {
+      options.gpu = rank;
       ProcessGroupPtr group;
       try {
         const auto membership = job ? std::make_shared<FakeMembership>(job, rank) : nullptr;
-        group = make_process_group("nccl", rank, size, store, membership, {.timeout = kDeadline, .gpu = rank});
+        group = make_process_group("nccl", rank, size, store, membership, options);
         function(group);
         weft::synchronize(gpu(rank));
       } catch (const std::exception& error) {
@@ -66,8 +66,22 @@ void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& fu
       }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_THAT(errors, ::testing::Each(""));
+  return errors;
 }
+
+void run_on_gpus(int size, const std::function<void(const ProcessGroupPtr&)>& function,
+                 const std::shared_ptr<FakeJob>& job) {
+  EXPECT_THAT(errors_on_gpus(size, function, {.timeout = kDeadline}, job), ::testing::Each(""));
+}
+
+size_t lines_with(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) count += line.find(part) != std::string::npos;
+  return count;
+}
+
+namespace {
 
 /// Rows of two columns: 100 rank + place.
 std::vector<double> rows_of(int rank, int64_t rows) {
@@ -391,11 +405,53 @@ TEST_F(SeveralGpus, FsdpHoldsNoMoreOnAGpuThanItsUnits) {
   });
 }
 
-size_t lines_with(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) count += line.find(part) != std::string::npos;
-  return count;
+// The whole model never lies on a GPU: it moves unit by unit.
+TEST_F(SeveralGpus, AModelMovesToItsGpusInShards) {
+  require(4);
+  if (IsSkipped()) return;
+  run_on_gpus(4, [&](const ProcessGroupPtr& world) {
+    const Device device = gpu(world->rank());
+    constexpr int kUnits = 12;
+    kernels::CachingAllocator::of(device).empty_cache();
+    world->barrier("watched");
+    most_reserved[static_cast<size_t>(device.index)] = 0;
+    kernels::set_memory_hook(watch_reserved);
+    const auto strategy = train::make_strategy({.kind = "fsdp", .min_num_params = 1, .device = device},
+                                               std::make_shared<HeavyRow>(kUnits), World::around(world, device));
+    EXPECT_EQ(strategy->parameters().size(), static_cast<size_t>(kUnits));
+    weft::synchronize(device);
+    world->barrier("measured");
+    kernels::set_memory_hook(nullptr);
+    // Shards as the units leave them (twice: whole, and by parameter), in one piece, and their gradients; two units.
+    EXPECT_LE(static_cast<double>(most_reserved[static_cast<size_t>(device.index)]),
+              1.05 * static_cast<double>(Heavy::kBytes) * (4 * kUnits / 4 + 2));
+  });
+}
+
+/// Its matrix travels as bf16, its row in f32.
+struct TwoDtypes : nn::Module {
+  nn::Linear linear{32, 32};
+  Tensor row = Tensor::ones({32}).requires_grad_();
+  Tensor forward(const Tensor& x) const override { return linear(x) * row; }
+  void fields(nn::Visitor& v) override { v("linear", linear), v("row", row); }
+};
+
+// A call costs NCCL's host some time and all ranks a latency, which grows with their number.
+TEST_F(SeveralGpus, AUnitOfTwoDtypesIsOneLaunch) {
+  require(2);
+  if (IsSkipped()) return;
+  run_on_gpus(2, [&](const ProcessGroupPtr& world) {
+    std::vector<std::shared_ptr<nn::Module>> units;
+    for (int i = 0; i < 4; ++i) units.push_back(std::make_shared<TwoDtypes>());
+    FSDP fsdp(std::make_shared<nn::Sequential>(std::move(units)), world,
+              {.policy = {.kinds = {"TwoDtypes"}}, .precision = {.param = DType::bf16}, .device = gpu(world->rank())});
+    for (int step = 0; step < 3; ++step) {
+      const uint64_t before = world->launches();
+      sum(fsdp(Tensor::ones({2, 32}, DType::f32, gpu(world->rank())))).backward();
+      EXPECT_EQ(world->launches() - before, 1u + 4 + (step == 0 ? 4 : 3) + 4)
+          << "the samples; gathers, the last unit's once as soon as a step is known; reductions";
+    }
+  });
 }
 
 // hybrid_shard: the slow sum over the copies begins behind the fast one, while the stream computes other gradients.

@@ -161,6 +161,7 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
   // The embedding (22 x 128) as a unit of its own, used at both ends of the forward; and everything in the root.
   for (const auto& [name, how] : {std::pair<std::string, std::string>{"ddp", "--parallel ddp"},
                                   {"fsdp", "--parallel fsdp --min-num-params 2000"},
+                                  {"fsdp_blocks", "--parallel fsdp --min-num-params 0 --fsdp-strategy shard_grad_op"},
                                   {"fsdp_root", "--parallel fsdp --min-num-params 100000000"}}) {
     const Outcome run = train("--batch-size 2 " + kSteps + how, name, 2);
     ASSERT_EQ(run.exit_code, 0) << run.output;
@@ -171,6 +172,9 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
        {std::tuple<std::string, int, std::string>{"stages", 2, "--batch-size 4 --pipeline 2"},
         {"interleaved", 2, "--batch-size 4 --pipeline 2 --chunks 2 --micro-batches 3"},
         {"accumulated", 2, "--batch-size 1 --accumulate 4 --pipeline 2"},
+        {"fsdp_accumulated", 2,
+         "--batch-size 1 --accumulate 2 --parallel fsdp --min-num-params 0 --fsdp-accumulate sharded "
+         "--fsdp-strategy hybrid_shard --fsdp-shard-size 2"},
         {"four", 4, "--batch-size 4 --pipeline 4"},
         {"stages_data", 4, "--batch-size 2 --pipeline 2 --chunks 2"},
         {"parts", 2, "--batch-size 4 --tensor 2"},
@@ -183,6 +187,15 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
     // Losses of order 1 and gradient norms of order 10, whose f32 sums come in another order.
     for (size_t i = 0; i < metrics("one").size(); ++i)
       EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 1e-5 * std::max(1.0, metrics("one")[i])) << name;
+  }
+  for (const auto& [name, how] : {std::pair<std::string, std::string>{"ddp_bf16", "--batch-size 2 --parallel ddp"},
+                                  {"fsdp_bf16", "--batch-size 2 --parallel fsdp --precision bf16"},
+                                  {"parts_bf16", "--batch-size 2 --tensor 2"}}) {
+    const Outcome run = train(how + " --grad-compression bf16 " + kSteps, name, name == "parts_bf16" ? 4 : 2);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_GT(apart("one", name), 1e-5) << name << ": it does something";
+    for (size_t i = 0; i < metrics("one").size(); ++i)
+      EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 0.05 * std::max(1.0, metrics("one")[i])) << name;
   }
   // A checkpoint of two ranks goes on in one process, and the other way round.
   ASSERT_EQ(train("--batch-size 4", "whole").exit_code, 0);

@@ -34,6 +34,21 @@ TEST(OneNode, TorchrunsAndAcceleratesOtherVariables) {
   EXPECT_THAT(run.output(), HasSubstr("weft-run: --tee is passed over: "));
 }
 
+TEST(OneNode, FlightRecordsAreExplained) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "rank_0.world.txt") << "weft flight record\ngroup world\nmembers 0 1\nrank 0\nfailure \n"
+                                                "  running  barrier #1 'start'  queued 2.0 s ago, runs for 2000.0 ms\n";
+  Child explained({WEFT_RUN, "--explain", folder.path()});
+  EXPECT_EQ(explained.exit_code(), 0);
+  EXPECT_EQ(explained.output(),
+            "group world of ranks 0 to 1:\n  rank 1 left no file: killed, or stopped, or on another disk\n"
+            "  no two ranks differ in a call that all logs have\n  where they are:\n"
+            "    rank 0: barrier #1 'start', running\n");
+  Child both({WEFT_RUN, "--explain", folder.path(), "./train"});
+  EXPECT_EQ(both.exit_code(), 2);
+  EXPECT_THAT(both.output(), HasSubstr("--explain FOLDER: expected no other flag and no program"));
+}
+
 TEST(OneNode, AScriptOfPythonIsNoProgram) {
   const test::TemporaryFolder folder;
   const std::string script = (folder / "train.py").string();
