@@ -177,9 +177,12 @@ int main(int argc, char** argv) {
   const bool scripts = emulator::is_interpreter(file);
   for (const int version : {12, 13})
     if (scripts || inside == version) in_front("LD_PRELOAD", (folder / ("libcudart.so." + std::to_string(version))).string());
-  if (scripts) {  // CuPy: PTX in place of machine code, and none of its own kernels, which are machine code
+  // CuPy and Triton: PTX in place of machine code; none of CuPy's own kernels, which are machine code.
+  if (scripts) {
     setenv("CUPY_COMPILE_WITH_PTX", "1", 0);
     setenv("CUPY_ACCELERATORS", "", 0);
+    for (const char* variable : {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"})
+      setenv(variable, (folder / "triton_ptxas").c_str(), 0);
   }
   if (scripts || inside != 0) in_front("LD_AUDIT", (folder / "libweft_static_runtime.so").string());
 
