@@ -75,15 +75,13 @@ std::string describe(const Options& options, const data::LoaderEngine& pairs, De
 
 Regression::Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
                        std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch)
-    : LoaderTask(std::move(pairs)),
+    : TypedTask(std::move(pairs)),
       options_(options),
       world_(world),
       model_(std::move(model)),
       sgd_(strategy.parameters(), {.lr = options.lr}),
-      interruption_(world, {}, train::LossSum::per_step),
       engine_(*this, {world, *model_, strategy, sgd_},
-              {.epochs = options.total_epochs, .sum = train::LossSum::per_step, .saves_epochs = false, .quiet = true},
-              interruption_),
+              {.epochs = options.total_epochs, .sum = train::LossSum::per_step, .saves_epochs = false, .quiet = true}),
       first_epoch_(std::max<int64_t>(resumed_epoch, 0)) {
   engine_.position() = {.epoch = first_epoch_, .step = first_epoch_ * engine_.steps_per_epoch()};
   if (!world.is_first() || options.log_dir.empty()) return;
@@ -102,9 +100,9 @@ void Regression::print_epoch(int gpu) const {
             << std::flush;
 }
 
-train::Measured Regression::loss(const std::vector<Tensor>& batch) {
-  const Tensor out = engine_.forward(batch[0]);
-  return {options_.loss == "mse" ? mse_loss(out, batch[1]) : cross_entropy(out, batch[1])};
+train::Measured Regression::loss(const Pairs& batch) {
+  const Tensor out = engine_.forward(batch.x);
+  return {options_.loss == "mse" ? mse_loss(out, batch.y) : cross_entropy(out, batch.y)};
 }
 
 void Regression::epoch_done(const train::Epoch& epoch, const train::Validation&) {

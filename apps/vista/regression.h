@@ -36,10 +36,15 @@ std::shared_ptr<nn::Linear> make_model(const Options& options, Device device);
 /// `Linear(20, 1) on cpu (…), 50 epochs of 64 steps, …`, for --dry-run.
 std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device);
 
+struct Pairs {
+  Tensor x, y;  ///< [count, 20], [count, 1]
+  void fields(auto& v) { v("x", x), v("y", y); }
+};
+
 /// The regression by SGD, from the start or from `resumed_epoch` on (-1: a new run). The programs differ in the files
 /// that they write, and when. --log-dir keeps `train_loss` and `pairs_per_second` by the number of epochs that have
 /// been run.
-class Regression : public train::LoaderTask {
+class Regression : public train::TypedTask<Pairs> {
  public:
   /// All must outlive it.
   Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
@@ -49,7 +54,7 @@ class Regression : public train::LoaderTask {
  protected:
   /// `[GPU0] Epoch 3 | Batchsize: 32 | Steps: 64`.
   void print_epoch(int gpu) const;
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const Pairs& batch) override;
   void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
   void stopped(train::StopRule& rule) override;
   void ended(train::RunEnd end) override;
@@ -61,7 +66,6 @@ class Regression : public train::LoaderTask {
 
  private:
   optim::SGD sgd_;
-  train::Interruption interruption_;
   train::Engine engine_;
   std::optional<train::ScalarLog> log_;  // of rank 0
   int64_t first_epoch_;

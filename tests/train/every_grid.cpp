@@ -59,7 +59,7 @@ struct Left {
 class Regression final : public LoaderTask {
  public:
   Regression(const Case& c, const dist::World& world, std::shared_ptr<Signals> signals)
-      : LoaderTask(make_loader(c, world)), interruption_(world, {}, c.sum, std::move(signals)) {
+      : LoaderTask(make_loader(c, world)) {
     manual_seed(7);
     model_ = std::make_shared<Net>();
     if (c.strategy != "averaging") strategy_ = make_strategy({.kind = c.strategy, .min_num_params = 20}, model_, world);
@@ -73,7 +73,7 @@ class Regression final : public LoaderTask {
                                                      .sum = c.sum,
                                                      .saves_epochs = false,
                                                      .quiet = true},
-                                       interruption_);
+                                       std::make_shared<Interruption>(world, StopOptions{}, c.sum, std::move(signals)));
   }
   Left run() {
     engine_->run();
@@ -90,7 +90,6 @@ class Regression final : public LoaderTask {
     return {};
   }
 
-  Interruption interruption_;
   std::shared_ptr<Net> model_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<optim::SGD> sgd_;
