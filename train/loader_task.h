@@ -30,11 +30,11 @@ class LoaderTask : public Task {
   }
 
  protected:
-  explicit LoaderTask(std::shared_ptr<data::LoaderEngine> loader) : loader_(std::move(loader)) {}
-  data::LoaderEngine& loader() const { return *loader_; }
+  explicit LoaderTask(std::shared_ptr<data::BatchQueue> loader) : loader_(std::move(loader)) {}
+  data::BatchQueue& loader() const { return *loader_; }
 
  private:
-  std::shared_ptr<data::LoaderEngine> loader_;
+  std::shared_ptr<data::BatchQueue> loader_;
 };
 
 /// The same with batches of a type, whose fields() names the tensors in the loader's order. Fields after those are for

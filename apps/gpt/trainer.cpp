@@ -26,8 +26,8 @@ std::shared_ptr<const data::TokenWindows> make_validation(const Tokens& tokens, 
   return std::make_shared<const data::TokenWindows>(tokens, context, context);
 }
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
-                                                const Tokens& tokens, int64_t context) {
+std::shared_ptr<data::BatchQueue> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
+                                              const Tokens& tokens, int64_t context) {
   require_windows("training", tokens, context);
   const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
   const int64_t step = o.batch_size * o.accumulate * grid.data()->size();
@@ -37,7 +37,7 @@ std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::Wo
                                    .rank = grid.data_rank(),
                                    .world = grid.data()->size(),
                                    .tail = data::Tail::drop};
-  return std::make_shared<data::Loader<std::tuple<Tensor, Tensor>>>(
+  return std::make_shared<data::Loader<data::Stacked>>(
       windows, data::Sampler(windows->size(), order),
       data::LoaderOptions{.batch_size = o.batch_size, .workers = 0, .drop_last = true, .device = world.device()});
 }

@@ -183,9 +183,9 @@ FeatureSets features_of_file(const fs::path& path, const std::string& fingerprin
   return sets;
 }
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Features& features, const data::Sampler& order,
-                                                int64_t batch_size) {
-  return std::make_shared<data::LoaderEngine>(
+std::shared_ptr<data::BatchQueue> make_loader(const Features& features, const data::Sampler& order,
+                                              int64_t batch_size) {
+  return std::make_shared<data::BatchQueue>(
       data::rows_of({features.values, features.labels}), order,
       data::LoaderOptions{.batch_size = batch_size, .workers = 0, .device = features.values.device()});
 }

@@ -41,7 +41,6 @@ FeatureSets features_of_file(const std::filesystem::path& path, const std::strin
                              const dist::World& ranks, const std::function<FeatureSets()>& compute);
 
 /// A loader of rows of a table of features, in the order and the batches in which the images would be loaded.
-std::shared_ptr<data::LoaderEngine> make_loader(const Features& features, const data::Sampler& order,
-                                                int64_t batch_size);
+std::shared_ptr<data::BatchQueue> make_loader(const Features& features, const data::Sampler& order, int64_t batch_size);
 
 }  // namespace weft::linear_probe

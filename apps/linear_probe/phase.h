@@ -28,7 +28,7 @@ struct Examples {
 
 /// Where the steps of a phase come from.
 struct PhaseData {
-  std::shared_ptr<data::LoaderEngine> training, validation;  ///< validation: null where this rank has no sample
+  std::shared_ptr<data::BatchQueue> training, validation;  ///< validation: null where this rank has no sample
   Tensor stand_in;  ///< an input that is none of the set's, for the steps of ranks that have none
   std::function<Tensor(const Tensor&)> prepare = [](const Tensor& x) {
     return x;

@@ -49,12 +49,12 @@ constexpr int64_t kPairs = 2048, kInputs = 20;
 
 }  // namespace
 
-std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world) {
+std::shared_ptr<data::BatchQueue> make_pairs(const Options& options, const dist::World& world) {
   const data::Sampler order(kPairs, train::training_order(options, world));
   manual_seed(static_cast<uint64_t>(options.seed));
   const Tensor x = uniform({kPairs, kInputs}, 0, 1, DType::f32, world.device());
   const Tensor y = uniform({kPairs, 1}, 0, 1, DType::f32, world.device());
-  return std::make_shared<data::LoaderEngine>(
+  return std::make_shared<data::BatchQueue>(
       data::rows_of({x, y}), order,
       data::LoaderOptions{
           .batch_size = std::min(options.batch_size, order.most()), .workers = 0, .device = world.device()});
@@ -67,13 +67,13 @@ std::shared_ptr<nn::Linear> make_model(const Options& options, Device device) {
   return model;
 }
 
-std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device) {
+std::string describe(const Options& options, const data::BatchQueue& pairs, Device device) {
   return str("Linear(20, 1) on ", weft::describe(device), ", ", options.total_epochs, " epochs of ",
              pairs.steps_per_epoch(), " steps of ", pairs.options().batch_size, " pairs, loss ", options.loss, ", lr ",
              options.lr);
 }
 
-Regression::Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
+Regression::Regression(const Options& options, const dist::World& world, std::shared_ptr<data::BatchQueue> pairs,
                        std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch)
     : TypedTask(std::move(pairs)),
       options_(options),

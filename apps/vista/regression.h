@@ -28,13 +28,13 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
 
 /// 2048 pairs of x [20] and y [1], uniform in [0, 1), the same for one seed on every rank; they lie on the device. Each
 /// rank takes its share of an epoch.
-std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world);
+std::shared_ptr<data::BatchQueue> make_pairs(const Options& options, const dist::World& world);
 
 /// Linear(20, 1), on the device.
 std::shared_ptr<nn::Linear> make_model(const Options& options, Device device);
 
 /// `Linear(20, 1) on cpu (…), 50 epochs of 64 steps, …`, for --dry-run.
-std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device);
+std::string describe(const Options& options, const data::BatchQueue& pairs, Device device);
 
 struct Pairs {
   Tensor x, y;  ///< [count, 20], [count, 1]
@@ -47,7 +47,7 @@ struct Pairs {
 class Regression : public train::TypedTask<Pairs> {
  public:
   /// All must outlive it.
-  Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
+  Regression(const Options& options, const dist::World& world, std::shared_ptr<data::BatchQueue> pairs,
              std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch = -1);
   train::RunEnd run() { return engine_.run(); }
 

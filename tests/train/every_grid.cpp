@@ -41,10 +41,10 @@ struct Case {
   double clip = 0;
 };
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Case& c, const dist::World& world) {
+std::shared_ptr<data::BatchQueue> make_loader(const Case& c, const dist::World& world) {
   const data::Sampler order(
       c.samples, {.seed = 5, .rank = world.rank(), .world = world.size(), .tail = data::Tail::joined, .step = c.step});
-  return std::make_shared<data::LoaderEngine>(
+  return std::make_shared<data::BatchQueue>(
       data::rows_of({values(c.samples, 5), values(c.samples, 2)}), order,
       data::LoaderOptions{.batch_size = kStep / world.size() / c.batches, .workers = 0});
 }

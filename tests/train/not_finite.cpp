@@ -66,7 +66,7 @@ struct Run {
 class Trainer final : public LoaderTask {
  public:
   Trainer(const Run& run, const dist::World& world, std::shared_ptr<Signals> signals)
-      : LoaderTask(std::make_shared<data::Loader<Pairs::Sample>>(
+      : LoaderTask(std::make_shared<data::Loader<data::Stacked>>(
             std::make_shared<const Pairs>(run.pairs),
             data::Sampler(kSamples,
                           {.shuffle = false, .rank = world.rank(), .world = world.size(), .tail = data::Tail::joined}),
