@@ -42,11 +42,13 @@ DType precision_named(const std::string& word) {
   return DType::f16;
 }
 
-Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption)
+Engine::Engine(Task& task, const Parts& parts, EngineOptions options, std::shared_ptr<Interruption> interruption)
     : task_(task),
       parts_(parts),
       options_(std::move(options)),
-      interruption_(interruption),
+      own_(interruption ? std::move(interruption)
+                        : std::make_shared<Interruption>(parts.world, options_.stop, options_.sum)),
+      interruption_(*own_),
       progress_(
           {.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
       profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {

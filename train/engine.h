@@ -140,10 +140,11 @@ struct Parts {
 
 struct EngineOptions {
   int64_t epochs = 1;
-  int64_t last_step = 0;         ///< the run ends with it, within an epoch too; 0: with the last epoch
-  int64_t accumulate = 1;        ///< batches per step, each weighing by its samples
-  int64_t micro_batches = 1;     ///< parts of each batch that go through a pipeline one after another
-  double clip_norm = 0;          ///< of the gradient; 0: any
+  int64_t last_step = 0;      ///< the run ends with it, within an epoch too; 0: with the last epoch
+  int64_t accumulate = 1;     ///< batches per step, each weighing by its samples
+  int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one after another
+  double clip_norm = 0;       ///< of the gradient; 0: any
+  StopOptions stop = {};
   DType precision = DType::f32;  ///< bf16: the optimizer keeps a copy of weights that are not sharded
   std::string graph = "off";     ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
   LossSum sum = LossSum::per_sample;
@@ -175,12 +176,13 @@ struct Interruption {
 /// The one training loop: epochs and steps of any task on any number of ranks, with gradient accumulation, loss
 /// scaling, clipping, averages of the weights, CUDA graphs, checkpoints, signals, progress and profiles.
 ///   class Trainer final : public train::Task { … loss(…) … };
-///   Engine engine(task, {world, model, strategy, optimizer}, {.epochs = 20}, interruption);
+///   Engine engine(task, {world, model, strategy, optimizer}, {.epochs = 20});
 ///   return train::exit_code(engine.run());
 class Engine {
  public:
   /// Errors: those of ProfileWindow; a graph where none can be.
-  Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption);
+  /// `interruption`: of all phases of a run; left out, the engine makes one from its options.
+  Engine(Task& task, const Parts& parts, EngineOptions options, std::shared_ptr<Interruption> interruption = nullptr);
 
   /// Until the last epoch, the stop rule, or an error; all ranks stop after the same step. Where nothing is left to do,
   /// Task::ended() is all that it calls.
@@ -253,6 +255,7 @@ class Engine {
   Task& task_;
   Parts parts_;
   EngineOptions options_;
+  const std::shared_ptr<Interruption> own_;
   Interruption& interruption_;
   Position position_;
   Progress progress_;

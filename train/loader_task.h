@@ -7,7 +7,7 @@
 
 namespace weft::train {
 
-/// A task whose batches a loader brings: loss() gets its tensors. One that says fewer samples() ends its epochs there.
+/// A task whose batches a loader makes: loss() gets its tensors. One that says fewer samples() ends its epochs there.
 class LoaderTask : public Task {
  public:
   int64_t samples() const override {
@@ -30,11 +30,38 @@ class LoaderTask : public Task {
   }
 
  protected:
-  explicit LoaderTask(std::shared_ptr<data::LoaderEngine> loader) : loader_(std::move(loader)) {}
-  data::LoaderEngine& loader() const { return *loader_; }
+  explicit LoaderTask(std::shared_ptr<data::BatchQueue> loader) : loader_(std::move(loader)) {}
+  data::BatchQueue& loader() const { return *loader_; }
 
  private:
-  std::shared_ptr<data::LoaderEngine> loader_;
+  std::shared_ptr<data::BatchQueue> loader_;
+};
+
+/// The same with batches of a type, whose fields() names the tensors in the loader's order. Fields after those are for
+/// before_step().
+template <class Typed>
+class TypedTask : public LoaderTask {
+ protected:
+  using LoaderTask::LoaderTask;
+  static Typed typed(const std::vector<Tensor>& tensors) {
+    Typed batch{};
+    auto from = tensors.begin();
+    data::each_tensor(batch, [&](const char*, Tensor& tensor) {
+      if (from != tensors.end()) tensor = *from++;
+    });
+    return batch;
+  }
+  virtual void before_step(Typed&) {}
+  virtual Measured loss(const Typed& batch) = 0;
+
+ private:
+  void before_step(Batch& batch) final {
+    Typed all = typed(batch.tensors);
+    before_step(all);
+    batch.tensors.clear();
+    data::each_tensor(all, [&](const char*, const Tensor& tensor) { batch.tensors.push_back(tensor); });
+  }
+  Measured loss(const std::vector<Tensor>& tensors) final { return loss(typed(tensors)); }
 };
 
 }  // namespace weft::train

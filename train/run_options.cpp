@@ -48,6 +48,7 @@ EngineOptions engine_options(const RunOptions& o) {
   return {.epochs = o.epochs,
           .accumulate = o.accumulate,
           .clip_norm = o.clip_norm,
+          .stop = stop_options(o),
           .precision = o.dtype(),
           .graph = o.graph,
           .log_interval = o.log_interval,

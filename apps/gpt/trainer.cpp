@@ -26,8 +26,8 @@ std::shared_ptr<const data::TokenWindows> make_validation(const Tokens& tokens, 
   return std::make_shared<const data::TokenWindows>(tokens, context, context);
 }
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
-                                                const Tokens& tokens, int64_t context) {
+std::shared_ptr<data::BatchQueue> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
+                                              const Tokens& tokens, int64_t context) {
   require_windows("training", tokens, context);
   const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
   const int64_t step = o.batch_size * o.accumulate * grid.data()->size();
@@ -37,7 +37,7 @@ std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::Wo
                                    .rank = grid.data_rank(),
                                    .world = grid.data()->size(),
                                    .tail = data::Tail::drop};
-  return std::make_shared<data::Loader<std::tuple<Tensor, Tensor>>>(
+  return std::make_shared<data::Loader<data::Stacked>>(
       windows, data::Sampler(windows->size(), order),
       data::LoaderOptions{.batch_size = o.batch_size, .workers = 0, .drop_last = true, .device = world.device()});
 }
@@ -82,7 +82,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const dist::Grid& grid, const data::BytePair& tokenizer, const GptConfig& config,
                  const std::shared_ptr<nn::Gpt>& model, const Tokens& train, const Tokens& val)
-    : LoaderTask(make_loader(options, world, grid, train, options.context)),
+    : TypedTask(make_loader(options, world, grid, train, options.context)),
       options_(options),
       folder_(folder),
       world_(world),
@@ -95,8 +95,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       context_(options.context),
       strategy_(make_strategy(options, model, world, grid_)),
       adam_(make_adam(options, *strategy_)),
-      interruption_(world, train::stop_options(options)),
-      engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options), interruption_),
+      engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options)),
       schedule_(make_schedule(options, options.epochs * engine_.steps_per_epoch())) {
   const int64_t steps = options.epochs * engine_.steps_per_epoch();
   if (options.warmup_steps >= steps && options.warmup_steps != Options().warmup_steps && world.is_first())
@@ -137,10 +136,10 @@ void Trainer::resume() {
   engine_.note(str("resumed from ", path, " at step ", engine_.position().step));
 }
 
-void Trainer::before_step(train::Batch&) { adam_->set_lr(schedule_->lr(engine_.position().step, options_.lr)); }
+void Trainer::before_step(Sequences&) { adam_->set_lr(schedule_->lr(engine_.position().step, options_.lr)); }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  return {cross_entropy(engine_.forward(batch[0]), batch[1])};
+train::Measured Trainer::loss(const Sequences& batch) {
+  return {cross_entropy(engine_.forward(batch.tokens), batch.next)};
 }
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {
@@ -160,15 +159,15 @@ train::Validation Trainer::validate(const train::Epoch&) {
   data::Loader loader(val_, data::Sampler(val_->size(), order),
                       {.batch_size = options_.batch_size, .workers = 0, .device = world_.device()});
   const int64_t idle = strategy_->steps_to_join(world_, loader.steps_per_epoch());
-  double loss = 0, count = 0;
+  double sum = 0, count = 0;
   loader.start(0);
   while (const auto batch = loader.next()) {
-    const double mean = cross_entropy(engine_.forward(batch->tensors[0]), batch->tensors[1]).item();
-    loss += mean * static_cast<double>(batch->count);
+    const double mean = loss(typed(batch->tensors)).loss.item();
+    sum += mean * static_cast<double>(batch->count);
     count += static_cast<double>(batch->count);
   }
   for (int64_t i = 0; i < idle; ++i) engine_.forward(Tensor::zeros({1, context_}, DType::i64, world_.device()));
-  const std::vector<double> sums = world_.sum({loss, count}, "validation");
+  const std::vector<double> sums = world_.sum({sum, count}, "validation");
   val_loss_ = sums[0] / sums[1];
   return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};
 }

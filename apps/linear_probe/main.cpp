@@ -69,16 +69,16 @@ class Run {
 
   train::RunEnd run() {
     if (options_.eval == "logreg") {
-      run_logreg(options_, features(), images_.classes(), ranks_, session_.interruption().signals);
+      run_logreg(options_, features(), images_.classes(), ranks_, session_.interruption()->signals);
       return train::RunEnd::finished;
     }
     const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());
     session_.write_summary(finished);
     if (!finished && ranks_.is_first())
-      std::cout << session_.interruption().stop.line(options_.program, session_.step(), options_.out) << std::endl;
+      std::cout << session_.interruption()->stop.line(options_.program, session_.step(), options_.out) << std::endl;
     // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
     ranks_.wait_for_all("end of the run");
-    return finished ? train::RunEnd::finished : session_.interruption().stop.end();
+    return finished ? train::RunEnd::finished : session_.interruption()->stop.end();
   }
 
  private:
@@ -156,9 +156,11 @@ class Run {
   /// From what the backbone said of each image.
   bool probe_features(const std::shared_ptr<ProbeHead>& head) {
     const auto [training, validation] = features();
-    FeatureSource rows(training, images_.training_order(), options_.batch_size);
-    FeatureSource checks(validation, validation_order(), options_.batch_size);
-    return train(head, {.lr = options_.lr, .saved_prefix = "linear."}, rows, checks);
+    const Tensor& like = validation.values;
+    return train(head, {.lr = options_.lr, .saved_prefix = "linear."},
+                 {.training = make_loader(training, images_.training_order(), options_.batch_size),
+                  .validation = make_loader(validation, validation_order(), options_.batch_size),
+                  .stand_in = Tensor::zeros({1, like.size(1)}, like.dtype(), like.device())});
   }
 
   bool finetune() {
@@ -174,17 +176,19 @@ class Run {
   }
 
   bool train(const std::shared_ptr<Probe>& model, const PhaseOptions& how) {
-    ImageSource training(images_, images_.training(), images_.training_order().size());
-    ImageSource validation(images_, images_.in_order(data::Split::val, /*repeat=*/false), validation_order().size());
-    return train(model, how, training, validation);
+    return train(model, how,
+                 {.training = images_.training(),
+                  .validation = images_.in_order(data::Split::val, /*repeat=*/false),
+                  .stand_in = Tensor::zeros({1, images_.side(), images_.side(), 3}, DType::f32, ranks_.device()),
+                  .prepare = [this](const Tensor& x) { return images_.prepare(x); }});
   }
 
-  bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, Source& training, Source& validation) {
+  bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, PhaseData data) {
     train::StrategyOptions together = parallel_options(options_, ranks_);
     if (how.layer_decay < 1)
       together.order = optim::in_order(optim::by_layer(model->parameters(), {.factor = how.layer_decay}));
     const auto strategy = train::make_strategy(together, model, ranks_);
-    const bool finished = Phase(options_, ranks_, session_, *strategy, *model, how, training, validation).run();
+    const bool finished = Phase(options_, ranks_, session_, *strategy, *model, how, std::move(data)).run();
     restore(*strategy, *model);
     return finished;
   }

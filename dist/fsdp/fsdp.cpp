@@ -9,6 +9,7 @@
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
+#include "dist/ddp/sync_batch_norm.h"
 #include "dist/fsdp/unit_layout.h"
 
 namespace weft::dist {
@@ -225,6 +226,20 @@ size_t FSDP::shard_bytes() const {
   for (const auto& unit : units())
     for (const auto& shard : unit->shards()) bytes += shard->master().nbytes();
   return bytes;
+}
+
+std::shared_ptr<void> FSDP::no_sync() {
+  if (options_.sharded_accumulation) return nullptr;
+  const bool previous = schedule_->reduces();
+  schedule_->set_reduces(false);
+  return {nullptr, [schedule = std::weak_ptr(schedule_), previous](void*) {
+            if (const auto alive = schedule.lock()) alive->set_reduces(previous);
+          }};
+}
+
+std::string FSDP::describe() const {
+  return str("fsdp ", name(options_.strategy), ", ", units().size(), units().size() == 1 ? " unit" : " units",
+             describe_norms(*model_));
 }
 
 }  // namespace weft::dist

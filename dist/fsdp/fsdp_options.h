@@ -62,6 +62,7 @@ struct FsdpOptions {
   bool broadcast_buffers = true;
   bool same_dropout = false;          ///< with equal seeds all ranks drop the same elements, see DdpOptions
   std::optional<Device> device = {};  ///< device of the shards, which move unit by unit; left out: the model's
+  bool sharded_accumulation = false;  ///< FSDP::no_sync() has no effect: gradients add up in the shards
   std::function<void(const FsdpEvent&)> on_event = {};
 };
 

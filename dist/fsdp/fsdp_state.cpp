@@ -201,4 +201,16 @@ StateDict shard_optimizer_state(FSDP& fsdp, const StateDict& full) {
   return result;
 }
 
+StateDict FSDP::model_state() { return full_state_dict(*this); }
+StateDict FSDP::gathered(const StateDict& part) { return full_optimizer_state(*this, part); }
+StateDict FSDP::part_of(const StateDict& whole) { return shard_optimizer_state(*this, whole); }
+
+void FSDP::load_model(const std::string& what, const StateDict& model) {
+  try {
+    load_full_state_dict(*this, model);
+  } catch (const Error& error) {
+    fail(what, ": ", error.what());
+  }
+}
+
 }  // namespace weft::dist
