@@ -32,6 +32,10 @@ data::ImageLoaderOptions image_loading(const RunOptions& o, Device device) {
           .device = device};
 }
 
+void defer_weights(RunOptions& o) {
+  if (o.parallel == "fsdp") o.deferred = std::make_shared<nn::DeferredInit>();
+}
+
 StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> device) {
   return {.kind = o.parallel,
           .bucket_mb = o.bucket_mb,
@@ -41,6 +45,7 @@ StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> devi
           .min_num_params = o.min_num_params,
           .shard_size = o.fsdp_shard_size,
           .low_precision = o.dtype() != DType::f32,
+          .deferred = o.deferred,
           .device = device};
 }
 

@@ -108,6 +108,7 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
     options.precision.reduce = o.compress_bf16 ? DType::bf16 : DType::f32;
   }
   options.shard_size = static_cast<int>(o.shard_size);
+  if (o.deferred) options.initialise = [later = o.deferred](const Tensor& weight) { later->write(weight); };
   return options;
 }
 

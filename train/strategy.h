@@ -9,6 +9,7 @@
 #include "dist/group/world.h"
 #include "dist/pipeline/pipeline.h"
 #include "dist/tensor/tensor_parallel.h"
+#include "nn/init.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 
@@ -26,7 +27,8 @@ struct StrategyOptions {
   std::vector<NamedTensor> order = {};  ///< ddp: how the parameters lie in flat buffers; left out: as in the model
   bool low_precision = false;           ///< the model runs in bf16: sharded weights are gathered in it
   bool sharded_accumulation = false;    ///< fsdp: each backward reduces; gradients add up in the shards
-  std::optional<Device> device = {};    ///< where the model goes, under fsdp unit by unit; left out: it is there
+  std::shared_ptr<nn::DeferredInit> deferred = {};  ///< fsdp: writes the weights that were left for later
+  std::optional<Device> device = {};  ///< where the model goes, under fsdp unit by unit; left out: it is there
 };
 
 /// How a model lies on the ranks and how their gradients become one. All ranks call each of these alike.

@@ -60,13 +60,16 @@ FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool 
   }
 }
 
-void FlatShard::shard(ProcessGroup& world, Device device) {
+void FlatShard::shard(ProcessGroup& world, Device device, const std::function<void(const Tensor&)>& initialise) {
   const NoGrad no_grad;
   const OpScope scope("shard");
   const DType kept = parameters_.front().parameter.dtype();
   const Tensor whole = Tensor::zeros({numel_}, kept, device);
-  for (const ShardedParameter& p : parameters_)
-    place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
+  if (world.rank() == 0)
+    for (const ShardedParameter& p : parameters_) {
+      if (initialise) initialise(p.parameter);
+      place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
+    }
   if (world.size() > 1) world.broadcast(whole, 0, {.name = "parameters " + name_, .scale = {}})->wait();
   master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel()).clone();
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,8 @@ class FlatShard {
             const std::vector<NamedTensor>& parameters);
 
   /// Releases the memory of the parameters and keeps this rank's part on `device`; first all ranks of `world` get the
-  /// values of its rank 0. Collective.
-  void shard(ProcessGroup& world, Device device);
+  /// values of its rank 0, which `initialise` writes where it is given. Collective.
+  void shard(ProcessGroup& world, Device device, const std::function<void(const Tensor&)>& initialise);
   /// Moves the part to `master` [shard_numel()], which holds its values.
   void set_master(const Tensor& master);
   /// Parameter `i` is trained from now on, or frozen.

@@ -36,7 +36,7 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   std::vector<std::pair<nn::Module*, size_t>> owners;
   std::vector<std::unique_ptr<FsdpUnit>> units = make_units(owners);
   for (const auto& unit : units)
-    for (const auto& shard : unit->shards()) shard->shard(*group_, device);
+    for (const auto& shard : unit->shards()) shard->shard(*group_, device, options_.initialise);
   share_buffers(device);
   schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
   schedule_->attach(owners, [this] { take_in_changes(); });

@@ -62,6 +62,9 @@ struct FsdpOptions {
   bool broadcast_buffers = true;
   bool same_dropout = false;          ///< with equal seeds all ranks drop the same elements, see DdpOptions
   std::optional<Device> device = {};  ///< device of the shards, which move unit by unit; left out: the model's
+  /// Writes a parameter on the host, on rank 0, just before its unit is sent to all: for weights that were left
+  /// unwritten (nn::DeferredInit). The memory is given back after the unit.
+  std::function<void(const Tensor&)> initialise = {};
   std::function<void(const FsdpEvent&)> on_event = {};
 };
 
