@@ -43,6 +43,7 @@ StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> devi
           .sync_batch_norm = o.sync_batch_norm,
           .strategy = o.fsdp_strategy,
           .min_num_params = o.min_num_params,
+          .offload = o.fsdp_offload,
           .shard_size = o.fsdp_shard_size,
           .low_precision = o.dtype() != DType::f32,
           .deferred = o.deferred,
@@ -84,7 +85,7 @@ ChangedSettings changed_settings(const std::string& saved, const RunOptions& o, 
   return changed_settings(saved, o.toml,
                           "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
                           "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
-                          "min-num-params fsdp-shard-size batch-size accumulate weights " +
+                          "min-num-params fsdp-shard-size fsdp-offload batch-size accumulate weights " +
                               ignored);
 }
 

@@ -98,6 +98,12 @@ dist::Sharding strategy_of(const std::string& name) {
   throw UsageError("--fsdp-strategy: unknown '" + name + "'");
 }
 
+dist::Offload offload_of(const std::string& name) {
+  for (const dist::Offload one : {dist::Offload::none, dist::Offload::optimizer, dist::Offload::parameters})
+    if (dist::name(one) == name) return one;
+  throw UsageError("--fsdp-offload: unknown '" + name + "'");
+}
+
 dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   dist::FsdpOptions options;
   options.strategy = strategy_of(o.strategy);
@@ -108,6 +114,7 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
     options.precision.reduce = o.compress_bf16 ? DType::bf16 : DType::f32;
   }
   options.shard_size = static_cast<int>(o.shard_size);
+  options.offload = offload_of(o.offload);
   if (o.deferred) options.initialise = [later = o.deferred](const Tensor& weight) { later->write(weight); };
   return options;
 }
@@ -141,6 +148,9 @@ class Sharded final : public Strategy {
   std::string describe() const override {
     return str("fsdp ", dist::name(fsdp_.options().strategy), ", ", fsdp_.units().size(),
                fsdp_.units().size() == 1 ? " unit" : " units",
+               fsdp_.options().offload == dist::Offload::none
+                   ? ""
+                   : str(", ", dist::name(fsdp_.options().offload), " on the host"),
                norms_ > 0 ? str(", ", norms_, " batch norms over all ranks") : "");
   }
 

@@ -23,6 +23,7 @@ struct StrategyOptions {
   std::string strategy = "full_shard";  ///< a name of dist::Sharding
   int64_t min_num_params = 1'000'000;   ///< see dist::WrapPolicy; 0: `kinds` alone are units
   std::vector<std::string> kinds = {};  ///< see dist::WrapPolicy
+  std::string offload = "none";         ///< a name of dist::Offload
   int64_t shard_size = 0;               ///< see dist::FsdpOptions
   std::vector<NamedTensor> order = {};  ///< ddp: how the parameters lie in flat buffers; left out: as in the model
   bool low_precision = false;           ///< the model runs in bf16: sharded weights are gathered in it

@@ -80,6 +80,7 @@ std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer,
   }
   require_room(tokenizer, sizes);
   sizes.dropout = o.dropout;
+  sizes.recompute = o.recompute;
   if (o.context == 0) o.context = sizes.positions;
   train::defer_weights(o);
   const nn::DeferredInit::Scope deferred(o.deferred.get());

@@ -129,7 +129,7 @@ void Trainer::resume() {
   if (path.empty()) return;
   const Checkpoint saved = load_checkpoint(path);
   const auto changes =
-      train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate");
+      train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate recompute");
   WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
              " was made with other sequences: ", train::text_of(changes));
   engine_.note(train::note_of(changes));

@@ -98,7 +98,7 @@ std::vector<std::unique_ptr<FsdpUnit>> FSDP::make_units(std::vector<std::pair<nn
     for (UnitLayout::Buffer& buffer : unit.buffers)
       made->add(std::make_unique<FlatShard>(unit.name + buffer.suffix(), shard_group_,
                                             buffer.low ? precision.param : buffer.parameters.front().tensor.dtype(),
-                                            buffer.trained, buffer.parameters));
+                                            buffer.trained, buffer.parameters, options_.offload));
     units.push_back(std::move(made));
   }
   owners = std::move(layout.owners);
@@ -106,6 +106,7 @@ std::vector<std::unique_ptr<FsdpUnit>> FSDP::make_units(std::vector<std::pair<nn
 }
 
 void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
+  const Device device = by_unit.front().second->device();
   std::vector<FlatSlice> slices;
   int64_t numel = flat_ ? flat_->numel() : 0;
   for (const auto& [u, shard] : by_unit) {
@@ -120,15 +121,14 @@ void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
     flat_->add(slices, numel);
   } else {
     flat_ = FlatParameters::of(slices, numel);
-    flat_->set_division(
-        {.is_divided = [](const Tensor&) { return true; },
-         .gather =
-             [group = shard_group_](const Tensor& own, const char* name) {
-               const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
-               if (group->size() == 1) return own.reshape(all.sizes());
-               group->all_gather(all, own, {.name = name, .scale = {}})->wait();
-               return all;
-             }});
+    flat_->set_division({.is_divided = [](const Tensor&) { return true; },
+                         .gather =
+                             [group = shard_group_, device](const Tensor& own, const char* name) {
+                               if (group->size() == 1) return own.reshape({1, own.numel()});
+                               const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
+                               group->all_gather(all, own.to(device), {.name = name, .scale = {}})->wait();
+                               return all.to(own.device());
+                             }});
   }
   const Tensor gradient = flat_->gradient();
   for (const auto& [u, shard] : by_unit) {
