@@ -58,6 +58,7 @@ EngineOptions engine_options(const RunOptions& o) {
           .graph = o.graph,
           .log_interval = o.log_interval,
           .save_interval = o.save_interval,
+          .sharded_checkpoints = o.fsdp_checkpoints == "sharded",
           .unit = o.unit,
           .profile = o.profile,
           .profile_steps = o.profile_steps};
@@ -82,11 +83,12 @@ std::optional<NewRun> new_run(const RunOptions& o, const std::vector<std::string
 
 ChangedSettings changed_settings(const std::string& saved, const RunOptions& o, const std::string& ignored) {
   // Where files are; how fast, on what and how long a run goes.
-  return changed_settings(saved, o.toml,
-                          "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
-                          "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
-                          "min-num-params fsdp-shard-size fsdp-offload batch-size accumulate weights " +
-                              ignored);
+  return changed_settings(
+      saved, o.toml,
+      "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
+      "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
+      "min-num-params fsdp-shard-size fsdp-offload fsdp-checkpoints batch-size accumulate weights " +
+          ignored);
 }
 
 ChangedSettings changed_settings(const Checkpoint& saved, const RunOptions& o, const std::string& ignored) {

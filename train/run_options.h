@@ -26,7 +26,7 @@ struct RunOptions {
   std::string grad_compression = "none";
   bool sync_batch_norm = false;
   std::string fsdp_strategy = "full_shard";
-  std::string fsdp_offload = "none";
+  std::string fsdp_offload = "none", fsdp_checkpoints = "whole";
   int64_t min_num_params = 1'000'000, fsdp_shard_size = 0;
 
   std::string out, resume;

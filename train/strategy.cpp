@@ -137,6 +137,8 @@ class Sharded final : public Strategy {
   StateDict model_state() override { return dist::full_state_dict(fsdp_); }
   StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(fsdp_, part); }
   StateDict part_of(const StateDict& whole) override { return dist::shard_optimizer_state(fsdp_, whole); }
+  dist::ShardedState sharded_model() override { return dist::sharded_state(fsdp_); }
+  dist::ShardedState sharded(const StateDict& part) override { return dist::sharded_state(fsdp_, part); }
   void load_model(const std::string& what, const StateDict& model) override {
     try {
       dist::load_full_state_dict(fsdp_, model);

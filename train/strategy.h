@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/state_dict.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 #include "dist/group/world.h"
 #include "dist/pipeline/pipeline.h"
 #include "dist/tensor/tensor_parallel.h"
@@ -62,6 +63,10 @@ class Strategy {
   /// The same of what an optimizer keeps for each parameter (`fc.weight.exp_avg`), from this rank's part of it.
   virtual StateDict gathered(const StateDict& part) { return part; }
   StateDict optimizer_state(const optim::Optimizer& optimizer) { return gathered(optimizer.state_dict()); }
+  /// Where is_sharded(): what this rank has of the model, and of an optimizer's or average's state (of which the pieces
+  /// are views), for the folder of a sharded checkpoint. Not collective.
+  virtual dist::ShardedState sharded_model() { fail("strategy: the model is not sharded"); }
+  virtual dist::ShardedState sharded(const StateDict& /*part*/) { fail("strategy: the model is not sharded"); }
   /// Take such states, which every rank has read. Errors: it is of another model; `what` begins the text.
   virtual void load_model(const std::string& what, const StateDict& model) = 0;
   /// This rank's part of what gathered() gave.

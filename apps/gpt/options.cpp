@@ -39,9 +39,10 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
   flags.add("recompute", o.recompute, "backward computes each block a second time: memory for time");
-  support::add_run_flags(flags, o,
-                         "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
-                         "fsdp-shard-size fsdp-offload seed out overwrite resume max-steps save-interval dry-run");
+  support::add_run_flags(
+      flags, o,
+      "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
+      "fsdp-shard-size fsdp-offload fsdp-checkpoints seed out overwrite resume max-steps save-interval dry-run");
   flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
   flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",

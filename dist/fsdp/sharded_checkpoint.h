@@ -55,9 +55,11 @@ class ShardedCheckpoint {
   /// How many ranks wrote it.
   int world_size() const { return static_cast<int>(index().files.size()); }
   const CheckpointIndex& index() const { return reader_.index(); }
+  /// By all load() so far.
+  uint64_t bytes_read() const { return reader_.bytes_read(); }
 
-  /// Fills the pieces (converting dtype and device) and replaces the scalars. Reads each file with requested elements
-  /// once, one at a time, after checking its CRC-32C. Errors: no such part; names or sizes that do not fit (five of
+  /// Fills the pieces (converting dtype and device) and replaces the scalars. Reads the blocks with requested
+  /// elements, after checking their CRC-32C. Errors: no such part; names or sizes that do not fit (five of
   /// each kind); elements that no file holds; a rank's file that is missing, damaged or of another checkpoint, each
   /// named. Names and sizes are checked before anything is changed.
   void load(const std::vector<std::pair<std::string, ShardedState*>>& parts) const;
