@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph.h"
+#include "dist/fsdp/checkpoint_writer.h"
 #include "dist/group/step_times.h"
 #include "io/checkpoint.h"
 #include "optim/ema.h"
@@ -151,6 +152,7 @@ struct EngineOptions {
   int64_t log_interval = 0;             ///< steps; 0: never
   int64_t save_interval = 0;            ///< steps between two checkpoints within an epoch; 0: never
   std::string saved_prefix = "";        ///< checkpoints hold the weights whose names begin so
+  bool sharded_checkpoints = false;     ///< see Engine::save()
   bool saves_epochs = true;             ///< a checkpoint after each epoch
   bool line_before_validation = false;  ///< the epoch's line of progress; else it follows, with Validation::text
   std::string unit = "images";
@@ -214,6 +216,13 @@ class Engine {
   /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
   /// All ranks call it.
   void put(Checkpoint& checkpoint);
+  /// put(), with `texts`, written to `name` of the run's folder (of rank 0, else null), see RunFolder::save(). With
+  /// EngineOptions::sharded_checkpoints under fsdp each rank writes what it has into a folder of that name without
+  /// `.safetensors`, while training goes on; the result then has no parts.
+  Checkpoint save(const RunFolder* folder, const std::string& name, const std::map<std::string, std::string>& texts,
+                  int keep = 1);
+  /// What take() takes. Under fsdp without parts: take() then reads what this rank needs.
+  Checkpoint read(const std::string& path) const;
   /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step or
   /// of steps per epoch. `with_model`: false where the caller has loaded the weights already.
   void take(const std::string& path, const Checkpoint& saved, bool with_model = true);
@@ -244,6 +253,12 @@ class Engine {
   /// Forward and loss of each batch of the last step once more; what `then` does with it.
   void repeat_step(const std::function<void(const Tensor& loss)>& then);
   void save_on_the_way();
+  void put_position(Checkpoint& checkpoint);
+  /// What a sharded checkpoint holds of this rank. The pieces are views of `states`.
+  std::vector<std::pair<std::string, dist::ShardedState>> pieces(std::map<std::string, StateDict>& states);
+  void take_pieces(const std::string& path);
+  /// Waits for the writer; then no older checkpoint of another kind stands in front of what it wrote.
+  void finish_saving();
   void make_graph();
   bool must_stop();
   bool is_last_step() const;
@@ -269,7 +284,9 @@ class Engine {
   Epoch epoch_;
   bool counts_correct_ = false, alone_ = false;  // alone: without other ranks
   bool updates_ = false;                         // between a step's backward and its end
-  int64_t first_step_ = -1;                      // that this process makes; -1: none yet
+  std::unique_ptr<dist::CheckpointWriter> writer_;
+  std::filesystem::path written_;  // what writer_ writes
+  int64_t first_step_ = -1;        // that this process makes; -1: none yet
 };
 
 }  // namespace weft::train

@@ -63,6 +63,12 @@ dist::Sharding strategy_of(const std::string& name) {
   throw UsageError("--fsdp-strategy: unknown '" + name + "'");
 }
 
+dist::Offload offload_of(const std::string& name) {
+  for (const dist::Offload one : {dist::Offload::none, dist::Offload::optimizer, dist::Offload::parameters})
+    if (dist::name(one) == name) return one;
+  throw UsageError("--fsdp-offload: unknown '" + name + "'");
+}
+
 dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   dist::FsdpOptions options;
   options.strategy = strategy_of(o.strategy);
@@ -74,6 +80,8 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   }
   options.shard_size = static_cast<int>(o.shard_size);
   options.sharded_accumulation = o.sharded_accumulation;
+  options.offload = offload_of(o.offload);
+  if (o.deferred) options.initialise = [later = o.deferred](const Tensor& weight) { later->write(weight); };
   return options;
 }
 

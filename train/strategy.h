@@ -8,6 +8,7 @@
 #include "dist/ddp/strategy.h"
 #include "dist/group/world.h"
 #include "dist/pipeline/pipeline.h"
+#include "nn/init.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 
@@ -21,11 +22,13 @@ struct StrategyOptions {
   std::string strategy = "full_shard";  ///< a name of dist::Sharding
   int64_t min_num_params = 1'000'000;   ///< see dist::WrapPolicy; 0: `kinds` alone are units
   std::vector<std::string> kinds = {};  ///< see dist::WrapPolicy
+  std::string offload = "none";         ///< a name of dist::Offload
   int64_t shard_size = 0;               ///< see dist::FsdpOptions
   std::vector<NamedTensor> order = {};  ///< ddp: how the parameters lie in flat buffers; left out: as in the model
   bool low_precision = false;           ///< the model runs in bf16: sharded weights are gathered in it
   bool sharded_accumulation = false;    ///< fsdp: each backward reduces; gradients add up in the shards
-  std::optional<Device> device = {};    ///< where the model goes, under fsdp unit by unit; left out: it is there
+  std::shared_ptr<nn::DeferredInit> deferred = {};  ///< fsdp: writes the weights that were left for later
+  std::optional<Device> device = {};  ///< where the model goes, under fsdp unit by unit; left out: it is there
 };
 
 using dist::Strategy;

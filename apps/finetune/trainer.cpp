@@ -20,8 +20,8 @@
 namespace weft::finetune {
 namespace {
 
-train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
-  train::StrategyOptions options = train::strategy_options(o);
+train::StrategyOptions strategy_options(const Options& o, Classifier& model, Device device) {
+  train::StrategyOptions options = train::strategy_options(o, device);
   if (o.layer_decay < 1)
     options.order = optim::in_order(optim::by_layer(model.parameters(), {.factor = o.layer_decay}));
   return options;
@@ -70,7 +70,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       model_(model),
       train_(train),
       dev_(dev),
-      strategy_(train::make_strategy(strategy_options(options, *model), model, world)),
+      strategy_(train::make_strategy(strategy_options(options, *model, world.device()), model, world)),
       adam_(make_adam(options, *strategy_)),
       averages_(train::make_averages(options.averages, *adam_, *model_)),
       engine_(*this, {world, *model_, *strategy_, *adam_, averages_.get()}, engine_options(options)),

@@ -126,9 +126,9 @@ std::string Trainer::plan() const {
 void Trainer::resume() {
   const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, world_);
   if (path.empty()) return;
-  const Checkpoint saved = load_checkpoint(path);
-  const auto changes =
-      train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate");
+  const Checkpoint saved = engine_.read(path);
+  const auto changes = train::changed_settings(
+      saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate recompute");
   WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
              " was made with other sequences: ", train::text_of(changes));
   engine_.note(train::note_of(changes));
@@ -183,13 +183,9 @@ void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
 }
 
 std::string Trainer::save() {
-  Checkpoint checkpoint;
-  engine_.put(checkpoint);
-  checkpoint.texts.insert({"config", options_.toml});
-  if (folder_) {
-    folder_->save(train::RunFolder::kLastCheckpoint, checkpoint, /*keep=*/2);
-    save_gpt(folder_->file("model"), checkpoint.part("model"), config_, tokenizer_);
-  }
+  const Checkpoint saved =
+      engine_.save(folder_, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
+  if (folder_ && !saved.parts.empty()) save_gpt(folder_->file("model"), saved.part("model"), config_, tokenizer_);
   return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
 }
 
@@ -198,6 +194,10 @@ void Trainer::stopped(train::StopRule& rule) {
 }
 
 void Trainer::ended(train::RunEnd end) {
+  if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded()) {  // checkpoints left the published form out
+    const StateDict whole = strategy_->model_state();
+    if (folder_) save_gpt(folder_->file("model"), whole, config_, tokenizer_);
+  }
   if (!log_) return;
   const bool finished = end == train::RunEnd::finished;
   log_->end(finished);

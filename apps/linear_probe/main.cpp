@@ -24,7 +24,7 @@ namespace {
 constexpr double kMostFeatureBytes = 8.0 * (int64_t{1} << 30);
 
 train::StrategyOptions parallel_options(const Options& o, const dist::World& ranks) {
-  train::StrategyOptions options = train::strategy_options(o);
+  train::StrategyOptions options = train::strategy_options(o, ranks.device());
   if (o.parallel == "auto") options.kind = ranks.size() > 1 ? "fsdp" : "none";
   return options;
 }
@@ -39,6 +39,7 @@ class Run {
   Run(const Options& options, const dist::World& ranks)
       : options_(options),
         ranks_(ranks),
+        deferred_(defers() ? std::make_shared<nn::DeferredInit>() : nullptr),
         backbone_(with_weights()),
         images_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
         session_(options, ranks, images_.classes()) {
@@ -82,8 +83,19 @@ class Run {
   }
 
  private:
+  /// Unless a checkpoint or a fingerprint needs the weights on the host.
+  bool defers() const {
+    return parallel_options(options_, ranks_).kind == "fsdp" && options_.resume.empty() && !options_.has_feature_file();
+  }
+  train::StrategyOptions how_parallel() const {
+    train::StrategyOptions how = parallel_options(options_, ranks_);
+    how.deferred = deferred_;
+    return how;
+  }
+
   std::shared_ptr<nn::VisionTransformer> with_weights() {
     manual_seed(static_cast<uint64_t>(options_.seed));
+    const nn::DeferredInit::Scope deferred(deferred_.get());
     if (options_.weights == "random") return make_backbone(options_.model, options_.checkpointing == "block");
     WEFT_CHECK(std::filesystem::exists(options_.weights), "--weights ", options_.weights,
                ": there is no such file. `tools/fetch_weights ", options_.model, ' ', folder_of(options_.weights),
@@ -115,7 +127,6 @@ class Run {
     if (!session_.begin("probe", 0)) return true;
     std::cout << ranks_.rank() << " linear probe" << std::endl;
     probe_->freeze();
-    probe_->to(ranks_.device());
     const auto head = std::make_shared<ProbeHead>(probe_);
     session_.load_model(*head);
     if (!(keeps_features() ? probe_features(head) : train(probe_, {.lr = options_.lr, .saved_prefix = "linear."})))
@@ -128,9 +139,8 @@ class Run {
 
   FeatureSets compute_features_of_both() {
     probe_->freeze();
-    probe_->to(ranks_.device());
     backbone_->eval();
-    train::StrategyOptions how = parallel_options(options_, ranks_);
+    train::StrategyOptions how = how_parallel();
     if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
     const auto parallel = train::make_strategy(how, probe_->m, ranks_);
     const auto run_backbone = [&](const Tensor& x) {
@@ -167,7 +177,6 @@ class Run {
     session_.begin("finetune", options_.probes() ? options_.epochs : 0);
     std::cout << ranks_.rank() << " finetuning" << std::endl;
     probe_->thaw();
-    probe_->to(ranks_.device());
     session_.load_model(*probe_);
     if (!train(probe_, {.lr = options_.lr / 8, .layer_decay = options_.layer_decay, .saved_prefix = ""})) return false;
     if (Record* record = session_.record())
@@ -184,7 +193,7 @@ class Run {
   }
 
   bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, PhaseData data) {
-    train::StrategyOptions together = parallel_options(options_, ranks_);
+    train::StrategyOptions together = how_parallel();
     if (how.layer_decay < 1)
       together.order = optim::in_order(optim::by_layer(model->parameters(), {.factor = how.layer_decay}));
     const auto strategy = train::make_strategy(together, model, ranks_);
@@ -193,14 +202,15 @@ class Run {
     return finished;
   }
 
-  /// A phase's weights go back into the module: sharded ones by way of rank 0, from which the next phase shares them.
+  /// A phase's weights go back into the module: sharded ones onto the host of rank 0, from which the next phase shares
+  /// them.
   void restore(train::Strategy& parallel, nn::Module& model) {
     if (!parallel.is_sharded()) return;
     const StateDict whole = parallel.model_state();
     const NoGrad no_grad;
     for (const auto& [name, parameter] : model.parameters()) {
       const bool wants = parameter.requires_grad();
-      const Tensor fresh = Tensor::empty(parameter.sizes(), parameter.dtype(), ranks_.device());
+      const Tensor fresh = Tensor::empty(parameter.sizes(), parameter.dtype());
       parameter.requires_grad_(false);
       parameter.set_data(fresh);
       parameter.requires_grad_(wants);
@@ -210,6 +220,7 @@ class Run {
 
   const Options& options_;
   const dist::World& ranks_;
+  std::shared_ptr<nn::DeferredInit> deferred_;
   std::shared_ptr<nn::VisionTransformer> backbone_;
   Images images_;
   Session session_;

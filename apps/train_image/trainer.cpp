@@ -37,7 +37,7 @@ void Trainer::resume() {
   Experiment& e = experiment_;
   const std::string path = train::checkpoint_to_resume(e.options.resume, e.options.out, e.ranks);
   if (!path.empty()) {
-    const Checkpoint saved = load_checkpoint(path);
+    const Checkpoint saved = engine_.read(path);
     const std::string& model = saved.text("model");
     WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
                e.options.model, "'");
@@ -71,12 +71,10 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
 }
 
 std::string Trainer::write(const char* name) {
-  Checkpoint checkpoint;
-  engine_.put(checkpoint);
-  checkpoint.texts = experiment_.texts();
-  checkpoint.texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
+  auto texts = experiment_.texts();
+  texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
   const bool last = std::string_view(name) == train::RunFolder::kLastCheckpoint;
-  if (folder_) folder_->save(name, checkpoint, last ? static_cast<int>(experiment_.options.keep) : 1);
+  engine_.save(folder_.get(), name, texts, last ? static_cast<int>(experiment_.options.keep) : 1);
   return (std::filesystem::path(experiment_.options.out) / name).string();
 }
 

@@ -14,4 +14,7 @@ Tensor Strategy::grad_norm() const {
   return norm(stack(norms, 0));
 }
 
+ShardedState Strategy::sharded_model() { fail("strategy: the model is not sharded"); }
+ShardedState Strategy::sharded(const StateDict& /*part*/) { return sharded_model(); }
+
 }  // namespace weft::dist

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/state_dict.h"
+#include "dist/ddp/sharded_state.h"
 #include "dist/group/world.h"
 #include "optim/optimizer.h"
 
@@ -41,6 +42,10 @@ class Strategy {
   /// The optimizer's state for whole parameters (`fc.weight.exp_avg`), from the state of this rank.
   virtual StateDict gathered(const StateDict& part) { return part; }
   StateDict optimizer_state(const optim::Optimizer& optimizer) { return gathered(optimizer.state_dict()); }
+  /// Where is_sharded(): what this rank has of the model, and of an optimizer's or average's state (of which the pieces
+  /// are views), for the folder of a sharded checkpoint. Not collective.
+  virtual ShardedState sharded_model();
+  virtual ShardedState sharded(const StateDict& part);
   /// Take such states, which every rank has read. Errors: it is of another model; `what` begins the text.
   virtual void load_model(const std::string& what, const StateDict& model) = 0;
   /// This rank's part of what gathered() gave.

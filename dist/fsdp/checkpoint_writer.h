@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dist/fsdp/sharded_checkpoint.h"
+#include "io/checkpoint.h"
 #include "kernels/pinned_memory.h"
 
 namespace weft::dist {
@@ -34,6 +35,10 @@ class CheckpointWriter {
   /// Collective; first waits for the previous save (and throws its error). Errors: no folder to write into.
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             std::map<std::string, std::string> facts = {});
+  /// The same with all that a Checkpoint notes beside its parts, of which `notes` has none. Of the folders that it
+  /// replaces the last `keep` - 1 stay (kept_file()).
+  void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
+            const Checkpoint& notes, int keep);
   /// Waits until the last save is complete on the disk. Collective. Errors (on every rank): the failure of any rank,
   /// with its number.
   void wait();

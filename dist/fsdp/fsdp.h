@@ -98,6 +98,8 @@ class FSDP final : public Strategy {
   StateDict gathered(const StateDict& part) override;
   StateDict part_of(const StateDict& whole) override;
   void load_model(const std::string& what, const StateDict& model) override;
+  ShardedState sharded_model() override;
+  ShardedState sharded(const StateDict& part) override;
   std::string describe() const override;
 
  private:

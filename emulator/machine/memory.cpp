@@ -256,6 +256,7 @@ class Registry {
   /// The memory of one device: the GPU's memory, or its share of three quarters of this machine's.
   static size_t budget() {
     static const size_t bytes = [] {
+      if (options().memory_mib > 0) return options().memory_mib << 20;
       const size_t machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes() / 4 * 3;
       return std::min(options().gpu->memory_bytes, machine / static_cast<size_t>(std::max(1, options().gpus)));
     }();

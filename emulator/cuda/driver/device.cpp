@@ -76,7 +76,9 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   });
 }
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
-  return call([&] { *bytes = Device::get(device).gpu().memory_bytes; });
+  return call([&] { cudaDeviceProp properties;
+    device_properties(Device::get(device), properties);
+    *bytes = properties.totalGlobalMem; });
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return call([&] {
