@@ -483,6 +483,5 @@ void BatchQueue::start(int64_t epoch, int64_t step) { workers_->start(epoch, ste
 std::optional<Stacked> BatchQueue::next() { return workers_->next(); }
 const LoaderOptions& BatchQueue::options() const { return workers_->options_; }
 LoaderStatistics BatchQueue::statistics() const { return workers_->statistics_; }
-void BatchQueue::reset_statistics() { workers_->statistics_ = {}; }
 
 }  // namespace weft::data

@@ -18,7 +18,7 @@ struct LoaderOptions {
   Device device{};          ///< where batches arrive
 };
 
-/// How the time of the consumer went, since the last reset.
+/// How the time of the consumer went.
 struct LoaderStatistics {
   int64_t batches = 0;
   int64_t samples = 0;
@@ -81,7 +81,6 @@ class BatchQueue {
 
   const LoaderOptions& options() const;
   LoaderStatistics statistics() const;
-  void reset_statistics();
 
  private:
   class Workers;

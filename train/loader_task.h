@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 
+#include "core/autograd.h"
 #include "data/loader.h"
 #include "train/engine.h"
 
@@ -37,8 +38,8 @@ class LoaderTask : public Task {
   std::shared_ptr<data::BatchQueue> loader_;
 };
 
-/// The same with batches of a type, whose fields() names the tensors in the loader's order. Fields after those are for
-/// before_step().
+/// A LoaderTask whose batches have a type. Its fields() names the tensors in the loader's order; before_step() sets
+/// fields that the loader does not have.
 template <class Typed>
 class TypedTask : public LoaderTask {
  protected:
@@ -63,5 +64,24 @@ class TypedTask : public LoaderTask {
   }
   Measured loss(const std::vector<Tensor>& tensors) final { return loss(typed(tensors)); }
 };
+
+/// Calls `each` with the batches of an epoch of `loader` (null: this rank has none), without gradients. A sharded model
+/// needs all ranks for each forward pass: a rank calls `idle` as often as others have more batches.
+template <class Loader>
+void evaluate_batches(const dist::World& ranks, const Strategy& strategy, Progress& progress, const char* label,
+                      Loader* loader, auto&& each, auto&& idle) {
+  const NoGrad no_grad;
+  const int64_t steps = loader ? loader->steps_per_epoch() : 0, idle_steps = strategy.steps_to_join(ranks, steps);
+  progress.begin(label, steps);
+  if (loader) {
+    loader->start(0);
+    while (const auto batch = loader->next()) {
+      each(*batch);
+      progress.step({.images = batch->count * ranks.size()});
+    }
+  }
+  progress.drop();
+  for (int64_t step = 0; step < idle_steps; ++step) idle();
+}
 
 }  // namespace weft::train

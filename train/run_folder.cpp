@@ -216,8 +216,6 @@ RunFolder::RunFolder(fs::path path, const RunLockOptions& lock) : path_(std::mov
   lock_ = RunLock::hold(path_, lock);
 }
 
-bool RunFolder::has_last_checkpoint() const { return !find_checkpoint(last_checkpoint()).empty(); }
-
 void RunFolder::save(const std::string& name, const Checkpoint& checkpoint, int keep) const {
   confirm();
   save_checkpoint(file(name), checkpoint, keep);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <iostream>
 
-#include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "dist/tensor/parallel_block.h"
 #include "train/memory.h"
@@ -152,21 +151,21 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
 
 /// Each token of the validation text once, but for those after the last whole sequence.
 train::Validation Trainer::validate(const train::Epoch&) {
-  const NoGrad no_grad;
   model_->eval();
   const data::SamplerOptions order{
       .shuffle = false, .rank = grid_.data_rank(), .world = grid_.data()->size(), .tail = data::Tail::uneven};
   data::Loader loader(val_, data::Sampler(val_->size(), order),
                       {.batch_size = options_.batch_size, .workers = 0, .device = world_.device()});
-  const int64_t idle = strategy_->steps_to_join(world_, loader.steps_per_epoch());
   double sum = 0, count = 0;
-  loader.start(0);
-  while (const auto batch = loader.next()) {
-    const double mean = loss(typed(batch->tensors)).loss.item();
-    sum += mean * static_cast<double>(batch->count);
-    count += static_cast<double>(batch->count);
-  }
-  for (int64_t i = 0; i < idle; ++i) engine_.forward(Tensor::zeros({1, context_}, DType::i64, world_.device()));
+  const auto each = [&](const data::Stacked& batch) {
+    const double mean = loss(typed(batch.tensors)).loss.item();
+    sum += mean * static_cast<double>(batch.count);
+    count += static_cast<double>(batch.count);
+  };
+  train::Progress quiet({.quiet = true});
+  train::evaluate_batches(world_, *strategy_, quiet, "validation", &loader, each, [&] {
+    engine_.forward(Tensor::zeros({1, context_}, DType::i64, world_.device()));
+  });
   const std::vector<double> sums = world_.sum({sum, count}, "validation");
   val_loss_ = sums[0] / sums[1];
   return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};

@@ -19,7 +19,7 @@ namespace weft::gpt {
 
 using Tokens = data::TokenNumbers;
 
-/// Tokens of sequences, and those one place later: i64 [sequences, context].
+/// Sequences, and the token that follows each of their tokens: i64 [sequences, context].
 struct Sequences {
   Tensor tokens, next;
   void fields(auto& v) { v("tokens", tokens), v("next", next); }

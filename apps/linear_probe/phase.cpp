@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <iostream>
 
-#include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
@@ -70,24 +69,16 @@ train::Measured Phase::loss(const Examples& batch) {
 }
 
 train::Validation Phase::validate(const train::Epoch&) {
-  const NoGrad no_grad;
-  train::Progress& progress = engine_.progress();
   engine_.parts().model.eval();
-  const int64_t steps = data_.validation ? data_.validation->steps_per_epoch() : 0;
-  const int64_t idle = engine_.parts().strategy.steps_to_join(ranks_, steps);
   int64_t count = 0;
   double right = 0;
-  progress.begin("validation", steps);
-  if (data_.validation) data_.validation->start(0);
-  for (int64_t step = 0; step < steps; ++step) {
-    const auto batch = *data_.validation->next();
+  const auto each = [&](const data::Stacked& batch) {
     const Examples examples = typed(batch.tensors);
     right += train::count_correct(engine_.forward(data_.prepare(examples.input)), examples.labels).item();
     count += batch.count;
-    progress.step({.images = batch.count * ranks_.size()});
-  }
-  progress.drop();  // the accuracy's line follows
-  for (int64_t step = 0; step < idle; ++step) engine_.forward(data_.stand_in);
+  };
+  train::evaluate_batches(ranks_, engine_.parts().strategy, engine_.progress(), "validation", data_.validation.get(),
+                          each, [&] { engine_.forward(data_.stand_in); });
   const std::vector<double> sums = ranks_.sum({right, static_cast<double>(count)}, "right answers");
   accuracy_ = sums[0] / sums[1];
   return {};
