@@ -213,13 +213,21 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     const SafetensorsReader file(shard(rank));
     std::unordered_map<std::string, size_t> places;
     for (size_t i = 0; i < file.entries().size(); ++i) places.emplace(file.entries()[i].name, i);
+    std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // of the file: neighbours share blocks
     for (const Piece& given : pieces) {
       if (!overlaps(targets, given)) continue;
       const std::string name = given.part + '/' + given.name;
       const auto place = places.find(name);
       WEFT_CHECK(place != places.end() && file.entries()[place->second].sizes.numel() == given.count, where_, ": rank ",
                  rank, "'s file does not hold ", given.count, " elements of '", name, "'");
-      const SafetensorsEntry& entry = file.entries()[place->second];
+      in_order.emplace_back(&given, &file.entries()[place->second]);
+    }
+    std::sort(in_order.begin(), in_order.end(),
+              [](const auto& a, const auto& b) { return a.second->begin < b.second->begin; });
+    for (const auto& [piece, place] : in_order) {
+      const Piece& given = *piece;
+      const SafetensorsEntry& entry = *place;
+      const std::string name = given.part + '/' + given.name;
       for (Target& target : targets[name]) {
         const Piece common = target.common_with(given);
         if (common.count == 0) continue;

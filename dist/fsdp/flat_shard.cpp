@@ -127,7 +127,10 @@ void FlatShard::write(const ShardedParameter& p, const Tensor& whole) const {
 
 Tensor FlatShard::own_part() {
   if (offload_ != Offload::optimizer) return master_.to(device_);
-  if (!on_device_.defined() || version_ != master_.storage()->version()) on_device_ = master_.to(dtype_).to(device_);
+  if (!on_device_.defined() || version_ != master_.storage()->version()) {
+    on_device_ = {};  // its memory may serve the new one
+    on_device_ = master_.to(dtype_).to(device_);
+  }
   return on_device_;
 }
 

@@ -23,10 +23,10 @@
 namespace weft::dist::testing {
 namespace {
 
-using ByName = std::map<std::string, std::vector<double>>;
+using NamedValues = std::map<std::string, std::vector<double>>;
 
-ByName state_values(const StateDict& state) {
-  ByName all;
+NamedValues named_values(const StateDict& state) {
+  NamedValues all;
   for (const NamedTensor& entry : state.tensors) all[entry.name] = entry.tensor.to_vector<double>();
   return all;
 }
@@ -34,7 +34,7 @@ ByName state_values(const StateDict& state) {
 TEST(LargerModels, WeightsThatAreWrittenLateAreThoseOfAnEagerModel) {
   manual_seed(9);
   Tower eager(6, 8, 2, 4);
-  const ByName want = state_values(eager.state_dict());
+  const NamedValues want = named_values(eager.state_dict());
   const uint64_t drawn = generator(Device{}).offset;
   run_ranks(3, [&](const ProcessGroupPtr& group) {
     manual_seed(9);
@@ -51,7 +51,7 @@ TEST(LargerModels, WeightsThatAreWrittenLateAreThoseOfAnEagerModel) {
               {.policy = {.kinds = {"Block"}}, .initialise = [&](const Tensor& weight) { later.write(weight); }});
     EXPECT_EQ(later.pending(), group->rank() == 0 ? 0 : weights) << "the others get rank 0's values";
     EXPECT_EQ(generator(Device{}).offset, drawn);
-    EXPECT_EQ(state_values(full_state_dict(fsdp, Receivers::all)), want);
+    EXPECT_EQ(named_values(full_state_dict(fsdp, Receivers::all)), want);
   });
 }
 
@@ -83,7 +83,7 @@ std::shared_ptr<nn::Module> wide() {
 
 /// Bytes that each rank reads of `from`, whose values it must find; then it writes `to`.
 std::vector<uint64_t> read_and_write(int ranks, const std::filesystem::path& from, const std::filesystem::path& to,
-                                     const ByName& want) {
+                                     const NamedValues& want) {
   std::vector<uint64_t> bytes(static_cast<size_t>(ranks));
   std::vector<std::shared_ptr<nn::Module>> models;
   for (int rank = 0; rank < ranks; ++rank) models.push_back(wide());
@@ -110,7 +110,7 @@ std::vector<uint64_t> read_and_write(int ranks, const std::filesystem::path& fro
       StateDict all = full_state_dict(fsdp), moments = full_optimizer_state(fsdp, adam.state_dict());
       if (rank == 0) {
         all.tensors.insert(all.tensors.end(), moments.tensors.begin(), moments.tensors.end());
-        EXPECT_TRUE(state_values(all) == want);
+        EXPECT_TRUE(named_values(all) == want);
       }
     }
   });
@@ -120,14 +120,14 @@ std::vector<uint64_t> read_and_write(int ranks, const std::filesystem::path& fro
 TEST(LargerModels, EachRankReadsItsOwnRangesOfACheckpoint) {
   const test::TemporaryFolder folder;
   read_and_write(4, {}, folder / "four", {});
-  ByName want;
+  NamedValues want;
   uint64_t whole = 0;
   {
     const ShardedCheckpoint saved(folder / "four");
     StateDict all = saved.full("model");
     const StateDict moments = saved.full("optimizer");
     all.tensors.insert(all.tensors.end(), moments.tensors.begin(), moments.tensors.end());
-    want = state_values(all);
+    want = named_values(all);
     for (const auto& file : saved.index().files) whole += file.bytes;
   }
   const std::filesystem::path from[] = {folder / "four", folder / "two"}, to[] = {folder / "two", folder / "eight"};
