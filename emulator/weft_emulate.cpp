@@ -90,16 +90,18 @@ int main(int argc, char** argv) {
       "Runs a CUDA program on an emulated GPU. The program must link CUDA's runtime as a shared library\n"
       "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
       "weft-emulate"};
-  std::string gpu, gpus, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known, time_of;
+  std::string gpu, gpus, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known,
+      time_of;
   bool count = false, time = false, allow_none = false;
   double overlap = 0, clock = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--memory", memory, "MiB of each GPU, at most what this machine has (default: as the model)");
-  app.add_option("--streams", streams,
-                 "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
-                 "random (by --seed), starve:K (stream K as late as lazy), queues:N (streams share N hardware queues, or "
-                 "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
+  app.add_option(
+      "--streams", streams,
+      "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
+      "random (by --seed), starve:K (stream K as late as lazy), queues:N (streams share N hardware queues, or "
+      "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
   app.add_option("--check", check,
                  "What is checked besides bounds: races, uninitialised, streams, with commas between");
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");

@@ -45,7 +45,7 @@ struct CheckpointIndex {
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> texts;
 
-  static constexpr uint64_t kBlock = uint64_t{1} << 20;  ///< what a reader of a range reads and checks
+  static constexpr uint64_t kBlock = uint64_t{1} << 20;  ///< a reader of a range reads and checks whole blocks
   static constexpr const char* kFileName = "index.json";
   static constexpr const char* kMetadataKey = "weft_checkpoint";
   /// `rank_00002.safetensors`.

@@ -31,7 +31,7 @@ struct Target {
     return piece->begin < given.begin + given.count && given.begin < piece->begin + count;
   }
 
-  /// What a piece in a file and the wanted values have in common.
+  /// The elements that a piece in a file and the wanted values share.
   Piece common_with(const Piece& given) const {
     const int64_t begin = std::max(piece->begin, given.begin);
     const int64_t end = std::min(piece->begin + count, given.begin + given.count);
@@ -213,7 +213,7 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     const SafetensorsReader file(shard(rank));
     std::unordered_map<std::string, size_t> places;
     for (size_t i = 0; i < file.entries().size(); ++i) places.emplace(file.entries()[i].name, i);
-    std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // of the file: neighbours share blocks
+    std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // sorted by place: neighbours share blocks
     for (const Piece& given : pieces) {
       if (!overlaps(targets, given)) continue;
       const std::string name = given.part + '/' + given.name;

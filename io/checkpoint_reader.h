@@ -28,12 +28,12 @@ class CheckpointReader {
   /// Errors: no such part.
   const CheckpointIndex::Part& part(const std::string& name) const;
 
-  /// Reads what is wanted of each file, one at a time: the blocks (CheckpointIndex::kBlock) with wanted bytes, after
+  /// Reads from each file, one at a time, the blocks (CheckpointIndex::kBlock) with wanted bytes, after
   /// checking their CRC-32C; of an earlier version's folder whole files. Errors: no such part
   /// or tensor; elements that no file holds; a rank's file that is missing, damaged or of another checkpoint.
   void read(std::vector<WantedPiece>& wanted) const;
 
-  /// By all read() so far.
+  /// Bytes of files that all read() so far have read.
   uint64_t bytes_read() const { return bytes_read_; }
 
   /// Checks the CRC-32C of every file. Errors: as those of read().

@@ -59,7 +59,7 @@ class DeferredInit {
    private:
     DeferredInit* outer_;
   };
-  /// Of this thread; null: none.
+  /// The notes of this thread; null: none.
   static DeferredInit* current();
 
   /// The last note of a weight counts.

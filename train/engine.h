@@ -216,12 +216,12 @@ class Engine {
   /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
   /// All ranks call it.
   void put(Checkpoint& checkpoint);
-  /// put(), with `texts`, written to `name` of the run's folder (of rank 0, else null), see RunFolder::save(). With
-  /// EngineOptions::sharded_checkpoints under fsdp each rank writes what it has into a folder of that name without
-  /// `.safetensors`, while training goes on; the result then has no parts.
+  /// Writes put() and `texts` to `name` of the run's folder (rank 0 has it, others give null), see RunFolder::save().
+  /// EngineOptions::sharded_checkpoints under fsdp: each rank writes its part into the folder `name` without
+  /// `.safetensors`. Training goes on meanwhile, and the result has no parts.
   Checkpoint save(const RunFolder* folder, const std::string& name, const std::map<std::string, std::string>& texts,
                   int keep = 1);
-  /// What take() takes. Under fsdp without parts: take() then reads what this rank needs.
+  /// A checkpoint for take(). Under fsdp it has no parts: take() then reads ranges of this rank.
   Checkpoint read(const std::string& path) const;
   /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step or
   /// of steps per epoch. `with_model`: false where the caller has loaded the weights already.
@@ -254,10 +254,10 @@ class Engine {
   void repeat_step(const std::function<void(const Tensor& loss)>& then);
   void save_on_the_way();
   void put_position(Checkpoint& checkpoint);
-  /// What a sharded checkpoint holds of this rank. The pieces are views of `states`.
+  /// This rank's pieces of a sharded checkpoint: views of `states`.
   std::vector<std::pair<std::string, dist::ShardedState>> pieces(std::map<std::string, StateDict>& states);
   void take_pieces(const std::string& path);
-  /// Waits for the writer; then no older checkpoint of another kind stands in front of what it wrote.
+  /// Waits for the writer, then removes older files that a reader would take first.
   void finish_saving();
   void make_graph();
   bool must_stop();
@@ -285,7 +285,7 @@ class Engine {
   bool counts_correct_ = false, alone_ = false;  // alone: without other ranks
   bool updates_ = false;                         // between a step's backward and its end
   std::unique_ptr<dist::CheckpointWriter> writer_;
-  std::filesystem::path written_;  // what writer_ writes
+  std::filesystem::path written_;  // the folder that writer_ writes
   int64_t first_step_ = -1;        // that this process makes; -1: none yet
 };
 

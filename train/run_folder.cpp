@@ -221,7 +221,7 @@ void RunFolder::save(const std::string& name, const Checkpoint& checkpoint, int 
   save_checkpoint(file(name), checkpoint, keep);
   std::error_code next_time;
   fs::remove(file(name).replace_extension(".h5"), next_time);
-  fs::remove_all(file(name).replace_extension(), next_time);  // of --fsdp-checkpoints sharded
+  fs::remove_all(file(name).replace_extension(), next_time);  // --fsdp-checkpoints sharded made it
 }
 
 void RunFolder::write_config(std::string_view toml) const { write_atomically(file("config.toml"), toml, "config"); }

@@ -42,8 +42,8 @@ class Strategy {
   /// The optimizer's state for whole parameters (`fc.weight.exp_avg`), from the state of this rank.
   virtual StateDict gathered(const StateDict& part) { return part; }
   StateDict optimizer_state(const optim::Optimizer& optimizer) { return gathered(optimizer.state_dict()); }
-  /// Where is_sharded(): what this rank has of the model, and of an optimizer's or average's state (of which the pieces
-  /// are views), for the folder of a sharded checkpoint. Not collective.
+  /// This rank's part of the model, and of an optimizer's or average's state, whose memory the pieces share. Not
+  /// collective. Errors: the model is not sharded.
   virtual ShardedState sharded_model();
   virtual ShardedState sharded(const StateDict& part);
   /// Take such states, which every rank has read. Errors: it is of another model; `what` begins the text.

@@ -46,7 +46,7 @@ void force_to_disk(const fs::path& folder) {
   ::close(fd);
 }
 
-/// Renames the finished folder to its name. Of those that it replaces the last `keep` - 1 stay (kept_file()).
+/// Renames the finished folder to its name. The last `keep` - 1 folders before it stay (kept_file()).
 void publish(const fs::path& temporary, const fs::path& folder, int keep) {
   std::error_code ignored;
   if (keep > 1 && fs::exists(folder, ignored)) {

@@ -35,8 +35,8 @@ class CheckpointWriter {
   /// Collective; first waits for the previous save (and throws its error). Errors: no folder to write into.
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             std::map<std::string, std::string> facts = {});
-  /// The same with all that a Checkpoint notes beside its parts, of which `notes` has none. Of the folders that it
-  /// replaces the last `keep` - 1 stay (kept_file()).
+  /// Also saves the numbers and texts of `notes`, which has no parts. The last `keep` - 1 folders before it stay
+  /// (kept_file()).
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             const Checkpoint& notes, int keep);
   /// Waits until the last save is complete on the disk. Collective. Errors (on every rank): the failure of any rank,

@@ -56,7 +56,7 @@ class FlatShard {
   /// The number of parameters that are trained in this round.
   size_t trained_parameters() const { return trained_parameters_; }
   DType dtype() const { return dtype_; }
-  /// Where the parameters are gathered; that of master() unless it is offloaded.
+  /// The device on which parameters are gathered; an offloaded master() is on the host.
   Device device() const { return device_; }
   int64_t numel() const { return numel_; }
   int64_t shard_numel() const { return numel_ / group_->size(); }

@@ -25,11 +25,11 @@ constexpr std::string_view name(Sharding strategy) {
   return names[static_cast<int>(strategy)];
 }
 
-/// What stays in host memory, where the optimizer then runs.
+/// The state in host memory, where the optimizer then runs.
 enum class Offload : uint8_t {
   none,
   optimizer,   ///< f32 weights, gradients, optimizer state; the device keeps its shard as it is gathered
-  parameters,  ///< the same, and each gather brings the shard to the device
+  parameters,  ///< and each gather brings the shard to the device
 };
 
 /// `none`, `optimizer`, `parameters`.

@@ -38,7 +38,7 @@ class ShardedCheckpoint {
   /// How many ranks wrote it.
   int world_size() const { return static_cast<int>(index().files.size()); }
   const CheckpointIndex& index() const { return reader_.index(); }
-  /// By all load() so far.
+  /// Bytes of files that all load() so far have read.
   uint64_t bytes_read() const { return reader_.bytes_read(); }
 
   /// Fills the pieces (converting dtype and device) and replaces the scalars. Reads the blocks with requested

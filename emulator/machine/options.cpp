@@ -73,8 +73,8 @@ Options read_options() {
   if (!streams.empty()) {
     const auto order = parse_streams(streams);
     if (!order)
-      refuse(cat("--streams (WEFT_EMULATE_STREAMS): expected inorder, lazy, random, starve:K or queues:N, got '", streams,
-                 "'"));
+      refuse(cat("--streams (WEFT_EMULATE_STREAMS): expected inorder, lazy, random, starve:K or queues:N, got '",
+                 streams, "'"));
     o.streams = *order;
   }
   if (o.streams.order == StreamOrder::random && o.seed == 0) o.seed = 1;

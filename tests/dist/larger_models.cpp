@@ -14,6 +14,7 @@
 #include "dist/fsdp/checkpoint_writer.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "io/checkpoint.h"
+#include "nn/embedding.h"
 #include "nn/init.h"
 #include "optim/optimizers.h"
 #include "tests/dist/sharded_training.h"
@@ -53,6 +54,16 @@ TEST(LargerModels, WeightsThatAreWrittenLateAreThoseOfAnEagerModel) {
     EXPECT_EQ(generator(Device{}).offset, drawn);
     EXPECT_EQ(named_values(full_state_dict(fsdp, Receivers::all)), want);
   });
+}
+
+// Whoever changes a weight after its draw draws it at once.
+TEST(LargerModels, APaddingRowStaysZero) {
+  nn::DeferredInit later;
+  const nn::DeferredInit::Scope scope(&later);
+  const nn::Embedding padded(3, 2, {.padding = 1}), plain(3, 2);
+  EXPECT_EQ(later.pending(), 1u);
+  EXPECT_TRUE(later.has(plain.weight));
+  EXPECT_EQ(padded.weight.select(0, 1).to_vector<float>(), (std::vector<float>{0, 0}));
 }
 
 TEST(LargerModels, StateOnTheHostTrainsTheSame) {
@@ -134,7 +145,7 @@ TEST(LargerModels, EachRankReadsItsOwnRangesOfACheckpoint) {
   for (int turn = 0; turn < 2; ++turn) {
     const int ranks = turn == 0 ? 2 : 8;
     const std::vector<uint64_t> bytes = read_and_write(ranks, from[turn], to[turn], want);
-    // Of weights and two moments there are two matrices, each in at most two files of those that a rank needs; each
+    // Weights and two moments have two matrices, each in at most two files of those that a rank needs; each
     // range begins and ends within a block, and so does each header.
     const uint64_t own = whole / static_cast<uint64_t>(ranks), most = own + (3 * 2 * 2 + 4) * CheckpointIndex::kBlock;
     for (const uint64_t one : bytes) {

@@ -435,7 +435,7 @@ double peak_of_training(const ProcessGroupPtr& world, FsdpOptions options, int u
   return static_cast<double>(most_reserved[static_cast<size_t>(device.index)].load());
 }
 
-// What is on the host takes no memory of a GPU, and changes no loss but by the rounding of the host's Adam.
+// State on the host takes no memory of a GPU, and changes losses by the rounding of the host's Adam alone.
 TEST_F(SeveralGpus, OffloadedStateTakesNoMemoryOfAGpu) {
   require(4);
   if (IsSkipped()) return;

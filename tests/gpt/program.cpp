@@ -153,7 +153,7 @@ TEST_F(GptProgram, GoesOnWithTheSameBits) {
 
 #if WEFT_HAVE_RANKS
 
-// What lies where, and what is computed a second time, changes no bit; neither does a sharded checkpoint.
+// Offloads, recomputation and sharded checkpoints change no bit.
 TEST_F(GptProgram, FsdpTrainsTheSameFromTheHostAndFromShardedCheckpoints) {
   const std::string kRun = "--batch-size 2 --parallel fsdp --min-num-params 0 --dropout 0.1 --max-steps ";
   ASSERT_EQ(train(kRun + "20", "want", 2).exit_code, 0);

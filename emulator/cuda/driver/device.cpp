@@ -76,9 +76,11 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   });
 }
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
-  return call([&] { cudaDeviceProp properties;
+  return call([&] {
+    cudaDeviceProp properties;
     device_properties(Device::get(device), properties);
-    *bytes = properties.totalGlobalMem; });
+    *bytes = properties.totalGlobalMem;
+  });
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return call([&] {
