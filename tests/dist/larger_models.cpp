@@ -66,6 +66,17 @@ TEST(LargerModels, APaddingRowStaysZero) {
   EXPECT_EQ(padded.weight.select(0, 1).to_vector<float>(), (std::vector<float>{0, 0}));
 }
 
+TEST(LargerModels, AWriteAfterTheNoteIsAnError) {
+  nn::DeferredInit later;
+  const nn::DeferredInit::Scope scope(&later);
+  const nn::Linear layer(3, 2);
+  const NoGrad no_grad;
+  layer.weight.select(0, 1).fill_(0);
+  EXPECT_THAT(
+      tests::error_text([&] { later.write(layer.weight); }),
+      ::testing::HasSubstr("DeferredInit: a weight f32[2,3] on cpu was written after its first values were noted"));
+}
+
 TEST(LargerModels, StateOnTheHostTrainsTheSame) {
   for (const Sharding strategy : {Sharding::full_shard, Sharding::hybrid_shard, Sharding::no_shard})
     for (const DType param : {DType::f32, DType::bf16}) {
