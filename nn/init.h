@@ -65,7 +65,7 @@ class DeferredInit {
   /// The last note of a weight counts.
   void note(const Tensor& weight, std::function<void()> write);
   bool has(const Tensor& weight) const { return notes_.contains(weight.storage().get()); }
-  /// Writes the weight as noted; nothing where there is no note of it. Errors: somebody wrote it after the note.
+  /// Writes the weight as noted; nothing where there is no note of it. Errors: it was written after the note.
   void write(const Tensor& weight);
   size_t pending() const { return notes_.size(); }
 

@@ -56,7 +56,7 @@ TEST(LargerModels, WeightsThatAreWrittenLateAreThoseOfAnEagerModel) {
   });
 }
 
-// Whoever changes a weight after its draw draws it at once.
+// A layer that changes a weight after its draw draws it at once.
 TEST(LargerModels, APaddingRowStaysZero) {
   nn::DeferredInit later;
   const nn::DeferredInit::Scope scope(&later);
