@@ -130,6 +130,7 @@ constexpr Entry kTable[] = {
     {.name = "random_normal", .arithmetic = 40},
     {.name = "random_bernoulli", .arithmetic = 25},
     {.name = "random_permutation", .arithmetic = 40},
+    {.name = "random_integers", .arithmetic = 50},
     {.name = "dropout", .arithmetic = 25},
     {.name = "lstm_cell_forward", .updated = 0b100, .arithmetic = 12},  // gates, the largest
     {.name = "lstm_cell_backward", .updated = 0b10, .arithmetic = 8},   // dc
@@ -140,6 +141,7 @@ constexpr Entry kTable[] = {
     {.name = "softmax_forward", .arithmetic = 8},
     {.name = "softmax_backward", .arithmetic = 4},
     {.name = "sort"},
+    {.name = "search_sorted"},
     {.name = "unary_forward", .arithmetic = 20},  // gelu; the others have fewer
     {.name = "unary_backward", .arithmetic = 30},
 };

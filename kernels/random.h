@@ -24,6 +24,11 @@ UniformRange uniform_range(DType dtype, double low, double high);
 WEFT_KERNEL(random_uniform, const Queue& queue, const View& y, const View& state, RandomArguments random,
             UniformRange range);
 
+/// y = integers in [low, low + count), i64: low + floor(count u), u the draws of an f64 of random_uniform. count at
+/// most 2^53; contiguous.
+WEFT_KERNEL(random_integers, const Queue& queue, const View& y, const View& state, RandomArguments random, int64_t low,
+            int64_t count);
+
 /// Checks the weights of multinomial(). Errors: `fine`[i] (bool, contiguous) is false, so row i has no valid weights;
 /// on a GPU the host's next wait throws (wrong_index.h). `positive`: how many positive weights a row needs.
 WEFT_KERNEL(check_weights, const Queue& queue, const View& fine, int64_t positive);

@@ -21,6 +21,12 @@ WEFT_HD A uniform_draw(const Philox4& block, int i) {
     return uniform01(block.word[i]);
 }
 
+/// An integer in [0, count) of a draw in [0, 1); the product may round up to count.
+WEFT_HD int64_t integer_below(int64_t count, double draw) {
+  const int64_t value = static_cast<int64_t>(draw * static_cast<double>(count));
+  return value < count ? value : count - 1;
+}
+
 /// Draws 2 pair and 2 pair + 1 of a block, normal with mean 0 and deviation 1 (Box and Muller 1958):
 /// sqrt(-2 ln(1 - u)) times the cosine and the sine of 2 pi v.
 template <class A>

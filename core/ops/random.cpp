@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/index.h"
 #include "core/ops/reduce.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
@@ -19,7 +20,7 @@ namespace {
 
 /// Takes as many Philox blocks from the device's generator as `n` elements of `dtype` use (kernels/random.h).
 kernels::RandomArguments draw(Device device, int64_t n, DType dtype) {
-  const uint64_t per_block = dtype == DType::f64 ? 2 : 4;
+  const uint64_t per_block = dtype == DType::f64 || dtype == DType::i64 ? 2 : 4;
   return {generator(device).take((static_cast<uint64_t>(n) + per_block - 1) / per_block)};
 }
 
@@ -72,7 +73,10 @@ Tensor randint(const Shape& sizes, Integer least, Integer end, Device device) {
   const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   WEFT_CHECK(count <= uint64_t{1} << 53, "randint: expected at most 2^53 numbers to draw from, got ", count, " from ",
              low, " to ", high);
-  return add(floor(uniform(sizes, 0, static_cast<double>(count), DType::f64, device)).to(DType::i64), low);
+  return fill_randomly("randint", Tensor::empty(sizes, DType::i64, device),
+                       [&](const Tensor& y, const Tensor& state, kernels::RandomArguments random) {
+                         kernels::random_integers(y.queue(), y, state, random, low, static_cast<int64_t>(count));
+                       });
 }
 
 Tensor multinomial(const Tensor& weights, Integer count, bool replacement) {
@@ -82,26 +86,26 @@ Tensor multinomial(const Tensor& weights, Integer count, bool replacement) {
   WEFT_CHECK(replacement || count <= weights.size(-1), "multinomial: expected at most ", weights.size(-1),
              " classes without replacement, got ", count);
   const NoGrad no_grad;
-  // The largest of log w + g, g of Gumbel's distribution, is class c with probability w_c / sum (Gumbel 1954).
-  Shape sizes = weights.sizes();
-  if (replacement) {
-    sizes.push_back(sizes[sizes.rank() - 1]);
-    sizes[sizes.rank() - 2] = count;
+  const int64_t C = weights.size(-1);
+  if (replacement || count == 1) {  // where a draw falls among the sums of the weights, which are f64
+    const Tensor sums = cumsum(weights.to(DType::f64), -1);
+    const Tensor total = sums.slice(-1, C - 1, 1);
+    Shape sizes = weights.sizes();
+    sizes[sizes.rank() - 1] = count;
+    const Tensor fine = logical_and(isfinite(total.squeeze(-1)), gt(total.squeeze(-1), 0.0));
+    const Tensor classes = searchsorted(sums, mul(uniform(sizes, 0, 1, DType::f64, weights.device()), total), true);
+    kernels::check_weights(fine.queue(), logical_and(fine, ge(min(weights, {-1}), 0.0)).contiguous(), 1);
+    return classes;
   }
-  // Not -inf, where the draw is 0: a class of weight 0 would be as likely then.
-  const Tensor draws = clamp(uniform(sizes, 0, 1, DType::f32, weights.device()), 0x1p-25, 1);
-  const Tensor noise = neg(log(neg(log(draws))));
+  // The largest of log w + g, g of Gumbel's distribution, is class c with probability w_c / sum (Gumbel 1954), the
+  // second largest is the largest among the other classes, and so on (Vieira 2014). Not -inf, where the draw is 0: a
+  // class of weight 0 would be as likely then.
+  const Tensor draws = clamp(uniform(weights.sizes(), 0, 1, DType::f32, weights.device()), 0x1p-25, 1);
   const Tensor logits = log(weights.dtype() == DType::f64 ? weights : weights.to(DType::f32)).to(DType::f32);
+  const auto [values, classes] = topk(sub(logits, log(neg(log(draws)))), count);
   // The logarithm of a weight that is none is NaN or infinity, and NaN wins; that of 0 is -infinity.
-  Tensor fine = isfinite(max(logits, {-1})), classes;
-  if (replacement) {
-    classes = argmax(add(noise, logits.unsqueeze(-2)), -1);
-  } else {  // the second largest is the largest among the other classes, and so on (Vieira 2014)
-    const auto [values, indices] = topk(add(noise, logits), count);
-    fine = logical_and(fine, isfinite(min(values, {-1})));
-    classes = indices;
-  }
-  kernels::check_weights(fine.queue(), fine.contiguous(), replacement ? 1 : int64_t{count});
+  const Tensor fine = logical_and(isfinite(max(logits, {-1})), isfinite(min(values, {-1})));
+  kernels::check_weights(fine.queue(), fine.contiguous(), int64_t{count});
   return classes;
 }
 

@@ -70,6 +70,27 @@ Sorted topk(const Tensor& x, Integer k, Integer dim, bool largest) {
   return first("topk", x, k, dim, largest);
 }
 
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
+  constexpr const char* kOp = "searchsorted";
+  WEFT_CHECK(sorted.defined() && values.defined() && sorted.dim() >= 1 && sorted.dtype() == values.dtype() &&
+                 sorted.device() == values.device(),
+             kOp, ": expected sorted rows [..., n] and values of their dtype on their device, got ", sorted, " and ",
+             values);
+  const int64_t n = sorted.size(-1);
+  bool fits = sorted.dim() == 1 || sorted.dim() == values.dim();
+  for (int d = 0; fits && d + 1 < sorted.dim(); ++d) fits = sorted.size(d) == values.size(d);
+  WEFT_CHECK(fits, kOp, ": expected one row, or a row for each row of the values, got ", sorted, " and ", values);
+  const OpScope scope(kOp);
+  const NoGrad no_grad;
+  const Tensor y = Tensor::empty(values.sizes(), DType::i64, values.device());
+  if (y.numel() == 0) return y;
+  const int64_t m = sorted.dim() == 1 ? values.numel() : values.size(-1), rows = values.numel() / m;
+  kernels::search_sorted(y.queue(), y.reshape({rows, m}),
+                         sorted.contiguous().reshape({sorted.dim() == 1 ? 1 : rows, n}),
+                         values.contiguous().reshape({rows, m}), right);
+  return y;
+}
+
 Unique unique(const Tensor& x) {
   WEFT_CHECK(x.defined(), "unique: expected a tensor, got none");
   const OpScope scope("unique");

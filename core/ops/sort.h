@@ -18,6 +18,9 @@ Sorted sort(const Tensor& x, Integer dim = -1, bool descending = false);
 Tensor argsort(const Tensor& x, Integer dim = -1, bool descending = false);
 /// The k largest (or smallest) elements along `dim`, the first of them first. Errors: k < 0 or more than there are.
 Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
+/// How many elements of a row of `sorted` [..., n] (ascending) are less than each value, i64 like `values` [..., m];
+/// `right`: less or equal. `sorted` [n] serves values of any sizes. No gradient. Errors: other dtypes, devices or rows.
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false);
 
 /// The different elements of a tensor in order, and where each element of it went.
 struct Unique {

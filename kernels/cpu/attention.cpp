@@ -9,18 +9,20 @@
 #include "kernels/attention_shape.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/row_loops.h"
 #include "kernels/cpu/transpose_eight.h"
 #include "kernels/cpu/unary_loops.h"
 
 // A task is one head of one batch entry (forward: or some of its query blocks, where heads are fewer than threads). It
 // packs the head's keys and values once into the panels that panel_product.h multiplies by. Then kQueries queries meet
 // kKeys keys at a time: two small products around a softmax whose block of weights stays in the second-level cache.
-// bf16 is multiplied as it is where the processor can; there, and f16 everywhere, sums and softmax are f32.
+// bf16 is multiplied as it is where the processor can; there, and f16 everywhere, sums and softmax are f32. So few
+// queries as kFewQueries read keys and values where they lie: packing would take longer than the products.
 
 namespace weft::kernels::cpu {
 namespace {
 
-constexpr int64_t kQueries = 64, kKeys = 256;
+constexpr int64_t kQueries = 64, kKeys = 256, kFewQueries = 4;
 constexpr int64_t kWeightRow = kKeys + 16;  // so that rows of weights do not compete for one set of a cache
 
 /// A left factor of a product: element [i, k] is data[i * row + k * depth].
@@ -286,30 +288,99 @@ struct Workspace {
   Factors left, left_dy, copy;
   Panels<F> keys, values, key_rows, query_rows, dy_rows;
 
-  explicit Workspace(int64_t D)
-      : weights(static_cast<size_t>(kQueries * kWeightRow)),
-        slopes(weights.size()),
+  Workspace(int64_t D, int64_t queries, bool with_slopes)
+      : weights(static_cast<size_t>(std::min(queries, kQueries) * kWeightRow)),
+        slopes(with_slopes ? weights.size() : 0),
         y(static_cast<size_t>(kQueries * padded<F>(D))),
         maximum(static_cast<size_t>(kQueries)),
         sum(maximum.size()),
         delta(maximum.size()) {}
 };
 
-/// `rows` queries from `first` on: y and lse from all keys, which `w` holds packed.
+/// The keys and values of a head, packed.
 template <class F>
-void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, const Sight& sight,
+struct PackedKeys {
+  using S = typename F::Sum;
+  Workspace<F>& w;
+  Left<typename F::Factor> queries{};
+
+  PackedKeys(Workspace<F>& workspace, const HeadRows& k, const HeadRows& v, int64_t count) : w(workspace) {
+    w.keys.pack_columns(k, count);
+    w.values.pack_rows(v, count);
+  }
+  void take(const HeadRows& q, int64_t first, int64_t rows) { queries = along_channels<F>(q, first, rows, w.left); }
+  /// The weights of `rows` queries for n keys: scale q k.
+  void score(S scale, int64_t rows, int64_t D, int64_t key, int64_t n) {
+    w.keys.multiply(scale, queries, rows, 0, D, key, n, w.weights.data(), kWeightRow, false);
+  }
+  /// Adds the weighted values to w.y.
+  void mix(int64_t rows, int64_t D, int64_t key, int64_t n) {
+    w.values.multiply(S(1), F::along_keys(w.weights.data(), rows, n, w.copy), rows, key, n, 0, D, w.y.data(),
+                      padded<F>(D), true);
+  }
+};
+
+/// The same where they lie.
+template <class F>
+struct KeysInPlace {
+  using S = typename F::Sum;
+  static constexpr int kRows = RowLoops<S>::kRows;
+  Workspace<F>& w;
+  const HeadRows &k, &v;
+  S queries[kFewQueries][kMaxHeadDim], buffer[kRows][kMaxHeadDim];
+
+  KeysInPlace(Workspace<F>& workspace, const HeadRows& keys, const HeadRows& values)
+      : w(workspace), k(keys), v(values) {}
+  void take(const HeadRows& q, int64_t first, int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i) load(queries[i], q[first + i], q.channels());
+  }
+  void score(S scale, int64_t rows, int64_t D, int64_t key, int64_t n) {
+    each_few(k, key, n, [&](const S* const* from, int64_t at, int few) {
+      for (int64_t i = 0; i < rows; ++i) {
+        S* const weights = w.weights.data() + i * kWeightRow + at;
+        row_loops<S>().dots(weights, from, few, queries[i], D);
+        for (int j = 0; j < few; ++j) weights[j] *= scale;
+      }
+    });
+  }
+  void mix(int64_t rows, int64_t D, int64_t key, int64_t n) {
+    each_few(v, key, n, [&](const S* const* from, int64_t at, int few) {
+      for (int64_t i = 0; i < rows; ++i)
+        row_loops<S>().add_rows(w.y.data() + i * padded<F>(D), from, few, w.weights.data() + i * kWeightRow + at, D);
+    });
+  }
+
+ private:
+  /// Calls body(rows, index of the first one, how many) for the n rows from `first` on.
+  template <class Body>
+  void each_few(const HeadRows& matrix, int64_t first, int64_t n, const Body& body) {
+    for (int64_t at = 0; at < n; at += kRows) {
+      const S* rows[kRows];
+      const int few = static_cast<int>(std::min<int64_t>(kRows, n - at));
+      for (int i = 0; i < few; ++i) {
+        matrix.fetch(first + at + i + 2 * kRows);
+        rows[i] = elements(matrix[first + at + i], matrix.channels(), buffer[i]);
+      }
+      body(rows, at, few);
+    }
+  }
+};
+
+/// `rows` queries from `first` on: y and lse from all keys.
+template <class F, class Keys>
+void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, Keys&& keys, const Sight& sight,
                    typename F::Sum scale, typename F::Sum kept_scale, int64_t first, int64_t rows, Workspace<F>& w) {
   using S = typename F::Sum;
   constexpr S kNone = -std::numeric_limits<S>::infinity();
   const int64_t D = q.channels(), row = padded<F>(D), key_end = sight.key_end(first + rows);
-  const auto queries = along_channels<F>(q, first, rows, w.left);
+  keys.take(q, first, rows);
   S *const maximum = w.maximum.data(), *const sum = w.sum.data(), *const sums = w.y.data();
   std::fill_n(maximum, rows, kNone);
   std::fill_n(sum, rows, S(0));
   std::fill_n(sums, rows * row, S(0));
   for (int64_t key = 0; key < key_end; key += kKeys) {
     const int64_t n = std::min(kKeys, key_end - key);
-    w.keys.multiply(scale, queries, rows, 0, D, key, n, w.weights.data(), kWeightRow, false);
+    keys.score(scale, rows, D, key, n);
     for (int64_t i = 0; i < rows; ++i) {
       S* const weights = w.weights.data() + i * kWeightRow;
       sight.hide(weights, first + i, key, n, kNone);
@@ -323,7 +394,7 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, c
       if (key > 0 && again != S(1))
         for (int64_t d = 0; d < D; ++d) sums[i * row + d] *= again;
     }
-    w.values.multiply(S(1), F::along_keys(w.weights.data(), rows, n, w.copy), rows, key, n, 0, D, sums, row, true);
+    keys.mix(rows, D, key, n);
   }
   for (int64_t i = 0; i < rows; ++i) {
     lse[first + i] = sum[i] == S(0) ? kNone : maximum[i] + std::log(sum[i]);
@@ -412,18 +483,23 @@ void attention_forward(const Queue&, const View& y, const View& lse, const View&
     const int64_t work = kQueries * shape.M * shape.D;
     const int64_t parts = std::min(blocks, (threads_for(heads * blocks, work) + heads - 1) / heads);
     parallel_for(heads * parts, work * blocks / parts, [&](int64_t begin, int64_t end) {
-      Workspace<F> workspace(shape.D);
+      Workspace<F> workspace(shape.D, shape.N, false);
       for (int64_t task = begin; task < end; ++task) {
         const int64_t head = task / parts, part = task % parts, b = head / shape.H, h = head % shape.H;
         const int64_t from = blocks * part / parts * kQueries;
         const int64_t to = std::min(shape.N, blocks * (part + 1) / parts * kQueries);
         const Sight sight(shape, b, h, key_lengths, key_mask, state, arguments);
-        workspace.keys.pack_columns(HeadRows(k, b, h), sight.key_end(to));
-        workspace.values.pack_rows(HeadRows(v, b, h), sight.key_end(to));
-        for (int64_t i = from; i < to; i += kQueries)
-          forward_block<F>(HeadRows(y, b, h), lse.as<S>() + head * shape.N, HeadRows(q, b, h), sight,
-                           static_cast<S>(arguments.scale), kept_scale_of<S>(arguments), i, std::min(kQueries, to - i),
-                           workspace);
+        const HeadRows keys(k, b, h), values(v, b, h);
+        const auto compute = [&](auto&& at_hand) {
+          for (int64_t i = from; i < to; i += kQueries)
+            forward_block<F>(HeadRows(y, b, h), lse.as<S>() + head * shape.N, HeadRows(q, b, h), at_hand, sight,
+                             static_cast<S>(arguments.scale), kept_scale_of<S>(arguments), i,
+                             std::min(kQueries, to - i), workspace);
+        };
+        if (shape.N <= kFewQueries)
+          compute(KeysInPlace<F>(workspace, keys, values));
+        else
+          compute(PackedKeys<F>(workspace, keys, values, sight.key_end(to)));
       }
     });
   });
@@ -438,7 +514,7 @@ void attention_backward(const Queue&, const View& dq, const View& dk, const View
   with_factors(q.dtype, "attention_backward", [&]<class F>() {
     using S = typename F::Sum;
     parallel_for(shape.B * shape.H, shape.N * shape.M * shape.D, [&](int64_t begin, int64_t end) {
-      Workspace<F> workspace(shape.D);
+      Workspace<F> workspace(shape.D, shape.N, true);
       for (int64_t head = begin; head < end; ++head) {
         const int64_t b = head / shape.H, h = head % shape.H;
         backward_head<F>(dq, dk, dv, HeadRows(dy, b, h), HeadRows(q, b, h), HeadRows(k, b, h), HeadRows(v, b, h),

@@ -109,7 +109,8 @@ Plan make_matmul(const Problem& problem) {
 }
 
 /// oneDNN's inner product with b packed before each call: on AMX 1.3 to 4 times as fast as its matmul, whose kernel
-/// packs piece by piece, as soon as enough rows share the packing. Without AMX its matmul is as fast, and copies nothing.
+/// packs piece by piece, as soon as enough rows share the packing. Without AMX its matmul is as fast, and copies
+/// nothing.
 Plan make_inner_product(const Problem& problem) {
   Plan plan;
   const View &y = problem.y, &a = problem.a, &b = problem.b;
@@ -170,7 +171,8 @@ View with_plain_strides(View view) {
 bool suits_f32(const View& a, const View& b) {
   const int64_t M = a.sizes[1], K = a.sizes[2], N = b.sizes[2];
   const bool transposed = a.strides[2] != 1 || b.strides[2] != 1;
-  return has_avx512() && M * K * N >= int64_t{1} << 24 && (transposed || std::min({M, K, N}) < 512);
+  return has_avx512() && std::min(M, N) > 1 && M * K * N >= int64_t{1} << 24 &&
+         (transposed || std::min({M, K, N}) < 512);
 }
 
 }  // namespace

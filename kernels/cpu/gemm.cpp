@@ -9,6 +9,7 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/processor.h"
+#include "kernels/cpu/row_loops.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/transpose_eight.h"
 
@@ -23,6 +24,10 @@ const PanelKernel<float>& panel_f32_avx2();
 const PanelKernel<double>& panel_f64_avx2();
 const PanelKernel<float>& panel_f32_avx512();
 const PanelKernel<double>& panel_f64_avx512();
+const RowLoops<float>& rows_f32_avx2();
+const RowLoops<double>& rows_f64_avx2();
+const RowLoops<float>& rows_f32_avx512();
+const RowLoops<double>& rows_f64_avx512();
 const Bf16Loops* bf16_avx512();
 
 template <>
@@ -33,6 +38,16 @@ const PanelKernel<float>& panel_kernel<float>() {
 template <>
 const PanelKernel<double>& panel_kernel<double>() {
   static const PanelKernel<double>& best = has_avx512() ? panel_f64_avx512() : panel_f64_avx2();
+  return best;
+}
+template <>
+const RowLoops<float>& row_loops<float>() {
+  static const RowLoops<float>& best = has_avx512() ? rows_f32_avx512() : rows_f32_avx2();
+  return best;
+}
+template <>
+const RowLoops<double>& row_loops<double>() {
+  static const RowLoops<double>& best = has_avx512() ? rows_f64_avx512() : rows_f64_avx2();
   return best;
 }
 const Bf16Loops* bf16_loops() {
@@ -208,6 +223,56 @@ Grid grid_of(int64_t strips, int64_t panels, int64_t strip, int64_t panel, int64
   return best;
 }
 
+/// A vector times a matrix, or a matrix times a vector: nothing is worth a copy that is read once.
+template <class C>
+void multiply_vector(const Gemm& g, C* c, int64_t c_batch, int64_t c_row, bool add, const GemmFinish<C>* finish) {
+  constexpr int kFew = RowLoops<C>::kRows;
+  constexpr int64_t kSome = 256;  // results of one task
+  const RowLoops<C>& loops = row_loops<C>();
+  const bool by_column = g.m == 1;  // one row of results: the matrix is b
+  const GemmFactor matrix = by_column ? g.b.transposed() : g.a, vector = by_column ? g.a.transposed() : g.b;
+  const int64_t count = by_column ? g.n : g.m, tasks = (count + kSome - 1) / kSome, step = by_column ? 1 : c_row;
+  const C alpha = static_cast<C>(g.alpha);
+  parallel_for(g.batches * tasks, kSome * g.k / 4, [&](int64_t begin, int64_t end) {
+    std::vector<C> x(static_cast<size_t>(g.k)), memory(static_cast<size_t>(kFew * std::max(g.k, kSome)));
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t batch = task / tasks, first = task % tasks * kSome, some = std::min(kSome, count - first);
+      const auto elements_of = [&](GemmFactor f, int64_t i, int64_t j, int64_t n, bool down, C* buffer) {
+        f.data = static_cast<const char*>(f.data) + batch * f.batch * static_cast<int64_t>(size_of(f.dtype));
+        return run(f, i, j, n, down, buffer);
+      };
+      const C *const from = elements_of(vector, 0, 0, g.k, true, x.data()), *rows[kFew];
+      C sums[kSome] = {};
+      const int64_t turns = matrix.column == 1 ? some : g.k;
+      for (int64_t at = 0; at < turns; at += kFew) {
+        const int few = static_cast<int>(std::min<int64_t>(kFew, turns - at));
+        for (int i = 0; i < few; ++i) {
+          C* const buffer = memory.data() + i * std::max(g.k, kSome);
+          rows[i] = matrix.column == 1 ? elements_of(matrix, first + at + i, 0, g.k, false, buffer)
+                                       : elements_of(matrix, first, at + i, some, true, buffer);
+        }
+        if (matrix.column == 1)
+          loops.dots(sums + at, rows, few, from, g.k);
+        else
+          loops.add_rows(sums, rows, few, from + at, some);
+      }
+      for (int64_t i = 0; i < some; ++i) sums[i] *= alpha;
+      if (finish && by_column) {
+        (*finish)(sums, batch, first, some);
+        continue;
+      }
+      for (int64_t i = 0; i < some; ++i) {
+        if (finish) {
+          (*finish)(sums + i, batch * g.m + first + i, 0, 1);
+        } else {
+          C& to = c[batch * c_batch + (first + i) * step];
+          to = (add ? to : C(0)) + sums[i];
+        }
+      }
+    }
+  });
+}
+
 template <class C>
 void multiply(Gemm g, C* c, int64_t c_batch, int64_t c_row, bool add, const GemmFinish<C>* finish) {
   if (g.batches == 0 || g.m == 0 || g.n == 0) return;
@@ -226,6 +291,7 @@ void multiply(Gemm g, C* c, int64_t c_batch, int64_t c_row, bool add, const Gemm
     g.m *= g.batches;
     g.batches = 1;
   }
+  if (g.m == 1 || g.n == 1) return multiply_vector(g, c, c_batch, c_row, add, finish);
   const PanelKernel<C>& kernel = panel_kernel<C>();
   const int64_t strips = (g.m + kernel.strip - 1) / kernel.strip, panels = (g.n + kernel.panel - 1) / kernel.panel;
   constexpr int64_t kAtOnce = 64;  // multiplications in the time of one elementwise step

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/index.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -32,13 +33,16 @@ void check_positions(const char* op, const View& index, int64_t length,
                      WrongIndex::Text text = WrongIndex::Text::position) {
   const int64_t* positions = index.as<int64_t>();
   const int64_t least = text == WrongIndex::Text::from_either_end ? -length : 0;
-  std::atomic<int64_t> wrong{-1};
+  const auto is_wrong = [&](int64_t position) { return (position < least) | (position >= length); };
+  std::atomic<bool> any{false};
   parallel_for(index.numel(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      if (positions[i] < least || positions[i] >= length) wrong.store(i, std::memory_order_relaxed);
+    int64_t wrong = 0;  // a number: the loop vectorises
+    for (int64_t i = begin; i < end; ++i) wrong |= static_cast<int64_t>(is_wrong(positions[i]));
+    if (wrong != 0) any.store(true, std::memory_order_relaxed);
   });
-  if (const int64_t at = wrong.load(); at >= 0)
-    throw Error(text_of({.text = text, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
+  if (!any.load()) return;
+  const int64_t at = std::find_if(positions, positions + index.numel(), is_wrong) - positions;
+  throw Error(text_of({.text = text, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
 }
 
 }  // namespace

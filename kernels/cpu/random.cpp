@@ -6,14 +6,21 @@
 #include <cmath>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/philox_loops.h"
+#include "kernels/cpu/processor.h"
 #include "kernels/cpu/vector_math.h"
-#include "kernels/philox.h"
+#include "kernels/random_math.h"
 #include "kernels/wrong_index.h"
 
 namespace weft::kernels::cpu {
 namespace {
 
-constexpr int64_t kBlocks = 16, kWords = 4 * kBlocks;  // Philox blocks that are computed side by side
+constexpr int64_t kBlocks = kPhiloxBlocks, kWords = 4 * kBlocks;
+
+const PhiloxLoops& philox_loops() {
+  static const PhiloxLoops& best = has_avx512() ? philox_avx512() : philox_avx2();
+  return best;
+}
 
 /// Of one call; draw() gives the words of kBlocks blocks from `block` on, in order: each block is philox() of the state
 /// and its number.
@@ -25,22 +32,9 @@ struct Source {
     base = static_cast<uint64_t>(words[1]) + random.offset;
   }
   void draw(uint32_t (&words)[kWords], int64_t block) const {
-    uint32_t c[4][kBlocks] = {}, k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-    for (int64_t l = 0; l < kBlocks; ++l) {
-      const uint64_t counter = base + static_cast<uint64_t>(block + l);
-      c[0][l] = static_cast<uint32_t>(counter);
-      c[1][l] = static_cast<uint32_t>(counter >> 32);
-    }
-    for (int round = 0; round < kPhiloxRounds; ++round) {
-#pragma omp simd
-      for (int64_t l = 0; l < kBlocks; ++l) philox_round(c[0][l], c[1][l], c[2][l], c[3][l], k0, k1);
-      next_philox_key(k0, k1);
-    }
-    for (int64_t l = 0; l < kBlocks; ++l)
-      for (int w = 0; w < 4; ++w) words[4 * l + w] = c[w][l];
+    philox_loops().draw(words, seed, base + static_cast<uint64_t>(block));
   }
 };
-
 /// Calls body(first, words, count) for all n words of a call, kWords or less at a time.
 template <class Body>
 void for_words(int64_t n, const Source& source, const Body& body) {
@@ -75,6 +69,34 @@ struct OnCircle {
   }
 };
 
+/// permuted() of the indices from `begin` to `end`, side by side: a lane whose walk is over takes the next index.
+void permute(const Source& source, int64_t n, int64_t begin, int64_t end, int64_t* out) {
+  const int half = permuted_bits(n);
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  uint64_t left[kBlocks] = {}, right[kBlocks] = {};
+  int64_t index[kBlocks];
+  const auto start = [&](int lane, uint64_t value) { left[lane] = value >> half, right[lane] = value & mask; };
+  int64_t waiting = begin, walking = 0;
+  for (int l = 0; l < kBlocks; ++l) {
+    index[l] = waiting < end ? waiting++ : -1;
+    if (index[l] >= 0) start(l, static_cast<uint64_t>(index[l])), ++walking;
+  }
+  while (walking > 0) {
+    philox_loops().walk(left, right, source.seed, source.base, mask);
+    for (int l = 0; l < kBlocks; ++l) {
+      if (index[l] < 0) continue;
+      const uint64_t value = left[l] << half | right[l];
+      if (value >= static_cast<uint64_t>(n)) continue;
+      out[index[l]] = static_cast<int64_t>(value);
+      index[l] = waiting < end ? waiting++ : -1;
+      if (index[l] >= 0)
+        start(l, static_cast<uint64_t>(index[l]));
+      else
+        --walking;
+    }
+  }
+}
+
 }  // namespace
 
 void random_uniform(const Queue&, const View& y, const View& state, RandomArguments random, UniformRange range) {
@@ -98,6 +120,16 @@ void random_uniform(const Queue&, const View& y, const View& state, RandomArgume
       });
     }
   });
+}
+
+void random_integers(const Queue&, const View& y, const View& state, RandomArguments random, int64_t low,
+                     int64_t count) {
+  check_dense("random_integers", y);
+  for_words(2 * y.numel(), Source(state, random),
+            [=, all = y.as<int64_t>()](int64_t first, const uint32_t* words, int64_t n) {
+              for (int64_t i = 0; i < n; i += 2)
+                all[(first + i) / 2] = low + integer_below(count, uniform01(words[i], words[i + 1]));
+            });
 }
 
 // Box and Muller 1958: two numbers of two.
@@ -155,11 +187,8 @@ void check_weights(const Queue& queue, const View& fine, int64_t positive) {
 void random_permutation(const Queue&, const View& y, const View& state, RandomArguments random) {
   check_dense("random_permutation", y);
   const Source source(state, random);
-  int64_t* out = y.as<int64_t>();
   const int64_t n = y.numel();
-  parallel_for(n, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = permuted(source.seed, source.base, n, i);
-  });
+  parallel_for(n, 64, [&](int64_t begin, int64_t end) { permute(source, n, begin, end, y.as<int64_t>()); });
 }
 
 void dropout(const Queue&, const View& y, const View& x, const View& state, RandomArguments random, double p) {

@@ -2,6 +2,7 @@
 #include "kernels/sort.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,44 @@
 #include "kernels/with_bits.h"
 
 namespace weft::kernels::cpu {
+namespace {
+
+template <class Bits>
+using Entries = std::vector<std::pair<Bits, int32_t>>;
+
+/// Keeps the first k of the entries, k at least 1; the k-th comes last.
+template <class Bits>
+void keep_first(Entries<Bits>& entries, int64_t k) {
+  if (k > static_cast<int64_t>(entries.size())) return;
+  std::nth_element(entries.begin(), entries.begin() + (k - 1), entries.end());
+  entries.resize(static_cast<size_t>(k));
+}
+
+/// The first k of n keys, in any order, for a k far below n: most keys are only compared with the last of those kept so
+/// far. Later keys that equal it come after it.
+template <class Bits>
+void find_first(const Bits* keys, int64_t n, int64_t k, Entries<Bits>& entries) {
+  constexpr int64_t kBlock = 64;
+  entries.clear();
+  Bits last = 0;
+  bool is_full = false;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, n);
+    Bits any = is_full ? 0 : 1;
+    for (int64_t i = begin; i < end; ++i) any |= static_cast<Bits>(keys[i] < last);
+    if (any == 0) continue;
+    for (int64_t i = begin; i < end; ++i)
+      if (!is_full || keys[i] < last) entries.emplace_back(keys[i], static_cast<int32_t>(i));
+    if (static_cast<int64_t>(entries.size()) < 2 * k + kBlock && (is_full || static_cast<int64_t>(entries.size()) < k))
+      continue;
+    keep_first(entries, k);
+    is_full = true;
+    last = entries.back().first;
+  }
+  keep_first(entries, k);
+}
+
+}  // namespace
 
 void sort(const Queue&, const View& values, const View& indices, const View& x, bool descending) {
   WEFT_CHECK(x.rank >= 1 && values.rank == x.rank && indices.same_sizes(values) && values.dtype == x.dtype &&
@@ -22,17 +61,43 @@ void sort(const Queue&, const View& values, const View& indices, const View& x, 
   with_bits(x.dtype, [&]<class Bits>() {
     parallel_for(x.numel() / n, 8 * n, [&](int64_t begin, int64_t end) {
       // No two entries are equal, so that any sort of them is stable.
-      std::vector<std::pair<Bits, int32_t>> entries(static_cast<size_t>(n));
+      Entries<Bits> entries;
+      std::vector<Bits> keys(static_cast<size_t>(n));
       for (int64_t row = begin; row < end; ++row) {
         const Bits* in = static_cast<const Bits*>(x.data) + row * n;
-        for (int64_t i = 0; i < n; ++i) entries[static_cast<size_t>(i)] = {order.key(in[i]), static_cast<int32_t>(i)};
-        if (k < n) std::nth_element(entries.begin(), entries.begin() + k, entries.end());
-        std::sort(entries.begin(), entries.begin() + k);
+        for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = order.key(in[i]);
+        if (k <= n / 8) {
+          find_first(keys.data(), n, k, entries);
+        } else {
+          entries.resize(static_cast<size_t>(n));
+          for (int64_t i = 0; i < n; ++i)
+            entries[static_cast<size_t>(i)] = {keys[static_cast<size_t>(i)], static_cast<int32_t>(i)};
+          keep_first(entries, k);
+        }
+        std::sort(entries.begin(), entries.end());
         for (int64_t i = 0; i < k; ++i) {
           const int32_t from = entries[static_cast<size_t>(i)].second;
           indices.as<int64_t>()[row * k + i] = from;
           static_cast<Bits*>(values.data)[row * k + i] = in[from];
         }
+      }
+    });
+  });
+}
+
+void search_sorted(const Queue&, const View& y, const View& sorted, const View& values, bool right) {
+  check_search_sorted(y, sorted, values);
+  const int64_t n = sorted.sizes[1], m = values.sizes[1], apart = sorted.sizes[0] == 1 ? 0 : n;
+  const SortOrder order(values.dtype, false);
+  with_bits(values.dtype, [&]<class Bits>() {
+    const auto before = [&order](Bits a, Bits b) { return order.key(a) < order.key(b); };
+    parallel_for(values.numel(), std::bit_width(static_cast<uint64_t>(n)) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Bits* const row = static_cast<const Bits*>(sorted.data) + i / m * apart;
+        const Bits value = static_cast<const Bits*>(values.data)[i];
+        y.as<int64_t>()[i] =
+            (right ? std::upper_bound(row, row + n, value, before) : std::lower_bound(row, row + n, value, before)) -
+            row;
       }
     });
   });

@@ -23,6 +23,7 @@ constexpr int kThreads = 256;
 /// y = low + (high - low) u; rounding never leaves the range.
 template <class A>
 struct Uniform {
+  using Value = A;
   A low, width, least, most;
   __device__ void operator()(const Philox4& block, A* out) const {
     for (int i = 0; i < kDraws<A>; ++i) {
@@ -33,7 +34,17 @@ struct Uniform {
 };
 
 template <class A>
+struct Integers {
+  using Value = int64_t;
+  int64_t low, count;
+  __device__ void operator()(const Philox4& block, int64_t* out) const {
+    for (int i = 0; i < kDraws<A>; ++i) out[i] = low + integer_below(count, uniform_draw<A>(block, i));
+  }
+};
+
+template <class A>
 struct Normal {
+  using Value = A;
   A mean, std;
   __device__ void operator()(const Philox4& block, A* out) const {
     for (int pair = 0; pair < kDraws<A> / 2; ++pair) {
@@ -46,20 +57,21 @@ struct Normal {
 
 template <class A>
 struct Bernoulli {
+  using Value = A;
   A p;
   __device__ void operator()(const Philox4& block, A* out) const {
     for (int i = 0; i < kDraws<A>; ++i) out[i] = uniform_draw<A>(block, i) < p ? A(1) : A(0);
   }
 };
 
-/// A: the type of the draws (f64 for f64 y, else f32).
+/// A: the type of the draws (f64 for f64 and i64 y, else f32).
 template <class A, class T, class F>
 __global__ void random_kernel(T* y, int64_t n, const int64_t* state, uint64_t offset, const F f) {
   constexpr int kElements = kDraws<A>;
   const uint64_t seed = static_cast<uint64_t>(state[0]), base = static_cast<uint64_t>(state[1]) + offset;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, blocks = (n + kElements - 1) / kElements;
   for (int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < blocks; k += step) {
-    A values[kElements];
+    typename F::Value values[kElements];
     f(philox(seed, base + static_cast<uint64_t>(k)), values);
     for (int i = 0; i < kElements; ++i)
       if (k * kElements + i < n) y[k * kElements + i] = to<T>(values[i]);
@@ -144,6 +156,12 @@ void random_normal(const Queue& queue, const View& y, const View& state, RandomA
     using A = Accumulate<T>;
     draw<T, Normal>(queue, "random_normal", y, state, random, {static_cast<A>(mean), static_cast<A>(std)});
   });
+}
+
+void random_integers(const Queue& queue, const View& y, const View& state, RandomArguments random, int64_t low,
+                     int64_t count) {
+  check("random_integers", y, state);
+  draw<int64_t, Integers, double>(queue, "random_integers", y, state, random, {low, count});
 }
 
 void random_bernoulli(const Queue& queue, const View& y, const View& state, RandomArguments random, double p) {

@@ -26,7 +26,7 @@ namespace weft::kernels::cuda {
 namespace {
 
 constexpr int kTile = 2048, kTileThreads = 256;
-constexpr int kMerged = 8, kMergeThreads = 128;
+constexpr int kMerged = 8, kMergeThreads = 128, kSearchThreads = 256;
 
 template <class Key>
 struct Entry {
@@ -165,6 +165,26 @@ void sort_bits(const Queue& queue, const Problem<Bits>& p, const SortOrder& orde
   }
 }
 
+/// A thread per value, by bisection: log2 n dependent reads, from the caches for all but the longest rows.
+template <class Bits>
+__global__ void search_sorted_kernel(int64_t* y, const Bits* sorted, const Bits* values, int64_t count, int64_t n,
+                                     int64_t m, int64_t apart, const SortOrder order, const bool right) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    const Bits* const row = sorted + i / m * apart;
+    const Bits value = order.key(values[i]);
+    int64_t low = 0, high = n;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      const Bits key = order.key(row[middle]);
+      const bool before = right ? key <= value : key < value;
+      low = before ? middle + 1 : low;
+      high = before ? high : middle;
+    }
+    y[i] = low;
+  }
+}
+
 }  // namespace
 
 void sort(const Queue& queue, const View& values, const View& indices, const View& x, bool descending) {
@@ -179,6 +199,17 @@ void sort(const Queue& queue, const View& values, const View& indices, const Vie
                     {static_cast<const Bits*>(x.data), static_cast<Bits*>(values.data),
                      static_cast<int64_t*>(indices.data), x.numel() / n, n, k},
                     SortOrder(x.dtype, descending));
+  });
+}
+
+void search_sorted(const Queue& queue, const View& y, const View& sorted, const View& values, bool right) {
+  check_search_sorted(y, sorted, values);
+  const int64_t n = sorted.sizes[1], m = values.sizes[1], count = values.numel();
+  const SortOrder order(values.dtype, false);
+  with_bits(values.dtype, [&]<class Bits>() {
+    launch(queue, "search_sorted", dim3(blocks_for(count, kSearchThreads)), dim3(kSearchThreads), 0,
+           &search_sorted_kernel<Bits>, y.as<int64_t>(), static_cast<const Bits*>(sorted.data),
+           static_cast<const Bits*>(values.data), count, n, m, sorted.sizes[0] == 1 ? int64_t{0} : n, order, right);
   });
 }
 

@@ -86,6 +86,18 @@ TEST(Matmul, SizesFromNothingToOdd) {
             check(kind, {B, M, N, K, dtype, dtype, transpose, !transpose, false, bias});
 }
 
+TEST(Matmul, VectorsAndMatrices) {
+  const int64_t sizes[][4] = {{1, 1, 300, 77}, {1, 300, 1, 77},  {3, 1, 70, 33},
+                              {3, 70, 1, 33},  {1, 1, 600, 515}, {1, 600, 1, 515}};
+  for (const DeviceKind kind : test_devices())
+    for (const auto& [B, M, N, K] : sizes)
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+        for (const bool transpose_a : {false, true})
+          for (const bool transpose_b : {false, true})
+            check(kind, {B, M, N, K, dtype, dtype, transpose_a, transpose_b, B > 1, transpose_a, 0.5,
+                         transpose_b ? Grad::accumulate : Grad::overwrite});
+}
+
 // Where a library's tiled kernels have ragged edges: oneDNN 2.6's AMX products are wrong or crash for some of these.
 TEST(Matmul, EdgesOfTiles) {
   const int64_t sizes[][3] = {{20, 54, 146},  {3, 58, 43},   {22, 59, 4},   {54, 112, 63},

@@ -131,6 +131,22 @@ TEST(Random, BernoulliOfEveryDtype) {
     }
 }
 
+TEST(Random, IntegersAreTheFloorsOfTheDraws) {
+  for (const DeviceKind kind : test_devices())
+    for (const int64_t count : {int64_t{1}, int64_t{10}, int64_t{1} << 53}) {
+      const int64_t n = 1001, seed = pick(0, 1 << 30), low = -7;
+      const DeviceArray y(kind, DType::i64, {n});
+      kernels::random_integers(queue_on(kind), y, state(kind, seed, kFar), {7}, low, count);
+      std::vector<double> want;
+      for (int64_t i = 0; i < n; ++i) {
+        const Philox4 block = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(kFar + 7 + i / 2));
+        const double draw = uniform01(block.word[i % 2 * 2], block.word[i % 2 * 2 + 1]);
+        want.push_back(static_cast<double>(low + static_cast<int64_t>(std::floor(draw * static_cast<double>(count)))));
+      }
+      EXPECT_EQ(y.host(), want) << count << " on " << name(kind);
+    }
+}
+
 TEST(Random, PermutationHoldsEachNumberOnce) {
   for (const DeviceKind kind : test_devices())
     for (const int64_t n : {0L, 1L, 2L, 3L, 5L, 16L, 17L, 1000L, 4097L}) {

@@ -196,6 +196,8 @@ TEST_F(RefusalsOnGpu, Rows) {
           [&] { kernels::cumsum(gpu_, other, x, false); });
   refuses("sort: expected contiguous values like x and i64 indices, got f32[2,3], f32[2,3] and f32[2,3]",
           [&] { kernels::sort(gpu_, x, x, x, false); });
+  refuses("search_sorted: expected dense values and i64 positions of equal sizes, got f32[2,3], f32[2,3] and f32[2,3]",
+          [&] { kernels::search_sorted(gpu_, x, x, x, false); });
   refuses("sort: expected at most 3 (and 2^31) elements of a row, got 4", [&] {
     kernels::sort(gpu_, other, i({2, 4}), x, false);
   });
@@ -287,6 +289,7 @@ TEST_F(RefusalsOnGpu, Random) {
     refuses("random_uniform" + text, [&] { random_uniform(gpu_, y, state, {}, uniform_range(DType::f32, 0, 1)); });
     refuses("random_normal" + text, [&] { random_normal(gpu_, y, state, {}, 0, 1); });
     refuses("random_bernoulli" + text, [&] { random_bernoulli(gpu_, y, state, {}, 0.5); });
+    refuses("random_integers" + text, [&] { random_integers(gpu_, y, state, {}, 0, 2); });
     refuses("random_permutation" + text, [&] { random_permutation(gpu_, y, state, {}); });
     refuses("dropout" + text, [&] { dropout(gpu_, y, y, state, {}, 0.5); });
   };

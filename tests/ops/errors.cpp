@@ -200,6 +200,11 @@ TEST(Errors, Indexing) {
   EXPECT_ERROR(argsort(zeros({3}), 1), "argsort: dimension 1 is out of range for 1 dimensions");
   EXPECT_ERROR(topk(zeros({2, 3}), 4), "topk: expected k from 0 to 3 for dimension -1 of f32[2,3] on cpu, got 4");
   EXPECT_ERROR(topk(zeros({2, 3}), -1), "topk: expected k of at least 0, got -1");
+  EXPECT_ERROR(
+      searchsorted(zeros({3}), zeros({3}, DType::i64)),
+      "searchsorted: expected sorted rows [..., n] and values of their dtype on their device, got f32[3] on cpu and");
+  EXPECT_ERROR(searchsorted(zeros({2, 3}), zeros({3, 3})),
+               "searchsorted: expected one row, or a row for each row of the values, got f32[2,3] on cpu and f32[3,3]");
   EXPECT_ERROR(cumsum(zeros({}), 0), "cumsum: expected a tensor of at least one dimension, got f32[] on cpu");
   EXPECT_ERROR(multinomial(zeros({3}), 4, false), "multinomial: expected at most 3 classes without replacement, got 4");
 }

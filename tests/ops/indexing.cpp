@@ -28,6 +28,12 @@ const AddCases indexing_cases{
      {{{3, 40}, Values::apart, Layout::strided}},
      [](const Inputs& x) { return sort(x[0], -1, true).values; }},
     {"argsort", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return argsort(x[0], 1); }, 1, true, false},
+    {"searchsorted",
+     {{{4, 9}, Values::apart}},
+     [](const Inputs& x) { return searchsorted(sort(x[0], 1).values, x[0], true); },
+     9,
+     true,
+     false},
     {"unique",
      {{{5, 9}, Values::apart}},
      [](const Inputs& x) {
@@ -138,8 +144,20 @@ TEST(Values, Order) {
   expect(counts, {3}, {1, 1, 2});
 }
 
+TEST(Values, PlacesInARow) {
+  const Tensor row = given({1, 3, 3, 5}), rows = given({1, 2, 3, 4, 4, 4}, {2, 3});
+  expect(searchsorted(row, given({0, 1, 3, 4, 9, 3}, {2, 3})), {2, 3}, {0, 0, 1, 3, 4, 1});
+  expect(searchsorted(row, given({0, 1, 3, 4, 9, 3}, {2, 3}), true), {2, 3}, {0, 1, 3, 3, 4, 3});
+  expect(searchsorted(rows, given({2, 9, 0, 4}, {2, 2})), {2, 2}, {1, 3, 0, 0});
+  expect(searchsorted(rows, given({2, 9, 0, 4}, {2, 2}), true), {2, 2}, {2, 3, 0, 3});
+  expect(searchsorted(whole({-5, 0, 7}), whole({7, -6})), {2}, {2, 0});
+  expect(searchsorted(given({}, {0}), given({1})), {1}, {0});
+  expect(searchsorted(row, given({}, {0})), {0}, {});
+}
+
 TEST(Values, NanIsTheLargest) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
+  expect(searchsorted(given({-1, 0, INFINITY, nan}), given({nan, INFINITY, -0.0}), true), {3}, {4, 3, 2});
   expect(argsort(given({nan, 1, nan, INFINITY})), {4}, {1, 3, 0, 2});
   expect(argsort(given({nan, 1, nan, INFINITY}), 0, true), {4}, {0, 2, 3, 1});
   expect(topk(given({2, nan, 5}), 2).indices, {2}, {1, 2});
