@@ -139,6 +139,8 @@ class Engine {
       return {activation->f(), saved};
     }
 
+    bool is_last() const override { return !engine_.retain_graph_; }
+
     bool activation_is_taken() const override { return node_.activation_is_taken; }
 
    private:
