@@ -9,6 +9,7 @@
 #include "core/autograd.h"
 #include "core/autograd_meta.h"
 #include "core/backward_context.h"
+#include "core/capture.h"
 #include "core/ops/binary.h"
 #include "core/trace.h"
 
@@ -260,10 +261,12 @@ class Engine {
     if (written) {
       meta.grad.storage()->bump_version();
     } else if (meta.grad.defined()) {
-      if (std::exchange(meta.grad_is_zero, false))
-        meta.grad.copy_(sum);
-      else
+      if (!std::exchange(meta.grad_is_zero, false))
         meta.grad.add_(sum);
+      else if (is_alone(sum) && is_alone(meta.grad) && sum.dtype() == meta.grad.dtype() && !has_captured())
+        meta.grad = std::move(sum);
+      else
+        meta.grad.copy_(sum);
     } else if (is_alone(sum) && sum.dtype() == tensor.dtype()) {
       meta.grad = std::move(sum);
     } else {
