@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <string>
 
 #include "kernels/error.h"
 
@@ -36,8 +37,6 @@ unsigned variants_of_the_environment() {
 }
 
 }  // namespace
-
-std::span<const std::string_view> variant_names() { return kVariantNames; }
 
 bool takes(Variant variant) {
   unsigned bits = variant_bits.load(std::memory_order_relaxed);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <span>
-#include <string>
 #include <string_view>
 
 namespace weft::kernels {
@@ -12,8 +10,6 @@ enum class Variant {
   dense_logits,  ///< `linear` and `matmul` leave no gaps between rows, and cross entropy converts 16 bits to f32
   chunked_loss,  ///< benchmarks' GPT steps take Gpt::loss()
 };
-
-std::span<const std::string_view> variant_names();
 
 /// Whether the variant is taken: as choose_variants() said last, else WEFT_VARIANT, names separated by commas. Errors:
 /// WEFT_VARIANT has an unknown name.
