@@ -113,7 +113,12 @@ Tensor Gpt::loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntr
 
 Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
   Tensor x = range.first == 0 ? embed(given, 0) : given;
-  for (int64_t i = range.first; i < range.last; ++i) x = (*h[static_cast<size_t>(i)])(x);
+  for (int64_t i = range.first; i < range.last; ++i) {
+    const std::shared_ptr<Module>& block = h[static_cast<size_t>(i)];
+    x = options.recompute && grad_enabled()
+            ? checkpoint([block](const auto& inputs) { return (*block)(inputs[0]); }, {x})
+            : (*block)(x);
+  }
   return x;
 }
 
