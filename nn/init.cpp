@@ -57,12 +57,17 @@ DeferredInit::Scope::~Scope() { deferring = outer_; }
 DeferredInit* DeferredInit::current() { return deferring; }
 
 void DeferredInit::note(const Tensor& weight, std::function<void()> write) {
-  notes_[weight.storage().get()] = std::move(write);
+  notes_[weight.storage().get()] = {std::move(write), weight.storage()->version()};
 }
 
 void DeferredInit::write(const Tensor& weight) {
   const NoGrad no_grad;
-  if (const auto note = notes_.extract(weight.storage().get())) note.mapped()();
+  const auto note = notes_.extract(weight.storage().get());
+  if (!note) return;
+  WEFT_CHECK(weight.storage()->version() == note.mapped().version, "DeferredInit: a weight ", weight,
+             " was written after its first values were noted, which would replace them. Make it within "
+             "DeferredInit::Scope(nullptr)");
+  note.mapped().write();
 }
 
 Fans fans_of(const Tensor& weight) {

@@ -65,12 +65,16 @@ class DeferredInit {
   /// The last note of a weight counts.
   void note(const Tensor& weight, std::function<void()> write);
   bool has(const Tensor& weight) const { return notes_.contains(weight.storage().get()); }
-  /// Writes the weight as noted; nothing where there is no note of it.
+  /// Writes the weight as noted; nothing where there is no note of it. Errors: it was written after the note.
   void write(const Tensor& weight);
   size_t pending() const { return notes_.size(); }
 
  private:
-  std::unordered_map<const Storage*, std::function<void()>> notes_;
+  struct Note {
+    std::function<void()> write;
+    uint32_t version;  ///< the storage's
+  };
+  std::unordered_map<const Storage*, Note> notes_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.

@@ -29,7 +29,7 @@ constexpr std::string_view name(Sharding strategy) {
 enum class Offload : uint8_t {
   none,
   optimizer,   ///< f32 weights, gradients, optimizer state; the device keeps its shard as it is gathered
-  parameters,  ///< and each gather brings the shard to the device
+  parameters,  ///< and each gather copies the shard to the device
 };
 
 /// `none`, `optimizer`, `parameters`.

@@ -56,7 +56,7 @@ TEST(LargerModels, WeightsThatAreWrittenLateAreThoseOfAnEagerModel) {
   });
 }
 
-// Whoever changes a weight after its draw draws it at once.
+// A layer that changes a weight after its draw draws it at once.
 TEST(LargerModels, APaddingRowStaysZero) {
   nn::DeferredInit later;
   const nn::DeferredInit::Scope scope(&later);
@@ -64,6 +64,17 @@ TEST(LargerModels, APaddingRowStaysZero) {
   EXPECT_EQ(later.pending(), 1u);
   EXPECT_TRUE(later.has(plain.weight));
   EXPECT_EQ(padded.weight.select(0, 1).to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
+TEST(LargerModels, AWriteAfterTheNoteIsAnError) {
+  nn::DeferredInit later;
+  const nn::DeferredInit::Scope scope(&later);
+  const nn::Linear layer(3, 2);
+  const NoGrad no_grad;
+  layer.weight.select(0, 1).fill_(0);
+  EXPECT_THAT(
+      tests::error_text([&] { later.write(layer.weight); }),
+      ::testing::HasSubstr("DeferredInit: a weight f32[2,3] on cpu was written after its first values were noted"));
 }
 
 TEST(LargerModels, StateOnTheHostTrainsTheSame) {
