@@ -263,7 +263,8 @@ class Engine {
     } else if (meta.grad.defined()) {
       if (!std::exchange(meta.grad_is_zero, false))
         meta.grad.add_(sum);
-      else if (is_alone(sum) && is_alone(meta.grad) && sum.dtype() == meta.grad.dtype() && !has_captured())
+      else if (is_alone(sum) && is_alone(meta.grad) && sum.dtype() == meta.grad.dtype() && meta.flat.expired() &&
+               !has_captured())
         meta.grad = std::move(sum);
       else
         meta.grad.copy_(sum);
