@@ -173,7 +173,7 @@ TEST_F(GpuSuite, TheSuiteEnginesRunsOwnKernelsAndTheVendors) {
     ++(name.ends_with("@vendor") ? vendor : own);
     EXPECT_EQ(unit, name.starts_with("quantize_") ? "GB/s" : "TFLOP/s") << name;
   }
-  const int products = 9 * 3 + 2, others = 23 * 3 - 1 + 5 * 2, in_8_bits = 3;  // the last are Weft's alone
+  const int products = 10 * 3 + 2, others = 23 * 3 - 1 + 5 * 2, in_8_bits = 3;  // the last are Weft's alone
   EXPECT_EQ(own, products + others + in_8_bits);
   EXPECT_EQ(vendor, (cublaslt ? products : 0) + (cudnn ? others : 0));
   for (const char* one : {"matmul_8192_forward", "matmul_vit_fc1_backward_weight", "linear_vit_fc1_bias_gelu",
