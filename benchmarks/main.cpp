@@ -3,6 +3,9 @@
 #include "benchmarks/harness/program.h"
 #include "benchmarks/roofline/table.h"
 #include "core/choose_device.h"
+#include "core/profile/op_table.h"
+#include "core/profile/profiler.h"
+#include "kernels/variants.h"
 
 namespace weft::benchmarks {
 
@@ -38,6 +41,12 @@ void add_gpu_suite(Cases& cases, const Target& target) {
   add_tiny_op_cases(cases, target);
 }
 
+std::string kernels_of(const std::function<void()>& steps) {
+  profile::Profiler profiler;
+  steps();
+  return profile::op_table(profiler.stop());
+}
+
 Cases make_cases(const bench::Setting& setting) {
   const bool gpu = setting.suite == "gpu", engines = setting.suite == "engines", plans = setting.suite == "plans";
   const bool ops = setting.suite == "ops";
@@ -62,5 +71,6 @@ Cases make_cases(const bench::Setting& setting) {
 int main(int argc, char** argv) {
   return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.",
                             {"cpu", "gpu", "ops", "engines", "plans", "dist", "roofline"}, weft::benchmarks::make_cases,
-                            {{"roofline", weft::benchmarks::print_roofline}});
+                            {{"roofline", weft::benchmarks::print_roofline}},
+                            {.choose = weft::kernels::choose_variants, .table_of = weft::benchmarks::kernels_of});
 }

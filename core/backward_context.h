@@ -34,6 +34,9 @@ class BackwardContext {
   /// f'(saved).
   virtual TakenActivation take_activation(size_t input, DType dtype) = 0;
 
+  /// Nobody runs this backward again: a saved tensor that nobody else holds may be overwritten.
+  virtual bool is_last() const = 0;
+
   /// For an ActivationNode: dy comes multiplied by f'(saved), because the product that made dy has taken the
   /// activation.
   virtual bool activation_is_taken() const = 0;

@@ -9,6 +9,7 @@
 #include "core/autograd.h"
 #include "core/autograd_meta.h"
 #include "core/backward_context.h"
+#include "core/capture.h"
 #include "core/ops/binary.h"
 #include "core/trace.h"
 
@@ -139,6 +140,8 @@ class Engine {
       return {activation->f(), saved};
     }
 
+    bool is_last() const override { return !engine_.retain_graph_; }
+
     bool activation_is_taken() const override { return node_.activation_is_taken; }
 
    private:
@@ -258,10 +261,13 @@ class Engine {
     if (written) {
       meta.grad.storage()->bump_version();
     } else if (meta.grad.defined()) {
-      if (std::exchange(meta.grad_is_zero, false))
-        meta.grad.copy_(sum);
-      else
+      if (!std::exchange(meta.grad_is_zero, false))
         meta.grad.add_(sum);
+      else if (is_alone(sum) && is_alone(meta.grad) && sum.dtype() == meta.grad.dtype() && meta.flat.expired() &&
+               !has_captured())
+        meta.grad = std::move(sum);
+      else
+        meta.grad.copy_(sum);
     } else if (is_alone(sum) && sum.dtype() == tensor.dtype()) {
       meta.grad = std::move(sum);
     } else {

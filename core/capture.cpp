@@ -6,9 +6,12 @@
 namespace weft {
 namespace {
 thread_local capture_detail::Capture* capturing = nullptr;
-}
+std::atomic<uint64_t> captures{0};
+}  // namespace
 
 bool is_capturing(Device device) { return capturing && capturing->device == device; }
+
+bool has_captured() { return captures > 0; }
 
 uint64_t capture_number() { return capturing ? capturing->number : 0; }
 
@@ -32,7 +35,6 @@ namespace capture_detail {
 
 CaptureGuard::CaptureGuard(Capture& capture) {
   WEFT_CHECK(!capturing, "graph: capture inside the capture of another graph");
-  static std::atomic<uint64_t> captures{0};
   capture.number = ++captures;
   capturing = &capture;
 }

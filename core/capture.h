@@ -13,6 +13,9 @@ namespace weft {
 /// True while this thread captures a graph on the device: work is recorded, not run.
 bool is_capturing(Device device);
 
+/// True once any thread has captured a graph: from then on a replay may read or write memory that looks free to move.
+bool has_captured();
+
 /// The number of the graph that this thread captures, on whatever device; 0 outside of a capture.
 uint64_t capture_number();
 

@@ -37,6 +37,10 @@ Tensor Embedding::tied_linear(const Tensor& x) const {
   return with_hooks(x, [&] { return linear(x, weight); });
 }
 
+Tensor Embedding::tied_loss(const Tensor& x, const Tensor& targets, const LinearCrossEntropyOptions& options) const {
+  return with_hooks(x, [&] { return linear_cross_entropy(x, weight, targets, options); });
+}
+
 void Embedding::fields(Visitor& v) { v("weight", weight); }
 
 }  // namespace weft::nn

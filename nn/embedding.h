@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/ops/embedding_bag.h"
+#include "core/ops/losses.h"
 #include "nn/init.h"
 #include "nn/module.h"
 
@@ -22,6 +23,8 @@ struct Embedding : Module {
   /// x [..., size] weight^T, [..., count]: an output layer with the weight of this table (Press and Wolf 2017). The
   /// module is called a second time by it: hooks see x, and sharding gathers the weight for it.
   Tensor tied_linear(const Tensor& x) const;
+  /// cross_entropy(tied_linear(x), targets) without holding all logits.
+  Tensor tied_loss(const Tensor& x, const Tensor& targets, const LinearCrossEntropyOptions& options = {}) const;
   void fields(Visitor& v) override;
 };
 

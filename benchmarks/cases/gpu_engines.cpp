@@ -80,11 +80,13 @@ struct Product {
   int64_t M, N, K;
 };
 
-/// Squares; ViT-B/16 at batch 64 (197 tokens); the classifier of ResNet-50 at batch 256.
-constexpr Product kProducts[] = {
-    {"1024", 1024, 1024, 1024},       {"2048", 2048, 2048, 2048},       {"4096", 4096, 4096, 4096},
-    {"8192", 8192, 8192, 8192},       {"vit_qkv", 64 * 197, 2304, 768}, {"vit_proj", 64 * 197, 768, 768},
-    {"vit_fc1", 64 * 197, 3072, 768}, {"vit_fc2", 64 * 197, 768, 3072}, {"resnet_fc", 256, 1000, 2048}};
+/// Squares; ViT-B/16 at batch 64 (197 tokens); the classifier of ResNet-50 at batch 256; GPT-2's output layer, whose
+/// rows of logits have a gap, at 16 sequences of 1024 tokens.
+constexpr Product kProducts[] = {{"1024", 1024, 1024, 1024},       {"2048", 2048, 2048, 2048},
+                                 {"4096", 4096, 4096, 4096},       {"8192", 8192, 8192, 8192},
+                                 {"vit_qkv", 64 * 197, 2304, 768}, {"vit_proj", 64 * 197, 768, 768},
+                                 {"vit_fc1", 64 * 197, 3072, 768}, {"vit_fc2", 64 * 197, 768, 3072},
+                                 {"resnet_fc", 256, 1000, 2048},   {"gpt2_head", 16 * 1024, 50257, 768}};
 
 /// A linear layer's three products: y = x w^T, dx = dy w, dw = dy^T x.
 void add_products(const Suite& suite, const Product& product) {
@@ -101,7 +103,9 @@ void add_products(const Suite& suite, const Product& product) {
                       {"backward_weight", {N, K}, {M, N}, {M, K}, true, false}};
   for (const Way& way : ways)
     suite.add(str("matmul_", product.name, '_', way.name), flop, [=] {
-      const auto matrix = [&](const std::array<int64_t, 2>& sizes) { return filled(target, {1, sizes[0], sizes[1]}); };
+      const auto matrix = [&](const std::array<int64_t, 2>& sizes) {
+        return filled(target, {1, sizes[0], (sizes[1] + 7) / 8 * 8}).slice(2, 0, sizes[1]);
+      };
       const Tensor y = matrix(way.y), a = matrix(way.a), b = matrix(way.b);
       const auto transposed = [](const Tensor& t, bool really) { return really ? t.transpose(1, 2) : t; };
       const Tensor first = transposed(a, way.transpose_a), second = transposed(b, way.transpose_b);

@@ -4,6 +4,7 @@
 #include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "core/ops/random.h"
+#include "kernels/variants.h"
 #include "nn/models/bert.h"
 #include "nn/models/gpt.h"
 #include "nn/models/vision_transformer.h"
@@ -71,8 +72,13 @@ Work train(Maker make, const Target& target, DType precision) {
     Tensor loss;
     {
       const Autocast low(precision);
-      const Tensor logits = (*net->model)(net->x);
-      loss = cross_entropy(logits.reshape({-1, logits.size(-1)}), net->labels);
+      const auto* const gpt = dynamic_cast<const nn::Gpt*>(net->model.get());
+      if (gpt && kernels::takes(kernels::Variant::chunked_loss)) {
+        loss = gpt->loss(net->x, net->labels.reshape(net->x.sizes()));
+      } else {
+        const Tensor logits = (*net->model)(net->x);
+        loss = cross_entropy(logits.reshape({-1, logits.size(-1)}), net->labels);
+      }
     }
     adam->zero_grad();
     loss.backward();

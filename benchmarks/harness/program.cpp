@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <regex>
@@ -86,12 +87,14 @@ struct Options {
   std::string filter = "";
   std::string process = "";  ///< the case whose process this one is
   double seconds_total = 0;  ///< 0: no limit
+  std::vector<std::string> variants = {};
+  std::string kernels = "";  ///< a folder, or empty
   bool list = false;
 };
 
 /// Returns -1 to go on, else the status to end with.
 int parse(Options& options, int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites,
-          bool has_tables) {
+          bool has_tables, const Extras& extras) {
   CLI::App app(purpose);
   app.add_option("--suite", options.setting.suite, "which cases")->check(CLI::IsMember(suites))->capture_default_str();
   app.add_option("--device", options.setting.device, "where they run (default: the suite's own device)");
@@ -108,6 +111,12 @@ int parse(Options& options, int argc, char** argv, const std::string& purpose, c
   app.add_flag("--list", options.list, "print the names and units of the cases");
   app.add_flag("--tiny", options.setting.tiny, "tiny sizes: whether all cases run, not how fast");
   if (has_tables) app.add_option("--json", options.setting.json, "suite roofline: write the table to this file too");
+  if (extras.choose)
+    app.add_option("--variants", options.variants,
+                   "measure each case alternately as it is and as each of these variants")
+        ->delimiter(',');
+  if (extras.table_of)
+    app.add_option("--kernels", options.kernels, "a folder for CASE.txt, the kernels of ten steps of each case");
   app.add_option("--process", options.process, "")->group("");  // for run_again()
   try {
     app.parse(argc, argv);
@@ -120,11 +129,28 @@ int parse(Options& options, int argc, char** argv, const std::string& purpose, c
   return -1;
 }
 
-double measure(const Case& one, const Options& options) {
+/// Writes the kernels of ten steps, all done at the end.
+void write_kernels(const Case& one, const Work& work, const Options& options, const Extras& extras) {
+  const auto steps = [&] {
+    for (int i = 0; i < 10; ++i) {
+      if (work.before) work.before();
+      work.step();
+    }
+    if (work.wait) work.wait();
+  };
+  std::filesystem::create_directories(options.kernels);
+  std::ofstream file(std::filesystem::path(options.kernels) / (one.name + ".txt"));
+  file << extras.table_of(steps) << std::flush;
+  if (!file) throw std::runtime_error("--kernels: cannot write into " + options.kernels);
+}
+
+double measure(const Case& one, const Options& options, const Extras& extras) {
   if (one.value) return one.value();
   if (one.prepare) {
     const Work work = one.prepare();
-    return in_unit(one.unit, seconds_per_step(work, options.timing), work.amount);
+    const double seconds = seconds_per_step(work, options.timing);
+    if (!options.kernels.empty()) write_kernels(one, work, options, extras);
+    return in_unit(one.unit, seconds, work.amount);
   }
   std::vector<std::string> arguments{"--suite", options.setting.suite, "--process", one.name};
   if (!options.setting.device.empty()) arguments.insert(arguments.end(), {"--device", options.setting.device});
@@ -136,6 +162,25 @@ double measure(const Case& one, const Options& options) {
   for (int i = 0; i < options.timing.repetitions; ++i)
     values.push_back(in_unit(one.unit, run_again(arguments).seconds, 1));
   return median(std::move(values));
+}
+
+/// The case as it is and as each variant, A B A B ..., on the same data.
+std::vector<double> measure_variants(const Case& one, const Options& options, const Extras& extras) {
+  if (!one.prepare) throw std::runtime_error("--variants: it has no steps");
+  constexpr int kRounds = 4;
+  const Work work = one.prepare();
+  Timing timing = options.timing;
+  timing.seconds /= kRounds;
+  std::vector<std::vector<double>> values(1 + options.variants.size());
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < values.size(); ++i) {
+      extras.choose(i == 0 ? "" : options.variants[i - 1]);
+      values[i].push_back(in_unit(one.unit, seconds_per_step(work, timing), work.amount));
+    }
+  extras.choose("");
+  std::vector<double> medians;
+  for (std::vector<double>& of_one : values) medians.push_back(median(std::move(of_one)));
+  return medians;
 }
 
 int be_process(const Cases& cases, const std::string& name) {
@@ -155,7 +200,7 @@ double share(double seconds, double left, size_t cases_left) {
   return std::min(seconds, left / static_cast<double>(cases_left) / 2);
 }
 
-int measure_all(const Cases& cases, Options options, Clock::time_point start) {
+int measure_all(const Cases& cases, Options options, Clock::time_point start, const Extras& extras) {
   const double seconds = options.timing.seconds;
   int status = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -169,8 +214,11 @@ int measure_all(const Cases& cases, Options options, Clock::time_point start) {
       options.timing.seconds = share(seconds, left, cases.size() - i);
     }
     try {
-      const double value = measure(one, options);
-      std::printf("%s\t%.6g\t%s\n", one.name.c_str(), value, one.unit.c_str());
+      const auto values = options.variants.empty() ? std::vector{measure(one, options, extras)}
+                                                   : measure_variants(one, options, extras);
+      for (size_t v = 0; v < values.size(); ++v)
+        std::printf("%s%s\t%.6g\t%s\n", one.name.c_str(), v == 0 ? "" : ('@' + options.variants[v - 1]).c_str(),
+                    values[v], one.unit.c_str());
       std::fflush(stdout);
     } catch (const std::exception& error) {
       std::cerr << "bench: " << one.name << ": " << error.what() << '\n';
@@ -183,11 +231,14 @@ int measure_all(const Cases& cases, Options options, Clock::time_point start) {
 }  // namespace
 
 int run_program(int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites,
-                const MakeCases& make_cases, const std::map<std::string, PrintTable>& tables) {
+                const MakeCases& make_cases, const std::map<std::string, PrintTable>& tables, const Extras& extras) {
   const auto start = Clock::now();
   Options options;
-  if (const int status = parse(options, argc, argv, purpose, suites, !tables.empty()); status >= 0) return status;
+  if (const int status = parse(options, argc, argv, purpose, suites, !tables.empty(), extras); status >= 0)
+    return status;
   try {
+    for (const std::string& variant : options.variants) extras.choose(variant);  // an unknown name is told at once
+    if (!options.variants.empty()) extras.choose("");
     if (const auto table = tables.find(options.setting.suite); table != tables.end())
       return table->second(options.setting, std::regex(options.filter), options.list);
     Cases cases = make_cases(options.setting);
@@ -199,7 +250,7 @@ int run_program(int argc, char** argv, const std::string& purpose, const std::ve
                 << "'. --list prints them all\n";
       return 1;
     }
-    if (!options.list) return measure_all(cases, options, start);
+    if (!options.list) return measure_all(cases, options, start, extras);
     for (const Case& one : cases) std::cout << one.name << '\t' << one.unit << '\n';
   } catch (const std::regex_error& error) {
     std::cerr << "bench: --filter: '" << options.filter << "' is no regular expression: " << error.what() << '\n';

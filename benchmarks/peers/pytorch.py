@@ -97,6 +97,7 @@ def arguments():
     parser.add_argument("--seconds-total", type=float, default=0, help="all cases together, preparations and PyTorch's import included; 0: no limit")
     parser.add_argument("--cudnn-plans", type=int, default=10, help="plans that cuDNN tries for each convolution; 0: all")
     parser.add_argument("--list", action="store_true", help="print the names and units of the cases")
+    parser.add_argument("--tf32", action="store_true", help="f32 products and convolutions may use tf32; PyTorch's own default: convolutions alone")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes: whether all cases run, not how fast")
     args = parser.parse_args()
     if not args.suite:
@@ -122,8 +123,8 @@ def main():
         sys.exit(f"pytorch.py: PyTorch {torch.__version__} sees no GPU for --device {args.device}")
     import pytorch_suites
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = args.tf32
+    torch.backends.cudnn.allow_tf32 = args.tf32
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())))
     on_gpu = args.device.startswith("cuda")

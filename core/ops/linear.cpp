@@ -46,7 +46,7 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
     rows = x.dim() == 2 ? x : x.reshape({sizes.numel() / std::max<int64_t>(out, 1), in});
     if (out == 0) return Tensor::empty(sizes, x.dtype(), x.device());
     if (activation == kernels::Activation::none) {
-      y = multiply(rows, w.transpose(0, 1), bias, x.dtype());
+      y = multiply(rows, w.transpose(0, 1), bias, x.dtype(), true);
     } else {
       y = Tensor::empty({rows.size(0), out}, x.dtype(), x.device());
       if (dx || dw || db) pre = empty_like(y);

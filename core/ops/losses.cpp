@@ -3,14 +3,17 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/backward_context.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
+#include "core/ops/multiply.h"
 #include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/variants.h"
 #include "kernels/wrong_index.h"
 
 namespace weft {
@@ -125,20 +128,19 @@ void check_sizes(const Tensor& logits, const Tensor& target) {
 }
 
 /// Labels are read on the host only where that costs no synchronisation; elsewhere the kernel reads them.
-void check_classes(const Tensor& target, const Tensor& logits, int64_t ignore_index) {
+void check_classes(const char* op, const Tensor& target, int64_t classes, DType dtype, int64_t ignore_index) {
   if (target.device().kind != DeviceKind::cpu) return;
-  const int64_t classes = logits.size(-1);
   const int64_t* labels = target.data<int64_t>();
   for (int64_t row = 0; row < target.numel(); ++row)
     if ((labels[row] < 0 || labels[row] >= classes) && labels[row] != ignore_index)
       throw Error(kernels::text_of({.text = kernels::WrongIndex::Text::class_of_logits,
-                                    .op = "cross_entropy",
-                                    .dtype = logits.dtype(),
+                                    .op = op,
+                                    .dtype = dtype,
                                     .value = labels[row],
                                     .at = row,
                                     .limit = classes,
-                                    .rows = logits.size(0)},
-                                   logits.device()));
+                                    .rows = target.numel()},
+                                   target.device()));
 }
 
 /// With a weight per class. x [N, C], t classes [N] or probabilities [N, C] of x's dtype; the losses [N], and [N] what
@@ -164,6 +166,16 @@ std::pair<Tensor, Tensor> weighted(const Tensor& x, const Tensor& t, const Tenso
   return {where(counts, loss, 0.0), where(counts, of_rows, 0.0)};
 }
 
+/// [N, C] with dense rows: x where it has them (and their distance wastes little), else a copy.
+Tensor with_rows(const Tensor& x, bool without_gaps) {
+  const bool fits = kernels::has_rows(x) && kernels::row_pitch(x) < 2 * x.size(1) && !without_gaps;
+  return fits ? x : x.contiguous();
+}
+
+Tensor empty_with_pitch_of(const Tensor& x) {
+  return Tensor::empty({x.size(0), kernels::row_pitch(x)}, x.dtype(), x.device()).slice(1, 0, x.size(1));
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
@@ -174,14 +186,17 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   const int64_t C = logits.size(-1);
   WEFT_CHECK(C > 0, "cross_entropy: expected at least one class, got ", logits);
   const int64_t N = logits.numel() / C;
-  const Tensor x = autocast_full(logits).reshape({N, C}).contiguous();
+  // The kernel sums in f32 whatever the dtype; only probabilities and weights would lose digits in 16 bits.
+  const bool in_full =
+      target.is_floating() || options.weight.defined() || kernels::takes(kernels::Variant::dense_logits);
+  const Tensor x = with_rows((in_full ? autocast_full(logits) : logits).reshape({N, C}), in_full);
   Tensor t;
   {
     const NoGrad no_grad;
     t = target.is_floating() ? target.to(x.dtype()).reshape({N, C}).contiguous()
                              : target.to(DType::i64).reshape({N}).contiguous();
   }
-  if (!t.is_floating()) check_classes(t, x, options.ignore_index);
+  if (!t.is_floating()) check_classes("cross_entropy", t, C, x.dtype(), options.ignore_index);
 
   if (options.weight.defined()) {
     const auto [losses, divisors] = weighted(x, t, options.weight, options);
@@ -213,14 +228,87 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     }
   }
   if (!wants_gradient(x)) return y;
+  return differentiable(y, "cross_entropy", {x},
+                        [x = Saved(x), t = Saved(t), lse = Saved(lse), scale = Saved(scale), N, arguments](
+                            const Tensor& dy, BackwardContext& context) {
+                          const Tensor dloss = scale ? div(dy, scale) : dy;
+                          const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
+                          const Tensor kept = x;
+                          const bool in_place =
+                              context.is_last() && kept.storage()->owners() == 2;  // `x` and this view of it
+                          const Tensor dx = in_place ? kept : empty_with_pitch_of(kept);
+                          kernels::cross_entropy_backward(dx.queue(), dx, rows, kept, lse, t, arguments);
+                          return Grads{dx};
+                        });
+}
+
+Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Tensor& target,
+                            const LinearCrossEntropyOptions& options) {
+  constexpr const char* kOp = "linear_cross_entropy";
+  constexpr int64_t kChunkBytes = int64_t{256} << 20, kTileRows = 128;
+  const OpScope scope(kOp);
+  WEFT_CHECK(input.defined() && input.dim() >= 1 && weight.defined() && weight.dim() == 2 && weight.size(0) > 0 &&
+                 input.size(-1) == weight.size(1) && weight.device() == input.device(),
+             kOp, ": expected an input [..., features] and a weight [classes, features] on one device, got ", input,
+             " and ", weight);
+  const Tensor x = autocast_low(input), w = autocast_low(weight);
+  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype(), kOp, ": expected one floating dtype, got ", input, " and ",
+             weight);
+  Shape sizes;
+  for (int d = 0; d + 1 < x.dim(); ++d) sizes.push_back(x.size(d));
+  WEFT_CHECK(target.defined() && !target.is_floating() && target.dtype() != DType::boolean &&
+                 target.device() == x.device() && target.sizes() == sizes,
+             kOp, ": expected one class per row, i64", sizes, " on ", x.device(), ", got ", target);
+  WEFT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1, kOp,
+             ": expected label_smoothing in [0, 1], got ", options.label_smoothing);
+  WEFT_CHECK(options.rows >= 0, kOp, ": expected at least 0 rows at a time, got ", options.rows);
+  WEFT_CHECK(options.reduction != Reduction::none, kOp,
+             ": expected the mean or the sum, got Reduction::none. Use cross_entropy(linear(x, weight), target)");
+  const int64_t C = w.size(0), in = w.size(1), N = target.numel();
+  const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const int64_t fit = kChunkBytes / (C * static_cast<int64_t>(size_of(x.dtype()))) / kTileRows * kTileRows;
+  const int64_t step = options.rows > 0 ? options.rows : std::max(fit, kTileRows);
+  const bool dx = wants_gradient(x), dw = wants_gradient(w);
+  Tensor y, scale, gx, gw;  // gx, gw: the gradients of the sum of the losses
+  {
+    const NoGrad no_grad;
+    const Tensor rows = x.reshape({N, in}), t = target.to(DType::i64).reshape({N}).contiguous();
+    check_classes(kOp, t, C, x.dtype(), options.ignore_index);
+    const Tensor pair = Tensor::zeros({2, N}, wide, x.device()), one = Tensor::ones({}, wide, x.device());
+    if (dx) gx = Tensor::empty({N, in}, wide, x.device());
+    if (dw) gw = N > 0 ? Tensor::empty({C, in}, wide, x.device()) : Tensor::zeros({C, in}, wide, x.device());
+    const kernels::CrossEntropyArguments arguments{options.label_smoothing, options.ignore_index};
+    for (int64_t begin = 0; begin < N; begin += step) {
+      const int64_t count = std::min(step, N - begin);
+      const Tensor part = rows.slice(0, begin, count), classes = t.slice(0, begin, count);
+      const Tensor logits = multiply(part, w.transpose(0, 1), {}, x.dtype(), true);
+      const Tensor lse = Tensor::empty({2, count}, wide, x.device());
+      kernels::cross_entropy_forward(x.queue(), pair.select(0, 0).slice(0, begin, count), lse,
+                                     pair.select(0, 1).slice(0, begin, count), logits, classes, arguments);
+      if (!dx && !dw) continue;
+      kernels::cross_entropy_backward(x.queue(), logits, one.expand({count}), logits, lse, classes, arguments);
+      if (dx) multiply_into(gx.slice(0, begin, count), logits, w, {});
+      if (dw)
+        multiply_into(gw, logits.transpose(0, 1), part, {},
+                      begin == 0 ? kernels::Grad::overwrite : kernels::Grad::accumulate);
+    }
+    const Tensor sums = sum(pair, {1});
+    y = sums.select(0, 0).clone();
+    if (options.reduction == Reduction::mean) {
+      scale = sums.select(0, 1);
+      y = div(y, scale);
+    }
+  }
+  if (!dx && !dw) return y;
   return differentiable(
-      y, "cross_entropy", {x},
-      [x = Saved(x), t = Saved(t), lse = Saved(lse), scale = Saved(scale), N, arguments](const Tensor& dy) {
-        const Tensor dloss = scale ? div(dy, scale) : dy;
-        const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
-        const Tensor dx = Tensor::empty(x.sizes(), x.dtype(), x.device());
-        kernels::cross_entropy_backward(dx.queue(), dx, rows, x, lse, t, arguments);
-        return Grads{dx};
+      y, kOp, {x, w},
+      [gx = dx ? Saved(gx) : Saved(), gw = dw ? Saved(gw) : Saved(), scale = scale.defined() ? Saved(scale) : Saved(),
+       x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype()](const Tensor& dy) {
+        const Tensor by = scale ? div(dy, scale) : dy;
+        Grads grads(2);
+        if (gx) grads[0] = mul(gx, by).to(x_dtype).reshape(x_sizes);
+        if (gw) grads[1] = mul(gw, by).to(w_dtype);
+        return grads;
       });
 }
 

@@ -66,8 +66,23 @@ struct CrossEntropyOptions {
 /// or probabilities (floating, the logits' sizes). The mean is over the rows that are not ignored. With
 /// a weight each term of the sum counts as its class does, and the mean of classes is over the weights of the rows'
 /// classes (as in PyTorch). The result is f32
-/// (f64 for f64 logits), whatever the logits' dtype. Errors: sizes that do not fit; on the CPU a class outside [0, C)
-/// that is not ignore_index, with its row (on other devices it makes the loss NaN).
+/// (f64 for f64 logits), whatever the logits' dtype. The gradient is written over the logits where nobody else holds
+/// them and the graph is not retained. Errors: sizes that do not fit; on the CPU a class outside [0, C) that is not
+/// ignore_index, with its row (on other devices it makes the loss NaN).
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+
+struct LinearCrossEntropyOptions {
+  double label_smoothing = 0;  ///< as in CrossEntropyOptions, like ignore_index
+  int64_t ignore_index = -100;
+  Reduction reduction = Reduction::mean;  ///< or the sum
+  int64_t rows = 0;                       ///< rows of logits at a time; 0: at most 256 MiB of logits
+};
+
+/// cross_entropy(linear(x, weight), target) without holding all logits: x [..., features], weight [classes, features],
+/// target classes of x's sizes without the last. The forward makes the gradients, too, from each chunk of logits, and
+/// keeps them, in f32 for 16-bit types. The backward only scales them. Under autocast the product is in the low
+/// precision. Errors: sizes, dtypes or devices that do not fit, and classes as in cross_entropy.
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& target,
+                            const LinearCrossEntropyOptions& options = {});
 
 }  // namespace weft

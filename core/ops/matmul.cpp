@@ -11,7 +11,7 @@ namespace {
 
 /// One rank (2 or 3), equal batches. The gradients come in the dtypes that a and b had before autocast.
 Tensor product(const Tensor& a, const Tensor& b, DType da_dtype, DType db_dtype) {
-  const Tensor y = multiply(a, b, {}, a.dtype());
+  const Tensor y = multiply(a, b, {}, a.dtype(), true);
   const bool da = wants_gradient(a), db = wants_gradient(b);
   if (!da && !db) return y;
   return differentiable(

@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"
+#include "kernels/variants.h"
 
 namespace weft {
 namespace {
@@ -46,9 +47,9 @@ void with_matrices(const Tensor& y, const Tensor& a, const Tensor& b, Body&& bod
 
 }  // namespace
 
-void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias) {
+void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias, kernels::Grad grad) {
   with_matrices(y, a, b, [&](const kernels::View& y_view, const kernels::View& a_view, const kernels::View& b_view) {
-    kernels::matmul(y.queue(), y_view, a_view, b_view, bias, {});
+    kernels::matmul(y.queue(), y_view, a_view, b_view, bias, {.grad = grad});
   });
 }
 
@@ -84,9 +85,14 @@ void multiply_rows_into(const Tensor& dw, const Tensor& db, const Tensor& dy, co
   kernels::linear_backward_weight(dy.queue(), dw, db, by_rows(dy), by_rows(x));
 }
 
-Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype) {
-  const Tensor y = a.dim() == 2 ? Tensor::empty({a.size(0), b.size(1)}, dtype, a.device())
-                                : Tensor::empty({a.size(0), a.size(1), b.size(2)}, dtype, a.device());
+Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype, bool may_pitch) {
+  constexpr int64_t kRun = 8, kBroad = 256;  // narrower results are small, and their gap would cost other ops more
+  const int64_t columns = b.size(-1), pitch = (columns + kRun - 1) / kRun * kRun;
+  const bool gaps = may_pitch && a.dim() == 2 && pitch != columns && columns >= kBroad && size_of(dtype) == 2 &&
+                    a.device().kind == DeviceKind::cuda && !kernels::takes(kernels::Variant::dense_logits);
+  const Tensor y = gaps           ? Tensor::empty({a.size(0), pitch}, dtype, a.device()).slice(1, 0, columns)
+                   : a.dim() == 2 ? Tensor::empty({a.size(0), columns}, dtype, a.device())
+                                  : Tensor::empty({a.size(0), a.size(1), columns}, dtype, a.device());
   multiply_into(y, a, b, bias);
   return y;
 }

@@ -2,15 +2,18 @@
 #pragma once
 #include "core/tensor.h"
 #include "kernels/activation.h"
+#include "kernels/kernel.h"
 
 namespace weft {
 
 /// The product of matmul and linear, without autograd: a [M, K] or [B, M, K], b [K, N] or [B, K, N] (one rank, one
 /// dtype), bias [N] or undefined. Any strides: what the kernel does not take is copied first. `dtype` of the result:
-/// the operands', or f32 for bf16 and f16.
-Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype);
-/// As above, into `y` (dense).
-void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias);
+/// the operands', or f32 for bf16 and f16. may_pitch: rows of a broad result in 16 bits on a GPU may have gaps, so that
+/// each begins at a multiple of 16 bytes. This product and those of its gradient then stay on the fast kernels.
+Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype, bool may_pitch = false);
+/// As above, into `y` (its rows dense), or added to it.
+void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias,
+                   kernels::Grad grad = kernels::Grad::overwrite);
 /// dx = (dy w) f'(saved) by linear_backward_input: dy [M, O], w [O, I], saved dense, M I elements of dx's dtype.
 Tensor multiply_backward(const Tensor& dy, const Tensor& w, const Tensor& saved, kernels::Activation f);
 /// dw = dy^T x and db = the sums of dy's columns: dy [M, O], x [M, I], dw [O, I] and db [O] dense.

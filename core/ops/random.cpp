@@ -97,9 +97,9 @@ Tensor multinomial(const Tensor& weights, Integer count, bool replacement) {
     kernels::check_weights(fine.queue(), logical_and(fine, ge(min(weights, {-1}), 0.0)).contiguous(), 1);
     return classes;
   }
-  // The largest of log w + g, g of Gumbel's distribution, is class c with probability w_c / sum (Gumbel 1954), the
-  // second largest is the largest among the other classes, and so on (Vieira 2014). Not -inf, where the draw is 0: a
-  // class of weight 0 would be as likely then.
+  // The largest of log w + g, g of Gumbel's distribution, is class c with probability w_c / sum (Gumbel 1954). The
+  // second largest is the largest among the other classes, and so on (Vieira 2014). No draw is 0, whose g is -infinity:
+  // a class of weight 0 would be as likely then.
   const Tensor draws = clamp(uniform(weights.sizes(), 0, 1, DType::f32, weights.device()), 0x1p-25, 1);
   const Tensor logits = log(weights.dtype() == DType::f64 ? weights : weights.to(DType::f32)).to(DType::f32);
   const auto [values, classes] = topk(sub(logits, log(neg(log(draws)))), count);

@@ -138,7 +138,7 @@ struct CopyForm {
   bool ignore_negated = false;
 };
 
-/// Where the lanes' bytes lie, and whether they follow each other.
+/// Where the lanes' bytes lie; the other lanes get the first one's place. False where locate() has to look.
 template <Reach S, class Base>
 bool find_places(Warp& w, const Instruction* i, Ref base, int64_t offset, uint32_t bytes, uint32_t lanes, char** at) {
   LaneSpan<Base, false> span;
@@ -226,16 +226,19 @@ void begin_copies(Warp& w, const Instruction* i, const CopyForm& form, Queue& q,
     find_all(w, i, form.from, reads, false, from);
   } else {
     // Bytes that are not copied are not touched: they may lie past the end. Lanes of one src-size are one request.
-    for (uint32_t left = reads; left != 0;) {
+    const auto same_as = [&](uint32_t among, uint32_t bytes) {
+      uint32_t same = 0;
+      for (uint32_t left = among; left != 0; left &= left - 1)
+        same |= static_cast<uint32_t>(c.given[std::countr_zero(left)] == bytes) << std::countr_zero(left);
+      return same;
+    };
+    const uint32_t full = same_as(reads, c.bytes);
+    find_all(w, i, form.from, full, false, from);  // first: it fills in the other lanes, too
+    for (uint32_t left = reads & ~full; left != 0;) {
       AccessForm part = form.from;
       part.bytes = c.given[std::countr_zero(left)];
-      uint32_t same = 0;
-      for (uint32_t more = left; more != 0; more &= more - 1)
-        same |= static_cast<uint32_t>(c.given[std::countr_zero(more)] == part.bytes) << std::countr_zero(more);
-      if (part.bytes == c.bytes)
-        find_all(w, i, part, same, false, from);
-      else
-        locate(w, i, part, same, false, false, from);
+      uint32_t same = same_as(left, part.bytes);
+      locate(w, i, part, same, false, false, from);
       left &= ~same;
       for (; same != 0; same &= same - 1)
         if (const int lane = std::countr_zero(same); (reinterpret_cast<uintptr_t>(from[lane]) & (c.bytes - 1)) != 0)

@@ -320,7 +320,7 @@ struct PackedKeys {
   }
 };
 
-/// The same where they lie.
+/// The keys and values of a head in the caller's tensors.
 template <class F>
 struct KeysInPlace {
   using S = typename F::Sum;

@@ -41,12 +41,13 @@ void cross_entropy_forward(const Queue&, const View& loss, const View& lse, cons
   with_dtype<float, double, bf16, f16>(logits.dtype, "cross_entropy_forward", [&]<class T>() {
     using S = Accumulate<T>;
     const int64_t N = logits.sizes[0], C = logits.sizes[1];
+    const int64_t pitch = row_pitch(logits);
     const Target<T> targets(target, C, arguments);
     const T* x = logits.as<T>();
     S *losses = loss.as<S>(), *maxima = lse.as<S>(), *logs = maxima + N, *weights = weight ? weight.as<S>() : nullptr;
     parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
-        const T* row = x + n * C;
+        const T* row = x + n * pitch;
         S largest = -std::numeric_limits<S>::infinity();
 #pragma omp simd reduction(max : largest)
         for (int64_t c = 0; c < C; ++c) largest = std::max(largest, static_cast<S>(row[c]));
@@ -83,15 +84,15 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
                             const View& target, CrossEntropyArguments arguments) {
   with_dtype<float, double, bf16, f16>(logits.dtype, "cross_entropy_backward", [&]<class T>() {
     using S = Accumulate<T>;
-    const int64_t N = logits.sizes[0], C = logits.sizes[1], stride = dloss.strides[0];
+    const int64_t N = logits.sizes[0], C = logits.sizes[1], stride = dloss.strides[0], pitch = row_pitch(logits);
     const Target<T> targets(target, C, arguments);
     const T* x = logits.as<T>();
     T* dx = dlogits.as<T>();
     const S *gradient = dloss.as<S>(), *maxima = lse.as<S>(), *logs = maxima + N;
     parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
-        const T* row = x + n * C;
-        T* out = dx + n * C;
+        const T* row = x + n * pitch;
+        T* out = dx + n * pitch;  // may be `row`
         if (targets.ignored(n)) {
           std::fill_n(out, C, static_cast<T>(S(0)));
           continue;
@@ -99,11 +100,11 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
         const S slope = gradient[n * stride], largest = maxima[n], log_sum = logs[n], others = targets.off_class();
         const auto probability = [=](T logit) { return VectorMath::exp((static_cast<S>(logit) - largest) - log_sum); };
         if (targets.classes) {
+          const int64_t own = targets.valid(n) ? targets.classes[n] : -1;
+          const T logit = own < 0 ? T(0) : row[own];
 #pragma GCC ivdep
           for (int64_t c = 0; c < C; ++c) out[c] = static_cast<T>(slope * (probability(row[c]) - others));
-          if (!targets.valid(n)) continue;
-          const int64_t c = targets.classes[n];
-          out[c] = static_cast<T>(slope * (probability(row[c]) - (targets.kept() + others)));
+          if (own >= 0) out[own] = static_cast<T>(slope * (probability(logit) - (targets.kept() + others)));
         } else {
           S mass = 0;
 #pragma omp simd reduction(+ : mass)

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cross_entropy.h"
 
+#include <numeric>
+
 #include "kernels/cuda/row.cuh"
 #include "kernels/cuda/wrong_index.cuh"
+#include "kernels/matmul.h"
 
 // Grid, block, ownership: row.cuh. Forward reads the logits once for the log of the sum of exponentials; smoothing and
 // probability targets read them again for the mean distance from that value. Backward recomputes the probabilities,
 // which are never stored. Bytes per element of size e: forward e (2e with probability targets), backward 2e (3e); one
-// exponential each way. 85% of the bandwidth for rows of 128 bytes and more; few rows (a batch of 128 with 10 classes)
-// are bound by latency.
+// exponential each way. Rows of a pitch of whole vectors are read in vectors, also where they end within one; backward
+// may write over the logits, since each thread loads a unit before its store. 85% of the bandwidth for rows of 128
+// bytes and more; few rows (a batch of 128 with 10 classes) are bound by latency.
 
 namespace weft::kernels::cuda {
 
@@ -26,13 +30,13 @@ struct Target {
 template <int kGroup, int V, int kUnits, class T>
 __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>* lse_out, Accumulate<T>* weight,
                                              const T* logits, const Target<T> target, int64_t rows, int64_t C,
-                                             const WrongIndexReport report) {
+                                             int64_t pitch, const WrongIndexReport report) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   const bool valid = G::row() < rows;
   const int64_t row = valid ? G::row() : rows - 1;
-  const T* z = logits + row * C;
-  const Row<kGroup, V, kUnits, T> in(z, C);
+  const T* z = logits + row * pitch;
+  const Row<kGroup, V, kUnits, T, kUnits == 0> in(z, C);
   const RowExponentials<A> e = row_exponentials(in, C);
   const A log_sum = log(e.sum);
   const auto distance = [&](T logit) { return log_sum - (from<A>(logit) - e.maximum); };
@@ -59,7 +63,8 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
   if (target.smoothing > A(0)) {
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
       const Vec<T, V> unit = in.at(k, c);
-      for (int i = 0; i < V; ++i) with_ones += distance(unit[i]);
+      for (int i = 0; i < V; ++i)
+        if (kUnits > 0 || c + i < C) with_ones += distance(unit[i]);
     });
     with_ones = G::sum(with_ones) * (target.smoothing / static_cast<A>(C));
   }
@@ -74,12 +79,11 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
 template <int kGroup, int V, int kUnits, class T>
 __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* dloss, int64_t dloss_stride,
                                               const T* logits, const Accumulate<T>* lse_in, const Target<T> target,
-                                              int64_t rows, int64_t C) {
+                                              int64_t rows, int64_t C, int64_t pitch) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   const bool valid = G::row() < rows;
   const int64_t row = valid ? G::row() : rows - 1;
-  const Row<kGroup, V, kUnits, T> in(logits + row * C, C);
   const A kept = A(1) - target.smoothing, spread = target.smoothing / static_cast<A>(C);
   A scale = dloss[row * dloss_stride], total = 1;
   const A maximum = lse_in[row], log_sum = lse_in[rows + row];
@@ -100,6 +104,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
   }
   const bool ignored = target.probabilities == nullptr && label == target.ignore_index;
   if (!valid) return;  // uniform over a warp, and after the last exchange
+  const Row<kGroup, V, kUnits, T, kUnits == 0> in(logits + row * pitch, C);
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> t, out;
@@ -109,13 +114,20 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
       const A p = exp((from<A>(unit[i]) - maximum) - log_sum);
       out[i] = to<T>(ignored ? A(0) : scale * (p * total - (kept * aim + spread)));
     }
-    out.store(dlogits + row * C + c);
+    T* const to_unit = dlogits + row * pitch + c;
+    if (kUnits > 0 || c + V <= C) {
+      out.store(to_unit);
+    } else {
+      for (int i = 0; i < V; ++i)
+        if (c + i < C) to_unit[i] = out[i];
+    }
   });
 }
 
 template <class T>
 Target<T> target_of(const char* name, const View& target, const View& logits, const CrossEntropyArguments& arguments) {
-  WEFT_CHECK(logits.rank == 2 && logits.is_contiguous(), name, ": expected contiguous logits [N, C], got ", logits);
+  WEFT_CHECK(has_rows(logits), name, ": expected logits [N, C] with dense rows, got ", logits, " of strides ",
+             logits.strides[0], ", ", logits.strides[1]);
   WEFT_CHECK(
       target.is_contiguous() && target.sizes[0] == logits.sizes[0] &&
           (target.rank == 1 ? target.dtype == DType::i64 : target.same_sizes(logits) && target.dtype == logits.dtype),
@@ -128,6 +140,12 @@ Target<T> target_of(const char* name, const View& target, const View& logits, co
   return t;
 }
 
+/// The pitch for with_row_shape(): probabilities are read in the units of the logits, at a pitch of C.
+template <class T>
+int64_t unit_pitch(const Target<T>& target, int64_t pitch, int64_t C) {
+  return target.probabilities != nullptr ? std::gcd(pitch, C) : pitch;
+}
+
 }  // namespace
 
 void cross_entropy_forward(const Queue& queue, const View& loss, const View& lse, const View& weight,
@@ -137,18 +155,22 @@ void cross_entropy_forward(const Queue& queue, const View& loss, const View& lse
     const Target<T> t = target_of<T>("cross_entropy_forward", target, logits, arguments);
     const int64_t rows = logits.sizes[0], C = logits.sizes[1];
     if (rows == 0 || C == 0) return;
+    const int64_t pitch = row_pitch(logits);
     const WrongIndexReport report{wrong_index_record(queue.device),
                                   {.text = WrongIndex::Text::class_of_logits,
                                    .op = "cross_entropy",
                                    .dtype = logits.dtype,
                                    .limit = C,
                                    .rows = rows}};
-    with_row_shape<T>(C, {logits.data, t.probabilities}, [&]<int kGroup, int V, int kUnits>() {
-      using G = RowGroup<kGroup>;
-      launch(queue, "cross_entropy_forward", G::grid(rows), dim3(G::kThreads), 0,
-             &cross_entropy_forward_kernel<kGroup, V, kUnits, T>, loss.as<A>(), lse.as<A>(),
-             weight ? weight.as<A>() : nullptr, static_cast<const T*>(logits.data), t, rows, C, report);
-    });
+    with_row_shape<T>(
+        C, {logits.data, t.probabilities},
+        [&]<int kGroup, int V, int kUnits>() {
+          using G = RowGroup<kGroup>;
+          launch(queue, "cross_entropy_forward", G::grid(rows), dim3(G::kThreads), 0,
+                 &cross_entropy_forward_kernel<kGroup, V, kUnits, T>, loss.as<A>(), lse.as<A>(),
+                 weight ? weight.as<A>() : nullptr, static_cast<const T*>(logits.data), t, rows, C, pitch, report);
+        },
+        unit_pitch(t, pitch, C));
   });
 }
 
@@ -159,13 +181,19 @@ void cross_entropy_backward(const Queue& queue, const View& dlogits, const View&
     const Target<T> t = target_of<T>("cross_entropy_backward", target, logits, arguments);
     const int64_t rows = logits.sizes[0], C = logits.sizes[1];
     if (rows == 0 || C == 0) return;
-    with_row_shape<T>(C, {dlogits.data, logits.data, t.probabilities}, [&]<int kGroup, int V, int kUnits>() {
-      using G = RowGroup<kGroup>;
-      launch(queue, "cross_entropy_backward", G::grid(rows), dim3(G::kThreads), 0,
-             &cross_entropy_backward_kernel<kGroup, V, kUnits, T>, dlogits.as<T>(),
-             static_cast<const A*>(dloss.as<A>()), dloss.strides[0], static_cast<const T*>(logits.data),
-             static_cast<const A*>(lse.as<A>()), t, rows, C);
-    });
+    WEFT_CHECK(is_laid_out_as(dlogits, logits), "cross_entropy_backward: expected a gradient laid out as ", logits,
+               ", got ", dlogits, " of row strides ", logits.strides[0], " and ", dlogits.strides[0]);
+    const int64_t pitch = row_pitch(logits);
+    with_row_shape<T>(
+        C, {dlogits.data, logits.data, t.probabilities},
+        [&]<int kGroup, int V, int kUnits>() {
+          using G = RowGroup<kGroup>;
+          launch(queue, "cross_entropy_backward", G::grid(rows), dim3(G::kThreads), 0,
+                 &cross_entropy_backward_kernel<kGroup, V, kUnits, T>, dlogits.as<T>(),
+                 static_cast<const A*>(dloss.as<A>()), dloss.strides[0], static_cast<const T*>(logits.data),
+                 static_cast<const A*>(lse.as<A>()), t, rows, C, pitch);
+        },
+        unit_pitch(t, pitch, C));
   });
 }
 

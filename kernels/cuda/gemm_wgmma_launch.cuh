@@ -69,30 +69,32 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
   }
 }
 
-/// The epilogue of a dense result [slices, m, n]; TMA is used if the alignment of the lines allows.
+/// The epilogue of a result [slices, m, n]; TMA is used if the alignment of the lines allows. pitch: elements from row
+/// to row, 0: dense.
 template <class T, bool kChannels = false>
 WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilogue<T>& to, int64_t m, int64_t n,
-                                                  int64_t slices, int64_t pitch_z) {
+                                                  int64_t slices, int64_t pitch_z, int64_t pitch = 0) {
+  if (pitch == 0) pitch = n;
   const int64_t size = to.wide_y ? 4 : static_cast<int64_t>(sizeof(T));
   const auto fits = [&](const void* data, int64_t unit) {
-    return reinterpret_cast<uintptr_t>(data) % unit == 0 && n * size % unit == 0 &&
+    return reinterpret_cast<uintptr_t>(data) % unit == 0 && pitch * size % unit == 0 &&
            (slices == 1 || pitch_z * size % unit == 0);
   };
   WgmmaEpilogue<T, false, kChannels> epilogue{};
   epilogue.to = to;
   epilogue.pitch_z = pitch_z;
-  epilogue.pitch_row = n;
+  epilogue.pitch_row = pitch;
   epilogue.m = static_cast<int>(m);
   epilogue.n = static_cast<int>(n);
   epilogue.by_tma = fits(to.y, 16) && fits(to.pre, 16);
-  epilogue.pairs =
-      fits(to.y, 2 * size) && fits(to.pre, 2 * size) && fits(to.residual, 2 * size) && fits(to.saved, 2 * size);
+  epilogue.pairs = n % 2 == 0 && fits(to.y, 2 * size) && fits(to.pre, 2 * size) && fits(to.residual, 2 * size) &&
+                   fits(to.saved, 2 * size);
   const auto map = [&](const void* data, int rows = 16) {
     return tiled_map(name, {data,
                             to.wide_y ? DType::f32 : dtype_of<T>,
                             3,
                             {n, m, slices},
-                            {n * size, slices == 1 ? m * n * size : pitch_z * size},
+                            {pitch * size, (slices == 1 ? m * pitch : pitch_z) * size},
                             {static_cast<int>(128 / size), rows, 1},
                             Swizzle::bytes128});
   };

@@ -33,7 +33,7 @@ View lifted(const View& matrix, bool transposed = false) {
   View view = matrix;
   view.rank = 3;
   view.sizes = {1, matrix.sizes[rows], matrix.sizes[columns]};
-  view.strides = {matrix.sizes[0] * matrix.sizes[1], matrix.strides[rows], matrix.strides[columns]};
+  view.strides = {0, matrix.strides[rows], matrix.strides[columns]};
   return view;
 }
 

@@ -51,6 +51,8 @@ void check(const char* name, const MatmulCall& call) {
   WEFT_CHECK(!bias || (bias.rank == 1 && bias.sizes[0] == y.sizes[2] && (bias.sizes[0] <= 1 || bias.strides[0] == 1) &&
                        (bias.dtype == a.dtype || (bias.dtype == DType::f32 && size_of(a.dtype) == 2))),
              name, ": expected a dense bias [", y.sizes[2], "] of the operands' dtype, got ", bias);
+  WEFT_CHECK((y.sizes[2] <= 1 || y.strides[2] == 1) && y_pitch(y) >= y.sizes[2], name,
+             ": expected a result with dense rows, got ", y, " of strides ", y.strides[1], ", ", y.strides[2]);
   const auto fits = [&](const View& view) { return !view || is_laid_out_as(view, y); };
   WEFT_CHECK(fits(call.pre) && fits(call.residual), name, ": expected pre and residual laid out as ", y, ", got ",
              call.pre, " and ", call.residual);

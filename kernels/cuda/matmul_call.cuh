@@ -17,6 +17,9 @@ struct MatmulCall {
   View row_sums{};  ///< if given: [M], receives the sums of a's rows
 };
 
+/// Elements from row to row of a matmul's result.
+inline int64_t y_pitch(const View& y) { return y.sizes[1] > 1 ? y.strides[1] : y.sizes[2]; }
+
 /// Runs the call on Weft's own kernels.
 void own_matmul(const Queue& queue, const char* name, MatmulCall call);
 

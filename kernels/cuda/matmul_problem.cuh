@@ -16,11 +16,12 @@ struct MatmulProblem {
   MatrixOperand<T, major_a> a;
   MatrixOperand<T, major_b> b;
   int64_t pitch_a, pitch_b, pitch_y;  ///< elements from slice to slice
+  int64_t pitch_row;                  ///< elements from row to row of y
   int m, n, k, splits, depth;         ///< depth: k per split-K slice
   Epilogue<T> epilogue;
 
   __device__ Slice slice(int z) const {
-    Slice slice{a, b, {z * pitch_y, n, 0}, m, n, 0, k};
+    Slice slice{a, b, {z * pitch_y, pitch_row, 0}, m, n, 0, k};
     if (splits > 1) {
       slice.k_begin = min(k, z * depth);
       slice.k_end = min(k, (z + 1) * depth);
@@ -40,13 +41,14 @@ struct RowSumsProblem : MatmulProblem<T, Major::rows, Major::rows> {
   Epilogue<T> row_sums;
 };
 
-/// A view's matrix as an operand: rows x K elements along dimensions `row_dim` and `depth_dim`.
+/// A view's matrix as an operand: rows x K elements along dimensions `row_dim` and `depth_dim`. Two-byte lines may end
+/// within a segment, see MatrixOperand::bytes.
 template <class T, Major major>
 MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_dim) {
   const int line_dim = major == Major::depth ? row_dim : depth_dim, along_dim = row_dim + depth_dim - line_dim;
   const int64_t pitch = view.strides[line_dim], columns = view.sizes[along_dim];
   const bool vector = allows_vector_load<T>(view.data, pitch) && allows_vector_load<T>(view.data, view.strides[0]) &&
-                      allows_vector_load<T>(nullptr, columns);
+                      (sizeof(T) == 2 || allows_vector_load<T>(nullptr, columns));
   return {static_cast<const T*>(view.data), pitch, static_cast<int>(view.sizes[line_dim]), static_cast<int>(columns),
           vector};
 }
@@ -58,7 +60,8 @@ void run_matmul(const Queue& queue, const char* name, const MatmulCall& call);
 template <class T>
 Epilogue<T> matmul_epilogue(const MatmulCall& call) {
   if (call.channels) return call.channels->on<T>(call.y, call.y.sizes[2]);
-  const auto aligned = [&](const View& view) { return !view || allows_vector_store(view, call.y.sizes[2]); };
+  const int64_t pitch = y_pitch(call.y);
+  const auto aligned = [&](const View& view) { return !view || allows_vector_store(view, pitch); };
   Epilogue<T> epilogue{call.y.data,
                        call.bias.data,
                        static_cast<Accumulate<T>>(call.alpha),
@@ -102,6 +105,7 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
   if (!split_pays<T>(split, alone, m, n, k)) {
     problem.splits = 1;
     problem.epilogue = epilogue;
+    problem.pitch_row = y_pitch(y);
     if (call.channels && call.channels->moments) call.channels->moments->take(problem.epilogue, tile_rows(alone));
     if constexpr (kSumsRows) problem.row_sums = row_sums_epilogue<T>(call);
     launch_gemm<T>(queue, "matmul", alone, problem, m, n, batch);
@@ -110,6 +114,7 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
   problem.depth = static_cast<int>(split.depth);
   problem.splits = static_cast<int>(split.splits);
   problem.pitch_y = m * n;
+  problem.pitch_row = n;
   const int64_t rows = kSumsRows ? m : 0;
   const Workspace partial(queue, problem.splits * (m * n + rows) * sizeof(Accumulate<T>), "matmul");
   problem.epilogue = partial_sums_epilogue<T>(partial.data(), n);
@@ -120,7 +125,8 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
     beside = {row_sums_epilogue<T>(call), sums, static_cast<int>(m)};
   }
   launch_gemm<T>(queue, "matmul", split.size, problem, m, n, problem.splits);
-  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits, beside);
+  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits, beside,
+               y_pitch(y));
 }
 
 /// The matmul for one element type. Defined in matmul_<dtype>.cu, one file per type to keep compile times short.

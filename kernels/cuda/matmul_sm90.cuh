@@ -119,7 +119,7 @@ void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPl
     gemm.source.m = static_cast<int>(m);
   }
   if (plan.splits == 1) {
-    gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", epilogue, m, n, batch, y.strides[0]);
+    gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", epilogue, m, n, batch, y.strides[0], y_pitch(y));
     if (call.channels) gemm.epilogue.take(call.channels->moments);
     launch_wgmma(queue, "matmul_sm90", plan, gemm, m, n, batch);
     return;
@@ -135,7 +135,7 @@ void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPl
   gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", partial_sums_epilogue<T>(partial.data(), n), m, n,
                                                        plan.splits, m * n);
   launch_wgmma(queue, "matmul_sm90", plan, gemm, m, n, plan.splits);
-  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits, beside);
+  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits, beside, y_pitch(y));
 }
 
 template <class T>

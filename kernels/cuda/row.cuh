@@ -78,19 +78,25 @@ __device__ __forceinline__ void for_units(int64_t C, F&& f) {
   }
 }
 
-/// A lane's units of a row: in registers (kUnits > 0), else in memory.
-template <int kGroup, int V, int kUnits, class T>
+/// A lane's units of a row: in registers (kUnits > 0), else in memory. kTail: the last unit may reach beyond the row,
+/// where its elements read as -infinity.
+template <int kGroup, int V, int kUnits, class T, bool kTail = false>
 class Row {
  public:
-  __device__ Row(const T* data, int64_t C) : data_(data) {
+  __device__ Row(const T* data, int64_t C) : data_(data), columns_(C) {
     if constexpr (kUnits > 0)
       for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) { units_[k] = Vec<T, V>::load(data + c); });
   }
   __device__ __forceinline__ Vec<T, V> at(int k, int64_t c) const {
-    if constexpr (kUnits > 0)
+    if constexpr (kUnits > 0) {
       return units_[k];
-    else
+    } else if (!kTail || c + V <= columns_) {
       return Vec<T, V>::load(data_ + c);
+    } else {
+      Vec<T, V> unit;
+      for (int i = 0; i < V; ++i) unit[i] = c + i < columns_ ? data_[c + i] : to<T>(-INFINITY);
+      return unit;
+    }
   }
   /// Replaces unit k by `unit`, which the caller has stored to `data`.
   __device__ __forceinline__ void replace(int k, const Vec<T, V>& unit) {
@@ -100,6 +106,7 @@ class Row {
 
  private:
   const T* data_;
+  [[maybe_unused]] int64_t columns_;
   Vec<T, V> units_[kUnits > 0 ? kUnits : 1];
 };
 
@@ -111,8 +118,8 @@ struct RowExponentials {
 
 /// For rows in registers, computes the maximum first. Else makes one pass over the row: every lane rescales its sum
 /// when its maximum rises (Milakov and Gimelshein 2018).
-template <int kGroup, int V, int kUnits, class T>
-__device__ RowExponentials<Accumulate<T>> row_exponentials(const Row<kGroup, V, kUnits, T>& x, int64_t C) {
+template <int kGroup, int V, int kUnits, class T, bool kTail>
+__device__ RowExponentials<Accumulate<T>> row_exponentials(const Row<kGroup, V, kUnits, T, kTail>& x, int64_t C) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   A most = -INFINITY, sum = 0;
@@ -145,11 +152,12 @@ __device__ RowExponentials<Accumulate<T>> row_exponentials(const Row<kGroup, V, 
 inline constexpr int64_t kLongRow = 4096;
 inline constexpr int kRowUnits = 4;  ///< maximum units per lane of a row in registers
 
-/// Calls `body.operator()<group, V, units>()` for rows of C elements of type T at the given addresses.
+/// Calls `body.operator()<group, V, units>()` for rows of C elements of type T at the given addresses. pitch: elements
+/// from row to row, 0: C. With a pitch of whole units, long rows may end within one (Row's kTail).
 template <class T, class Body>
-void with_row_shape(int64_t C, std::initializer_list<const void*> data, Body&& body) {
+void with_row_shape(int64_t C, std::initializer_list<const void*> data, Body&& body, int64_t pitch = 0) {
   constexpr int V = 16 / sizeof(T);
-  bool wide = C % V == 0;
+  bool wide = pitch > 0 ? pitch % V == 0 && (C % V == 0 || C > 128 * V * kRowUnits) : C % V == 0;
   for (const void* p : data) wide = wide && reinterpret_cast<uintptr_t>(p) % 16 == 0;
   if (!wide) {
     if (C > kLongRow)

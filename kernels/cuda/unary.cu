@@ -5,10 +5,11 @@
 
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/short_gelu.cuh"
 #include "kernels/unary_math.h"
 
 // Geometry, ownership and cost: elementwise.cuh. Forward moves 2 elements per element, backward 3; the flops (1 for
-// relu, about 30 for gelu) stay below the bandwidth: 90% of its roofline.
+// relu, about 30 for gelu, 11 in 16 bits) stay below the bandwidth: 90% of its roofline.
 // f32 and bf16 have one kernel per function and its derivative where 16-byte accesses are possible. Strided operands
 // and the other dtypes share a kernel that switches on the function at run time; the branch is uniform.
 
@@ -16,17 +17,44 @@ namespace weft::kernels::cuda {
 
 namespace {
 
+/// Results in 16 bits take GELU's short form: erff alone would bind these kernels, not the bandwidth.
+template <class T, Unary f>
+inline constexpr bool kIsShort = sizeof(T) == 2 && f == Unary::gelu;
+
+template <class T, Unary f>
+__device__ __forceinline__ Compute<T> value_of(Compute<T> x, Compute<T> a, Compute<T> b) {
+  if constexpr (kIsShort<T, f>) {
+    float value[1] = {x};
+    short_gelu(value);
+    return value[0];
+  } else {
+    return unary_value<f>(x, a, b);
+  }
+}
+
+template <class T, Unary f>
+__device__ __forceinline__ Compute<T> gradient_of(Compute<T> dy, Compute<T> saved, Compute<T> a, Compute<T> b) {
+  if constexpr (kIsShort<T, f>) {
+    float value[1] = {dy};
+    const float at[1] = {saved};
+    multiply_by_short_gelu_slope(value, at);
+    return value[0];
+  } else {
+    return unary_gradient<f>(dy, saved, a, b);
+  }
+}
+
 template <Unary f, class T>
 struct Value {
   Compute<T> a, b;
-  __device__ T operator()(T x) const { return to<T>(unary_value<f>(from<Compute<T>>(x), a, b)); }
+  __device__ T operator()(T x) const { return to<T>(value_of<T, f>(from<Compute<T>>(x), a, b)); }
 };
 
 template <Unary f, class T>
 struct Gradient {
   Compute<T> a, b;
   __device__ T operator()(T dy, T saved) const {
-    return to<T>(unary_gradient<f>(from<Compute<T>>(dy), from<Compute<T>>(saved), a, b));
+    return to<T>(gradient_of<T, f>(from<Compute<T>>(dy), from<Compute<T>>(saved), a, b));
   }
 };
 
@@ -39,25 +67,25 @@ inline constexpr C kNoValue = std::numeric_limits<C>::quiet_NaN();
 template <class C, int f>
 inline constexpr bool kIsDefined = std::is_floating_point_v<C> || unary_takes_integers(static_cast<Unary>(f));
 
-template <class C, int f>
+template <class T, int f, class C>
 __device__ C value_if_defined(C x, C a, C b) {
   if constexpr (kIsDefined<C, f>)
-    return unary_value<static_cast<Unary>(f)>(x, a, b);
+    return value_of<T, static_cast<Unary>(f)>(x, a, b);
   else
     return kNoValue<C>;
 }
 
-template <class C, int... f>
+template <class T, class C, int... f>
 __device__ C any_value(int which, C x, C a, C b, std::integer_sequence<int, f...>) {
   C y = kNoValue<C>;
-  ((which == f ? (y = value_if_defined<C, f>(x, a, b), true) : false) || ...);
+  ((which == f ? (y = value_if_defined<T, f>(x, a, b), true) : false) || ...);
   return y;
 }
 
-template <class C, int... f>
+template <class T, class C, int... f>
 __device__ C any_gradient(int which, C dy, C saved, C a, C b, std::integer_sequence<int, f...>) {
   C dx = kNoValue<C>;
-  ((which == f ? (dx = unary_gradient<static_cast<Unary>(f)>(dy, saved, a, b), true) : false) || ...);
+  ((which == f ? (dx = gradient_of<T, static_cast<Unary>(f)>(dy, saved, a, b), true) : false) || ...);
   return dx;
 }
 
@@ -65,7 +93,7 @@ template <class T>
 struct AnyValue {
   int f;
   Compute<T> a, b;
-  __device__ T operator()(T x) const { return to<T>(any_value(f, from<Compute<T>>(x), a, b, AllUnary{})); }
+  __device__ T operator()(T x) const { return to<T>(any_value<T>(f, from<Compute<T>>(x), a, b, AllUnary{})); }
 };
 
 template <class T>
@@ -73,7 +101,7 @@ struct AnyGradient {
   int f;
   Compute<T> a, b;
   __device__ T operator()(T dy, T saved) const {
-    return to<T>(any_gradient(f, from<Compute<T>>(dy), from<Compute<T>>(saved), a, b, AllUnary{}));
+    return to<T>(any_gradient<T>(f, from<Compute<T>>(dy), from<Compute<T>>(saved), a, b, AllUnary{}));
   }
 };
 

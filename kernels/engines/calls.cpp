@@ -33,6 +33,7 @@ Problem problem_of(const MatmulCall& call) {
   problem.add("a0", a.strides[0]).add("a1", a.strides[1]).add("a2", a.strides[2]);
   problem.add("b0", b.strides[0]).add("b1", b.strides[1]).add("b2", b.strides[2]);
   problem.add("y0", y.strides[0]);
+  if (y.sizes[1] > 1 && y.strides[1] != y.sizes[2]) problem.add("y1", y.strides[1]);
   if (bias)
     problem.add("bias", bias.dtype).add("bias_align", alignment_of(bias));
   else

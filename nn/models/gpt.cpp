@@ -107,7 +107,11 @@ Tensor Gpt::embed(const Tensor& ids, int64_t first) const {
 
 Tensor Gpt::forward(const Tensor& ids) const { return run({0, layers()}, ids); }
 
-Tensor Gpt::run(LayerRange range, const Tensor& given) const {
+Tensor Gpt::loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how) const {
+  return with_hooks(ids, [&] { return wte.tied_loss(ln_f(run_blocks({0, layers()}, ids)), targets, how); });
+}
+
+Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
   Tensor x = range.first == 0 ? embed(given, 0) : given;
   for (int64_t i = range.first; i < range.last; ++i) {
     const std::shared_ptr<Module>& block = h[static_cast<size_t>(i)];
@@ -115,6 +119,11 @@ Tensor Gpt::run(LayerRange range, const Tensor& given) const {
             ? checkpoint([block](const auto& inputs) { return (*block)(inputs[0]); }, {x})
             : (*block)(x);
   }
+  return x;
+}
+
+Tensor Gpt::run(LayerRange range, const Tensor& given) const {
+  const Tensor x = run_blocks(range, given);
   return range.last == layers() ? wte.tied_linear(ln_f(x)) : x;
 }
 

@@ -56,7 +56,10 @@ struct Gpt : Module, Staged {
   explicit Gpt(const GptOptions& options = {});
   /// Logits [N, tokens, vocabulary] of ids i64 [N, tokens]. Errors: more tokens than positions.
   Tensor forward(const Tensor& ids) const override;
-  /// The same for tokens that follow those of `past`, one of each block; an empty `past` begins. Errors: divided
+  /// cross_entropy(forward(ids), targets), targets i64 [N, tokens], without holding all logits: see
+  /// linear_cross_entropy().
+  Tensor loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how = {}) const;
+  /// forward() for tokens that follow those of `past`, one of each block; an empty `past` begins. Errors: divided
   /// blocks.
   Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const;
   void fields(Visitor& v) override;
@@ -66,6 +69,7 @@ struct Gpt : Module, Staged {
 
  private:
   Tensor embed(const Tensor& ids, int64_t first) const;
+  Tensor run_blocks(LayerRange range, const Tensor& given) const;
 };
 
 struct GenerateOptions {

@@ -9,6 +9,7 @@
 
 #include "tests/support/devices.h"
 #include "tests/support/shell.h"
+#include "tests/support/temporary_folder.h"
 
 // `bench` itself in tiny sizes: every case runs and prints its line, and wrong flags are told.
 
@@ -172,7 +173,7 @@ TEST_F(GpuSuite, TheSuiteEnginesRunsOwnKernelsAndTheVendors) {
     ++(name.ends_with("@vendor") ? vendor : own);
     EXPECT_EQ(unit, name.starts_with("quantize_") ? "GB/s" : "TFLOP/s") << name;
   }
-  const int products = 9 * 3 + 2, others = 23 * 3 - 1 + 5 * 2, in_8_bits = 3;  // the last are Weft's alone
+  const int products = 10 * 3 + 2, others = 23 * 3 - 1 + 5 * 2, in_8_bits = 3;  // the last are Weft's alone
   EXPECT_EQ(own, products + others + in_8_bits);
   EXPECT_EQ(vendor, (cublaslt ? products : 0) + (cudnn ? others : 0));
   for (const char* one : {"matmul_8192_forward", "matmul_vit_fc1_backward_weight", "linear_vit_fc1_bias_gelu",
@@ -201,6 +202,22 @@ TEST(Bench, FilterChooses) {
   EXPECT_EQ(rows(outcome.output), (std::map<std::string, std::string>{{"add_16", "ns"}, {"startup", "ms"}}));
 }
 
+TEST(Bench, VariantsAlternateInOneProcess) {
+  const Outcome outcome =
+      bench("--tiny --seconds 0.001 --repetitions 1 --filter '^gpt2_train_bf16$' --variants dense_logits,chunked_loss");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(rows(outcome.output),
+            (std::map<std::string, std::string>{{"gpt2_train_bf16", "sequences/s"},
+                                                {"gpt2_train_bf16@dense_logits", "sequences/s"},
+                                                {"gpt2_train_bf16@chunked_loss", "sequences/s"}}));
+}
+
+TEST(Bench, KernelsOfACase) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(bench("--tiny --seconds 0 --filter '^linear_forward$' --kernels " + folder.path().string()).exit_code, 0);
+  EXPECT_THAT(read_text(folder / "linear_forward.txt"), HasSubstr("matmul"));
+}
+
 TEST(Bench, TimeThatIsUsedUpIsTold) {
   const Outcome outcome = bench("--tiny --seconds-total 0.000001 --filter '^add_16$'");
   EXPECT_EQ(outcome.exit_code, 0);
@@ -218,6 +235,11 @@ TEST(Bench, WrongFlagsAreTold) {
   expect("--filter '['", 2, "bench: --filter: '[' is no regular expression: ");
   expect("--repetitions 0", 2, "bench: --repetitions: Value 0 not in range");
   expect("--suite tpu", 2, "bench: --suite: tpu not in {");
+  const std::string names = ": expected names among dense_logits, chunked_loss, separated by commas, got 'x'\n";
+  expect("--variants x", 1, "bench: variants" + names);
+  expect("--tiny --filter '^startup$' --variants dense_logits", 1, "bench: startup: --variants: it has no steps");
+  EXPECT_THAT(shell("WEFT_VARIANT=x " BENCH " --tiny --seconds 0 --filter '^cross_entropy'").output,
+              HasSubstr(": WEFT_VARIANT" + names));
   expect("--fast", 2, "bench: The following argument was not expected: --fast");
   expect("--device tpu", 1, "bench: device: expected cpu, cuda, cuda:N or emulated, got 'tpu'");
   if (shell("test -e /dev/nvidia0").exit_code != 0) expect("--suite gpu", 1, "bench: device: 'cuda' cannot be used: ");

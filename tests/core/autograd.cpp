@@ -46,6 +46,26 @@ TEST(Autograd, GradientsAccumulateOverPasses) {
   EXPECT_EQ(first.item(), 8) << "who holds a gradient keeps its values";
 }
 
+// Where nobody else holds either, the new gradient takes the place of the one that counts as zero.
+TEST(Autograd, AGradientAfterZeroGradIsNotCopied) {
+  const Tensor x = leaf({2});
+  square(x).backward();
+  x.zero_grad();
+  const Tensor y = square(x);
+  const void* made = nullptr;
+  x.register_hook([&](const Tensor& dx) {
+    made = dx.raw_data();
+    return Tensor();
+  });
+  y.backward();
+  EXPECT_EQ(x.grad().raw_data(), made);
+  EXPECT_EQ(x.grad().item(), 4);
+  x.zero_grad();
+  const Tensor held = x.grad();
+  square(x).backward();
+  EXPECT_EQ(x.grad().raw_data(), held.raw_data()) << "who holds a gradient sees the next one";
+}
+
 TEST(Autograd, LeavesShareNoGradient) {
   const Tensor x = leaf({2, 3}), y = leaf({5, 7}), given = Tensor::from<double>({1, 1});
   const Tensor z = x + y;

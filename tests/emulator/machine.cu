@@ -260,6 +260,27 @@ __global__ void cluster_ring(int*) {}
 __global__ void bulk_copy(const float*, float*) {}
 #endif
 
+/// Lane l copies l % 17 of its 16 bytes, the last lanes all of them, and zeros follow.
+__global__ void copy_parts(const unsigned char* from, unsigned char* to) {
+  __shared__ alignas(16) unsigned char tile[32 * 16];
+  const int lane = static_cast<int>(threadIdx.x), bytes = lane % 17;
+  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(tile + 16 * lane));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from + 16 * lane), "r"(bytes)
+               : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  for (int i = 0; i < 16; ++i) to[16 * lane + i] = tile[16 * lane + i];
+}
+
+bool copies_parts() {
+  std::vector<unsigned char> bytes(32 * 16);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i % 251 + 1);
+  Array<unsigned char> from(bytes), to(32 * 16);
+  copy_parts<<<1, 32>>>(from.data, to.data);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = lane % 17; i < 16; ++i) bytes[16 * lane + i] = 0;
+  return to.get() == bytes;
+}
+
 bool clusters_share_memory() {
   Array<int> out(8);
   cluster_ring<<<8, 32>>>(out.data);
@@ -598,6 +619,7 @@ int main() {
       {"has_variables", has_variables},
       {"computes_numbers", computes_numbers},
       {"computes_parts_of_words", computes_parts_of_words},
+      {"copies_parts", copies_parts},
       {"clusters_share_memory", clusters_share_memory, 90},
       {"copies_in_bulk", copies_in_bulk, 90},
       {"orders_streams", orders_streams},

@@ -14,8 +14,11 @@ namespace weft::tests {
 namespace {
 
 /// Targets as probabilities [N, C] before smoothing; rows of zeros are ignored.
-void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, double smoothing) {
-  SCOPED_TRACE(str(dtype, " [", N, ",", C, "] classes ", classes, " smoothing ", smoothing, " on ", name(kind)));
+/// gap: elements between rows, which nothing may read or write. in_place: the gradient overwrites the logits.
+void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, double smoothing, int64_t gap = 0,
+           bool in_place = false) {
+  SCOPED_TRACE(str(dtype, " [", N, ",", C, "] classes ", classes, " smoothing ", smoothing, " gap ", gap, " in place ",
+                   in_place, " on ", name(kind)));
   add_row({"kernel", "cross_entropy_forward", std::string(name(kind)), std::string(name(dtype)), "CrossEntropy"});
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const auto x = uniform(N * C, dtype, -5, 5), dloss = uniform(N, wide);
@@ -45,7 +48,16 @@ void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, dou
   auto given = t;
   if (!classes)
     for (double& v : given) v = (v - smoothing / static_cast<double>(C)) / (1 - smoothing);
-  const DeviceArray logits(kind, dtype, {N, C}, x);
+  const int64_t pitch = C + gap;
+  std::vector<double> spread(static_cast<size_t>(N * pitch), 77);
+  for (int64_t i = 0; i < N * C; ++i) spread[i / C * pitch + i % C] = x[i];
+  const auto rows_of = [&](const DeviceArray& array) {
+    kernels::View view = array;
+    view.sizes[1] = C;
+    return view;
+  };
+  const DeviceArray logits_array(kind, dtype, {N, pitch}, spread);
+  const kernels::View logits = rows_of(logits_array);
   const DeviceArray target =
       classes ? DeviceArray(kind, DType::i64, {N}, labels) : DeviceArray(kind, dtype, {N, C}, given);
   const DeviceArray loss_array(kind, wide, {N}), lse_array(kind, wide, {2, N}), weight_array(kind, wide, {N});
@@ -54,10 +66,18 @@ void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, dou
   EXPECT_TRUE(near(loss_array.host(), loss, tolerance(wide, C, 8)));
   EXPECT_TRUE(near(lse_array.host(), lse, tolerance(wide, C, 8)));
   EXPECT_TRUE(near(weight_array.host(), weight, {}));
-  const DeviceArray dx_array(kind, dtype, {N, C});
-  kernels::cross_entropy_backward(queue_on(kind), dx_array, DeviceArray(kind, wide, {N}, dloss), logits,
+  const DeviceArray apart(kind, dtype, {N, pitch}, std::vector<double>(spread.size(), 77));
+  const DeviceArray& dx_array = in_place ? logits_array : apart;
+  kernels::cross_entropy_backward(queue_on(kind), rows_of(dx_array), DeviceArray(kind, wide, {N}, dloss), logits,
                                   DeviceArray(kind, wide, {2, N}, lse), target, arguments);
-  EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, C, 8)));
+  const auto all = dx_array.host();
+  std::vector<double> got(dx.size());
+  for (int64_t i = 0; i < N * C; ++i) got[i] = all[i / C * pitch + i % C];
+  EXPECT_TRUE(near(got, dx, tolerance(dtype, C, 8)));
+  for (int64_t i = 0; i < N * pitch; ++i)
+    if (i % pitch >= C) {
+      EXPECT_EQ(all[i], 77) << "in a gap";
+    }
 }
 
 TEST(CrossEntropy, EqualsReference) {
@@ -67,6 +87,16 @@ TEST(CrossEntropy, EqualsReference) {
         for (const double smoothing : {0.0, 0.1})
           for (const int64_t C : {2L, 10L, 64L, 100L, 1001L, 4104L})
             check(kind, dtype, C > 4096 ? 2 : pick(8, 40), C, classes, smoothing);
+}
+
+// Rows of whole 16-byte units that end within one, in registers and from memory; and rows that begin anywhere.
+TEST(CrossEntropy, RowsWithAGap) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const bool classes : {true, false})
+        for (const int64_t C : {61L, 1003L, 4105L, 4106L, 4111L})
+          for (const int64_t gap : {8 - C % 8, int64_t{3}})
+            check(kind, dtype, 3, C, classes, C == 4106 ? 0.1 : 0.0, gap, gap != 3);
 }
 
 TEST(CrossEntropy, OneGradientForAllRows) {

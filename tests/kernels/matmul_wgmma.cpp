@@ -111,6 +111,45 @@ TEST(MatmulWgmma, BlocksShareATile) {
   });
 }
 
+/// Rows with a gap, as the logits of a vocabulary that is no multiple of 8: by TMA, also where K is split.
+TEST(MatmulWgmma, RowsWithAGap) {
+  on_wgmma([](DeviceKind kind) {
+    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 1}, {large, 2}, {alternating, 2}, {joined, 2}})
+      for (const DType out : {DType::bf16, DType::f32})
+        for (const int64_t n : {269, 262})
+          check_wgmma(kind, {.B = 1, .M = 140, .N = n, .K = 77, .out = out, .bias = true, .gap = 272 - n},
+                      {.tile = tile, .cluster = cluster});
+    check_wgmma(kind, {.B = 2, .M = 70, .N = 69, .K = 77, .gap = 3}, {.tile = medium});
+    check_wgmma(kind, {.B = 1, .M = 70, .N = 69, .K = 640, .bias = true, .gap = 3}, {.tile = medium, .splits = 4});
+    check_wgmma(kind, {.B = 1, .M = 70, .N = 68, .K = 640, .bias = true, .gap = 4}, {.tile = medium, .splits = 4});
+  });
+}
+
+/// Lines of operands that end within 16 bytes, and a result whose rows have a gap, without wgmma: operands hold NaN
+/// behind their lines.
+TEST(MatmulGaps, OnBothGenerations) {
+  on_both_generations([](DeviceKind kind) {
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const int64_t k : {77, 1801})  // the longer one is split
+            check_wgmma(kind, {.B = 1,
+                               .M = 67,
+                               .N = 69,
+                               .K = k,
+                               .in = dtype,
+                               .out = dtype,
+                               .transpose_a = transpose_a,
+                               .transpose_b = transpose_b,
+                               .bias = true,
+                               .gap = 3});
+    check_wgmma(kind, {.B = 2, .M = 35, .N = 70, .K = 33, .bias = true, .grad = Grad::accumulate, .gap = 2});
+    check_wgmma(
+        kind,
+        {.B = 1, .M = 35, .N = 69, .K = 33, .activation = Activation::gelu, .pre = true, .residual = true, .gap = 3});
+  });
+}
+
 TEST(MatmulWgmma, MoreStepsThanStages) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}, {alternating, 2}})

@@ -19,6 +19,7 @@ struct WgmmaCase {
   kernels::Activation activation = kernels::Activation::none;
   bool pre = false, residual = false;
   kernels::Grad grad = kernels::Grad::overwrite;
+  int64_t gap = 0;  ///< elements between y's rows, which nothing may read or write
 };
 
 /// A factor whose lines begin at multiples of 16 bytes: [batch, rows, columns], stored transposed or not.
@@ -74,24 +75,46 @@ inline void check_wgmma(DeviceKind kind, const WgmmaCase& c) {
   SCOPED_TRACE(str("B ", c.B, " M ", c.M, " N ", c.N, " K ", c.K, " ", c.in, "->", c.out, " ta ", c.transpose_a, " tb ",
                    c.transpose_b, " bias ", c.bias, " broadcast ", c.broadcast_a, c.broadcast_b, " activation ",
                    static_cast<int>(c.activation), " pre ", c.pre, " residual ", c.residual, " accumulate ",
-                   c.grad == kernels::Grad::accumulate, " on ", name(kind)));
+                   c.grad == kernels::Grad::accumulate, " gap ", c.gap, " on ", name(kind)));
   const kernels::Tf32Scope scope(c.in == DType::f32);
   const WgmmaFactor a(kind, c.in, c.broadcast_a ? 1 : c.B, c.M, c.K, c.transpose_a),
       b(kind, c.in, c.broadcast_b ? 1 : c.B, c.K, c.N, c.transpose_b);
   const int64_t count = c.B * c.M * c.N;
   const auto bias = uniform(c.N, c.out), old = uniform(count, c.out, 2, 3);
-  const DeviceArray bias_array(kind, c.out, {c.N}, bias), old_array(kind, c.out, {c.B, c.M, c.N}, old);
-  DeviceArray y(kind, c.out, {c.B, c.M, c.N}), pre(kind, c.out, {c.B, c.M, c.N});
+  const int64_t pitch = c.N + c.gap;
+  const auto with_gaps = [&](const std::vector<double>& values) {
+    std::vector<double> all(static_cast<size_t>(c.B * c.M * pitch), 77);
+    for (int64_t i = 0; i < count; ++i) all[i / c.N * pitch + i % c.N] = values[i];
+    return all;
+  };
+  const auto without_gaps = [&](const DeviceArray& array) {
+    const auto all = array.host();
+    std::vector<double> values(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) values[i] = all[i / c.N * pitch + i % c.N];
+    for (int64_t i = 0; i < c.B * c.M * pitch; ++i)
+      if (i % pitch >= c.N) {
+        EXPECT_EQ(all[i], 77) << "in a gap";
+      }
+    return values;
+  };
+  const auto rows_of = [&](const DeviceArray& array) {
+    kernels::View view = array;
+    view.sizes[2] = c.N;
+    return view;
+  };
+  const DeviceArray bias_array(kind, c.out, {c.N}, bias), old_array(kind, c.out, {c.B, c.M, pitch}, with_gaps(old));
+  const std::vector<double> nothing = with_gaps(std::vector<double>(static_cast<size_t>(count), NAN));
+  DeviceArray y(kind, c.out, {c.B, c.M, pitch}, nothing), pre(kind, c.out, {c.B, c.M, pitch}, nothing);
   const kernels::View a_view = c.broadcast_a ? a.broadcast(c.B) : a.view,
                       b_view = c.broadcast_b ? b.broadcast(c.B) : b.view,
                       bias_view = c.bias ? bias_array.view() : kernels::View::none();
   constexpr double kAlpha = 0.5;
   if (c.grad == kernels::Grad::accumulate) {
-    y.write(old);
-    kernels::matmul(queue_on(kind), y, a_view, b_view, bias_view, {kAlpha, c.grad});
+    y.write(with_gaps(old));
+    kernels::matmul(queue_on(kind), rows_of(y), a_view, b_view, bias_view, {kAlpha, c.grad});
   } else {
-    kernels::matmul_fused(queue_on(kind), y, c.pre ? pre.view() : kernels::View::none(), a_view, b_view, bias_view,
-                          c.residual ? old_array.view() : kernels::View::none(), {kAlpha, c.activation});
+    kernels::matmul_fused(queue_on(kind), rows_of(y), c.pre ? rows_of(pre) : kernels::View::none(), a_view, b_view,
+                          bias_view, c.residual ? rows_of(old_array) : kernels::View::none(), {kAlpha, c.activation});
   }
   std::vector<double> sums(static_cast<size_t>(count)), want(sums.size());
   std::vector<double> row(static_cast<size_t>(c.N));
@@ -110,9 +133,9 @@ inline void check_wgmma(DeviceKind kind, const WgmmaCase& c) {
             activated(c.activation, sums[at]) + (c.residual || c.grad == kernels::Grad::accumulate ? old[at] : 0);
       }
     }
-  EXPECT_TRUE(near(y.host(), want, tolerance(c.out, c.K)));
+  EXPECT_TRUE(near(without_gaps(y), want, tolerance(c.out, c.K)));
   if (c.pre) {
-    EXPECT_TRUE(near(pre.host(), sums, tolerance(c.out, c.K)));
+    EXPECT_TRUE(near(without_gaps(pre), sums, tolerance(c.out, c.K)));
   }
 }
 

@@ -77,6 +77,10 @@ TEST_F(RefusalsOnGpu, Matmul) {
   View strided = a;
   strided.strides = {16, 8, 2};
   EXPECT_THAT(text(y, strided, b, none_), HasSubstr("matmul: a f32[1,2,4] has strides 8, 2"));
+  View overlapping = y;
+  overlapping.strides = {4, 2, 1};
+  EXPECT_THAT(text(overlapping, a, b, none_),
+              HasSubstr("matmul: expected a result with dense rows, got f32[1,2,3] of strides 2, 1"));
   const std::string limit = "matmul: expected sizes below 2^31, got ";
   EXPECT_THAT(text(f({1, kTwo31, 3}), f({1, kTwo31, 4}), b, none_), HasSubstr(limit));
   EXPECT_THAT(text(f({1, 2, kTwo31}), a, f({1, 4, kTwo31}), none_), HasSubstr(limit));
@@ -177,6 +181,10 @@ TEST_F(RefusalsOnGpu, Rows) {
   refuses("softmax_backward: expected dy like f32[2,3], got f32[2,4]",
           [&] { kernels::softmax_backward(gpu_, x, other, x, false); });
 
+  View columns = x;
+  columns.strides = {1, 2};
+  refuses("cross_entropy_backward: expected a gradient laid out as f32[2,3], got f32[2,3] of row strides 3 and 4",
+          [&] { kernels::cross_entropy_backward(gpu_, rows(), m, x, x, i({2}), {}); });
   for (const bool forward : {true, false}) {
     const std::string name = forward ? "cross_entropy_forward" : "cross_entropy_backward";
     const auto call = [&](const View& logits, const View& target) {
@@ -187,7 +195,7 @@ TEST_F(RefusalsOnGpu, Rows) {
           kernels::cross_entropy_backward(gpu_, logits, m, logits, x, target, {});
       };
     };
-    refuses(name + ": expected contiguous logits [N, C], got f32[2,3]", call(rows(), i({2})));
+    refuses(name + ": expected logits [N, C] with dense rows, got f32[2,3] of strides 1, 2", call(columns, i({2})));
     const std::string classes = name + ": expected classes i64[2] or probabilities like f32[2,3], got ";
     refuses(classes + "i64[3]", call(x, i({3})));
     refuses(classes + "f32[2,4]", call(x, other));

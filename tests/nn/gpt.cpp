@@ -63,6 +63,24 @@ TEST(Gpt, TheEmbeddingIsTheOutputLayer) {
     EXPECT_GT(sum(gradient.select(0, row) * gradient.select(0, row)).item(), 0) << row;
 }
 
+TEST(Gpt, TheLossWithoutTheLogits) {
+  manual_seed(2);
+  Gpt model(kSmall);
+  const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 1, 2, 5, 0}, {2, 3});
+  const auto gradients = [&](const Tensor& loss) {
+    loss.backward();
+    std::vector<float> all{static_cast<float>(loss.item())};
+    for (const NamedTensor& parameter : model.parameters()) {
+      for (const float value : parameter.tensor.grad().to_vector<float>()) all.push_back(value);
+      parameter.tensor.set_grad({});
+    }
+    return all;
+  };
+  const auto want = gradients(cross_entropy(model(ids), ids)), got = gradients(model.loss(ids, ids, {.rows = 4}));
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << i;
+}
+
 TEST(Gpt, SaysWhatIsWrong) {
   const Gpt model(kSmall);
   EXPECT_THAT(error_text([&] { model(ids_of(1, 9)); }), HasSubstr("Gpt: expected at most 8 tokens, got 9"));

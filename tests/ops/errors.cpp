@@ -155,6 +155,24 @@ TEST(Errors, Losses) {
                "cross_entropy: expected label_smoothing in [0, 1], got 2");
   EXPECT_ERROR(cross_entropy(zeros({3, 10}, DType::i64), zeros({3}, DType::i64)),
                "cross_entropy: expected floating logits [..., classes], got i64[3,10]");
+  const Tensor three = zeros({3}, DType::i64);
+  EXPECT_ERROR(
+      linear_cross_entropy(zeros({3, 4}), zeros({10, 5}), three),
+      "linear_cross_entropy: expected an input [..., features] and a weight [classes, features] on one device, "
+      "got f32[3,4] on cpu and f32[10,5] on cpu");
+  EXPECT_ERROR(linear_cross_entropy(zeros({3, 4}), zeros({10, 4}, DType::f64), three),
+               "linear_cross_entropy: expected one floating dtype, got f32[3,4] on cpu and f64[10,4] on cpu");
+  EXPECT_ERROR(linear_cross_entropy(zeros({3, 4}), zeros({10, 4}), zeros({3, 10})),
+               "linear_cross_entropy: expected one class per row, i64[3] on cpu, got f32[3,10] on cpu");
+  EXPECT_ERROR(linear_cross_entropy(zeros({3, 4}), zeros({10, 4}), Tensor::from<int64_t>({1, 12, 0})),
+               "linear_cross_entropy: target 12 in row 1 is no class of logits f32[3,10] on cpu");
+  EXPECT_ERROR(linear_cross_entropy(zeros({3, 4}), zeros({10, 4}), three, {.label_smoothing = -1}),
+               "linear_cross_entropy: expected label_smoothing in [0, 1], got -1");
+  EXPECT_ERROR(linear_cross_entropy(zeros({3, 4}), zeros({10, 4}), three, {.rows = -1}),
+               "linear_cross_entropy: expected at least 0 rows at a time, got -1");
+  EXPECT_ERROR(linear_cross_entropy(zeros({3, 4}), zeros({10, 4}), three, {.reduction = Reduction::none}),
+               "linear_cross_entropy: expected the mean or the sum, got Reduction::none. Use cross_entropy(linear(x, "
+               "weight), target)");
   EXPECT_ERROR(nll_loss(zeros({3, 10}), zeros({2}, DType::i64)),
                "nll_loss: expected one class per row, i64[3], got i64[2]");
   EXPECT_ERROR(nll_loss(zeros({1, 10}), Tensor::full({1}, 10, DType::i64)), "gather");

@@ -49,7 +49,8 @@ def bench_table(ours, theirs):
 
 VENDOR = "@vendor"
 # Kinds of the suite gpu, by the names of its cases; the first that matches counts.
-KINDS = [("memory of training", r"_memory_"), ("networks", r"_(train|infer)_"), ("products", r"^matmul"), ("convolutions", r"^conv"),
+KINDS = [("memory of training", r"_memory_"), ("networks", r"_(train|infer)_"), ("products", r"^matmul"),
+         ("the image's gradient, which no training computes", r"^conv7x7_3_.*_backward"), ("convolutions", r"^conv"),
          ("norms, softmax, cross entropy", r"norm|softmax|cross_entropy"), ("attention, MLP", r"^vit_"), ("optimizers", r"_step$"),
          ("elements, copies", r"_64m|memcpy|^cast"), ("host: small ops, allocations", r"")]
 

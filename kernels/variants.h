@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+namespace weft::kernels {
+
+/// Ways that differ from the default and give the same results up to rounding. Each waits for a measurement in a whole
+/// step on a GPU, which decides between the two; the loser goes, and its name with it.
+enum class Variant {
+  dense_logits,  ///< `linear` and `matmul` leave no gaps between rows, and cross entropy converts 16 bits to f32
+  chunked_loss,  ///< benchmarks' GPT steps take Gpt::loss()
+};
+
+/// Whether the variant is taken: as choose_variants() said last, else WEFT_VARIANT, names separated by commas. Errors:
+/// WEFT_VARIANT has an unknown name.
+bool takes(Variant variant);
+
+/// The names, separated by commas, instead of all chosen so far; empty: none. For the whole process. Errors: an unknown
+/// name.
+void choose_variants(std::string_view names);
+
+}  // namespace weft::kernels
