@@ -19,7 +19,7 @@ WEFT_KERNEL(group_norm_backward, const Queue& queue, const View& dx, const View&
 /// The sizes of one call, checked.
 struct GroupNormShape {
   int64_t N, P, C, G;
-  int64_t channels() const { return C / G; }  ///< of a group
+  int64_t channels() const { return C / G; }  ///< the width of a group
 
   GroupNormShape(const char* op, const View& x, const View& like, const View& mean, const View& invstd) {
     WEFT_CHECK(x.rank == 3 && x.is_contiguous() && like.is_contiguous() && like.same_sizes(x) && like.dtype == x.dtype,

@@ -151,7 +151,7 @@ void group_norm_backward(const Queue& queue, const View& dx, const View& dweight
   with_dtype<float, double, bf16, f16>(x.dtype, "group_norm_backward", [&]<class T>() {
     using S = Accumulate<T>;
     const S* const gain = optional<S>(weight);
-    std::vector<S> slopes(static_cast<size_t>(shape.N * shape.C)), offsets(slopes.size());  // of each sample
+    std::vector<S> slopes(static_cast<size_t>(shape.N * shape.C)), offsets(slopes.size());  // one row for each sample
     if (x.numel() > 0)
       for_groups(shape, [&](int64_t n, int64_t group, int64_t count) {
         const Columns columns{shape.P, count * wide, shape.C};

@@ -15,7 +15,7 @@ using kernels::View;
 struct GroupNormCase {
   int64_t N, P, C, G;
   bool affine = true;
-  double mean = 0;  ///< of x, whose deviation is about 1
+  double mean = 0;  ///< x lies around it, with a deviation of about 1
 };
 
 /// In f64.
@@ -75,7 +75,7 @@ void check(DeviceKind kind, DType dtype, const GroupNormCase& c) {
   kernels::group_norm_forward(queue_on(kind), y, mean, invstd, x_array, given(weight_array), given(bias_array), kEps);
   kernels::group_norm_backward(queue_on(kind), dx, given(dweight), given(dbias), dy_array, x_array, given(weight_array),
                                mean, invstd);
-  // The mean is one number of `wide`: the distance of an element from it is off by half a unit of it.
+  // The mean is one number of `wide`, so distances from it are off by half a unit of its size.
   const double distance = std::abs(c.mean) * epsilon_of(wide);
   const auto allowed = [&](DType of, int64_t terms) {
     Tolerance all = tolerance(of, terms);
