@@ -75,7 +75,7 @@ void check(DeviceKind kind, DType dtype, const GroupNormCase& c) {
   kernels::group_norm_forward(queue_on(kind), y, mean, invstd, x_array, given(weight_array), given(bias_array), kEps);
   kernels::group_norm_backward(queue_on(kind), dx, given(dweight), given(dbias), dy_array, x_array, given(weight_array),
                                mean, invstd);
-  // The mean is one number of `wide`, so distances from it are off by half a unit of its size.
+  // The stored mean is rounded to `wide`, and every distance moves by that.
   const double distance = std::abs(c.mean) * epsilon_of(wide);
   const auto allowed = [&](DType of, int64_t terms) {
     Tolerance all = tolerance(of, terms);
