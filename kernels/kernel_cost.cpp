@@ -100,6 +100,8 @@ constexpr Entry kTable[] = {
     {.name = "ravel_index", .updated = 0b1, .arithmetic = 2},
     {.name = "layer_norm_forward", .arithmetic = 7},
     {.name = "layer_norm_backward", .arithmetic = 14},
+    {.name = "group_norm_forward", .arithmetic = 8},
+    {.name = "group_norm_backward", .arithmetic = 14},
     {.name = "linear_backward_input", .flop = linear_backward_input_flop},
     {.name = "linear_backward_weight", .flop = linear_backward_weight_flop},
     {.name = "matmul", .flop = matmul_flop},

@@ -7,6 +7,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
+#include "kernels/group_norm.h"
 #include "kernels/layer_norm.h"
 
 namespace weft {
@@ -139,13 +140,27 @@ Tensor group_norm(const Tensor& x, Integer groups, const Tensor& weight, const T
   for (const Tensor& v : {weight, bias})
     WEFT_CHECK(!v.defined() || (v.dim() == 1 && v.size(0) == C && v.dtype() == dtype),
                "group_norm: expected weight and bias ", dtype, "[", C, "], got ", weight, " and ", bias);
-  const int64_t positions = N && C ? x.numel() / (N * C) : 0;
-  const Tensor rows = x.reshape({N, positions, groups, C / groups}).transpose(1, 2);  // [N, group, position, channel]
-  const Tensor normed = layer_norm(rows.reshape({N, groups, positions * (C / groups)}), {}, {}, eps);
-  Tensor y = normed.reshape({N, groups, positions, C / groups}).transpose(1, 2).reshape(x.sizes());
-  if (weight.defined()) y = mul(y, weight.to(y.dtype()));
-  if (bias.defined()) y = add(y, bias.to(y.dtype()));
-  return y;
+  if (x.numel() == 0) return x;
+  const auto samples = [N, C](const Tensor& t) { return t.reshape({N, t.numel() / (N * C), C}); };
+  const Tensor input = x.contiguous(), y = empty_like(input);
+  const Tensor mean = Tensor::empty({N, groups}, dtype, x.device()), invstd = empty_like(mean);
+  const Tensor gain = weight.defined() ? weight.contiguous() : weight,
+               offset = bias.defined() ? bias.contiguous() : bias;
+  {
+    const NoGrad no_grad;
+    kernels::group_norm_forward(y.queue(), samples(y), mean, invstd, samples(input), gain, offset, eps);
+  }
+  const bool dweight = wants_gradient(gain), dbias = wants_gradient(offset);
+  return differentiable(y, "group_norm", {input, gain, offset},
+                        [=, x = Saved(input), weight = Saved(gain), mean = Saved(mean), invstd = Saved(invstd)](
+                            const Tensor& gradient, BackwardContext& context) {
+                          const Tensor dy = gradient.contiguous(), dx = empty_like(dy);
+                          const Tensor dw = dweight ? context.gradient_target(1, {C}, dtype, dy.device()) : Tensor();
+                          const Tensor db = dbias ? context.gradient_target(2, {C}, dtype, dy.device()) : Tensor();
+                          kernels::group_norm_backward(dy.queue(), samples(dx), dw, db, samples(dy), samples(x), weight,
+                                                       mean, invstd);
+                          return Grads{dx, dw, db};
+                        });
 }
 
 Tensor weight_norm(const Tensor& v, const Tensor& g) {

@@ -8,6 +8,7 @@
 #include "kernels/cumsum.h"
 #include "kernels/fill.h"
 #include "kernels/fp8.h"
+#include "kernels/group_norm.h"
 #include "kernels/image.h"
 #include "kernels/index.h"
 #include "kernels/layer_norm.h"
@@ -170,6 +171,11 @@ TEST_F(RefusalsOnGpu, Rows) {
           [&] { kernels::layer_norm_forward(gpu_, x, m, m, x, x, other, none_, none_, 1); });
   refuses("layer_norm_backward" + said,
           [&] { kernels::layer_norm_backward(gpu_, x, none_, none_, other, x, none_, m, m, none_); });
+  const View samples = f({2, 5, 6}), wrong = f({2, 5, 4}), groups = f({2, 3}), uneven = f({2, 4});
+  refuses("group_norm_forward: expected two dense [N, P, C] of one dtype, got f32[2,5,6] and f32[2,5,4]",
+          [&] { kernels::group_norm_forward(gpu_, wrong, groups, groups, samples, none_, none_, 1); });
+  refuses("group_norm_backward: expected a mean and a deviation for each sample and group of f32[2,5,6]",
+          [&] { kernels::group_norm_backward(gpu_, samples, none_, none_, samples, samples, none_, uneven, uneven); });
   refuses("rms_norm_forward" + said, [&] { kernels::rms_norm_forward(gpu_, other, m, none_, x, none_, none_, 1); });
   refuses("rms_norm_forward" + said, [&] { kernels::rms_norm_forward(gpu_, x, m, x, x, other, none_, 1); });
   refuses("rms_norm_backward" + said, [&] { kernels::rms_norm_backward(gpu_, x, none_, other, x, none_, m, none_); });
