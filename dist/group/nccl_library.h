@@ -11,13 +11,18 @@ namespace weft::dist {
 struct NcclLibrary {
 #define WEFT_NCCL_FUNCTIONS(X)                                                                                         \
   X(GetVersion)                                                                                                        \
-  X(GetUniqueId) X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)   \
+  X(GetUniqueId)                                                                                                       \
+  X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)                  \
       X(GetErrorString) X(GetLastError) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(AllReduce) X(Broadcast) X(AllGather) \
           X(ReduceScatter) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd) X(CommUserRank) X(CommCount)
 #define WEFT_NCCL_MEMBER(name) decltype(&nccl##name) name = nullptr;
   WEFT_NCCL_FUNCTIONS(WEFT_NCCL_MEMBER)
 #undef WEFT_NCCL_MEMBER
 };
+
+/// ncclCommInitRankScalable (NCCL 2.23), which older headers do not declare; null: the library has none.
+using NcclInitScalable = ncclResult_t (*)(ncclComm_t*, int size, int rank, int ids, ncclUniqueId*, ncclConfig_t*);
+NcclInitScalable nccl_init_scalable();
 
 /// Errors: there is no libnccl.so.2, or one older than 2.18 (which cannot split a communicator).
 const NcclLibrary& nccl();

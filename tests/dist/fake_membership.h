@@ -87,7 +87,8 @@ class FakeMembership final : public Membership {
   void remove(int number) override { job_->remove(number); }
   void announce(const std::string& reason) override { job_->declare({rank_, "", reason}); }
   void report(const Progress& progress) override { job_->report(rank_, progress); }
-  std::vector<MemberState> states() override { return job_->states(); }
+  std::vector<MemberState> states(double) override { return job_->states(); }
+  bool claim(const std::string&, std::chrono::milliseconds) override { return true; }
   void leave() override {}
 
  private:

@@ -96,12 +96,13 @@ TEST(RankPlace, DifferentBackendsAndOthersErrorsAreNamed) {
 TEST(RankPlace, LocalRanksAreCountedByHost) {
   const std::vector<RankPlace> places{place("a", kCpu, "", ""), place("b", kCpu, "", ""), place("a", kCpu, "", ""),
                                       place("a", kCpu, "", "")};
-  EXPECT_EQ(local_rank_of(places, 0).rank, 0);
-  EXPECT_EQ(local_rank_of(places, 2).rank, 1);
-  EXPECT_EQ(local_rank_of(places, 3).rank, 2);
-  EXPECT_EQ(local_rank_of(places, 3).size, 3);
-  EXPECT_EQ(local_rank_of(places, 1).rank, 0);
-  EXPECT_EQ(local_rank_of(places, 1).size, 1);
+  const std::vector<LocalRank> locals = local_ranks(places);
+  EXPECT_EQ(locals[0].rank, 0);
+  EXPECT_EQ(locals[2].rank, 1);
+  EXPECT_EQ(locals[3].rank, 2);
+  EXPECT_EQ(locals[3].size, 3);
+  EXPECT_EQ(locals[1].rank, 0);
+  EXPECT_EQ(locals[1].size, 1);
 }
 
 TEST(World, AloneWithoutALauncher) {

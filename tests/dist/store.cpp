@@ -130,7 +130,7 @@ TEST(TcpStore, MadeUpProofIsRefused) {
   Meeting meeting;
   const Descriptor socket = meeting.unproven();
   const TimePoint deadline = Clock::now() + 10s;
-  send_all(socket.fd(), frame("weft store 4\n" + std::string(32, 'n')), deadline);
+  send_all(socket.fd(), frame("weft store 5\n" + std::string(32, 'n')), deadline);
   send_all(socket.fd(), frame(std::string(32, 'p')), deadline);
   EXPECT_TRUE(is_closed(socket));
   EXPECT_TRUE(comes_true([&] { return !meeting.said().empty(); }));

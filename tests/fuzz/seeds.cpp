@@ -534,7 +534,7 @@ void store_seeds() {
                bytes_of(
                    "RANK=3\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=gpu1:29401\nMASTER_PORT=29500\n"
                    "OMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_SIZE=2\n")}));
-  const std::string greeting = "weft store 4\n" + std::string(32, 'n') + "a wish";
+  const std::string greeting = "weft store 5\n" + std::string(32, 'n') + "a wish";
   keep("store", "handshake",
        joined({{4, 1}, word(greeting.size()), bytes_of(greeting), word(32), Bytes(32, 7), word(0), Bytes(40)}));
   keep("store", "file", joined({{5}, bytes_of("9223372036854775806")}));
