@@ -83,9 +83,9 @@ std::string FieldSeries::describe() const {
 
 namespace {
 
-Recipe recipe(const std::shared_ptr<const FieldSeries>& series) {
+Collation collation(const std::shared_ptr<const FieldSeries>& series) {
   const FieldSeriesOptions& o = series->options();
-  Recipe made;
+  Collation made;
   made.parts = {{DType::f32, {o.rows, o.columns, o.in_channels}}, {DType::f32, {o.rows, o.columns, o.out_channels}}};
   made.write = [series](int64_t index, Draw&, const Row& row) {
     series->read(index, row.part<float>(0), row.part<float>(1));
@@ -104,6 +104,6 @@ Recipe recipe(const std::shared_ptr<const FieldSeries>& series) {
 
 FieldLoader::FieldLoader(const std::shared_ptr<const FieldSeries>& series, const Sampler& sampler,
                          const LoaderOptions& options)
-    : BatchLoader(recipe(series), sampler, options) {}
+    : Loader(collation(series), sampler, options) {}
 
 }  // namespace weft::data

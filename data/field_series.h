@@ -59,7 +59,7 @@ struct FieldBatch {
 };
 
 /// Batches of a FieldSeries, read straight into their memory.
-class FieldLoader : public BatchLoader<FieldBatch> {
+class FieldLoader : public Loader<FieldBatch> {
  public:
   FieldLoader(const std::shared_ptr<const FieldSeries>& series, const Sampler& sampler, const LoaderOptions& options);
 };

@@ -33,10 +33,10 @@ struct Size {
 }  // namespace
 
 /// What an image goes through: fetched, augmented, given a window, and laid down in the batch as it travels.
-class ImageLoader::Assembly {
+class ImageLoader::Collator {
  public:
-  Assembly(std::shared_ptr<const Dataset> set, Pipeline pipeline, ImageLoaderOptions options);
-  static Recipe recipe(const std::shared_ptr<const Assembly>& assembly);
+  Collator(std::shared_ptr<const Dataset> set, Pipeline pipeline, ImageLoaderOptions options);
+  static Collation collation(const std::shared_ptr<const Collator>& collator);
   const ImageLoaderOptions& options() const { return options_; }
 
  private:
@@ -56,7 +56,7 @@ class ImageLoader::Assembly {
   Size seen_;    ///< of one image as the model sees it
 };
 
-ImageLoader::Assembly::Assembly(std::shared_ptr<const Dataset> set, Pipeline pipeline, ImageLoaderOptions options)
+ImageLoader::Collator::Collator(std::shared_ptr<const Dataset> set, Pipeline pipeline, ImageLoaderOptions options)
     : set_(std::move(set)), pipeline_(std::move(pipeline)), options_(std::move(options)) {
   const bool known = options_.dtype == DType::f32 || options_.dtype == DType::f64 || options_.dtype == DType::bf16 ||
                      options_.dtype == DType::u8;
@@ -68,7 +68,7 @@ ImageLoader::Assembly::Assembly(std::shared_ptr<const Dataset> set, Pipeline pip
   find_sizes();
 }
 
-void ImageLoader::Assembly::choose_normalisation() {
+void ImageLoader::Collator::choose_normalisation() {
   if (options_.mean.empty()) {
     const ChannelStatistics& statistics = channel_statistics(*set_);
     options_.mean.assign(statistics.mean.begin(), statistics.mean.end());
@@ -83,7 +83,7 @@ void ImageLoader::Assembly::choose_normalisation() {
   table_ = NormalizeTable(options_.mean, options_.std);
 }
 
-void ImageLoader::Assembly::find_sizes() {
+void ImageLoader::Collator::find_sizes() {
   if (is_as_stored()) {
     stored_ = {set_->storage()->height, set_->storage()->width, set_->storage()->channels};
   } else {
@@ -97,7 +97,7 @@ void ImageLoader::Assembly::find_sizes() {
   if (pipeline_.height > 0) seen_.height = pipeline_.height, seen_.width = pipeline_.width;
 }
 
-Image ImageLoader::Assembly::prepared(int64_t index, Draw& draw) const {
+Image ImageLoader::Collator::prepared(int64_t index, Draw& draw) const {
   Image image;
   {
     const TraceScope scope("decode");
@@ -108,7 +108,7 @@ Image ImageLoader::Assembly::prepared(int64_t index, Draw& draw) const {
   return pipeline_.prepare(std::move(image), draw);
 }
 
-void ImageLoader::Assembly::write(int64_t index, Draw& draw, const Row& row) const {
+void ImageLoader::Collator::write(int64_t index, Draw& draw, const Row& row) const {
   Image image;
   ImageView view;
   if (is_as_stored()) {
@@ -136,45 +136,45 @@ void ImageLoader::Assembly::write(int64_t index, Draw& draw, const Row& row) con
   }
 }
 
-std::vector<Tensor> ImageLoader::Assembly::finish(const std::vector<Tensor>& arrived) const {
+std::vector<Tensor> ImageLoader::Collator::finish(const std::vector<Tensor>& arrived) const {
   return {
       image_normalize(arrived[0], arrived[2], options_.mean, options_.std, seen_.height, seen_.width, options_.dtype),
       arrived[1]};
 }
 
-Recipe ImageLoader::Assembly::recipe(const std::shared_ptr<const Assembly>& assembly) {
-  const Assembly& a = *assembly;
+Collation ImageLoader::Collator::collation(const std::shared_ptr<const Collator>& collator) {
+  const Collator& a = *collator;
   const Size& size = a.on_device_ ? a.stored_ : a.seen_;
-  Recipe recipe;
-  recipe.parts = {{a.on_device_ ? DType::u8 : a.options_.dtype, {size.height, size.width, size.channels}},
-                  {DType::i64, {}}};
-  recipe.write = [assembly](int64_t index, Draw& draw, const Row& row) { assembly->write(index, draw, row); };
+  Collation collation;
+  collation.parts = {{a.on_device_ ? DType::u8 : a.options_.dtype, {size.height, size.width, size.channels}},
+                     {DType::i64, {}}};
+  collation.write = [collator](int64_t index, Draw& draw, const Row& row) { collator->write(index, draw, row); };
   if (a.on_device_) {
-    recipe.parts.push_back({DType::i32, {3}});  // a Place
-    recipe.on_device = [assembly](const std::vector<Tensor>& arrived) { return assembly->finish(arrived); };
+    collation.parts.push_back({DType::i32, {3}});  // a Place
+    collation.on_device = [collator](const std::vector<Tensor>& arrived) { return collator->finish(arrived); };
   }
-  recipe.whole_batch = true;
-  recipe.unit = "images";
-  recipe.size = a.set_->size();
-  recipe.names = {"images", "labels"};
-  recipe.origin = [set = a.set_](int64_t index, size_t, const Shape&) { return printable(set->origin(index)); };
-  recipe.description = a.set_->describe();
-  recipe.assemble_scope = "assemble images";
-  return recipe;
+  collation.whole_batch = true;
+  collation.unit = "images";
+  collation.size = a.set_->size();
+  collation.names = {"images", "labels"};
+  collation.origin = [set = a.set_](int64_t index, size_t, const Shape&) { return printable(set->origin(index)); };
+  collation.description = a.set_->describe();
+  collation.assemble_scope = "assemble images";
+  return collation;
 }
 
 ImageLoader::ImageLoader(std::shared_ptr<const Dataset> set, const Sampler& sampler, Pipeline pipeline,
                          ImageLoaderOptions options)
-    : ImageLoader(std::make_shared<const Assembly>(std::move(set), std::move(pipeline), std::move(options)), sampler) {}
+    : ImageLoader(std::make_shared<const Collator>(std::move(set), std::move(pipeline), std::move(options)), sampler) {}
 
-ImageLoader::ImageLoader(const std::shared_ptr<const Assembly>& assembly, const Sampler& sampler)
-    : BatchLoader(Assembly::recipe(assembly), sampler,
-                  {.batch_size = assembly->options().batch_size,
-                   .workers = assembly->options().workers,
-                   .prefetch = assembly->options().prefetch,
-                   .drop_last = assembly->options().drop_last,
-                   .seed = assembly->options().seed,
-                   .device = assembly->options().device}),
-      options_(assembly->options()) {}
+ImageLoader::ImageLoader(const std::shared_ptr<const Collator>& collator, const Sampler& sampler)
+    : Loader(Collator::collation(collator), sampler,
+             {.batch_size = collator->options().batch_size,
+              .workers = collator->options().workers,
+              .prefetch = collator->options().prefetch,
+              .drop_last = collator->options().drop_last,
+              .seed = collator->options().seed,
+              .device = collator->options().device}),
+      options_(collator->options()) {}
 
 }  // namespace weft::data

@@ -41,9 +41,9 @@ struct ImageLoaderOptions {
 
 /// Batches of images: workers decode, augment and write them into the batch. On the CPU in f32, crop, flip and
 /// normalisation are one pass in the worker; elsewhere bytes travel and kernels::image_normalize does that on the
-/// device, on the caller's current stream (TransformOn). Errors: those of LoaderEngine; a batch size above the number
+/// device, on the caller's current stream (TransformOn). Errors: those of BatchQueue; a batch size above the number
 /// of images, images of several sizes in one batch, TransformOn::host for another dtype than f32.
-class ImageLoader : public BatchLoader<Batch> {
+class ImageLoader : public Loader<Batch> {
  public:
   ImageLoader(std::shared_ptr<const Dataset> set, const Sampler& sampler, Pipeline pipeline,
               ImageLoaderOptions options = {});
@@ -51,8 +51,8 @@ class ImageLoader : public BatchLoader<Batch> {
   const ImageLoaderOptions& options() const { return options_; }
 
  private:
-  class Assembly;
-  ImageLoader(const std::shared_ptr<const Assembly>& assembly, const Sampler& sampler);
+  class Collator;
+  ImageLoader(const std::shared_ptr<const Collator>& collator, const Sampler& sampler);
   ImageLoaderOptions options_;
 };
 

@@ -27,7 +27,7 @@ namespace {
 struct Slot {
   std::vector<Tensor> host;  ///< the batch: on the CPU its own memory, for a GPU a view of `staging`
   std::vector<kernels::PinnedMemory> staging;
-  std::vector<std::any> samples;  ///< of a recipe that collates
+  std::vector<std::any> samples;  ///< that get() gave, to be collated
   int64_t count = 0;              ///< samples of the batch; 0: it holds a stand-in
   int64_t left = 0;               ///< samples still to come; guarded by the mutex
   int64_t failed_at = -1;         ///< lowest position that failed, so that the error does not depend on timing
@@ -132,39 +132,40 @@ std::vector<size_t> places_of(const std::vector<std::string>& fields, const std:
   return places;
 }
 
-Recipe rows_of(std::vector<Tensor> tensors) {
-  Recipe recipe;
+Collation rows_of(std::vector<Tensor> tensors) {
+  Collation collation;
   WEFT_CHECK(!tensors.empty() && tensors[0].dim() > 0, "loader: expected tensors of rows, got ",
              tensors.empty() ? "none" : str(tensors[0]));
-  recipe.size = tensors[0].size(0);
+  collation.size = tensors[0].size(0);
   for (const Tensor& tensor : tensors)
-    WEFT_CHECK(tensor.dim() > 0 && tensor.size(0) == recipe.size, "loader: expected ", recipe.size,
+    WEFT_CHECK(tensor.dim() > 0 && tensor.size(0) == collation.size, "loader: expected ", collation.size,
                " rows in each tensor, got ", tensor);
-  recipe.parts = {{DType::i64, {}}};
-  recipe.write = [](int64_t index, Draw&, const Row& row) { *row.part<int64_t>(0) = index; };
-  recipe.on_device = [tensors = std::move(tensors)](const std::vector<Tensor>& rows) {
+  collation.parts = {{DType::i64, {}}};
+  collation.write = [](int64_t index, Draw&, const Row& row) { *row.part<int64_t>(0) = index; };
+  collation.on_device = [tensors = std::move(tensors)](const std::vector<Tensor>& rows) {
     std::vector<Tensor> batch;
     for (const Tensor& tensor : tensors) batch.push_back(index_select(tensor, 0, rows[0]));
     return batch;
   };
-  return recipe;
+  return collation;
 }
 
 /// The threads and buffers of a loader.
-class LoaderEngine::Workshop {
+class BatchQueue::Workers {
  public:
-  Workshop(Recipe recipe, Sampler sampler, LoaderOptions options)
-      : options_(options), recipe_(std::move(recipe)), sampler_(sampler) {
-    WEFT_CHECK(recipe_.size < 0 || sampler_.set_size() == recipe_.size, "loader: expected a sampler of the set's ",
-               recipe_.size, " samples, got one of ", sampler_.set_size(),
-               recipe_.description.empty() ? "" : " for " + recipe_.description);
+  Workers(Collation collation, Sampler sampler, LoaderOptions options)
+      : options_(options), collation_(std::move(collation)), sampler_(sampler) {
+    WEFT_CHECK(collation_.size < 0 || sampler_.set_size() == collation_.size,
+               "loader: expected a sampler of the set's ", collation_.size, " samples, got one of ",
+               sampler_.set_size(), collation_.description.empty() ? "" : " for " + collation_.description);
     if (sampler_.batch_size() > 0) options_.batch_size = sampler_.batch_size();
     WEFT_CHECK(options_.batch_size > 0, "loader: expected a batch size of at least 1, got ", options_.batch_size);
     const int64_t most = is_joined() ? sampler_.most() : sampler_.size();
-    const bool fits = options_.drop_last ? steps_per_epoch() > 0 : options_.batch_size <= most || !recipe_.whole_batch;
-    WEFT_CHECK(fits, "loader: expected a batch size of at most ", most, ", the number of ", recipe_.unit,
-               " of this rank, got ", options_.batch_size, " (", recipe_.description,
-               recipe_.description.empty() ? "" : ", ", sampler_.options().world, " ranks)");
+    const bool fits =
+        options_.drop_last ? steps_per_epoch() > 0 : options_.batch_size <= most || !collation_.whole_batch;
+    WEFT_CHECK(fits, "loader: expected a batch size of at most ", most, ", the number of ", collation_.unit,
+               " of this rank, got ", options_.batch_size, " (", collation_.description,
+               collation_.description.empty() ? "" : ", ", sampler_.options().world, " ranks)");
     WEFT_CHECK(options_.workers >= 0 && options_.prefetch >= 1,
                "loader: expected at least 0 workers and 1 batch of prefetch, got ", options_.workers, " and ",
                options_.prefetch);
@@ -173,7 +174,7 @@ class LoaderEngine::Workshop {
     copy_stream_ = std::make_unique<Stream>(options_.device);
     slots_.resize(static_cast<size_t>(options_.workers == 0 ? 2 : options_.prefetch + 2));
     int64_t bytes = 1;  // of a sample
-    for (const Part& part : recipe_.parts) {
+    for (const Part& part : collation_.parts) {
       const auto row = static_cast<int64_t>(size_of(part.dtype)) * part.sizes.numel();
       bytes += row;
       if (on_cpu()) continue;
@@ -189,7 +190,7 @@ class LoaderEngine::Workshop {
       });
   }
 
-  ~Workshop() {
+  ~Workers() {
     {
       const std::lock_guard lock(mutex_);
       closing_ = true;
@@ -255,9 +256,9 @@ class LoaderEngine::Workshop {
     }
     Stacked batch{*std::exchange(ahead_, std::nullopt), slot(step).count, epoch_, step};
     hand_over(*slot(step).copied, batch.tensors);
-    if (recipe_.on_device) {
+    if (collation_.on_device) {
       started_ = false;  // unless it throws
-      batch.tensors = recipe_.on_device(std::move(batch.tensors));
+      batch.tensors = collation_.on_device(std::move(batch.tensors));
       started_ = true;
     }
     next_step_ = step + 1;
@@ -284,13 +285,13 @@ class LoaderEngine::Workshop {
     const int64_t at = std::min(step * options_.batch_size + place[0], sampler_.size());
     const int64_t index = sampler_.index(epoch, at);
     const Shape in_row = std::span(place.begin() + 1, place.end());
-    if (!recipe_.origin)
-      return str("sample ", index, recipe_.description.empty() ? "" : " of " + recipe_.description,
+    if (!collation_.origin)
+      return str("sample ", index, collation_.description.empty() ? "" : " of " + collation_.description,
                  in_row.rank() > 0 ? str(" at ", in_row) : "");
-    const std::string from = recipe_.origin(index, number, in_row);
+    const std::string from = collation_.origin(index, number, in_row);
     return str("sample ", index, from.empty() ? "" : " (" + from + ")");
   }
-  const std::vector<std::string>& names() const { return recipe_.names; }
+  const std::vector<std::string>& names() const { return collation_.names; }
 
   LoaderOptions options_;
   LoaderStatistics statistics_;
@@ -311,15 +312,15 @@ class LoaderEngine::Workshop {
   void assemble(Slot& to, int64_t index, int64_t position) const {
     seed_sample(seed_, epoch_, index);
     Draw draw = Draw::of_sample(options_.seed, epoch_, index);
-    if (recipe_.collate)
-      to.samples[static_cast<size_t>(position)] = recipe_.get(index, draw);
+    if (collation_.collate)
+      to.samples[static_cast<size_t>(position)] = collation_.get(index, draw);
     else
-      recipe_.write(index, draw, Row(to.host, position));
+      collation_.write(index, draw, Row(to.host, position));
   }
 
   /// Makes the batch of the slot's samples, all of which are there.
   void collate(Slot& to) const {
-    to.host = recipe_.collate(to.samples);
+    to.host = collation_.collate(to.samples);
     to.samples.clear();
     if (on_cpu()) return;
     while (to.staging.size() < to.host.size()) to.staging.emplace_back(options_.device.kind);
@@ -343,14 +344,14 @@ class LoaderEngine::Workshop {
     int64_t position = first;
     std::exception_ptr failure;
     try {
-      const TraceScope scope(recipe_.assemble_scope);
+      const TraceScope scope(collation_.assemble_scope);
       for (; position < end; ++position) assemble(to, index_of(to, step, position), position);
     } catch (...) {
       failure = at(str("sample ", index_of(to, step, position)), std::current_exception());
     }
     lock.lock();
     if (failure) to.fail_at(position, failure);
-    if (recipe_.collate && to.left == end - first && !to.failure) {  // nobody else is at work on this batch
+    if (collation_.collate && to.left == end - first && !to.failure) {  // nobody else is at work on this batch
       lock.unlock();
       try {
         constexpr int64_t kCollate = int64_t{1} << 39;  // no sample's
@@ -386,12 +387,12 @@ class LoaderEngine::Workshop {
     one.failure = nullptr;
     one.failed_at = -1;
     one.host.clear();
-    for (const Part& part : recipe_.parts) {
+    for (const Part& part : collation_.parts) {
       const Shape sizes = sizes_of(part, one.rows());
       one.host.push_back(on_cpu() ? Tensor::empty(sizes, part.dtype)
                                   : Tensor::wrap(one.staging[one.host.size()].as<void>(), sizes, part.dtype, Device{}));
     }
-    if (recipe_.collate) one.samples.resize(static_cast<size_t>(one.rows()));
+    if (collation_.collate) one.samples.resize(static_cast<size_t>(one.rows()));
   }
 
   void stop_claims() {
@@ -427,7 +428,7 @@ class LoaderEngine::Workshop {
 
   /// Sends a whole slot on its way.
   std::vector<Tensor> send(int64_t step) {
-    const TraceScope scope(recipe_.upload_scope);
+    const TraceScope scope(collation_.upload_scope);
     Slot& from = slot(step);
     if (on_cpu()) return std::exchange(from.host, {});
     std::vector<Tensor> sent;
@@ -441,7 +442,7 @@ class LoaderEngine::Workshop {
     return slot(step).left == 0 && !slot(step).failure;
   }
 
-  Recipe recipe_;
+  Collation collation_;
   Sampler sampler_;
   int64_t chunk_ = kMostSamples;
   std::unique_ptr<Stream> copy_stream_;
@@ -466,22 +467,21 @@ class LoaderEngine::Workshop {
   std::vector<std::thread> workers_;
 };
 
-LoaderEngine::LoaderEngine(Recipe recipe, Sampler sampler, LoaderOptions options)
-    : workshop_(std::make_unique<Workshop>(std::move(recipe), sampler, options)) {}
-LoaderEngine::~LoaderEngine() = default;
-LoaderEngine::LoaderEngine(LoaderEngine&&) noexcept = default;
+BatchQueue::BatchQueue(Collation collation, Sampler sampler, LoaderOptions options)
+    : workers_(std::make_unique<Workers>(std::move(collation), sampler, options)) {}
+BatchQueue::~BatchQueue() = default;
+BatchQueue::BatchQueue(BatchQueue&&) noexcept = default;
 
-std::string LoaderEngine::origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const {
-  return workshop_->origin(epoch, step, number, place);
+std::string BatchQueue::origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const {
+  return workers_->origin(epoch, step, number, place);
 }
-const std::vector<std::string>& LoaderEngine::names() const { return workshop_->names(); }
-int64_t LoaderEngine::samples_per_epoch() const { return workshop_->samples(); }
-int64_t LoaderEngine::steps_per_epoch() const { return workshop_->steps_per_epoch(); }
-double LoaderEngine::mean_count(int64_t step) const { return workshop_->mean_count(step); }
-void LoaderEngine::start(int64_t epoch, int64_t step) { workshop_->start(epoch, step); }
-std::optional<Stacked> LoaderEngine::next() { return workshop_->next(); }
-const LoaderOptions& LoaderEngine::options() const { return workshop_->options_; }
-LoaderStatistics LoaderEngine::statistics() const { return workshop_->statistics_; }
-void LoaderEngine::reset_statistics() { workshop_->statistics_ = {}; }
+const std::vector<std::string>& BatchQueue::names() const { return workers_->names(); }
+int64_t BatchQueue::samples_per_epoch() const { return workers_->samples(); }
+int64_t BatchQueue::steps_per_epoch() const { return workers_->steps_per_epoch(); }
+double BatchQueue::mean_count(int64_t step) const { return workers_->mean_count(step); }
+void BatchQueue::start(int64_t epoch, int64_t step) { workers_->start(epoch, step); }
+std::optional<Stacked> BatchQueue::next() { return workers_->next(); }
+const LoaderOptions& BatchQueue::options() const { return workers_->options_; }
+LoaderStatistics BatchQueue::statistics() const { return workers_->statistics_; }
 
 }  // namespace weft::data

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "data/recipe.h"
+#include "data/collation.h"
 #include "data/sampler.h"
 
 namespace weft::data {
@@ -18,7 +18,7 @@ struct LoaderOptions {
   Device device{};          ///< where batches arrive
 };
 
-/// How the time of the consumer went, since the last reset.
+/// How the time of the consumer went.
 struct LoaderStatistics {
   int64_t batches = 0;
   int64_t samples = 0;
@@ -57,11 +57,11 @@ void each_tensor(Batch& batch, Visit&& visit) {
 /// generators are a function of (manual_seed(), LoaderOptions::seed, epoch, index), and leave the caller's as they are.
 /// Use it from one thread. Errors: a sampler of another size than the set, a batch size below 1, workers outside 0 …
 /// 1024; with drop_last, a batch size above the number of samples.
-class LoaderEngine {
+class BatchQueue {
  public:
-  LoaderEngine(Recipe recipe, Sampler sampler, LoaderOptions options);
-  ~LoaderEngine();
-  LoaderEngine(LoaderEngine&&) noexcept;
+  BatchQueue(Collation collation, Sampler sampler, LoaderOptions options);
+  ~BatchQueue();
+  BatchQueue(BatchQueue&&) noexcept;
 
   int64_t samples_per_epoch() const;  ///< of this rank
   int64_t steps_per_epoch() const;
@@ -81,24 +81,40 @@ class LoaderEngine {
 
   const LoaderOptions& options() const;
   LoaderStatistics statistics() const;
-  void reset_statistics();
 
  private:
-  class Workshop;
-  std::unique_ptr<Workshop> workshop_;
+  class Workers;
+  std::unique_ptr<Workers> workers_;
 };
 
 /// Which of the tensors `names` each of a batch's fields is; without names, the one at its place. Errors: others than
 /// these, or one twice.
 std::vector<size_t> places_of(const std::vector<std::string>& fields, const std::vector<std::string>& names);
 
-/// The engine with batches of a type, whose fields() names its tensors. They are found by name: those of the samples'
-/// fields, or Recipe::names. Errors: other names.
+/// Sample::Batch where a sample has one, else Stacked.
+template <class Sample>
+struct BatchOf {
+  using type = Stacked;
+};
+template <class Sample>
+requires requires { typename Sample::Batch; }
+struct BatchOf<Sample> {
+  using type = typename Sample::Batch;
+};
+
+template <class Sample>
+using BatchOfSample = typename BatchOf<Sample>::type;
+
+/// Batches of any set with `size()` and `get(index)`: see stacking() for its samples.
+///   data::Loader loader(readings, data::Sampler(readings->size()), {.batch_size = 32, .device = device});
+/// A Collation adds what a set cannot say: work on the device, or samples that are written straight into the batch, as
+/// ImageLoader's and FieldLoader's are. A batch's fields() names its tensors. They are found by name: those of the
+/// samples' fields, or Collation::names. Errors: other names.
 template <class Batch>
-class BatchLoader : public LoaderEngine {
+class Loader : public BatchQueue {
  public:
-  BatchLoader(Recipe recipe, Sampler sampler, LoaderOptions options)
-      : LoaderEngine(std::move(recipe), sampler, options) {
+  Loader(Collation collation, Sampler sampler, LoaderOptions options)
+      : BatchQueue(std::move(collation), sampler, options) {
     if constexpr (!std::is_same_v<Batch, Stacked>) {
       Batch batch{};
       std::vector<std::string> fields;
@@ -106,8 +122,17 @@ class BatchLoader : public LoaderEngine {
       places_ = places_of(fields, names());
     }
   }
+  template <class Set>
+  Loader(std::shared_ptr<Set> set, Sampler sampler, LoaderOptions options = {})
+      : Loader(stacking(std::move(set)), sampler, options) {}
+  /// `collate` makes the tensors of a batch, on the host and in a worker: for samples of several sizes. Where a batch
+  /// has a type, they are in the order of its fields().
+  template <class Set>
+  Loader(std::shared_ptr<Set> set, Sampler sampler, LoaderOptions options,
+         std::function<std::vector<Tensor>(std::vector<SampleOf<Set>>)> collate)
+      : Loader(collating(std::move(set), std::move(collate)), sampler, options) {}
   std::optional<Batch> next() {
-    auto from = LoaderEngine::next();
+    auto from = BatchQueue::next();
     if constexpr (std::is_same_v<Batch, Stacked>) {
       return from;
     } else {
@@ -128,37 +153,7 @@ class BatchLoader : public LoaderEngine {
   std::vector<size_t> places_;
 };
 
-/// Sample::Batch where a sample has one, else Stacked.
-template <class Sample>
-struct BatchOf {
-  using type = Stacked;
-};
-template <class Sample>
-requires requires { typename Sample::Batch; }
-struct BatchOf<Sample> {
-  using type = typename Sample::Batch;
-};
-
-/// Batches of any set with `size()` and `get(index)`: see stacking() for its samples.
-///   data::Loader loader(readings, data::Sampler(readings->size()), {.batch_size = 32, .device = device});
-/// A Recipe adds what a set cannot say: work on the device, or samples that are written straight into the batch, as
-/// ImageLoader's and FieldLoader's are.
-template <class Sample>
-class Loader : public BatchLoader<typename BatchOf<Sample>::type> {
- public:
-  using Base = BatchLoader<typename BatchOf<Sample>::type>;
-  using Base::Base;
-  template <class Set>
-  Loader(std::shared_ptr<Set> set, Sampler sampler, LoaderOptions options = {})
-      : Base(stacking(std::move(set)), sampler, options) {}
-  /// `collate` makes the tensors of a batch, on the host and in a worker: for samples of several sizes. Where a batch
-  /// has a type, they are in the order of its fields().
-  template <class Set>
-  Loader(std::shared_ptr<Set> set, Sampler sampler, LoaderOptions options,
-         std::function<std::vector<Tensor>(std::vector<Sample>)> collate)
-      : Base(collating(std::move(set), std::move(collate)), sampler, options) {}
-};
 template <class Set>
-Loader(std::shared_ptr<Set>, Sampler, LoaderOptions = {}) -> Loader<SampleOf<Set>>;
+Loader(std::shared_ptr<Set>, Sampler, LoaderOptions = {}) -> Loader<BatchOfSample<SampleOf<Set>>>;
 
 }  // namespace weft::data

@@ -90,15 +90,18 @@ int main(int argc, char** argv) {
       "Runs a CUDA program on an emulated GPU. The program must link CUDA's runtime as a shared library\n"
       "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
       "weft-emulate"};
-  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known, time_of;
+  std::string gpu, gpus, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known,
+      time_of;
   bool count = false, time = false, allow_none = false;
   double overlap = 0, clock = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
-  app.add_option("--streams", streams,
-                 "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
-                 "random (by --seed), starve:K (stream K as late as lazy), queues:N (streams share N hardware queues, or "
-                 "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
+  app.add_option("--memory", memory, "MiB of each GPU, at most what this machine has (default: as the model)");
+  app.add_option(
+      "--streams", streams,
+      "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
+      "random (by --seed), starve:K (stream K as late as lazy), queues:N (streams share N hardware queues, or "
+      "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
   app.add_option("--check", check,
                  "What is checked besides bounds: races, uninitialised, streams, with commas between");
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");
@@ -130,6 +133,7 @@ int main(int argc, char** argv) {
   set("WEFT_EMULATE_GPU", gpu);
   setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: a program that must know it is emulated looks for it
   set("WEFT_EMULATE_GPUS", gpus);
+  set("WEFT_EMULATE_MEMORY", memory);
   set("WEFT_EMULATE_STREAMS", streams);
   set("WEFT_EMULATE_CHECK", check);
   set("WEFT_EMULATE_SEED", seed);
@@ -177,9 +181,12 @@ int main(int argc, char** argv) {
   const bool scripts = emulator::is_interpreter(file);
   for (const int version : {12, 13})
     if (scripts || inside == version) in_front("LD_PRELOAD", (folder / ("libcudart.so." + std::to_string(version))).string());
-  if (scripts) {  // CuPy: PTX in place of machine code, and none of its own kernels, which are machine code
+  // CuPy and Triton: PTX in place of machine code; none of CuPy's own kernels, which are machine code.
+  if (scripts) {
     setenv("CUPY_COMPILE_WITH_PTX", "1", 0);
     setenv("CUPY_ACCELERATORS", "", 0);
+    for (const char* variable : {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"})
+      setenv(variable, (folder / "triton_ptxas").c_str(), 0);
   }
   if (scripts || inside != 0) in_front("LD_AUDIT", (folder / "libweft_static_runtime.so").string());
 

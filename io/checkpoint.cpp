@@ -108,7 +108,7 @@ fs::path find_whole_checkpoint(const fs::path& path, std::string& note) {
   std::error_code ignored;
   std::string first;  // what is wrong with the newest
   for (int age = 0;; ++age) {
-    const fs::path one = age == 0 ? find_checkpoint(path) : kept_file(path, age);
+    const fs::path one = find_checkpoint(kept_file(path, age));
     // The newest alone may be missing: a crash on a file system without hard links.
     if (age > 0 && !fs::exists(fs::symlink_status(one, ignored))) break;
     if (one.empty()) continue;

@@ -76,12 +76,17 @@ OrderedJson to_json(const CheckpointIndex::File& file) {
   OrderedJson pieces = OrderedJson::array();
   for (const CheckpointIndex::Piece& piece : file.pieces)
     pieces.push_back({{"part", piece.part}, {"name", piece.name}, {"begin", piece.begin}, {"count", piece.count}});
-  return {{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"pieces", pieces}};
+  return {{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"blocks", file.blocks}, {"pieces", pieces}};
 }
 
 CheckpointIndex::File to_file(const OrderedJson& json) {
   CheckpointIndex::File file{
       json_integer<uint64_t>(json.at("bytes"), "bytes"), json_integer<uint32_t>(json.at("crc32c"), "crc32c"), {}};
+  if (json.contains("blocks"))
+    for (const OrderedJson& block : json["blocks"]) file.blocks.push_back(json_integer<uint32_t>(block, "blocks"));
+  WEFT_CHECK(
+      file.blocks.empty() || file.blocks.size() == (file.bytes + CheckpointIndex::kBlock - 1) / CheckpointIndex::kBlock,
+      "a file of ", file.bytes, " bytes with ", file.blocks.size(), " blocks");
   for (const OrderedJson& piece : json.at("pieces"))
     file.pieces.push_back({piece.at("part").get<std::string>(), piece.at("name").get<std::string>(),
                            json_integer<int64_t>(piece.at("begin"), "begin"),
@@ -235,17 +240,22 @@ RankNote read_note(const std::string& text) {
   }
 }
 
-std::pair<uint32_t, uint64_t> checksum_of(const fs::path& path) {
+CheckpointIndex::File sums_of(const fs::path& path) {
   const FileReader file(path, "sharded checkpoint");
-  std::vector<char> chunk(size_t{1} << 20);
-  uint32_t crc = 0;
-  for (uint64_t done = 0; done < file.size();) {
-    const uint64_t bytes = std::min<uint64_t>(chunk.size(), file.size() - done);
-    file.read(done, chunk.data(), bytes);
-    crc = crc32c(chunk.data(), bytes, crc);
-    done += bytes;
+  CheckpointIndex::File sums{.bytes = file.size(), .crc32c = 0, .pieces = {}};
+  std::vector<char> block(CheckpointIndex::kBlock);
+  for (uint64_t done = 0; done < file.size(); done += block.size()) {
+    const uint64_t bytes = std::min<uint64_t>(block.size(), file.size() - done);
+    file.read(done, block.data(), bytes);
+    sums.crc32c = crc32c(block.data(), bytes, sums.crc32c);
+    sums.blocks.push_back(crc32c(block.data(), bytes));
   }
-  return {crc, file.size()};
+  return sums;
+}
+
+std::pair<uint32_t, uint64_t> checksum_of(const fs::path& path) {
+  const CheckpointIndex::File sums = sums_of(path);
+  return {sums.crc32c, sums.bytes};
 }
 
 }  // namespace weft

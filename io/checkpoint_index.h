@@ -35,6 +35,7 @@ struct CheckpointIndex {
     uint64_t bytes = 0;  ///< 0, as is the checksum, where the file holds the index: its seal covers it
     uint32_t crc32c = 0;
     std::vector<Piece> pieces;
+    std::vector<uint32_t> blocks = {};  ///< CRC-32C of each kBlock bytes; an earlier version noted none
   };
 
   std::string id;           ///< of this checkpoint; every file names it
@@ -44,6 +45,7 @@ struct CheckpointIndex {
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> texts;
 
+  static constexpr uint64_t kBlock = uint64_t{1} << 20;  ///< a reader of a range reads and checks whole blocks
   static constexpr const char* kFileName = "index.json";
   static constexpr const char* kMetadataKey = "weft_checkpoint";
   /// `rank_00002.safetensors`.
@@ -70,6 +72,8 @@ std::string note_text(const RankNote& note);
 /// Errors: damaged text.
 RankNote read_note(const std::string& text);
 
+/// A file's bytes and checksums, without pieces. Errors: it cannot be read.
+CheckpointIndex::File sums_of(const std::filesystem::path& path);
 /// CRC-32C of a file's bytes, and how many there are. Errors: it cannot be read.
 std::pair<uint32_t, uint64_t> checksum_of(const std::filesystem::path& path);
 

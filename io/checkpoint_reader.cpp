@@ -2,13 +2,16 @@
 #include "io/checkpoint_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "core/autograd.h"
 #include "core/text.h"
+#include "io/crc32c.h"
 #include "io/file_kind.h"
 #include "io/safetensors.h"
 #include "io/seal.h"
+#include "io/stored_dtype.h"
 
 namespace weft {
 namespace {
@@ -28,18 +31,21 @@ struct Target {
     return piece->begin < given.begin + given.count && given.begin < piece->begin + count;
   }
 
-  /// Takes what the values in a file and the wanted ones have in common.
-  void fill(const Piece& given, const Tensor& values) {
+  /// The elements that a piece in a file and the wanted values share.
+  Piece common_with(const Piece& given) const {
     const int64_t begin = std::max(piece->begin, given.begin);
     const int64_t end = std::min(piece->begin + count, given.begin + given.count);
-    if (end <= begin) return;
-    filled += end - begin;
-    if (is_whole && given.count == count && values.dtype() == entry->dtype) {
+    return {given.part, given.name, begin, std::max<int64_t>(end - begin, 0)};
+  }
+
+  void fill(const Piece& common, const Tensor& values) {
+    filled += common.count;
+    if (is_whole && common.count == count && values.dtype() == entry->dtype) {
       piece->values = values;  // no copy
       return;
     }
     if (!piece->values.defined()) piece->values = Tensor::empty({count}, entry->dtype);
-    piece->values.slice(0, begin - piece->begin, end - begin).copy_(values.slice(0, begin - given.begin, end - begin));
+    piece->values.slice(0, common.begin - piece->begin, common.count).copy_(values);
   }
 };
 using Targets = std::unordered_map<std::string, std::vector<Target>>;
@@ -49,6 +55,57 @@ bool overlaps(const Targets& targets, const Piece& given) {
   return found != targets.end() && std::any_of(found->second.begin(), found->second.end(),
                                                [&](const Target& one) { return one.overlaps(given); });
 }
+
+/// The bytes of a file, of which whole blocks are read and compared with their checksums; the last one is kept.
+class Blocks {
+ public:
+  Blocks(const fs::path& path, const CheckpointIndex::File& expected, uint64_t& count)
+      : file_(path, "checkpoint"), expected_(expected.blocks), count_(count) {}
+
+  uint64_t size() const { return file_.size(); }
+  /// False: a block is damaged.
+  bool read(uint64_t begin, void* to, uint64_t bytes) {
+    if (expected_.empty()) {
+      file_.read(begin, to, bytes);
+      count_ += bytes;
+      return true;
+    }
+    for (uint64_t done = 0; done < bytes;) {
+      const uint64_t at = begin + done, number = at / CheckpointIndex::kBlock, inside = at % CheckpointIndex::kBlock;
+      if (!load(number)) return false;
+      const uint64_t some = std::min(bytes - done, block_.size() - inside);
+      std::memcpy(static_cast<char*>(to) + done, block_.data() + inside, some);
+      done += some;
+    }
+    return true;
+  }
+  /// The header of safetensors, which says where all else is.
+  bool check_header() {
+    uint64_t length = 0;
+    if (expected_.empty()) return true;
+    if (size() < sizeof length || !read(0, &length, sizeof length) || length > size() - sizeof length) return false;
+    std::vector<char> header(length);
+    return read(sizeof length, header.data(), length);
+  }
+
+ private:
+  bool load(uint64_t number) {
+    if (number == loaded_) return true;
+    const uint64_t begin = number * CheckpointIndex::kBlock;
+    if (number >= expected_.size() || begin >= size()) return false;
+    block_.resize(std::min(CheckpointIndex::kBlock, size() - begin));
+    file_.read(begin, block_.data(), block_.size());
+    count_ += block_.size();
+    loaded_ = number;
+    return crc32c(block_.data(), block_.size()) == expected_[number];
+  }
+
+  FileReader file_;
+  const std::vector<uint32_t>& expected_;
+  uint64_t& count_;
+  std::vector<char> block_;
+  uint64_t loaded_ = UINT64_MAX;
+};
 
 /// Whole safetensors that save_checkpoint() has not written.
 bool is_weights(const fs::path& path) {
@@ -143,18 +200,44 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     const std::vector<Piece>& pieces = index_.files[rank].pieces;
     if (std::none_of(pieces.begin(), pieces.end(), [&](const Piece& given) { return overlaps(targets, given); }))
       continue;
-    check_shard(rank);
+    const CheckpointIndex::File& expected = index_.files[rank];
+    std::error_code ignored;
+    if (expected.blocks.empty() || fs::file_size(shard(rank), ignored) != expected.bytes) check_shard(rank);
+    Blocks blocks(shard(rank), expected, bytes_read_);
+    const auto require = [&](bool fits) {
+      if (fits) return;
+      check_shard(rank);  // says what is wrong
+      fail(where_, ": rank ", rank, "'s file is damaged: a block's checksum differs from the written one");
+    };
+    require(blocks.check_header());
     const SafetensorsReader file(shard(rank));
     std::unordered_map<std::string, size_t> places;
     for (size_t i = 0; i < file.entries().size(); ++i) places.emplace(file.entries()[i].name, i);
+    std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // sorted by place: neighbours share blocks
     for (const Piece& given : pieces) {
       if (!overlaps(targets, given)) continue;
       const std::string name = given.part + '/' + given.name;
       const auto place = places.find(name);
       WEFT_CHECK(place != places.end() && file.entries()[place->second].sizes.numel() == given.count, where_, ": rank ",
                  rank, "'s file does not hold ", given.count, " elements of '", name, "'");
-      const Tensor values = file.read(place->second).reshape({given.count});
-      for (Target& target : targets[name]) target.fill(given, values);
+      in_order.emplace_back(&given, &file.entries()[place->second]);
+    }
+    std::sort(in_order.begin(), in_order.end(),
+              [](const auto& a, const auto& b) { return a.second->begin < b.second->begin; });
+    for (const auto& [piece, place] : in_order) {
+      const Piece& given = *piece;
+      const SafetensorsEntry& entry = *place;
+      const std::string name = given.part + '/' + given.name;
+      for (Target& target : targets[name]) {
+        const Piece common = target.common_with(given);
+        if (common.count == 0) continue;
+        const uint64_t first = static_cast<uint64_t>(common.begin - given.begin) * entry.stored->bytes;
+        const Tensor values = read_stored(
+            *entry.stored, {common.count},
+            [&](void* to, uint64_t bytes) { require(blocks.read(file.data_start() + entry.begin + first, to, bytes)); },
+            [&](std::string_view text) { fail(where_, ": '", name, "': ", text); });
+        target.fill(common, values);
+      }
     }
   }
   for (auto& [name, all] : targets)

@@ -28,9 +28,13 @@ class CheckpointReader {
   /// Errors: no such part.
   const CheckpointIndex::Part& part(const std::string& name) const;
 
-  /// Reads each file that holds something wanted once, one at a time, after checking its CRC-32C. Errors: no such part
+  /// Reads from each file, one at a time, the blocks (CheckpointIndex::kBlock) with wanted bytes, after
+  /// checking their CRC-32C; of an earlier version's folder whole files. Errors: no such part
   /// or tensor; elements that no file holds; a rank's file that is missing, damaged or of another checkpoint.
   void read(std::vector<WantedPiece>& wanted) const;
+
+  /// Bytes of files that all read() so far have read.
+  uint64_t bytes_read() const { return bytes_read_; }
 
   /// Checks the CRC-32C of every file. Errors: as those of read().
   void check() const;
@@ -46,6 +50,7 @@ class CheckpointReader {
   std::string where_;
   bool is_folder_ = false;
   CheckpointIndex index_;
+  mutable uint64_t bytes_read_ = 0;
 };
 
 }  // namespace weft

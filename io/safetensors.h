@@ -39,6 +39,8 @@ class SafetensorsReader {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   uint64_t file_size() const { return file_.size(); }
+  /// Where the ranges of entries() begin in the file.
+  uint64_t data_start() const { return data_start_; }
 
   /// Reads one tensor directly into its memory on the CPU; dtypes that Weft lacks are widened (io/stored_dtype.h).
   Tensor read(size_t index) const;

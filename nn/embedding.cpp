@@ -13,6 +13,8 @@ Embedding::Embedding(Integer count, Integer size, EmbeddingOptions options)
     : weight(Tensor::empty({count, size})), padding(options.padding) {
   WEFT_CHECK(count > 0 && size > 0, "Embedding: expected positive sizes, got ", count, " rows of ", size);
   WEFT_CHECK(padding >= -1 && padding < count, "Embedding: expected a padding row below ", count, ", got ", padding);
+  // A draw that is deferred would come after the zeros.
+  const DeferredInit::Scope now(padding >= 0 ? nullptr : DeferredInit::current());
   init_normal_(weight, options.std);
   if (padding >= 0) weight.select(0, padding).zero_();
   weight.requires_grad_();

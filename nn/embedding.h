@@ -33,6 +33,7 @@ struct EmbeddingBag : Module {
   EmbeddingBag(Integer count, Integer size, EmbeddingBagOptions bag = {})
       : weight(Tensor::empty({count, size})), options(bag) {
     WEFT_CHECK(count > 0 && size > 0, "EmbeddingBag: expected positive sizes, got ", count, " rows of ", size);
+    const DeferredInit::Scope now(options.padding >= 0 ? nullptr : DeferredInit::current());
     init_normal_(weight, 1);
     if (options.padding >= 0) weight.select(0, options.padding).zero_();
     weight.requires_grad_();

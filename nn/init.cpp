@@ -7,11 +7,13 @@
 
 #include "core/autograd.h"
 #include "core/ops/random.h"
+#include "core/random.h"
 
 namespace weft::nn {
 namespace {
 
 thread_local bool skipping = false;
+thread_local DeferredInit* deferring = nullptr;
 
 /// gain / sqrt(fan); a weight without inputs or outputs gets 0 elements, whatever the scale.
 double kaiming_std(const Tensor& weight, KaimingOptions options) {
@@ -20,7 +22,53 @@ double kaiming_std(const Tensor& weight, KaimingOptions options) {
   return std::sqrt(2 / (1 + options.slope * options.slope) / fan);
 }
 
+/// The weight is to be left alone; a deferred one may still get the values of a file.
+bool skips(const Tensor& weight) {
+  if (skipping && deferring != nullptr) deferring->note(weight, [] {});
+  return skipping;
+}
+
+/// Draws x now, or notes the draw and takes its Philox blocks from the generator (kernels/random.h).
+void draw_or_note(const Tensor& x, const std::function<void(const Tensor&)>& draw) {
+  if (deferring == nullptr) return draw(x);
+  Generator& random = generator(x.device());
+  const Generator then = random;
+  const int64_t per_block = x.dtype() == DType::f64 ? 2 : 4;
+  random.take(static_cast<uint64_t>((x.numel() + per_block - 1) / per_block));
+  deferring->note(x, [x = x.detach(), then, draw] {
+    Generator& used = generator(x.device());
+    const Generator now = std::exchange(used, then);
+    draw(x);
+    used = now;
+  });
+}
+
+void draw_weight(const Tensor& weight, Init init) {
+  if (init == Init::kaiming_uniform)
+    kaiming_uniform_(weight, {.slope = std::sqrt(5.0)});
+  else
+    kaiming_normal_(weight, {.fan = init == Init::kaiming_normal ? Fan::in : Fan::out});
+}
+
 }  // namespace
+
+DeferredInit::Scope::Scope(DeferredInit* notes) : outer_(std::exchange(deferring, notes)) {}
+DeferredInit::Scope::~Scope() { deferring = outer_; }
+DeferredInit* DeferredInit::current() { return deferring; }
+
+void DeferredInit::note(const Tensor& weight, std::function<void()> write) {
+  notes_[weight.storage().get()] = {std::move(write), weight.storage()->version()};
+}
+
+void DeferredInit::write(const Tensor& weight) {
+  const NoGrad no_grad;
+  const auto note = notes_.extract(weight.storage().get());
+  if (!note) return;
+  WEFT_CHECK(weight.storage()->version() == note.mapped().version, "DeferredInit: a weight ", weight,
+             " was written after its first values were noted, which would replace them. Make it within "
+             "DeferredInit::Scope(nullptr)");
+  note.mapped().write();
+}
 
 Fans fans_of(const Tensor& weight) {
   WEFT_CHECK(weight.dim() >= 2, "fans_of: expected a weight of at least 2 dimensions, got ", weight);
@@ -44,13 +92,11 @@ void kaiming_normal_(const Tensor& weight, KaimingOptions options) {
 }
 
 void init_weight_(const Tensor& weight, Init init) {
-  if (skipping) return;
+  if (skips(weight)) return;
   if (init == Init::transformer)
     init_normal_(weight, 0.02);
-  else if (init == Init::kaiming_uniform)
-    kaiming_uniform_(weight, {.slope = std::sqrt(5.0)});
   else
-    kaiming_normal_(weight, {.fan = init == Init::kaiming_normal ? Fan::in : Fan::out});
+    draw_or_note(weight, [init](const Tensor& x) { draw_weight(x, init); });
 }
 
 void bias_uniform_(const Tensor& bias, const Tensor& weight) {
@@ -70,8 +116,10 @@ void init_bias_(const Tensor& bias, const Tensor& weight, Init init) {
 
 void init_normal_(const Tensor& x, double std) {
   if (skipping) return;
-  const NoGrad no_grad;
-  normal_(x, 0, std);
+  draw_or_note(x, [std](const Tensor& values) {
+    const NoGrad no_grad;
+    normal_(values, 0, std);
+  });
 }
 
 }  // namespace weft::nn

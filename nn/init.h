@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
+#include <unordered_map>
+
 #include "core/tensor.h"
 
 namespace weft::nn {
@@ -38,6 +41,40 @@ class SkipInit {
 
  private:
   bool outer_;
+};
+
+/// Weights that are written later: for models of which each process keeps a part, so that none holds them whole. While
+/// a Scope lives, the layers that this thread makes note how their weights begin, and train::load_weights() notes which
+/// tensor of the file follows. The generator moves on as if all had been drawn: the values are the same.
+class DeferredInit {
+ public:
+  class Scope {
+   public:
+    /// Null: nothing is deferred.
+    explicit Scope(DeferredInit* notes);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    DeferredInit* outer_;
+  };
+  /// The notes of this thread; null: none.
+  static DeferredInit* current();
+
+  /// The last note of a weight counts.
+  void note(const Tensor& weight, std::function<void()> write);
+  bool has(const Tensor& weight) const { return notes_.contains(weight.storage().get()); }
+  /// Writes the weight as noted; nothing where there is no note of it. Errors: it was written after the note.
+  void write(const Tensor& weight);
+  size_t pending() const { return notes_.size(); }
+
+ private:
+  struct Note {
+    std::function<void()> write;
+    uint32_t version;  ///< the storage's
+  };
+  std::unordered_map<const Storage*, Note> notes_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.

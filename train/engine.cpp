@@ -11,6 +11,8 @@
 #include "core/ops/compare.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
+#include "dist/group/same_lines.h"
+#include "io/checkpoint_reader.h"
 #include "kernels/kernel_trace.h"
 #include "train/averages.h"
 #include "train/not_finite.h"
@@ -42,11 +44,13 @@ DType precision_named(const std::string& word) {
   return DType::f16;
 }
 
-Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption)
+Engine::Engine(Task& task, const Parts& parts, EngineOptions options, std::shared_ptr<Interruption> interruption)
     : task_(task),
       parts_(parts),
       options_(std::move(options)),
-      interruption_(interruption),
+      own_(interruption ? std::move(interruption)
+                        : std::make_shared<Interruption>(parts.world, options_.stop, options_.sum)),
+      interruption_(*own_),
       progress_(
           {.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
       profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {
@@ -92,6 +96,7 @@ RunEnd Engine::run() {
     task_.save();
     task_.stopped(interruption_.stop);
   }
+  finish_saving();
   note(profile_.finish());
   const RunEnd end = stopped ? interruption_.stop.end() : RunEnd::finished;
   task_.ended(end);
@@ -445,6 +450,10 @@ void Engine::put(Checkpoint& checkpoint) {
   checkpoint.parts.emplace_back("optimizer", parts_.strategy.optimizer_state(parts_.optimizer));
   save_averages(checkpoint, parts_.strategy, parts_.averages);
   if (parts_.scaler) checkpoint.parts.emplace_back("loss_scaler", parts_.scaler->state_dict());
+  put_position(checkpoint);
+}
+
+void Engine::put_position(Checkpoint& checkpoint) {
   checkpoint.integers.insert({{"epoch", position_.epoch},
                               {"step_in_epoch", position_.step_in_epoch},
                               {"step", position_.step},
@@ -457,6 +466,78 @@ void Engine::put(Checkpoint& checkpoint) {
   save_generator(checkpoint, parts_.world.device());
 }
 
+std::vector<std::pair<std::string, dist::ShardedState>> Engine::pieces(std::map<std::string, StateDict>& states) {
+  std::vector<std::pair<std::string, dist::ShardedState>> all{{"model", parts_.strategy.sharded_model()}};
+  states["optimizer"] = parts_.optimizer.state_dict();
+  if (parts_.averages) {
+    states["ema"] = parts_.averages->state_dict();
+    states["ema_buffers"] = parts_.averages->buffers();
+  }
+  for (const auto& [part, state] : states)
+    all.emplace_back(
+        part, part == "ema_buffers" ? dist::sharded_state(state, parts_.world.rank()) : parts_.strategy.sharded(state));
+  return all;
+}
+
+Checkpoint Engine::save(const RunFolder* folder, const std::string& name,
+                        const std::map<std::string, std::string>& texts, int keep) {
+  Checkpoint checkpoint;
+  checkpoint.texts = texts;
+  if (!options_.sharded_checkpoints || !parts_.strategy.is_sharded()) {
+    put(checkpoint);
+    if (folder) folder->save(name, checkpoint, keep);
+    return checkpoint;
+  }
+  finish_saving();
+  put_position(checkpoint);
+  written_ = parts_.world.first_says(folder ? folder->file(name).replace_extension().string() : "", "checkpoint");
+  if (written_.empty()) return checkpoint;
+  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group());
+  std::map<std::string, StateDict> states;
+  writer_->save(written_, pieces(states), checkpoint, keep);
+  return checkpoint;
+}
+
+void Engine::finish_saving() {
+  if (!writer_ || written_.empty()) return;
+  writer_->wait();
+  std::error_code there_is_none;
+  if (parts_.world.is_first())
+    for (const char* other : {".safetensors", ".h5"}) std::filesystem::remove(written_.string() + other, there_is_none);
+  written_.clear();
+}
+
+Checkpoint Engine::read(const std::string& path) const {
+  if (!parts_.strategy.is_sharded() || std::filesystem::path(path).extension() == ".h5") return load_checkpoint(path);
+  const CheckpointReader reader(path);
+  Checkpoint notes;
+  notes.integers = reader.index().integers;
+  notes.numbers = reader.index().numbers;
+  notes.texts = reader.index().texts;
+  dist::check_same_lines(*parts_.world.group(), "the checkpoint " + reader.index().id + '\n',
+                         str("checkpoint ", path, ": what was read is"),
+                         "It must be one checkpoint, in a folder that all ranks share");
+  return notes;
+}
+
+void Engine::take_pieces(const std::string& path) {
+  const dist::ShardedCheckpoint saved(path);
+  if (parts_.averages) {
+    const auto& parts = saved.index().parts;
+    const bool has = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.first == "ema"; });
+    WEFT_CHECK(has, "checkpoint ", path, " was made without --ema: its averages cannot be resumed");
+  }
+  std::map<std::string, StateDict> states;
+  auto own = pieces(states);
+  std::vector<std::pair<std::string, dist::ShardedState*>> wanted;
+  for (auto& [part, state] : own) wanted.emplace_back(part, &state);
+  saved.load(wanted);
+  for (auto& [part, state] : own)
+    if (part != "model") states[part].scalars = state.scalars;
+  parts_.optimizer.load_state_dict(states["optimizer"]);
+  if (parts_.averages) parts_.averages->load_state_dict(states["ema"], states["ema_buffers"]);
+}
+
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
   require_same_step(path, saved,
                     {.batch_size = task_.batch_size(), .accumulate = options_.accumulate, .ranks = data_ranks()});
@@ -465,9 +546,13 @@ void Engine::take(const std::string& path, const Checkpoint& saved, bool with_mo
   WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
              " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
              ": another data set. Name that of the checkpoint, or start a new run from its weights");
-  if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
-  parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
-  load_averages(path, saved, parts_.strategy, parts_.averages);
+  if (saved.parts.empty() && parts_.strategy.is_sharded()) {
+    take_pieces(path);
+  } else {
+    if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
+    parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
+    load_averages(path, saved, parts_.strategy, parts_.averages);
+  }
   if (parts_.scaler) parts_.scaler->load_state_dict(saved.part("loss_scaler"));
   load_generator(saved, parts_.world);
   const auto number = [&](const char* name, double otherwise) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph.h"
+#include "dist/fsdp/checkpoint_writer.h"
 #include "dist/group/step_times.h"
 #include "io/checkpoint.h"
 #include "optim/ema.h"
@@ -140,16 +141,18 @@ struct Parts {
 
 struct EngineOptions {
   int64_t epochs = 1;
-  int64_t last_step = 0;         ///< the run ends with it, within an epoch too; 0: with the last epoch
-  int64_t accumulate = 1;        ///< batches per step, each weighing by its samples
-  int64_t micro_batches = 1;     ///< parts of each batch that go through a pipeline one after another
-  double clip_norm = 0;          ///< of the gradient; 0: any
+  int64_t last_step = 0;      ///< the run ends with it, within an epoch too; 0: with the last epoch
+  int64_t accumulate = 1;     ///< batches per step, each weighing by its samples
+  int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one after another
+  double clip_norm = 0;       ///< of the gradient; 0: any
+  StopOptions stop = {};
   DType precision = DType::f32;  ///< bf16: the optimizer keeps a copy of weights that are not sharded
   std::string graph = "off";     ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
   LossSum sum = LossSum::per_sample;
   int64_t log_interval = 0;             ///< steps; 0: never
   int64_t save_interval = 0;            ///< steps between two checkpoints within an epoch; 0: never
   std::string saved_prefix = "";        ///< checkpoints hold the weights whose names begin so
+  bool sharded_checkpoints = false;     ///< see Engine::save()
   bool saves_epochs = true;             ///< a checkpoint after each epoch
   bool line_before_validation = false;  ///< the epoch's line of progress; else it follows, with Validation::text
   std::string unit = "images";
@@ -175,12 +178,13 @@ struct Interruption {
 /// The one training loop: epochs and steps of any task on any number of ranks, with gradient accumulation, loss
 /// scaling, clipping, averages of the weights, CUDA graphs, checkpoints, signals, progress and profiles.
 ///   class Trainer final : public train::Task { … loss(…) … };
-///   Engine engine(task, {world, model, strategy, optimizer}, {.epochs = 20}, interruption);
+///   Engine engine(task, {world, model, strategy, optimizer}, {.epochs = 20});
 ///   return train::exit_code(engine.run());
 class Engine {
  public:
   /// Errors: those of ProfileWindow; a graph where none can be.
-  Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption);
+  /// `interruption`: of all phases of a run; left out, the engine makes one from its options.
+  Engine(Task& task, const Parts& parts, EngineOptions options, std::shared_ptr<Interruption> interruption = nullptr);
 
   /// Until the last epoch, the stop rule, or an error; all ranks stop after the same step. Where nothing is left to do,
   /// Task::ended() is all that it calls.
@@ -212,6 +216,13 @@ class Engine {
   /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
   /// All ranks call it.
   void put(Checkpoint& checkpoint);
+  /// Writes put() and `texts` to `name` of the run's folder (rank 0 has it, others give null), see RunFolder::save().
+  /// EngineOptions::sharded_checkpoints under fsdp: each rank writes its part into the folder `name` without
+  /// `.safetensors`. Training goes on meanwhile, and the result has no parts.
+  Checkpoint save(const RunFolder* folder, const std::string& name, const std::map<std::string, std::string>& texts,
+                  int keep = 1);
+  /// A checkpoint for take(). Under fsdp it has no parts: take() then reads ranges of this rank.
+  Checkpoint read(const std::string& path) const;
   /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step or
   /// of steps per epoch. `with_model`: false where the caller has loaded the weights already.
   void take(const std::string& path, const Checkpoint& saved, bool with_model = true);
@@ -242,6 +253,12 @@ class Engine {
   /// Forward and loss of each batch of the last step once more; what `then` does with it.
   void repeat_step(const std::function<void(const Tensor& loss)>& then);
   void save_on_the_way();
+  void put_position(Checkpoint& checkpoint);
+  /// This rank's pieces of a sharded checkpoint: views of `states`.
+  std::vector<std::pair<std::string, dist::ShardedState>> pieces(std::map<std::string, StateDict>& states);
+  void take_pieces(const std::string& path);
+  /// Waits for the writer, then removes older files that a reader would take first.
+  void finish_saving();
   void make_graph();
   bool must_stop();
   bool is_last_step() const;
@@ -253,6 +270,7 @@ class Engine {
   Task& task_;
   Parts parts_;
   EngineOptions options_;
+  const std::shared_ptr<Interruption> own_;
   Interruption& interruption_;
   Position position_;
   Progress progress_;
@@ -266,7 +284,9 @@ class Engine {
   Epoch epoch_;
   bool counts_correct_ = false, alone_ = false;  // alone: without other ranks
   bool updates_ = false;                         // between a step's backward and its end
-  int64_t first_step_ = -1;                      // that this process makes; -1: none yet
+  std::unique_ptr<dist::CheckpointWriter> writer_;
+  std::filesystem::path written_;  // the folder that writer_ writes
+  int64_t first_step_ = -1;        // that this process makes; -1: none yet
 };
 
 }  // namespace weft::train

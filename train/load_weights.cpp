@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/text.h"
+#include "nn/init.h"
 #include "nn/linear.h"
 
 namespace weft::train {
@@ -52,7 +53,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   const StateDict own = model.state_dict();
   std::unordered_set<std::string> known;
   for (const NamedTensor& mine : own.tensors) known.insert(mine.name);
-  auto file = renamed_weights(open_weights(path, {.key = options.key}), options.rename);
+  std::shared_ptr<WeightsFile> file = renamed_weights(open_weights(path, {.key = options.key}), options.rename);
   WEFT_CHECK(!file->tensors().empty() || own.tensors.empty(), "load_state_dict: expected the weights of ", model.kind(),
              ", got a file without tensors");
   const auto common = std::count_if(file->tensors().begin(), file->tensors().end(),
@@ -74,6 +75,8 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
 
   LoadedWeights result;
   std::vector<size_t> fitting;
+  std::vector<std::pair<Tensor, size_t>> deferred;
+  nn::DeferredInit* const later = nn::DeferredInit::current();
   for (const NamedTensor& mine : own.tensors) {
     const int64_t found = file->find(mine.name);
     if (found < 0) {
@@ -81,7 +84,9 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
       continue;
     }
     const WeightInfo& theirs = file->tensors()[static_cast<size_t>(found)];
-    if (theirs.sizes == mine.tensor.sizes())
+    if (theirs.sizes == mine.tensor.sizes() && later != nullptr && later->has(mine.tensor))
+      deferred.emplace_back(mine.tensor, static_cast<size_t>(found));
+    else if (theirs.sizes == mine.tensor.sizes())
       fitting.push_back(static_cast<size_t>(found));
     else
       result.misshapen.push_back(str(mine.name, " (expected ", mine.tensor.sizes(), ", got ", theirs.sizes, ")"));
@@ -94,8 +99,9 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
           ? ""
           : printable(str(". Of the names behind ", joined(prefixes, kShown), " most fit: --weights-prefix ",
                           prefixes[0], " (weft-weights: --prefix)"));
-  WEFT_CHECK(result.is_whole() || (!options.strict && !fitting.empty()), "load_state_dict: the weights do not fit ",
-             model.kind(), misfits.substr(std::min(misfits.find(';'), misfits.size())), hint);
+  WEFT_CHECK(result.is_whole() || (!options.strict && fitting.size() + deferred.size() > 0),
+             "load_state_dict: the weights do not fit ", model.kind(),
+             misfits.substr(std::min(misfits.find(';'), misfits.size())), hint);
 
   StateDict part;
   uint64_t bytes = 0;
@@ -111,7 +117,9 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
     bytes += info.bytes();
   }
   hand_over();
-  result.loaded = fitting.size();
+  for (const auto& [weight, index] : deferred)
+    later->note(weight, [file, weight, index] { weight.copy_(file->read(index)); });
+  result.loaded = fitting.size() + deferred.size();
   return result;
 }
 

@@ -216,13 +216,12 @@ RunFolder::RunFolder(fs::path path, const RunLockOptions& lock) : path_(std::mov
   lock_ = RunLock::hold(path_, lock);
 }
 
-bool RunFolder::has_last_checkpoint() const { return !find_checkpoint(last_checkpoint()).empty(); }
-
 void RunFolder::save(const std::string& name, const Checkpoint& checkpoint, int keep) const {
   confirm();
   save_checkpoint(file(name), checkpoint, keep);
   std::error_code next_time;
   fs::remove(file(name).replace_extension(".h5"), next_time);
+  fs::remove_all(file(name).replace_extension(), next_time);  // --fsdp-checkpoints sharded made it
 }
 
 void RunFolder::write_config(std::string_view toml) const { write_atomically(file("config.toml"), toml, "config"); }

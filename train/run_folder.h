@@ -82,7 +82,6 @@ class RunFolder {
   static constexpr const char* kBestCheckpoint = "checkpoint_best.safetensors";
   std::filesystem::path last_checkpoint() const { return file(kLastCheckpoint); }
   std::filesystem::path best_checkpoint() const { return file(kBestCheckpoint); }
-  bool has_last_checkpoint() const;
   /// save_checkpoint() to `name`; then the `.h5` file of an earlier version that find_checkpoint() would take in its
   /// place goes.
   /// `keep`: that many of the last ones stay. Errors: those of confirm().

@@ -32,6 +32,10 @@ data::ImageLoaderOptions image_loading(const RunOptions& o, Device device) {
           .device = device};
 }
 
+void defer_weights(RunOptions& o) {
+  if (o.parallel == "fsdp") o.deferred = std::make_shared<nn::DeferredInit>();
+}
+
 StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> device) {
   return {.kind = o.parallel,
           .bucket_mb = o.bucket_mb,
@@ -39,8 +43,10 @@ StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> devi
           .sync_batch_norm = o.sync_batch_norm,
           .strategy = o.fsdp_strategy,
           .min_num_params = o.min_num_params,
+          .offload = o.fsdp_offload,
           .shard_size = o.fsdp_shard_size,
           .low_precision = o.dtype() != DType::f32,
+          .deferred = o.deferred,
           .device = device};
 }
 
@@ -48,10 +54,12 @@ EngineOptions engine_options(const RunOptions& o) {
   return {.epochs = o.epochs,
           .accumulate = o.accumulate,
           .clip_norm = o.clip_norm,
+          .stop = stop_options(o),
           .precision = o.dtype(),
           .graph = o.graph,
           .log_interval = o.log_interval,
           .save_interval = o.save_interval,
+          .sharded_checkpoints = o.fsdp_checkpoints == "sharded",
           .unit = o.unit,
           .profile = o.profile,
           .profile_steps = o.profile_steps};
@@ -76,11 +84,12 @@ std::optional<NewRun> new_run(const RunOptions& o, const std::vector<std::string
 
 ChangedSettings changed_settings(const std::string& saved, const RunOptions& o, const std::string& ignored) {
   // Where files are; how fast, on what and how long a run goes.
-  return changed_settings(saved, o.toml,
-                          "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
-                          "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
-                          "min-num-params fsdp-shard-size batch-size accumulate weights " +
-                              ignored);
+  return changed_settings(
+      saved, o.toml,
+      "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
+      "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
+      "min-num-params fsdp-shard-size fsdp-offload fsdp-checkpoints batch-size accumulate weights " +
+          ignored);
 }
 
 ChangedSettings changed_settings(const Checkpoint& saved, const RunOptions& o, const std::string& ignored) {

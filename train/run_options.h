@@ -26,6 +26,7 @@ struct RunOptions {
   std::string grad_compression = "none";
   bool sync_batch_norm = false;
   std::string fsdp_strategy = "full_shard";
+  std::string fsdp_offload = "none", fsdp_checkpoints = "whole";
   int64_t min_num_params = 1'000'000, fsdp_shard_size = 0;
 
   std::string out, resume;
@@ -35,6 +36,8 @@ struct RunOptions {
   std::string usr1 = "save";
   std::string profile, profile_steps = "5:8";
 
+  /// Set by defer_weights(), for the scope in which a program makes its model; null: the weights are written at once.
+  std::shared_ptr<nn::DeferredInit> deferred = {};
   std::string toml = {};  ///< Flags::toml(): the values in effect, as written to config.toml
 
   /// The products have it; sharded weights are gathered in it, and an engine keeps a copy of the others.
@@ -58,6 +61,8 @@ data::SamplerOptions training_order(const RunOptions& options, const dist::World
 data::SamplerOptions validation_order(const dist::World& ranks);
 data::ImageLoaderOptions image_loading(const RunOptions& options, Device device);
 
+/// Under fsdp weights are made, and read, unit by unit on rank 0, from which each rank gets its shard.
+void defer_weights(RunOptions& options);
 StrategyOptions strategy_options(const RunOptions& options, std::optional<Device> device = {});
 EngineOptions engine_options(const RunOptions& options);
 StopOptions stop_options(const RunOptions& options);

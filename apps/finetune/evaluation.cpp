@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
+#include "train/loader_task.h"
 
 namespace weft::finetune {
 
@@ -54,42 +54,36 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
 }
 
 Score evaluate(train::Engine& engine, const Options& options, const Texts& texts, int64_t padding_id) {
-  const NoGrad no_grad;
   const dist::World& world = engine.parts().world;
   const data::Sampler order(static_cast<int64_t>(texts.labels.size()), train::validation_order(world));
   TextLoader loader(texts, order, std::max<int64_t>(options.batch_size, 32), padding_id, world.device());
-  const int64_t idle = engine.parts().strategy.steps_to_join(world, loader.steps_per_epoch());
   double loss = 0, count = 0, right = 0, hits = 0, guessed = 0, there = 0;
   std::vector<double> predictions, scores;  // of a regression
   Tensor like;
-  engine.progress().begin("evaluation", loader.steps_per_epoch());
-  while (const auto batch = loader.next()) {
-    like = batch->input;
-    const Tensor logits = engine.forward(batch->input);
+  const auto each = [&](const TextBatch& batch) {
+    like = batch.input;
+    count += static_cast<double>(batch.count);
+    const Tensor logits = engine.forward(batch.input);
     if (texts.regression) {
       const Tensor values = logits.to(DType::f32).select(1, 0).contiguous();
-      loss += mse_loss(values, batch->labels, Reduction::sum).item();
+      loss += mse_loss(values, batch.labels, Reduction::sum).item();
       for (const float value : values.to_vector<float>()) predictions.push_back(value);
-      for (const float value : batch->labels.to_vector<float>()) scores.push_back(value);
-      count += static_cast<double>(batch->count);
-      engine.progress().step({.images = batch->count * world.size()});
-      continue;
+      for (const float value : batch.labels.to_vector<float>()) scores.push_back(value);
+      return;
     }
-    loss += cross_entropy(logits, batch->labels, {.reduction = Reduction::sum}).item();
+    loss += cross_entropy(logits, batch.labels, {.reduction = Reduction::sum}).item();
     const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>(),
-                               labels = batch->labels.to_vector<int64_t>();
+                               labels = batch.labels.to_vector<int64_t>();
     for (size_t i = 0; i < labels.size(); ++i) {
       right += guesses[i] == labels[i];
       hits += guesses[i] == 1 && labels[i] == 1;
       guessed += guesses[i] == 1;
       there += labels[i] == 1;
     }
-    count += static_cast<double>(batch->count);
-    engine.progress().step({.images = batch->count * world.size()});
-  }
-  engine.progress().drop();
-  if (!like.defined()) like = Tensor::zeros({1, 3, 2}, DType::i64, world.device());
-  for (int64_t step = 0; step < idle; ++step) engine.forward(like);
+  };
+  train::evaluate_batches(world, engine.parts().strategy, engine.progress(), "evaluation", &loader, each, [&] {
+    engine.forward(like.defined() ? like : Tensor::zeros({1, 3, 2}, DType::i64, world.device()));
+  });
   const std::vector<double> sums = world.sum({loss, count, right, hits, guessed, there}, "evaluation");
   if (texts.regression) {
     predictions = gathered(predictions, world);

@@ -122,6 +122,7 @@ int64_t longest_text(const Options& options, const nn::BertOptions& sizes, const
 std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOptions& sizes, const Labels& labels,
                                        const dist::World& ranks) {
   manual_seed(static_cast<uint64_t>(options.seed));
+  const nn::DeferredInit::Scope deferred(options.deferred.get());
   auto model = std::make_shared<Classifier>(sizes);
   if (options.weights != "random") {
     const LoadedBert loaded = load_bert(*model, options.weights, labels.fits_weights, options.weights_key);
@@ -213,9 +214,9 @@ int run(int argc, char** argv) {
   const int64_t most = longest_text(options, sizes, tokenizer, ranks);
   const Texts train_texts = encode(train, labels, *tokens, sizes, most),
               dev_texts = encode(dev, labels, *tokens, sizes, most);
+  train::defer_weights(options);
   const auto model = make_model(options, sizes, labels, ranks);
   const SavedConfiguration saved{.from = configuration.text, .labels = labels.names, .regression = labels.regression};
-  model->to(ranks.device());
   if (!options.dry_run) make_room(options, wanted, ranks);  // not before the weights could be read
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';

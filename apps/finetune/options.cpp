@@ -76,9 +76,10 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("warmup-ratio", o.warmup_ratio, "share of the steps in which the rate rises from 0",
             {.min = 0, .max = 0.99});
   flags.add("max-grad-norm", o.clip_norm, "largest norm of the gradient", {.min = 0, .above = true});
-  support::add_run_flags(flags, o,
-                         "epochs batch-size accumulate ema precision device parallel backend min-num-params seed out "
-                         "overwrite max-steps dry-run");
+  support::add_run_flags(
+      flags, o,
+      "epochs batch-size accumulate ema precision device parallel backend grad-compression fsdp-strategy "
+      "fsdp-shard-size fsdp-offload min-num-params seed out overwrite max-steps dry-run");
   flags.add("logging-steps", o.log_interval, "a line of loss and rate after so many steps", {.min = 1});
   flags.add("save-steps", o.save_interval, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});
   flags.add("resume-from-checkpoint", o.resume,

@@ -34,13 +34,12 @@ struct TextBatch {
 
 /// A text of a set that lives elsewhere.
 struct Text {
-  using Batch = TextBatch;
   const data::Encoding* encoding;
   double label;
 };
 
 /// Brings the texts of this rank, an epoch at a time, from the first epoch on. `order` says which text comes when.
-class TextLoader : public data::Loader<Text> {
+class TextLoader : public data::Loader<TextBatch> {
  public:
   TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id, Device device);
 };

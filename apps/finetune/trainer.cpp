@@ -20,8 +20,8 @@
 namespace weft::finetune {
 namespace {
 
-train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
-  train::StrategyOptions options = train::strategy_options(o);
+train::StrategyOptions strategy_options(const Options& o, Classifier& model, Device device) {
+  train::StrategyOptions options = train::strategy_options(o, device);
   if (o.layer_decay < 1)
     options.order = optim::in_order(optim::by_layer(model.parameters(), {.factor = o.layer_decay}));
   return options;
@@ -60,7 +60,7 @@ Tensor Classifier::forward(const Tensor& x) const {
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const Tokenizer& tokenizer, const SavedConfiguration& saved, const std::shared_ptr<Classifier>& model,
                  const Texts& train, const Texts& dev)
-    : LoaderTask(std::make_shared<TextLoader>(
+    : TypedTask(std::make_shared<TextLoader>(
           train, data::Sampler(static_cast<int64_t>(train.labels.size()), train::training_order(options, world)),
           options.batch_size, tokenizer.encoder->padding_id(), world.device())),
       options_(options),
@@ -70,11 +70,10 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       model_(model),
       train_(train),
       dev_(dev),
-      strategy_(train::make_strategy(strategy_options(options, *model), model, world)),
+      strategy_(train::make_strategy(strategy_options(options, *model, world.device()), model, world)),
       adam_(make_adam(options, *strategy_)),
       averages_(train::make_averages(options.averages, *adam_, *model_)),
-      interruption_(world, train::stop_options(options), train::LossSum::per_step),
-      engine_(*this, {world, *model_, *strategy_, *adam_, averages_.get()}, engine_options(options), interruption_),
+      engine_(*this, {world, *model_, *strategy_, *adam_, averages_.get()}, engine_options(options)),
       state_{.total_steps = options.epochs * engine_.steps_per_epoch(), .texts_per_step = engine_.global_batch()},
       scheduler_(*adam_, make_schedule(options.warmup_ratio, state_.total_steps)) {
   if (!options.resume.empty()) resume();
@@ -165,11 +164,11 @@ void Trainer::ended(train::RunEnd end) {
                      .peak_tensor_bytes = train::peak_tensor_bytes(world_.device())});
 }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
+train::Measured Trainer::loss(const TextBatch& batch) {
   const Autocast low(options_.dtype());
-  const Tensor logits = engine_.forward(batch[0]);
-  if (!train_.regression) return {cross_entropy(logits, batch[1])};
-  return {mse_loss(logits.to(DType::f32).select(1, 0).contiguous(), batch[1])};
+  const Tensor logits = engine_.forward(batch.input);
+  if (!train_.regression) return {cross_entropy(logits, batch.labels)};
+  return {mse_loss(logits.to(DType::f32).select(1, 0).contiguous(), batch.labels)};
 }
 
 void Trainer::after_step() {

@@ -21,7 +21,7 @@ struct Classifier : nn::Bert {
 };
 
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<TextBatch> {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it.
   Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const Tokenizer& tokenizer,
@@ -34,7 +34,7 @@ class Trainer final : public train::LoaderTask {
   std::string plan() const;
 
  private:
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const TextBatch& batch) override;
   void after_step() override;
   void log_steps(const train::StepSums::Totals& totals) override;
   train::Validation validate(const train::Epoch& epoch) override;
@@ -54,7 +54,6 @@ class Trainer final : public train::LoaderTask {
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::AdamW> adam_;
   std::unique_ptr<optim::Ema> averages_;
-  train::Interruption interruption_;
   train::Engine engine_;
   TrainerState state_;
   optim::Scheduler scheduler_;

@@ -38,9 +38,11 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
-  support::add_run_flags(flags, o,
-                         "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
-                         "fsdp-shard-size seed out overwrite resume max-steps save-interval dry-run");
+  flags.add("recompute", o.recompute, "backward computes each block a second time: memory for time");
+  support::add_run_flags(
+      flags, o,
+      "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
+      "fsdp-shard-size fsdp-offload fsdp-checkpoints seed out overwrite resume max-steps save-interval dry-run");
   flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
   flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",

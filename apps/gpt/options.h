@@ -22,6 +22,7 @@ struct Options : train::RunOptions {
   int64_t warmup_steps = 100;
   double beta2 = 0.99;
   double dropout = 0;
+  bool recompute = false;
   int64_t tensor = 1, pipeline = 1, chunks = 1, micro_batches = 0;
   std::string fsdp_accumulate = "whole";
 };

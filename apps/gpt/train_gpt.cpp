@@ -80,7 +80,10 @@ std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer,
   }
   require_room(tokenizer, sizes);
   sizes.dropout = o.dropout;
+  sizes.recompute = o.recompute;
   if (o.context == 0) o.context = sizes.positions;
+  train::defer_weights(o);
+  const nn::DeferredInit::Scope deferred(o.deferred.get());
   auto model = std::make_shared<nn::Gpt>(sizes);
   if (!random) load_gpt(*model, model_folder(o.weights), o.weights_key);
   return model;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <iostream>
 
-#include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "dist/tensor/parallel_block.h"
 #include "train/memory.h"
@@ -26,8 +25,8 @@ std::shared_ptr<const data::TokenWindows> make_validation(const Tokens& tokens, 
   return std::make_shared<const data::TokenWindows>(tokens, context, context);
 }
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
-                                                const Tokens& tokens, int64_t context) {
+std::shared_ptr<data::BatchQueue> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
+                                              const Tokens& tokens, int64_t context) {
   require_windows("training", tokens, context);
   const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
   const int64_t step = o.batch_size * o.accumulate * grid.data()->size();
@@ -37,7 +36,7 @@ std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::Wo
                                    .rank = grid.data_rank(),
                                    .world = grid.data()->size(),
                                    .tail = data::Tail::drop};
-  return std::make_shared<data::Loader<std::tuple<Tensor, Tensor>>>(
+  return std::make_shared<data::Loader<data::Stacked>>(
       windows, data::Sampler(windows->size(), order),
       data::LoaderOptions{.batch_size = o.batch_size, .workers = 0, .drop_last = true, .device = world.device()});
 }
@@ -82,7 +81,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const dist::Grid& grid, const data::BytePair& tokenizer, const GptConfig& config,
                  const std::shared_ptr<nn::Gpt>& model, const Tokens& train, const Tokens& val)
-    : LoaderTask(make_loader(options, world, grid, train, options.context)),
+    : TypedTask(make_loader(options, world, grid, train, options.context)),
       options_(options),
       folder_(folder),
       world_(world),
@@ -95,8 +94,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       context_(options.context),
       strategy_(make_strategy(options, model, world, grid_)),
       adam_(make_adam(options, *strategy_)),
-      interruption_(world, train::stop_options(options)),
-      engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options), interruption_),
+      engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options)),
       schedule_(make_schedule(options, options.epochs * engine_.steps_per_epoch())) {
   const int64_t steps = options.epochs * engine_.steps_per_epoch();
   if (options.warmup_steps >= steps && options.warmup_steps != Options().warmup_steps && world.is_first())
@@ -127,9 +125,9 @@ std::string Trainer::plan() const {
 void Trainer::resume() {
   const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, world_);
   if (path.empty()) return;
-  const Checkpoint saved = load_checkpoint(path);
-  const auto changes =
-      train::changed_settings(saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate");
+  const Checkpoint saved = engine_.read(path);
+  const auto changes = train::changed_settings(
+      saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate recompute");
   WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
              " was made with other sequences: ", train::text_of(changes));
   engine_.note(train::note_of(changes));
@@ -137,10 +135,10 @@ void Trainer::resume() {
   engine_.note(str("resumed from ", path, " at step ", engine_.position().step));
 }
 
-void Trainer::before_step(train::Batch&) { adam_->set_lr(schedule_->lr(engine_.position().step, options_.lr)); }
+void Trainer::before_step(Sequences&) { adam_->set_lr(schedule_->lr(engine_.position().step, options_.lr)); }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  return {cross_entropy(engine_.forward(batch[0]), batch[1])};
+train::Measured Trainer::loss(const Sequences& batch) {
+  return {cross_entropy(engine_.forward(batch.tokens), batch.next)};
 }
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {
@@ -153,22 +151,22 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
 
 /// Each token of the validation text once, but for those after the last whole sequence.
 train::Validation Trainer::validate(const train::Epoch&) {
-  const NoGrad no_grad;
   model_->eval();
   const data::SamplerOptions order{
       .shuffle = false, .rank = grid_.data_rank(), .world = grid_.data()->size(), .tail = data::Tail::uneven};
   data::Loader loader(val_, data::Sampler(val_->size(), order),
                       {.batch_size = options_.batch_size, .workers = 0, .device = world_.device()});
-  const int64_t idle = strategy_->steps_to_join(world_, loader.steps_per_epoch());
-  double loss = 0, count = 0;
-  loader.start(0);
-  while (const auto batch = loader.next()) {
-    const double mean = cross_entropy(engine_.forward(batch->tensors[0]), batch->tensors[1]).item();
-    loss += mean * static_cast<double>(batch->count);
-    count += static_cast<double>(batch->count);
-  }
-  for (int64_t i = 0; i < idle; ++i) engine_.forward(Tensor::zeros({1, context_}, DType::i64, world_.device()));
-  const std::vector<double> sums = world_.sum({loss, count}, "validation");
+  double sum = 0, count = 0;
+  const auto each = [&](const data::Stacked& batch) {
+    const double mean = loss(typed(batch.tensors)).loss.item();
+    sum += mean * static_cast<double>(batch.count);
+    count += static_cast<double>(batch.count);
+  };
+  train::Progress quiet({.quiet = true});
+  train::evaluate_batches(world_, *strategy_, quiet, "validation", &loader, each, [&] {
+    engine_.forward(Tensor::zeros({1, context_}, DType::i64, world_.device()));
+  });
+  const std::vector<double> sums = world_.sum({sum, count}, "validation");
   val_loss_ = sums[0] / sums[1];
   return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};
 }
@@ -184,13 +182,9 @@ void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
 }
 
 std::string Trainer::save() {
-  Checkpoint checkpoint;
-  engine_.put(checkpoint);
-  checkpoint.texts.insert({"config", options_.toml});
-  if (folder_) {
-    folder_->save(train::RunFolder::kLastCheckpoint, checkpoint, /*keep=*/2);
-    save_gpt(folder_->file("model"), checkpoint.part("model"), config_, tokenizer_);
-  }
+  const Checkpoint saved =
+      engine_.save(folder_, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
+  if (folder_ && !saved.parts.empty()) save_gpt(folder_->file("model"), saved.part("model"), config_, tokenizer_);
   return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
 }
 
@@ -199,6 +193,10 @@ void Trainer::stopped(train::StopRule& rule) {
 }
 
 void Trainer::ended(train::RunEnd end) {
+  if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded()) {  // checkpoints left the published form out
+    const StateDict whole = strategy_->model_state();
+    if (folder_) save_gpt(folder_->file("model"), whole, config_, tokenizer_);
+  }
   if (!log_) return;
   const bool finished = end == train::RunEnd::finished;
   log_->end(finished);

@@ -19,9 +19,15 @@ namespace weft::gpt {
 
 using Tokens = data::TokenNumbers;
 
+/// Sequences, and the token that follows each of their tokens: i64 [sequences, context].
+struct Sequences {
+  Tensor tokens, next;
+  void fields(auto& v) { v("tokens", tokens), v("next", next); }
+};
+
 /// Trains a GPT to say the next token. An epoch has as many sequences as the training text has tokens for; where they
 /// begin is drawn anew for each epoch, the same for any number of ranks.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<Sequences> {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it. Errors: a text that
   /// is too short for one step.
@@ -35,8 +41,8 @@ class Trainer final : public train::LoaderTask {
 
  private:
   int64_t samples() const override;
-  void before_step(train::Batch& batch) override;
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void before_step(Sequences& batch) override;
+  train::Measured loss(const Sequences& batch) override;
   void log_steps(const train::StepSums::Totals& totals) override;
   train::Validation validate(const train::Epoch& epoch) override;
   void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override;
@@ -57,7 +63,6 @@ class Trainer final : public train::LoaderTask {
   int64_t context_;
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::AdamW> adam_;
-  train::Interruption interruption_;
   train::Engine engine_;
   optim::SchedulePtr schedule_;
   std::optional<train::ScalarLog> log_;  // of rank 0; none in a dry run

@@ -28,7 +28,7 @@ std::shared_ptr<nn::Module> make_model(const Options& options, const Images& ima
 }  // namespace
 
 Trainer::Trainer(const Options& options, const dist::World& ranks, const Images& images)
-    : LoaderTask(images.training()),
+    : TypedTask(images.training()),
       options_(options),
       ranks_(ranks),
       images_(images),
@@ -37,14 +37,12 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, const Images&
       model_(make_model(options, images, ranks.device())),
       strategy_(train::make_strategy({}, model_, ranks)),
       adam_(strategy_->parameters(), {.lr = kLearningRate}),
-      interruption_(ranks, {}),
       engine_(*this, {ranks, *model_, *strategy_, adam_},
               {.epochs = options.epochs,
                .graph = "auto",
                .log_interval = kLogEvery,
                .saves_epochs = false,
-               .line_before_validation = true},
-              interruption_) {
+               .line_before_validation = true}) {
   WEFT_CHECK(have_zip(), kCheckpoint,
              ": built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
 }
@@ -91,9 +89,9 @@ void Trainer::ended(train::RunEnd end) {
   if (log_) log_->end(finished);
 }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  const Tensor logits = engine_.forward(batch[0]);
-  return {cross_entropy(logits, batch[1]), train::count_correct(logits, batch[1])};
+train::Measured Trainer::loss(const data::Batch& batch) {
+  const Tensor logits = engine_.forward(batch.images);
+  return {cross_entropy(logits, batch.labels), train::count_correct(logits, batch.labels)};
 }
 
 /// This rank's numbers, as Lightning logs them.

@@ -11,7 +11,7 @@ namespace weft::jsc {
 
 /// Trains ResNet-18 from scratch with Adam. Rank 0 prints a line per epoch on stdout, keeps
 /// `tb_logs/my_model/version_N`, and writes `image_classification_model.pt` at the end.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<data::Batch> {
  public:
   static constexpr double kLearningRate = 1e-3;
   static constexpr const char* kCheckpoint = "image_classification_model.pt";
@@ -32,7 +32,7 @@ class Trainer final : public train::LoaderTask {
     double cross_entropy = 0, accuracy = 0;
   };
 
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const data::Batch& batch) override;
   void log_steps(const train::StepSums::Totals&) override;
   train::Validation validate(const train::Epoch& epoch) override;
   void epoch_saved(const train::Epoch& epoch, const train::Validation&) override;
@@ -49,7 +49,6 @@ class Trainer final : public train::LoaderTask {
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<train::Strategy> strategy_;
   optim::Adam adam_;
-  train::Interruption interruption_;
   train::Engine engine_;
   Result validated_;
   std::unique_ptr<train::ScalarLog> log_;  ///< of rank 0

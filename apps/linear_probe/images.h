@@ -19,7 +19,6 @@ class Images {
 
   const std::vector<std::string>& classes() const { return train_set_->classes(); }
   int64_t side() const { return side_; }
-  Device device() const { return ranks_.device(); }  ///< where the backbone runs
   std::string describe() const;
   /// Which images they are, with checksums where they are in memory, else with the files' names, sizes and times.
   std::string identity() const;

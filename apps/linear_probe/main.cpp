@@ -24,7 +24,7 @@ namespace {
 constexpr double kMostFeatureBytes = 8.0 * (int64_t{1} << 30);
 
 train::StrategyOptions parallel_options(const Options& o, const dist::World& ranks) {
-  train::StrategyOptions options = train::strategy_options(o);
+  train::StrategyOptions options = train::strategy_options(o, ranks.device());
   if (o.parallel == "auto") options.kind = ranks.size() > 1 ? "fsdp" : "none";
   return options;
 }
@@ -39,6 +39,7 @@ class Run {
   Run(const Options& options, const dist::World& ranks)
       : options_(options),
         ranks_(ranks),
+        deferred_(defers() ? std::make_shared<nn::DeferredInit>() : nullptr),
         backbone_(with_weights()),
         images_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
         session_(options, ranks, images_.classes()) {
@@ -69,21 +70,32 @@ class Run {
 
   train::RunEnd run() {
     if (options_.eval == "logreg") {
-      run_logreg(options_, features(), images_.classes(), ranks_, session_.interruption().signals);
+      run_logreg(options_, features(), images_.classes(), ranks_, session_.interruption()->signals);
       return train::RunEnd::finished;
     }
     const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());
     session_.write_summary(finished);
     if (!finished && ranks_.is_first())
-      std::cout << session_.interruption().stop.line(options_.program, session_.step(), options_.out) << std::endl;
+      std::cout << session_.interruption()->stop.line(options_.program, session_.step(), options_.out) << std::endl;
     // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
     ranks_.wait_for_all("end of the run");
-    return finished ? train::RunEnd::finished : session_.interruption().stop.end();
+    return finished ? train::RunEnd::finished : session_.interruption()->stop.end();
   }
 
  private:
+  /// Unless a checkpoint or a fingerprint needs the weights on the host.
+  bool defers() const {
+    return parallel_options(options_, ranks_).kind == "fsdp" && options_.resume.empty() && !options_.has_feature_file();
+  }
+  train::StrategyOptions how_parallel() const {
+    train::StrategyOptions how = parallel_options(options_, ranks_);
+    how.deferred = deferred_;
+    return how;
+  }
+
   std::shared_ptr<nn::VisionTransformer> with_weights() {
     manual_seed(static_cast<uint64_t>(options_.seed));
+    const nn::DeferredInit::Scope deferred(deferred_.get());
     if (options_.weights == "random") return make_backbone(options_.model, options_.checkpointing == "block");
     WEFT_CHECK(std::filesystem::exists(options_.weights), "--weights ", options_.weights,
                ": there is no such file. `tools/fetch_weights ", options_.model, ' ', folder_of(options_.weights),
@@ -115,7 +127,6 @@ class Run {
     if (!session_.begin("probe", 0)) return true;
     std::cout << ranks_.rank() << " linear probe" << std::endl;
     probe_->freeze();
-    probe_->to(ranks_.device());
     const auto head = std::make_shared<ProbeHead>(probe_);
     session_.load_model(*head);
     if (!(keeps_features() ? probe_features(head) : train(probe_, {.lr = options_.lr, .saved_prefix = "linear."})))
@@ -128,9 +139,8 @@ class Run {
 
   FeatureSets compute_features_of_both() {
     probe_->freeze();
-    probe_->to(ranks_.device());
     backbone_->eval();
-    train::StrategyOptions how = parallel_options(options_, ranks_);
+    train::StrategyOptions how = how_parallel();
     if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
     const auto parallel = train::make_strategy(how, probe_->m, ranks_);
     const auto run_backbone = [&](const Tensor& x) {
@@ -156,16 +166,17 @@ class Run {
   /// From what the backbone said of each image.
   bool probe_features(const std::shared_ptr<ProbeHead>& head) {
     const auto [training, validation] = features();
-    FeatureSource rows(training, images_.training_order(), options_.batch_size);
-    FeatureSource checks(validation, validation_order(), options_.batch_size);
-    return train(head, {.lr = options_.lr, .saved_prefix = "linear."}, rows, checks);
+    const Tensor& like = validation.values;
+    return train(head, {.lr = options_.lr, .saved_prefix = "linear."},
+                 {.training = make_loader(training, images_.training_order(), options_.batch_size),
+                  .validation = make_loader(validation, validation_order(), options_.batch_size),
+                  .stand_in = Tensor::zeros({1, like.size(1)}, like.dtype(), like.device())});
   }
 
   bool finetune() {
     session_.begin("finetune", options_.probes() ? options_.epochs : 0);
     std::cout << ranks_.rank() << " finetuning" << std::endl;
     probe_->thaw();
-    probe_->to(ranks_.device());
     session_.load_model(*probe_);
     if (!train(probe_, {.lr = options_.lr / 8, .layer_decay = options_.layer_decay, .saved_prefix = ""})) return false;
     if (Record* record = session_.record())
@@ -174,29 +185,32 @@ class Run {
   }
 
   bool train(const std::shared_ptr<Probe>& model, const PhaseOptions& how) {
-    ImageSource training(images_, images_.training(), images_.training_order().size());
-    ImageSource validation(images_, images_.in_order(data::Split::val, /*repeat=*/false), validation_order().size());
-    return train(model, how, training, validation);
+    return train(model, how,
+                 {.training = images_.training(),
+                  .validation = images_.in_order(data::Split::val, /*repeat=*/false),
+                  .stand_in = Tensor::zeros({1, images_.side(), images_.side(), 3}, DType::f32, ranks_.device()),
+                  .prepare = [this](const Tensor& x) { return images_.prepare(x); }});
   }
 
-  bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, Source& training, Source& validation) {
-    train::StrategyOptions together = parallel_options(options_, ranks_);
+  bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, PhaseData data) {
+    train::StrategyOptions together = how_parallel();
     if (how.layer_decay < 1)
       together.order = optim::in_order(optim::by_layer(model->parameters(), {.factor = how.layer_decay}));
     const auto strategy = train::make_strategy(together, model, ranks_);
-    const bool finished = Phase(options_, ranks_, session_, *strategy, *model, how, training, validation).run();
+    const bool finished = Phase(options_, ranks_, session_, *strategy, *model, how, std::move(data)).run();
     restore(*strategy, *model);
     return finished;
   }
 
-  /// A phase's weights go back into the module: sharded ones by way of rank 0, from which the next phase shares them.
+  /// A phase's weights go back into the module: sharded ones onto the host of rank 0, from which the next phase shares
+  /// them.
   void restore(train::Strategy& parallel, nn::Module& model) {
     if (!parallel.is_sharded()) return;
     const StateDict whole = parallel.model_state();
     const NoGrad no_grad;
     for (const auto& [name, parameter] : model.parameters()) {
       const bool wants = parameter.requires_grad();
-      const Tensor fresh = Tensor::empty(parameter.sizes(), parameter.dtype(), ranks_.device());
+      const Tensor fresh = Tensor::empty(parameter.sizes(), parameter.dtype());
       parameter.requires_grad_(false);
       parameter.set_data(fresh);
       parameter.requires_grad_(wants);
@@ -206,6 +220,7 @@ class Run {
 
   const Options& options_;
   const dist::World& ranks_;
+  std::shared_ptr<nn::DeferredInit> deferred_;
   std::shared_ptr<nn::VisionTransformer> backbone_;
   Images images_;
   Session session_;

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <iostream>
 
-#include "core/autograd.h"
 #include "core/ops/losses.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
@@ -40,12 +39,12 @@ train::EngineOptions engine_options(const Options& options, const PhaseOptions& 
 }  // namespace
 
 Phase::Phase(const Options& options, const dist::World& ranks, Session& session, train::Strategy& strategy,
-             nn::Module& model, const PhaseOptions& how, Source& training, Source& validation)
-    : options_(options),
+             nn::Module& model, const PhaseOptions& how, PhaseData data)
+    : TypedTask(data.training),
+      options_(options),
       ranks_(ranks),
       session_(session),
-      training_(training),
-      validation_(validation),
+      data_(std::move(data)),
       lr_(how.lr),
       adam_(groups(strategy.parameters(), how, options.weight_decay),
             {.lr = how.lr, .weight_decay = options.weight_decay}),
@@ -63,35 +62,23 @@ bool Phase::run() {
   return finished;
 }
 
-std::optional<train::Batch> Phase::next() {
-  const auto examples = training_.next();
-  if (!examples) return std::nullopt;
-  return train::Batch{{examples->input, examples->labels}, examples->count};
-}
-
 void Phase::epoch_begins() { std::cout << ranks_.rank() << " epoch" << std::endl; }
 
-train::Measured Phase::loss(const std::vector<Tensor>& batch) {
-  return {cross_entropy(engine_.forward(batch[0]), batch[1])};
+train::Measured Phase::loss(const Examples& batch) {
+  return {cross_entropy(engine_.forward(data_.prepare(batch.input)), batch.labels)};
 }
 
 train::Validation Phase::validate(const train::Epoch&) {
-  const NoGrad no_grad;
-  train::Progress& progress = engine_.progress();
   engine_.parts().model.eval();
-  const int64_t steps = validation_.batches();
-  const int64_t idle = engine_.parts().strategy.steps_to_join(ranks_, steps);
   int64_t count = 0;
   double right = 0;
-  progress.begin("validation", steps);
-  validation_.start(0);
-  while (const auto examples = validation_.next()) {
-    right += train::count_correct(engine_.forward(examples->input), examples->labels).item();
-    count += examples->count;
-    progress.step({.images = examples->count * ranks_.size()});
-  }
-  progress.drop();  // the accuracy's line follows
-  for (int64_t step = 0; step < idle; ++step) engine_.forward(validation_.stand_in());
+  const auto each = [&](const data::Stacked& batch) {
+    const Examples examples = typed(batch.tensors);
+    right += train::count_correct(engine_.forward(data_.prepare(examples.input)), examples.labels).item();
+    count += batch.count;
+  };
+  train::evaluate_batches(ranks_, engine_.parts().strategy, engine_.progress(), "validation", data_.validation.get(),
+                          each, [&] { engine_.forward(data_.stand_in); });
   const std::vector<double> sums = ranks_.sum({right, static_cast<double>(count)}, "right answers");
   accuracy_ = sums[0] / sums[1];
   return {};

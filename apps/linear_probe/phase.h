@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -8,7 +9,7 @@
 #include "apps/linear_probe/session.h"
 #include "nn/module.h"
 #include "optim/optimizers.h"
-#include "train/engine.h"
+#include "train/loader_task.h"
 
 namespace weft::linear_probe {
 
@@ -19,26 +20,36 @@ struct PhaseOptions {
   std::string saved_prefix;  ///< a checkpoint has the weights whose names begin so: those that the phase changes
 };
 
+/// Images for a backbone, or what a backbone says of them, for the classifier alone.
+struct Examples {
+  Tensor input, labels;
+  void fields(auto& v) { v("input", input), v("labels", labels); }
+};
+
+/// Where the steps of a phase come from.
+struct PhaseData {
+  std::shared_ptr<data::BatchQueue> training, validation;  ///< validation: null where this rank has no sample
+  Tensor stand_in;  ///< an input that is none of the set's, for the steps of ranks that have none
+  std::function<Tensor(const Tensor&)> prepare = [](const Tensor& x) {
+    return x;
+  };  ///< an input on its way to the model
+};
+
 /// Some epochs of one model with a fresh Adam, or what the session's checkpoint has left of them; validation after
 /// each. Prints the lines of the workflow.
-class Phase final : public train::Task {
+class Phase final : public train::TypedTask<Examples> {
  public:
   /// Trains `strategy`, whose module is `model`. All ranks make it.
   Phase(const Options& options, const dist::World& ranks, Session& session, train::Strategy& strategy,
-        nn::Module& model, const PhaseOptions& how, Source& training, Source& validation);
+        nn::Module& model, const PhaseOptions& how, PhaseData data);
 
   /// False: the run is to stop, and its checkpoint is written. All ranks call it.
   bool run();
 
  private:
-  int64_t samples() const override { return training_.examples(); }
   int64_t batch_size() const override { return options_.batch_size; }
-  int64_t batches() const override { return training_.batches(); }
-  double mean_samples(int64_t batch) const override { return training_.mean_examples(batch); }
-  void start_epoch(int64_t epoch, int64_t batch) override { training_.start(epoch, batch); }
-  std::optional<train::Batch> next() override;
   void epoch_begins() override;
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const Examples& batch) override;
   train::Validation validate(const train::Epoch&) override;
   void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
   std::string save() override;
@@ -46,7 +57,7 @@ class Phase final : public train::Task {
   const Options& options_;
   const dist::World& ranks_;
   Session& session_;
-  Source &training_, &validation_;
+  PhaseData data_;
   double lr_;
   optim::AdamW adam_;
   std::unique_ptr<optim::Ema> averages_;

@@ -41,7 +41,7 @@ Session::Session(const Options& options, const dist::World& ranks, std::vector<s
       classes_(std::move(classes)),
       folder_(options.dry_run ? nullptr : train::open_run_folder(options.out, ranks)),
       path_(train::checkpoint_to_resume(options.resume, options.out, ranks)),
-      interruption_(ranks, train::stop_options(options)) {
+      interruption_(std::make_shared<train::Interruption>(ranks, train::stop_options(options))) {
   if (!path_.empty()) {
     saved_ = load_checkpoint(path_);
     check(path_);

@@ -47,7 +47,7 @@ class Session {
 
   /// Of rank 0, else null; null in a dry run.
   Record* record() { return record_.get(); }
-  train::Interruption& interruption() { return interruption_; }
+  const std::shared_ptr<train::Interruption>& interruption() const { return interruption_; }
 
   /// Begins a phase, with the result that it has so far if the checkpoint is of it. `false`: the checkpoint is of a
   /// later one.
@@ -86,7 +86,7 @@ class Session {
   PhaseResult result_;
   std::map<std::string, double> results_;  ///< `probe_accuracy`, … of finished phases
   std::unique_ptr<Record> record_;
-  train::Interruption interruption_;
+  std::shared_ptr<train::Interruption> interruption_;
 };
 
 }  // namespace weft::linear_probe

@@ -83,13 +83,12 @@ std::unique_ptr<data::ImageLoader> make_loader(const Options& options, const dis
 Sets::Sets(const Options& options) : train(read(options, data::Split::train)), test(read(options, data::Split::val)) {}
 
 Trainer::Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets)
-    : LoaderTask(make_loader(options, ranks, sets.train, true)),
+    : TypedTask(make_loader(options, ranks, sets.train, true)),
       options_(options),
       mode_(mode),
       ranks_(ranks),
       sets_(sets),
-      test_loader_(make_loader(options, ranks, sets.test, false)),
-      interruption_(ranks, {}) {
+      test_loader_(make_loader(options, ranks, sets.test, false)) {
   manual_seed(static_cast<uint64_t>(options.seed));
   model_ = std::make_shared<Net>();
   model_->to(ranks.device());
@@ -101,7 +100,7 @@ Trainer::Trainer(const Options& options, Mode mode, const dist::World& ranks, co
   scheduler_ = std::make_unique<optim::Scheduler>(*adadelta_, std::make_shared<optim::StepSchedule>(1, options.gamma));
   engine_ = std::make_unique<train::Engine>(
       *this, train::Parts{ranks, *model_, *strategy_, *adadelta_},
-      train::EngineOptions{.epochs = options.epochs, .saves_epochs = false, .quiet = true}, interruption_);
+      train::EngineOptions{.epochs = options.epochs, .saves_epochs = false, .quiet = true});
   if (ranks.is_first())
     std::fprintf(stderr, "ranks   %s\ndevice  %s\ndata    %s; %s\n", ranks.describe().c_str(),
                  weft::describe(ranks.device()).c_str(), sets.train->describe().c_str(), sets.test->describe().c_str());
@@ -141,8 +140,8 @@ void Trainer::ended(train::RunEnd end) {
   if (log_) log_->end(end == train::RunEnd::finished);
 }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  return {nll_loss(engine_->forward(batch[0]), batch[1])};
+train::Measured Trainer::loss(const data::Batch& batch) {
+  return {nll_loss(engine_->forward(batch.images), batch.labels)};
 }
 
 /// Counts the whole set in mode base, what this rank sees in the others.

@@ -35,7 +35,7 @@ struct Sets {
 };
 
 /// Trains and tests, epoch by epoch, and prints as the workflow's three programs do.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<data::Batch> {
  public:
   Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets);
   train::RunEnd run();
@@ -43,7 +43,7 @@ class Trainer final : public train::LoaderTask {
  private:
   int64_t samples() const override { return options_.dry_run ? batch_size() : LoaderTask::samples(); }
   void start_epoch(int64_t epoch, int64_t batch) override { LoaderTask::start_epoch(epoch + 1, batch); }
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const data::Batch& batch) override;
   void after_step() override;
   train::Validation validate(const train::Epoch& epoch) override;
   void epoch_saved(const train::Epoch&, const train::Validation&) override { scheduler_->step(); }
@@ -65,7 +65,6 @@ class Trainer final : public train::LoaderTask {
   std::unique_ptr<optim::Scheduler> scheduler_;
   std::unique_ptr<train::RunFolder> output_;  // of rank 0, with --save-model
   std::unique_ptr<train::ScalarLog> log_;     // of rank 0, with --log-dir
-  train::Interruption interruption_;
   std::unique_ptr<train::Engine> engine_;
 };
 

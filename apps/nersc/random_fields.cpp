@@ -6,8 +6,8 @@
 namespace weft::nersc {
 namespace {
 
-data::Recipe recipe(const RandomFieldsOptions& o) {
-  data::Recipe made;
+data::Collation collation(const RandomFieldsOptions& o) {
+  data::Collation made;
   made.parts = {{DType::f32, {o.size, o.size, o.in}}, {DType::f32, {o.size, o.size, o.out}}};
   made.write = [parts = made.parts](int64_t, data::Draw& draw, const data::Row& row) {
     for (size_t part = 0; part < parts.size(); ++part)
@@ -22,11 +22,11 @@ data::Recipe recipe(const RandomFieldsOptions& o) {
 }  // namespace
 
 RandomFields::RandomFields(const RandomFieldsOptions& o, const data::Sampler& sampler)
-    : BatchLoader(recipe(o), sampler,
-                  {.workers = o.workers,
-                   .prefetch = std::max(o.workers, 1),
-                   .drop_last = true,
-                   .seed = o.seed,
-                   .device = o.device}) {}
+    : Loader(collation(o), sampler,
+             {.workers = o.workers,
+              .prefetch = std::max(o.workers, 1),
+              .drop_last = true,
+              .seed = o.seed,
+              .device = o.device}) {}
 
 }  // namespace weft::nersc

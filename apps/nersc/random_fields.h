@@ -24,7 +24,7 @@ struct FieldBatch {
 /// number) alone, so that all numbers of ranks and workers see the same. Of targets that nothing foretells, the best
 /// guess is 1/2, and the least mean squared error 1/12. What does not fill a batch of all ranks is left out,
 /// as in the original.
-class RandomFields : public data::BatchLoader<FieldBatch> {
+class RandomFields : public data::Loader<FieldBatch> {
  public:
   /// `sampler` says what a batch is.
   RandomFields(const RandomFieldsOptions& options, const data::Sampler& sampler);

@@ -103,15 +103,14 @@ optim::SgdOptions sgd_options(const Config& config) { return {.lr = config.lr, .
 }  // namespace
 
 Trainer::Trainer(const Options& options, const Config& config, const dist::World& ranks)
-    : LoaderTask(std::make_shared<RandomFields>(fields_options(config, ranks, true), sampler(config, ranks, true))),
+    : TypedTask(std::make_shared<RandomFields>(fields_options(config, ranks, true), sampler(config, ranks, true))),
       options_(options),
       config_(config),
       ranks_(ranks),
       model_(make_model(config, ranks.device())),
       strategy_(train::make_strategy({}, model_, ranks)),
       validation_(fields_options(config, ranks, false), sampler(config, ranks, false)),
-      folder_(experiment_folder(options, config)),
-      interruption_(ranks, {}, train::LossSum::per_step) {
+      folder_(experiment_folder(options, config)) {
   if (config.optimizer == "sgd")
     optimizer_ = std::make_unique<optim::SGD>(strategy_->parameters(), sgd_options(config));
   else
@@ -123,8 +122,7 @@ Trainer::Trainer(const Options& options, const Config& config, const dist::World
                                                                  .sum = train::LossSum::per_step,
                                                                  .saves_epochs = false,
                                                                  .line_before_validation = true,
-                                                                 .quiet = !shows},
-                                            interruption_);
+                                                                 .quiet = !shows});
   if (!options.dry_run) open_folder();
   load_if_there();
 }
@@ -187,9 +185,7 @@ void Trainer::write(int64_t epoch, bool is_best) const {
   write_checkpoint(checkpoint(), checkpoint_now, prefixed, kKept);
 }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  return {mse_loss(engine_->forward(batch[0]), batch[1])};
-}
+train::Measured Trainer::loss(const FieldBatch& batch) { return {mse_loss(engine_->forward(batch.x), batch.y)}; }
 
 void Trainer::before_update() {
   if (log_) norms_.add(norm(optimizer_->flat()->gradient()));

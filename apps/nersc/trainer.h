@@ -49,7 +49,7 @@ class Mean {
 };
 
 /// Trains, validates and saves, epoch by epoch; goes on from `checkpoints/ckpt.tar` where that is there.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<FieldBatch> {
  public:
   Trainer(const Options& options, const Config& config, const dist::World& ranks);
 
@@ -60,7 +60,7 @@ class Trainer final : public train::LoaderTask {
   std::string describe() const;
 
  private:
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const FieldBatch& batch) override;
   void before_update() override;
   train::Validation validate(const train::Epoch& epoch) override;
   void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
@@ -90,7 +90,6 @@ class Trainer final : public train::LoaderTask {
   std::filesystem::path folder_;
   std::unique_ptr<train::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
   std::unique_ptr<RunLog> log_;                   // of a tracked run
-  train::Interruption interruption_;
   std::unique_ptr<train::Engine> engine_;
   double best_loss_ = std::numeric_limits<double>::infinity();
   int64_t best_epoch_ = 0;

@@ -48,14 +48,13 @@ dist::Grid training_grid(const Options& o, const dist::Grid& grid) {
 }  // namespace
 
 Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log)
-    : LoaderTask(std::make_shared<data::FieldLoader>(make_loader(options, grid, ranks.device(), true))),
+    : TypedTask(std::make_shared<data::FieldLoader>(make_loader(options, grid, ranks.device(), true))),
       options_(options),
       ranks_(ranks),
       grid_(std::move(grid)),
       log_(log),
       folder_(experiment_folder(options, ranks.size())),
-      valid_(make_loader(options, grid_, ranks.device(), false)),
-      interruption_(ranks, {}, train::LossSum::per_step) {
+      valid_(make_loader(options, grid_, ranks.device(), false)) {
   manual_seed(static_cast<uint64_t>(options.seed));  // the same on all ranks: they draw one model
   model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
   strategy_ = train::make_grid_strategy(model_, training_grid(options, grid_),
@@ -70,8 +69,8 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
               << std::flush;
   if (options.lr_schedule == "cosine") schedule_ = std::make_shared<WarmedCosine>(options.num_iters, options.warmup);
   engine_ = std::make_unique<train::Engine>(
-      *this, train::Parts{ranks, *model_, *strategy_, *adam_, nullptr, scaler_ ? &*scaler_ : nullptr}, engine_options(),
-      interruption_);
+      *this, train::Parts{ranks, *model_, *strategy_, *adam_, nullptr, scaler_ ? &*scaler_ : nullptr},
+      engine_options());
 }
 
 train::EngineOptions Trainer::engine_options() const {
@@ -157,7 +156,7 @@ void Trainer::log_first_losses() {
   start_epoch(0, 0);
   const train::Batch first = *LoaderTask::next();
   const double part = static_cast<double>(first.samples) / mean_samples(0);
-  const double loss = mean_over_ranks(part * this->loss(first.tensors).loss.item(), "first loss");
+  const double loss = mean_over_ranks(part * this->loss(typed(first.tensors)).loss.item(), "first loss");
   const Score score = this->score(1);
   if (!scalars_) return;
   scalars_->log(0, {{"Loss/train", loss}, {"Loss/valid", score.loss}, {"RMSE(u10m)/valid", score.rmse.front()}});
@@ -228,12 +227,12 @@ std::optional<train::Batch> Trainer::next() {
   return LoaderTask::next();
 }
 
-void Trainer::before_step(train::Batch&) {
+void Trainer::before_step(data::FieldBatch&) {
   if (schedule_) adam_->set_lr(schedule_->lr(engine_->position().step, options_.lr));
 }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  return {relative_l2_loss(engine_->forward(batch[0]), batch[1])};
+train::Measured Trainer::loss(const data::FieldBatch& batch) {
+  return {relative_l2_loss(engine_->forward(batch.input), batch.target)};
 }
 
 void Trainer::after_step() {

@@ -21,7 +21,7 @@
 namespace weft::nersc_vit {
 
 /// Trains on a grid of ranks; prints and logs what NERSC's tutorial does. All ranks do the same in the same order.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<data::FieldBatch> {
  public:
   Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log);
 
@@ -33,8 +33,8 @@ class Trainer final : public train::LoaderTask {
  private:
   std::optional<train::Batch> next() override;
   void epoch_begins() override;
-  void before_step(train::Batch&) override;
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void before_step(data::FieldBatch&) override;
+  train::Measured loss(const data::FieldBatch& batch) override;
   void after_step() override;
   train::Validation validate(const train::Epoch&) override;
   void epoch_saved(const train::Epoch& epoch, const train::Validation&) override;
@@ -66,7 +66,6 @@ class Trainer final : public train::LoaderTask {
   optim::SchedulePtr schedule_;
   std::optional<optim::LossScaler> scaler_;    // with fp16
   std::unique_ptr<train::ScalarLog> scalars_;  // of rank 0
-  train::Interruption interruption_;
   std::unique_ptr<train::Engine> engine_;
   Score validated_;
   double train_loss_ = 0;

@@ -72,6 +72,13 @@ void add_run_flags(Flags& flags, train::RunOptions& o, const std::string& names)
   add("fsdp-shard-size", o.fsdp_shard_size, "ranks that share one copy under --fsdp-strategy hybrid_shard",
       Range{.min = 0, .max = 1e6});
 
+  choice("fsdp-offload", o.fsdp_offload, {"none", "optimizer", "parameters"},
+         "what fsdp keeps in host memory, where the optimizer then runs: its state with gradients and f32 weights, or "
+         "the gathered weights' shards besides");
+  choice(
+      "fsdp-checkpoints", o.fsdp_checkpoints, {"whole", "sharded"},
+      "what fsdp saves: one file by rank 0, or a folder into which each rank writes its part while training goes on");
+
   flags.group("Run");
   add("seed", o.seed, "of all that is drawn: weights, order, augmentation, dropout", kFromZero);
   add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");

@@ -203,6 +203,8 @@ void Experiment::make_model() {
   const bool small = std::max(height, width) <= kSmallImage;
   if (options.model == "auto") options.model = small ? "resnet20" : "resnet18";
   if (options.stem == "auto") options.stem = small ? "cifar" : "imagenet";
+  train::defer_weights(options);
+  const nn::DeferredInit::Scope deferred(options.deferred.get());
   model =
       nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
   if (!options.weights.empty()) {

@@ -114,10 +114,11 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("warmup", o.warmup, "epochs of linear warm-up", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
-  support::add_run_flags(flags, o,
-                         "epochs batch-size clip-norm ema fp8 graph device workers profile parallel backend bucket-mb "
-                         "grad-compression sync-batch-norm fsdp-strategy fsdp-min-params fsdp-shard-size seed out "
-                         "overwrite resume keep max-steps log-interval save-interval usr1 dry-run");
+  support::add_run_flags(
+      flags, o,
+      "epochs batch-size clip-norm ema fp8 graph device workers profile parallel backend bucket-mb "
+      "grad-compression sync-batch-norm fsdp-strategy fsdp-min-params fsdp-shard-size "
+      "fsdp-offload fsdp-checkpoints seed out overwrite resume keep max-steps log-interval save-interval usr1 dry-run");
   flags.retired("deterministic");  // every run is
   flags.example("train_image --data shapes --epochs 6");
   flags.example("train_image --data cifar100:DIR --model resnet18 --epochs 60 --lr 0.1 --out runs/cifar100");

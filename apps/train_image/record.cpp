@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "core/autocast.h"
-#include "core/autograd.h"
 #include "core/choose_device.h"
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "train/class_names.h"
+#include "train/loader_task.h"
 #include "train/memory.h"
 #include "train/stopwatch.h"
 
@@ -43,31 +43,23 @@ Evaluation evaluate(Experiment& e, train::Progress& progress) {
   const TraceScope scope("evaluate");
   const bool was_training = e.model->is_training();
   e.model->eval();
-  const NoGrad no_grad;
   const train::Stopwatch watch;
   Evaluation result{.confusion = train::ConfusionMatrix(e.classes)};
   double loss_sum = 0;
-  const int64_t steps = e.val_loader ? e.val_loader->steps_per_epoch() : 0;
-  const int64_t idle = e.strategy->steps_to_join(e.ranks, steps);
-  progress.begin("validation", steps);
-  if (e.val_loader) e.val_loader->start(0);
-  while (e.val_loader) {
-    const auto batch = e.val_loader->next();
-    if (!batch) break;
-    const Tensor logits = forward(e, batch->images);
-    loss_sum += cross_entropy(logits, batch->labels, {.reduction = Reduction::sum}).item();
+  const auto each = [&](const data::Batch& batch) {
+    const Tensor logits = forward(e, batch.images);
+    loss_sum += cross_entropy(logits, batch.labels, {.reduction = Reduction::sum}).item();
     const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>();
-    const std::vector<int64_t> truths = batch->labels.to_vector<int64_t>();
+    const std::vector<int64_t> truths = batch.labels.to_vector<int64_t>();
     for (size_t i = 0; i < truths.size(); ++i) {
       result.confusion.add(truths[i], guesses[i]);
       result.correct += truths[i] == guesses[i];
     }
-    result.images += batch->count;
-    progress.step({.images = batch->count * e.ranks.size()});
-  }
-  progress.drop();
-  for (int64_t step = 0; step < idle; ++step)
+    result.images += batch.count;
+  };
+  train::evaluate_batches(e.ranks, *e.strategy, progress, "validation", e.val_loader.get(), each, [&] {
     forward(e, Tensor::zeros({1, e.height, e.width, e.channels}, DType::f32, e.device));
+  });
   add_ranks(result, loss_sum, e.ranks);
   const double images = static_cast<double>(result.images);
   result.loss = loss_sum / images;

@@ -21,15 +21,13 @@ std::string percent(double share) {
 }  // namespace
 
 Trainer::Trainer(Experiment& e)
-    : LoaderTask(e.train_loader),
+    : TypedTask(e.train_loader),
       experiment_(e),
       folder_(train::open_run_folder(e.options.out, e.ranks)),
       optimizer_(e.make_optimizer()),
       averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
       schedule_(e.make_schedule()),
-      interruption_(e.ranks, train::stop_options(e.options)),
-      engine_(*this, {e.ranks, *e.model, *e.strategy, *optimizer_, averages_.get()}, train::engine_options(e.options),
-              interruption_),
+      engine_(*this, {e.ranks, *e.model, *e.strategy, *optimizer_, averages_.get()}, train::engine_options(e.options)),
       validation_({.quiet = !e.ranks.is_first()}) {
   resume();
   if (folder_) record_ = std::make_unique<Record>(e, *folder_, engine_.position().step);
@@ -39,7 +37,7 @@ void Trainer::resume() {
   Experiment& e = experiment_;
   const std::string path = train::checkpoint_to_resume(e.options.resume, e.options.out, e.ranks);
   if (!path.empty()) {
-    const Checkpoint saved = load_checkpoint(path);
+    const Checkpoint saved = engine_.read(path);
     const std::string& model = saved.text("model");
     WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
                e.options.model, "'");
@@ -73,12 +71,10 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
 }
 
 std::string Trainer::write(const char* name) {
-  Checkpoint checkpoint;
-  engine_.put(checkpoint);
-  checkpoint.texts = experiment_.texts();
-  checkpoint.texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
+  auto texts = experiment_.texts();
+  texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
   const bool last = std::string_view(name) == train::RunFolder::kLastCheckpoint;
-  if (folder_) folder_->save(name, checkpoint, last ? static_cast<int>(experiment_.options.keep) : 1);
+  engine_.save(folder_.get(), name, texts, last ? static_cast<int>(experiment_.options.keep) : 1);
   return (std::filesystem::path(experiment_.options.out) / name).string();
 }
 
@@ -99,26 +95,25 @@ StateDict Trainer::weights() {
   return state;
 }
 
-/// Mixes images and their targets; the labels stay beside them, to count right answers by.
-void Trainer::before_step(train::Batch& batch) {
+/// Mixes images and their targets.
+void Trainer::before_step(Labelled& batch) {
   const Options& o = experiment_.options;
   const int64_t step = engine_.position().step;
   optimizer_->set_lr(schedule_->lr(step, o.lr));
-  batch.tensors.push_back(batch.tensors[1]);
+  batch.targets = batch.labels;
   if (o.mixup <= 0 && o.cutmix <= 0) return;
   data::Draw draw(static_cast<uint64_t>(o.seed) ^ 0x313CULL, static_cast<uint64_t>(step));
   const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draw.coin());
-  Tensor &images = batch.tensors[0], &targets = batch.tensors[1];
-  const data::MixedBatch mixed = cut ? data::cutmix(images, targets, experiment_.classes, o.cutmix, draw)
-                                     : data::mixup(images, targets, experiment_.classes, o.mixup, draw);
-  images = mixed.images;
-  targets = mixed.targets;
+  const data::MixedBatch mixed = cut ? data::cutmix(batch.images, batch.labels, experiment_.classes, o.cutmix, draw)
+                                     : data::mixup(batch.images, batch.labels, experiment_.classes, o.mixup, draw);
+  batch.images = mixed.images;
+  batch.targets = mixed.targets;
 }
 
-train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
-  const Tensor logits = engine_.forward(batch[0]);
-  return {cross_entropy(logits, batch[1], {.label_smoothing = experiment_.options.label_smoothing}),
-          train::count_correct(logits, batch[2])};
+train::Measured Trainer::loss(const Labelled& batch) {
+  const Tensor logits = engine_.forward(batch.images);
+  return {cross_entropy(logits, batch.targets, {.label_smoothing = experiment_.options.label_smoothing}),
+          train::count_correct(logits, batch.labels)};
 }
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {

@@ -7,8 +7,15 @@
 
 namespace weft::train_image {
 
+/// A batch as the model learns from it.
+struct Labelled {
+  Tensor images, labels;
+  Tensor targets;  ///< the labels, or mixtures of them [count, classes]
+  void fields(auto& v) { v("images", images), v("labels", labels), v("targets", targets); }
+};
+
 /// Trains an experiment's model and keeps its run folder, which rank 0 alone writes.
-class Trainer final : public train::LoaderTask {
+class Trainer final : public train::TypedTask<Labelled> {
  public:
   explicit Trainer(Experiment& experiment);
 
@@ -19,8 +26,8 @@ class Trainer final : public train::LoaderTask {
 
  private:
   double waited() const override { return loader().statistics().waited_seconds; }
-  void before_step(train::Batch& batch) override;
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void before_step(Labelled& batch) override;
+  train::Measured loss(const Labelled& batch) override;
   void log_steps(const train::StepSums::Totals& totals) override;
   train::Validation validate(const train::Epoch& epoch) override;
   void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override;
@@ -37,7 +44,6 @@ class Trainer final : public train::LoaderTask {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> averages_;
   optim::SchedulePtr schedule_;
-  train::Interruption interruption_;
   train::Engine engine_;
   train::Progress validation_;
   std::unique_ptr<Record> record_;  // of rank 0

@@ -49,12 +49,12 @@ constexpr int64_t kPairs = 2048, kInputs = 20;
 
 }  // namespace
 
-std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world) {
+std::shared_ptr<data::BatchQueue> make_pairs(const Options& options, const dist::World& world) {
   const data::Sampler order(kPairs, train::training_order(options, world));
   manual_seed(static_cast<uint64_t>(options.seed));
   const Tensor x = uniform({kPairs, kInputs}, 0, 1, DType::f32, world.device());
   const Tensor y = uniform({kPairs, 1}, 0, 1, DType::f32, world.device());
-  return std::make_shared<data::LoaderEngine>(
+  return std::make_shared<data::BatchQueue>(
       data::rows_of({x, y}), order,
       data::LoaderOptions{
           .batch_size = std::min(options.batch_size, order.most()), .workers = 0, .device = world.device()});
@@ -67,23 +67,21 @@ std::shared_ptr<nn::Linear> make_model(const Options& options, Device device) {
   return model;
 }
 
-std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device) {
+std::string describe(const Options& options, const data::BatchQueue& pairs, Device device) {
   return str("Linear(20, 1) on ", weft::describe(device), ", ", options.total_epochs, " epochs of ",
              pairs.steps_per_epoch(), " steps of ", pairs.options().batch_size, " pairs, loss ", options.loss, ", lr ",
              options.lr);
 }
 
-Regression::Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
+Regression::Regression(const Options& options, const dist::World& world, std::shared_ptr<data::BatchQueue> pairs,
                        std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch)
-    : LoaderTask(std::move(pairs)),
+    : TypedTask(std::move(pairs)),
       options_(options),
       world_(world),
       model_(std::move(model)),
       sgd_(strategy.parameters(), {.lr = options.lr}),
-      interruption_(world, {}, train::LossSum::per_step),
       engine_(*this, {world, *model_, strategy, sgd_},
-              {.epochs = options.total_epochs, .sum = train::LossSum::per_step, .saves_epochs = false, .quiet = true},
-              interruption_),
+              {.epochs = options.total_epochs, .sum = train::LossSum::per_step, .saves_epochs = false, .quiet = true}),
       first_epoch_(std::max<int64_t>(resumed_epoch, 0)) {
   engine_.position() = {.epoch = first_epoch_, .step = first_epoch_ * engine_.steps_per_epoch()};
   if (!world.is_first() || options.log_dir.empty()) return;
@@ -102,9 +100,9 @@ void Regression::print_epoch(int gpu) const {
             << std::flush;
 }
 
-train::Measured Regression::loss(const std::vector<Tensor>& batch) {
-  const Tensor out = engine_.forward(batch[0]);
-  return {options_.loss == "mse" ? mse_loss(out, batch[1]) : cross_entropy(out, batch[1])};
+train::Measured Regression::loss(const Pairs& batch) {
+  const Tensor out = engine_.forward(batch.x);
+  return {options_.loss == "mse" ? mse_loss(out, batch.y) : cross_entropy(out, batch.y)};
 }
 
 void Regression::epoch_done(const train::Epoch& epoch, const train::Validation&) {

@@ -28,28 +28,33 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
 
 /// 2048 pairs of x [20] and y [1], uniform in [0, 1), the same for one seed on every rank; they lie on the device. Each
 /// rank takes its share of an epoch.
-std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world);
+std::shared_ptr<data::BatchQueue> make_pairs(const Options& options, const dist::World& world);
 
 /// Linear(20, 1), on the device.
 std::shared_ptr<nn::Linear> make_model(const Options& options, Device device);
 
 /// `Linear(20, 1) on cpu (…), 50 epochs of 64 steps, …`, for --dry-run.
-std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device);
+std::string describe(const Options& options, const data::BatchQueue& pairs, Device device);
+
+struct Pairs {
+  Tensor x, y;  ///< [count, 20], [count, 1]
+  void fields(auto& v) { v("x", x), v("y", y); }
+};
 
 /// The regression by SGD, from the start or from `resumed_epoch` on (-1: a new run). The programs differ in the files
 /// that they write, and when. --log-dir keeps `train_loss` and `pairs_per_second` by the number of epochs that have
 /// been run.
-class Regression : public train::LoaderTask {
+class Regression : public train::TypedTask<Pairs> {
  public:
   /// All must outlive it.
-  Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
+  Regression(const Options& options, const dist::World& world, std::shared_ptr<data::BatchQueue> pairs,
              std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch = -1);
   train::RunEnd run() { return engine_.run(); }
 
  protected:
   /// `[GPU0] Epoch 3 | Batchsize: 32 | Steps: 64`.
   void print_epoch(int gpu) const;
-  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Measured loss(const Pairs& batch) override;
   void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
   void stopped(train::StopRule& rule) override;
   void ended(train::RunEnd end) override;
@@ -61,7 +66,6 @@ class Regression : public train::LoaderTask {
 
  private:
   optim::SGD sgd_;
-  train::Interruption interruption_;
   train::Engine engine_;
   std::optional<train::ScalarLog> log_;  // of rank 0
   int64_t first_epoch_;

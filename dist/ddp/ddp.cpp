@@ -9,6 +9,7 @@
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
 #include "dist/ddp/sync_batch_norm.h"
+#include "io/checkpoint.h"
 
 namespace weft::dist {
 DDP::DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options)
@@ -130,6 +131,23 @@ Reducer::Start DDP::begin_backward() {
 
 void DDP::end_backward() {
   if (buffers_) buffers_->finish(*group_);
+}
+
+std::shared_ptr<void> DDP::no_sync() {
+  const bool previous = reducer_->enabled();
+  reducer_->enable(false);
+  return {nullptr, [reducer = std::weak_ptr(reducer_), previous](void*) {
+            if (const auto alive = reducer.lock()) alive->enable(previous);
+          }};
+}
+
+void DDP::load_model(const std::string& what, const StateDict& model) {
+  require_match(what, model_->state_dict(), model);
+  model_->load_state_dict(model);
+}
+
+std::string DDP::describe() const {
+  return str("ddp, ", buckets().size(), buckets().size() == 1 ? " bucket" : " buckets", describe_norms(*model_));
 }
 
 int64_t DDP::gradient_bytes_per_step() const {

@@ -6,6 +6,7 @@
 #include "dist/ddp/flat_buffers.h"
 #include "dist/ddp/reducer.h"
 #include "dist/ddp/sample_weight.h"
+#include "dist/ddp/strategy.h"
 #include "dist/group/world.h"
 #include "nn/module_of.h"
 
@@ -37,7 +38,7 @@ struct DdpOptions {
 /// an accumulation weighs by its own samples, so n ranks add up what one process adds up. Trained parameters become
 /// slices of flat buffers (core/flat_parameters.h).
 /// All ranks call the constructor, forward and backward alike. See docs/data_parallel.md.
-class DDP {
+class DDP final : public Strategy {
  public:
   /// Gives all ranks the parameters, buffers and counters of rank 0. Errors: models that differ between the ranks (the
   /// first difference and the ranks); no parameter to train; option values below 0.
@@ -50,7 +51,7 @@ class DDP {
         sizeof(Other) == 0,
         "DDP takes the model in a std::shared_ptr: DDP ddp(model, group); the optimizer takes ddp.parameters()");
   }
-  ~DDP();
+  ~DDP() override;
   DDP(const DDP&) = delete;
   DDP& operator=(const DDP&) = delete;
 
@@ -74,20 +75,10 @@ class DDP {
   /// batch norms over all ranks leave it out.
   void set_samples(int64_t samples);
 
-  /// While it lives, backward leaves gradients to each rank; they add up, each weighed by its own samples, and the next
-  /// backward outside reduces their sum. Forward of such steps belongs inside too; it adds the sample counts up.
-  class [[nodiscard]] NoSync {
-   public:
-    explicit NoSync(Reducer& reducer) : reducer_(reducer), previous_(reducer.enabled()) { reducer.enable(false); }
-    ~NoSync() { reducer_.enable(previous_); }
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    Reducer& reducer_;
-    bool previous_;
-  };
-  NoSync no_sync() { return NoSync(*reducer_); }
+  /// While the result lives, backward leaves gradients to each rank; they add up, each weighed by its own samples, and
+  /// the next backward outside reduces their sum. Forward of such steps belongs inside too; it adds the sample counts
+  /// up.
+  [[nodiscard]] std::shared_ptr<void> no_sync() override;
   /// From here to end_pass() all backwards are one pass, each parameter's gradients those of `backwards` of them (a
   /// pipeline's micro-batches): a bucket is reduced when the last of them has reached all of it, beside what follows.
   void begin_pass(int64_t backwards) { reducer_->begin_pass(backwards); }
@@ -95,12 +86,18 @@ class DDP {
 
   nn::Module& module() { return *model_; }
   /// The parameters, each once; what an optimizer takes.
-  std::vector<NamedTensor> parameters() const { return parameters_; }
+  std::vector<NamedTensor> parameters() const override { return parameters_; }
   const ProcessGroupPtr& group() const { return group_; }
   const std::vector<Bucket>& buckets() const { return reducer_->buckets(); }
   /// Bytes of gradients that one backward hands to the network on this rank: 2 (n-1)/n of the buckets in the dtype that
   /// travels.
   int64_t gradient_bytes_per_step() const;
+
+  Tensor forward(const Tensor& x) override { return operator()(x); }
+  void stand_in() override { set_samples(0); }
+  StateDict model_state() override { return model_->state_dict(); }
+  void load_model(const std::string& what, const StateDict& model) override;
+  std::string describe() const override;
 
  private:
   void take_in_changes();

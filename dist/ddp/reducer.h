@@ -137,7 +137,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<int64_t> came_;      // per slice: how many had come before its last gradient
   int64_t coming_ = 0;
   Tensor order_;                    // rank 0's came_, on its way after the first pass
-  WorkPtr order_work_;              // that brings it
+  WorkPtr order_work_;              // the broadcast of order_
   std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
   size_t launched_ = 0;             // buckets
   std::vector<bool> sent_;          // per bucket: launched, and not all of it frozen

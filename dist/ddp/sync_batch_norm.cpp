@@ -121,6 +121,12 @@ int convert_sync_batch_norm(nn::Module& model, const ProcessGroupPtr& group) {
   return count;
 }
 
+std::string describe_norms(nn::Module& model) {
+  int count = 0;
+  for_each_norm(model, [&](nn::BatchNorm2d& norm) { count += norm.training_norm.target<SyncNorm>() != nullptr; });
+  return count > 0 ? str(", ", count, " batch norms over all ranks") : "";
+}
+
 void set_stand_in(nn::Module& model, bool stand_in) {
   for_each_norm(model, [&](nn::BatchNorm2d& norm) {
     if (auto* const sync = norm.training_norm.target<SyncNorm>()) sync->stand_in = stand_in;

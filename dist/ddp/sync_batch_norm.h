@@ -30,6 +30,9 @@ Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias
 /// (`group->split(0, group->rank(), "batch_norm")`) on mpi, gloo and threads.
 int convert_sync_batch_norm(nn::Module& model, const ProcessGroupPtr& group);
 
+/// `, 3 batch norms over all ranks`; "": none was converted.
+std::string describe_norms(nn::Module& model);
+
 /// The next forward passes of this rank are (no longer) those of a stand-in, for the norms that
 /// convert_sync_batch_norm() has converted.
 void set_stand_in(nn::Module& model, bool stand_in);

@@ -46,9 +46,13 @@ void force_to_disk(const fs::path& folder) {
   ::close(fd);
 }
 
-/// Renames the finished folder to its name; an older one of that name is replaced.
-void publish(const fs::path& temporary, const fs::path& folder) {
+/// Renames the finished folder to its name. The last `keep` - 1 folders before it stay (kept_file()).
+void publish(const fs::path& temporary, const fs::path& folder, int keep) {
   std::error_code ignored;
+  if (keep > 1 && fs::exists(folder, ignored)) {
+    fs::remove_all(kept_file(folder, keep - 1), ignored);
+    for (int age = keep - 1; age > 0; --age) fs::rename(kept_file(folder, age - 1), kept_file(folder, age), ignored);
+  }
   if (!fs::exists(folder, ignored)) {
     fs::rename(temporary, folder);
   } else if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
@@ -81,11 +85,11 @@ void remove_abandoned(const fs::path& folder) {
 /// The thread's data of one save.
 struct CheckpointWriter::Job {
   fs::path folder, temporary;
-  int rank = 0, size = 0;
+  int rank = 0, size = 0, keep = 1;
   Milliseconds timeout{};
   const std::atomic<bool>* gives_up = nullptr;  // the writer's
-  CheckpointIndex index;  // rank 0: all of it but the files; others: the id
-  StateDict tensors;      // in the arena
+  CheckpointIndex index;                        // rank 0: all of it but the files; others: the id
+  StateDict tensors;                            // in the arena
   std::vector<CheckpointIndex::Piece> pieces;
   std::vector<Tensor> sources;  // stay until they have been copied
   std::unique_ptr<Event> copied;
@@ -102,8 +106,8 @@ void CheckpointWriter::Job::run() {
   RankNote note;
   try {
     write_own();
-    const auto [crc, bytes] = checksum_of(temporary / CheckpointIndex::file_name(rank));
-    note.file = {bytes, crc, pieces};
+    note.file = sums_of(temporary / CheckpointIndex::file_name(rank));
+    note.file.pieces = pieces;
   } catch (const std::exception& error) {
     note.error = error.what();
   }
@@ -143,7 +147,7 @@ void CheckpointWriter::Job::finish() {
   write_index(temporary, index);
   std::error_code ignored;
   for (int other = 1; other < size; ++other) fs::remove(note_path(temporary, other), ignored);
-  publish(temporary, folder);
+  publish(temporary, folder, keep);
 }
 
 CheckpointWriter::CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout)
@@ -156,6 +160,13 @@ CheckpointWriter::~CheckpointWriter() {
 
 void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
                             std::map<std::string, std::string> facts) {
+  Checkpoint notes;
+  notes.texts = std::move(facts);
+  save(folder, std::move(parts), notes, /*keep=*/1);
+}
+
+void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
+                            const Checkpoint& notes, int keep) {
   wait();
   const NoGrad no_grad;
   auto job = std::make_shared<Job>();
@@ -174,7 +185,10 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
   for (size_t rank = 0; rank < told.size(); ++rank)
     WEFT_CHECK(told[rank].starts_with('+'), "sharded checkpoint: rank ", rank, ": ", told[rank]);
   job->index.id = told[0].substr(1);
-  job->index.texts = std::move(facts);
+  job->index.integers = notes.integers;
+  job->index.numbers = notes.numbers;
+  job->index.texts = notes.texts;
+  job->keep = keep;
   job->temporary = parent_of(job->folder) / str('.', job->folder.filename().string(), '.', job->index.id, ".tmp");
   if (job->rank == 0) remove_abandoned(job->folder);
   fs::create_directories(job->temporary, error);

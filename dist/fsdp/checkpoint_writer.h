@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dist/fsdp/sharded_checkpoint.h"
+#include "io/checkpoint.h"
 #include "kernels/pinned_memory.h"
 
 namespace weft::dist {
@@ -34,6 +35,10 @@ class CheckpointWriter {
   /// Collective; first waits for the previous save (and throws its error). Errors: no folder to write into.
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             std::map<std::string, std::string> facts = {});
+  /// Also saves the numbers and texts of `notes`, which has no parts. The last `keep` - 1 folders before it stay
+  /// (kept_file()).
+  void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
+            const Checkpoint& notes, int keep);
   /// Waits until the last save is complete on the disk. Collective. Errors (on every rank): the failure of any rank,
   /// with its number.
   void wait();

@@ -44,9 +44,9 @@ Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes,
 }
 
 FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool trained,
-                     const std::vector<NamedTensor>& parameters)
-    : name_(std::move(name)), group_(std::move(group)), dtype_(dtype), trained_(trained) {
-  is_resident_ = group_->size() == 1 && dtype_ == parameters.front().tensor.dtype();
+                     const std::vector<NamedTensor>& parameters, Offload offload)
+    : name_(std::move(name)), group_(std::move(group)), dtype_(dtype), trained_(trained), offload_(offload) {
+  is_resident_ = offload_ == Offload::none && group_->size() == 1 && dtype_ == parameters.front().tensor.dtype();
   int64_t end = 0;
   for (const auto& [path, tensor] : parameters) {
     parameters_.push_back({path, tensor, end, tensor.numel(), 0, 0, false, {}});
@@ -60,15 +60,20 @@ FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool 
   }
 }
 
-void FlatShard::shard(ProcessGroup& world, Device device) {
+void FlatShard::shard(ProcessGroup& world, Device device, const std::function<void(const Tensor&)>& initialise) {
   const NoGrad no_grad;
   const OpScope scope("shard");
   const DType kept = parameters_.front().parameter.dtype();
   const Tensor whole = Tensor::zeros({numel_}, kept, device);
-  for (const ShardedParameter& p : parameters_)
-    place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
+  if (world.rank() == 0)
+    for (const ShardedParameter& p : parameters_) {
+      if (initialise) initialise(p.parameter);
+      place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
+    }
   if (world.size() > 1) world.broadcast(whole, 0, {.name = "parameters " + name_, .scale = {}})->wait();
-  master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel()).clone();
+  device_ = device;
+  master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel());
+  master_ = offload_ == Offload::none || device.kind == DeviceKind::cpu ? master_.clone() : master_.to(Device{});
   for (size_t i = 0; i < parameters_.size(); ++i) {
     ShardedParameter& p = parameters_[i];
     p.shard = part(master_, p).reshape(part_sizes(p.parameter, p.length));
@@ -101,6 +106,7 @@ void FlatShard::begin_training() {
 
 void FlatShard::set_master(const Tensor& master) {
   master_ = master.detach();
+  on_device_ = {};  // versions of another storage say nothing
   if (!is_resident_) return;
   gathered_ = master_;
   const auto* start = static_cast<const char*>(master_.storage()->data());
@@ -119,6 +125,15 @@ void FlatShard::write(const ShardedParameter& p, const Tensor& whole) const {
   part(master_, p).copy_(whole.detach().contiguous().reshape({p.numel}).slice(0, p.begin, p.length));
 }
 
+Tensor FlatShard::own_part() {
+  if (offload_ != Offload::optimizer) return master_.to(device_);
+  if (!on_device_.defined() || version_ != master_.storage()->version()) {
+    on_device_ = {};  // its memory may serve the new one
+    on_device_ = master_.to(dtype_).to(device_);
+  }
+  return on_device_;
+}
+
 void FlatShard::start_gather() {
   if (is_resident_ || holds_memory()) return;
   const NoGrad no_grad;
@@ -126,13 +141,14 @@ void FlatShard::start_gather() {
   if (gathered_.defined())
     gathered_.storage()->acquire();
   else
-    gathered_ = Tensor::empty({numel_}, dtype_, master_.device());
+    gathered_ = Tensor::empty({numel_}, dtype_, device_);
   gathered_ = place_in(gathered_.storage(), 0, {numel_}, dtype_);
+  const Tensor part = own_part();
   // Backward must not use tensors that were saved before the values changed.
   if (version_ != master_.storage()->version()) gathered_.storage()->bump_version();
   version_ = master_.storage()->version();
   const Tensor own = gathered_.slice(0, group_->rank() * shard_numel(), shard_numel());
-  kernels::copy(own.queue(), own, master_);
+  kernels::copy(own.queue(), own, part);
   if (group_->size() > 1) work_ = group_->all_gather(gathered_, own, {.name = "gather " + name_, .scale = {}});
 }
 
@@ -175,8 +191,8 @@ void FlatShard::unbind() {
 Tensor FlatShard::gather_full(const Tensor& part) const {
   const NoGrad no_grad;
   if (group_->size() == 1) return part.detach();
-  const Tensor whole = Tensor::empty({numel_}, part.dtype(), part.device());
-  group_->all_gather(whole, part.contiguous(), {.name = "state " + name_, .scale = {}})->wait();
+  const Tensor whole = Tensor::empty({numel_}, part.dtype(), device_);
+  group_->all_gather(whole, part.contiguous().to(device_), {.name = "state " + name_, .scale = {}})->wait();
   return whole;
 }
 
@@ -194,7 +210,7 @@ Tensor ShardGradient::place(size_t i) const {
 
 void ShardGradient::make_buffer() {
   const OpScope scope("gradient_buffer");
-  buffer_ = Tensor::zeros({shard_->numel()}, shard_->master().dtype(), shard_->master().device());
+  buffer_ = Tensor::zeros({shard_->numel()}, shard_->master().dtype(), shard_->device());
 }
 
 void ShardGradient::prepare() {
@@ -286,7 +302,7 @@ void ShardGradient::finish_reduce() {
     for (const ShardedParameter& p : all) p.shard.impl()->autograd->grad_is_zero = false;
   } else {
     for (const ShardedParameter& p : all) p.shard.grad();  // writes gradients that count as zero
-    target_.add_(part_.to(target_.dtype()));
+    target_.add_(part_.to(target_.device()).to(target_.dtype()));
   }
   for (const ShardedParameter& p : all)
     if (p.trained) p.shard.impl()->autograd->grad_is_none = false;

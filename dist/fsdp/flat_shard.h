@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/flat_parameters.h"
+#include "dist/fsdp/fsdp_options.h"
 #include "dist/group/process_group.h"
 
 namespace weft::dist {
@@ -35,11 +37,11 @@ class FlatShard {
   /// `group`: the ranks that share the buffer. `parameters` must have one dtype (f32 or f64), be dense and have memory.
   /// `dtype`: the dtype of the gathered buffer.
   FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool trained,
-            const std::vector<NamedTensor>& parameters);
+            const std::vector<NamedTensor>& parameters, Offload offload = Offload::none);
 
-  /// Releases the memory of the parameters and keeps this rank's part on `device`; first all ranks of `world` get the
-  /// values of its rank 0. Collective.
-  void shard(ProcessGroup& world, Device device);
+  /// Releases the memory of the parameters and keeps this rank's part on `device`, or on the host under an offload;
+  /// first all ranks of `world` get the values of its rank 0, which `initialise` writes where it is given. Collective.
+  void shard(ProcessGroup& world, Device device, const std::function<void(const Tensor&)>& initialise);
   /// Moves the part to `master` [shard_numel()], which holds its values.
   void set_master(const Tensor& master);
   /// Parameter `i` is trained from now on, or frozen.
@@ -54,6 +56,8 @@ class FlatShard {
   /// The number of parameters that are trained in this round.
   size_t trained_parameters() const { return trained_parameters_; }
   DType dtype() const { return dtype_; }
+  /// The device on which parameters are gathered; an offloaded master() is on the host.
+  Device device() const { return device_; }
   int64_t numel() const { return numel_; }
   int64_t shard_numel() const { return numel_ / group_->size(); }
   /// This rank's part, padding included.
@@ -82,16 +86,21 @@ class FlatShard {
  private:
   void bind();
   void unbind();
+  /// The part as it goes into a gather, on the device.
+  Tensor own_part();
 
   std::string name_;
   ProcessGroupPtr group_;
   DType dtype_;
   bool trained_;
+  Offload offload_;
+  Device device_;
   size_t trained_parameters_ = 0;
   bool is_resident_ = false;
   std::vector<ShardedParameter> parameters_;
   int64_t numel_ = 0;
   Tensor master_;
+  Tensor on_device_;             // a copy of it in `dtype`; Offload::optimizer
   Tensor gathered_;              // [numel]; its storage stays, its memory is allocated and released
   int64_t gathered_offset_ = 0;  // in its storage: not 0 for a resident part of the flat parameters
   uint32_t version_ = 0;         // of the master at the last gather

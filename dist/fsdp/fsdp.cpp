@@ -9,6 +9,7 @@
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
+#include "dist/ddp/sync_batch_norm.h"
 #include "dist/fsdp/unit_layout.h"
 
 namespace weft::dist {
@@ -36,7 +37,7 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   std::vector<std::pair<nn::Module*, size_t>> owners;
   std::vector<std::unique_ptr<FsdpUnit>> units = make_units(owners);
   for (const auto& unit : units)
-    for (const auto& shard : unit->shards()) shard->shard(*group_, device);
+    for (const auto& shard : unit->shards()) shard->shard(*group_, device, options_.initialise);
   share_buffers(device);
   schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
   schedule_->attach(owners, [this] { take_in_changes(); });
@@ -98,7 +99,7 @@ std::vector<std::unique_ptr<FsdpUnit>> FSDP::make_units(std::vector<std::pair<nn
     for (UnitLayout::Buffer& buffer : unit.buffers)
       made->add(std::make_unique<FlatShard>(unit.name + buffer.suffix(), shard_group_,
                                             buffer.low ? precision.param : buffer.parameters.front().tensor.dtype(),
-                                            buffer.trained, buffer.parameters));
+                                            buffer.trained, buffer.parameters, options_.offload));
     units.push_back(std::move(made));
   }
   owners = std::move(layout.owners);
@@ -106,6 +107,7 @@ std::vector<std::unique_ptr<FsdpUnit>> FSDP::make_units(std::vector<std::pair<nn
 }
 
 void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
+  const Device device = by_unit.front().second->device();
   std::vector<FlatSlice> slices;
   int64_t numel = flat_ ? flat_->numel() : 0;
   for (const auto& [u, shard] : by_unit) {
@@ -120,15 +122,14 @@ void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
     flat_->add(slices, numel);
   } else {
     flat_ = FlatParameters::of(slices, numel);
-    flat_->set_division(
-        {.is_divided = [](const Tensor&) { return true; },
-         .gather =
-             [group = shard_group_](const Tensor& own, const char* name) {
-               const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
-               if (group->size() == 1) return own.reshape(all.sizes());
-               group->all_gather(all, own, {.name = name, .scale = {}})->wait();
-               return all;
-             }});
+    flat_->set_division({.is_divided = [](const Tensor&) { return true; },
+                         .gather =
+                             [group = shard_group_, device](const Tensor& own, const char* name) {
+                               if (group->size() == 1) return own.reshape({1, own.numel()});
+                               const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
+                               group->all_gather(all, own.to(device), {.name = name, .scale = {}})->wait();
+                               return all.to(own.device());
+                             }});
   }
   const Tensor gradient = flat_->gradient();
   for (const auto& [u, shard] : by_unit) {
@@ -225,6 +226,21 @@ size_t FSDP::shard_bytes() const {
   for (const auto& unit : units())
     for (const auto& shard : unit->shards()) bytes += shard->master().nbytes();
   return bytes;
+}
+
+std::shared_ptr<void> FSDP::no_sync() {
+  if (options_.sharded_accumulation) return nullptr;
+  const bool previous = schedule_->reduces();
+  schedule_->set_reduces(false);
+  return {nullptr, [schedule = std::weak_ptr(schedule_), previous](void*) {
+            if (const auto alive = schedule.lock()) alive->set_reduces(previous);
+          }};
+}
+
+std::string FSDP::describe() const {
+  return str("fsdp ", name(options_.strategy), ", ", units().size(), units().size() == 1 ? " unit" : " units",
+             options_.offload == Offload::none ? "" : str(", ", name(options_.offload), " on the host"),
+             describe_norms(*model_));
 }
 
 }  // namespace weft::dist

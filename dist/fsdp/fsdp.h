@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/autocast.h"
+#include "dist/ddp/strategy.h"
 #include "dist/fsdp/fsdp_options.h"
 #include "dist/fsdp/fsdp_schedule.h"
 #include "dist/group/world.h"
@@ -25,7 +26,7 @@ namespace weft::dist {
 /// state dicts come from dist/fsdp/fsdp_state.h. A parameter or its shard may be frozen or thawed later
 /// (requires_grad_()): the next forward leaves it out or takes it in, with memory for its whole unit. Call modules by
 /// operator(), not by forward(). All ranks make the same calls in the same order. See docs/fsdp.md.
-class FSDP {
+class FSDP final : public Strategy {
  public:
   /// All ranks get the parameters, buffers and counters of rank 0. Errors: models that differ between ranks; a
   /// parameter that is neither f32 nor f64, or of another dtype or device than the first; options that contradict each
@@ -40,7 +41,7 @@ class FSDP {
         "FSDP takes the model in a std::shared_ptr: FSDP fsdp(model, group); the optimizer takes fsdp.parameters()");
   }
   /// The model's parameters stay without memory: save the state first if you need it.
-  ~FSDP();
+  ~FSDP() override;
   FSDP(const FSDP&) = delete;
   FSDP& operator=(const FSDP&) = delete;
 
@@ -58,24 +59,12 @@ class FSDP {
   /// This rank's part of every parameter, frozen ones too, under its name: [length, 1, …] with the rank of the
   /// parameter, so that rules by rank (without_decay_on_vectors) still work; length 0 if other ranks have all of it.
   /// Trained ones are slices of one FlatParameters: an optimizer's step is one launch.
-  const std::vector<NamedTensor>& parameters() const { return shards_; }
+  std::vector<NamedTensor> parameters() const override { return shards_; }
 
-  /// While it is alive, gradients stay unsharded on each rank and accumulate (each backward weighted by its samples);
-  /// the next backward after it reduces their sum. Without it each backward adds to the shards.
-  class [[nodiscard]] NoSync {
-   public:
-    explicit NoSync(FsdpSchedule& schedule) : schedule_(schedule), previous_(schedule.reduces()) {
-      schedule_.set_reduces(false);
-    }
-    ~NoSync() { schedule_.set_reduces(previous_); }
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    FsdpSchedule& schedule_;
-    bool previous_;
-  };
-  NoSync no_sync() { return NoSync(*schedule_); }
+  /// While the result lives, gradients stay unsharded on each rank and accumulate (each backward weighted by its
+  /// samples); the next backward after it reduces their sum. Without it each backward adds to the shards.
+  /// FsdpOptions::sharded_accumulation: it always does.
+  [[nodiscard]] std::shared_ptr<void> no_sync() override;
 
   /// Scales all gradients so that their common 2-norm over all ranks is at most `max_norm`; returns the norm before (a
   /// device scalar). Collective. Errors: max_norm not positive; nothing is trained.
@@ -101,6 +90,17 @@ class FSDP {
   size_t gathered_bytes() const { return schedule_->gathered_bytes(); }
   size_t peak_gathered_bytes() const { return schedule_->peak_gathered_bytes(); }
   void free_gathered() { schedule_->free_all(); }
+
+  Tensor forward(const Tensor& x) override { return operator()(x); }
+  void stand_in() override { set_samples(0); }
+  bool is_sharded() const override { return true; }
+  StateDict model_state() override;
+  StateDict gathered(const StateDict& part) override;
+  StateDict part_of(const StateDict& whole) override;
+  void load_model(const std::string& what, const StateDict& model) override;
+  ShardedState sharded_model() override;
+  ShardedState sharded(const StateDict& part) override;
+  std::string describe() const override;
 
  private:
   /// An input in the precision of the forward.

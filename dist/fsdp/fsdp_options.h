@@ -25,6 +25,19 @@ constexpr std::string_view name(Sharding strategy) {
   return names[static_cast<int>(strategy)];
 }
 
+/// The state in host memory, where the optimizer then runs.
+enum class Offload : uint8_t {
+  none,
+  optimizer,   ///< f32 weights, gradients, optimizer state; the device keeps its shard as it is gathered
+  parameters,  ///< and each gather copies the shard to the device
+};
+
+/// `none`, `optimizer`, `parameters`.
+constexpr std::string_view name(Offload offload) {
+  constexpr std::string_view names[] = {"none", "optimizer", "parameters"};
+  return names[static_cast<int>(offload)];
+}
+
 /// The dtypes of a step. Weights and optimizer state stay f32 in the shards. With `param` bf16 (or f16) the parameters
 /// of the named kinds of modules are gathered in it, which halves the bytes, and the model runs under Autocast(param).
 /// All other parameters (norms, which take f32 weights here, and modules of your own) are gathered in f32.
@@ -53,6 +66,7 @@ struct FsdpOptions {
   Sharding strategy = Sharding::full_shard;
   WrapPolicy policy = {};
   MixedPrecision precision = {};
+  Offload offload = Offload::none;
   int shard_size = 0;  ///< hybrid_shard: ranks per shard group, usually those of one host; divides the world size
   /// How many units (without the root) prefetching may hold gathered: 2 is the unit in use and the next one, 1 disables
   /// prefetching. Units that a step needs at once (a unit inside another one) are always gathered.
@@ -62,6 +76,10 @@ struct FsdpOptions {
   bool broadcast_buffers = true;
   bool same_dropout = false;          ///< with equal seeds all ranks drop the same elements, see DdpOptions
   std::optional<Device> device = {};  ///< device of the shards, which move unit by unit; left out: the model's
+  bool sharded_accumulation = false;  ///< FSDP::no_sync() has no effect: gradients add up in the shards
+  /// Writes a parameter on the host, on rank 0, just before its unit is sent to all: for weights that were left
+  /// unwritten (nn::DeferredInit). The memory is given back after the unit.
+  std::function<void(const Tensor&)> initialise = {};
   std::function<void(const FsdpEvent&)> on_event = {};
 };
 

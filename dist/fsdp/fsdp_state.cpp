@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/fsdp/fsdp_state.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "core/autograd.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 
 namespace weft::dist {
 namespace {
@@ -199,6 +201,20 @@ StateDict shard_optimizer_state(FSDP& fsdp, const StateDict& full) {
   }
   result.scalars = full.scalars;
   return result;
+}
+
+ShardedState FSDP::sharded_model() { return sharded_state(*this); }
+ShardedState FSDP::sharded(const StateDict& part) { return sharded_state(*this, part); }
+StateDict FSDP::model_state() { return full_state_dict(*this); }
+StateDict FSDP::gathered(const StateDict& part) { return full_optimizer_state(*this, part); }
+StateDict FSDP::part_of(const StateDict& whole) { return shard_optimizer_state(*this, whole); }
+
+void FSDP::load_model(const std::string& what, const StateDict& model) {
+  try {
+    load_full_state_dict(*this, model);
+  } catch (const Error& error) {
+    fail(what, ": ", error.what());
+  }
 }
 
 }  // namespace weft::dist

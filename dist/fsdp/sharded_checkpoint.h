@@ -6,28 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "dist/ddp/sharded_state.h"
 #include "dist/fsdp/fsdp.h"
 #include "io/checkpoint_reader.h"
 
 namespace weft::dist {
-
-/// Consecutive elements of a named tensor: one rank's part of it.
-struct TensorPiece {
-  std::string name;
-  Shape sizes;                                ///< of the whole tensor as stored (convolution weights OHWI)
-  nn::Layout layout = nn::Layout::as_stored;  ///< its layout in full state dicts
-  int64_t begin = 0;                          ///< the first element, in row-major order of `sizes`
-  Tensor values;                              ///< [count]; shares memory with its owner
-  bool is_copy = false;                       ///< another rank holds the same and saves it
-  int64_t* counter = nullptr;                 ///< a number on the host that `values` is a copy of
-};
-
-/// One rank's pieces of a part of a checkpoint (a model, an optimizer). Saving reads the pieces, loading writes them in
-/// place. Replicated tensors are whole on every rank. All ranks together hold every element.
-struct ShardedState {
-  std::vector<TensorPiece> pieces;
-  std::vector<NamedScalar> scalars;  ///< the same on all ranks
-};
 
 /// Of a sharded model: its parameters' parts, buffers and counters. Gathers nothing.
 ShardedState sharded_state(FSDP& fsdp);
@@ -55,9 +38,11 @@ class ShardedCheckpoint {
   /// How many ranks wrote it.
   int world_size() const { return static_cast<int>(index().files.size()); }
   const CheckpointIndex& index() const { return reader_.index(); }
+  /// Bytes of files that all load() so far have read.
+  uint64_t bytes_read() const { return reader_.bytes_read(); }
 
-  /// Fills the pieces (converting dtype and device) and replaces the scalars. Reads each file with requested elements
-  /// once, one at a time, after checking its CRC-32C. Errors: no such part; names or sizes that do not fit (five of
+  /// Fills the pieces (converting dtype and device) and replaces the scalars. Reads the blocks with requested
+  /// elements, after checking their CRC-32C. Errors: no such part; names or sizes that do not fit (five of
   /// each kind); elements that no file holds; a rank's file that is missing, damaged or of another checkpoint, each
   /// named. Names and sizes are checked before anything is changed.
   void load(const std::vector<std::pair<std::string, ShardedState*>>& parts) const;

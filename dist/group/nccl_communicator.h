@@ -35,7 +35,7 @@ class NcclCommunicator {
     Collective collective;
     Tensor factor;  ///< in the tensor's dtype; undefined: 1
   };
-  /// Hands the calls to NCCL, several as one group. A thread of NCCL's brings them to the stream, which nobody else
+  /// Hands the calls to NCCL, several as one group. A thread of NCCL's enqueues them on the stream, which nobody else
   /// uses before finish(); nor may another call come before that. Errors: NCCL's, aborted.
   void start(const std::vector<Call>& calls, void* stream, Deadline deadline);
   /// Waits until they are on the stream. Errors: NCCL's, aborted.

@@ -60,7 +60,7 @@ struct Core {
   }
 };
 
-/// Calls that NCCL gets at once. Its thread brings them to the group's stream while the caller goes on; an event
+/// Calls that NCCL gets at once. Its thread enqueues them on the group's stream while the caller goes on; an event
 /// follows.
 class Launch {
  public:

@@ -44,12 +44,12 @@ struct MicroBatches {
 /// Activations and their gradients travel in groups of two neighbours, one for each direction, in the schedule's order;
 /// each receive is posted one message ahead. Gradients are averaged over the data ranks beside the step's last
 /// backwards. Tied parameters (nn::Staged::uses) are summed over their stages. See docs/pipeline_parallel.md.
-class Pipeline {
+class Pipeline final : public Strategy {
  public:
   /// `model` is an nn::Staged. Collective. Errors: another model; fewer layers than stages * chunks; those of
   /// TensorParallel.
   Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions options = {});
-  ~Pipeline();
+  ~Pipeline() override;
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
@@ -62,9 +62,9 @@ class Pipeline {
   void broadcast_from_last(const Tensor& x, const std::string& name);
 
   /// Of this rank's stretches, for the optimizer.
-  std::vector<NamedTensor> parameters() const { return tensor_->parameters(); }
+  std::vector<NamedTensor> parameters() const override { return tensor_->parameters(); }
   /// The 2-norm of the whole model's gradient, a device scalar. Collective.
-  Tensor grad_norm() const { return tensor_->grad_norm(); }
+  Tensor grad_norm() const override { return tensor_->grad_norm(); }
 
   TensorParallel& tensor() { return *tensor_; }
   const TensorParallel& tensor() const { return *tensor_; }
@@ -81,6 +81,16 @@ class Pipeline {
   /// The last run(): its steps on this stage, and how many activations (of a micro-batch in a chunk) it held at most.
   const std::vector<PipelineStep>& steps() const { return steps_; }
   size_t most_in_flight() const { return most_in_flight_; }
+
+  Tensor forward(const Tensor& x) override { return operator()(x); }
+  Pipeline* pipeline() override { return this; }
+  void synchronise() override { tensor_->synchronise(); }
+  StateDict model_state() override;
+  StateDict gathered(const StateDict& part) override;
+  StateDict part_of(const StateDict& whole) override;
+  void load_model(const std::string& what, const StateDict& model) override;
+  int row_size() const override { return grid().row_size(); }
+  std::string describe() const override;
 
  private:
   class Channel;

@@ -93,4 +93,14 @@ StateDict part_of_optimizer_state(const Pipeline& pipeline, const StateDict& ful
   return part_of_optimizer_state(pipeline.tensor(), own_part(pipeline, full));
 }
 
+StateDict Pipeline::model_state() { return full_state_dict(*this); }
+StateDict Pipeline::gathered(const StateDict& part) { return full_optimizer_state(*this, part); }
+StateDict Pipeline::part_of(const StateDict& whole) { return part_of_optimizer_state(*this, whole); }
+void Pipeline::load_model(const std::string&, const StateDict& model) { load_full_state_dict(*this, model); }
+
+std::string Pipeline::describe() const {
+  return str("pipeline, ", grid().pipe()->size(), " stages of ", chunks(), chunks() == 1 ? " chunk, " : " chunks, ",
+             grid().data()->size(), " data x ", grid().model()->size(), " model ranks");
+}
+
 }  // namespace weft::dist

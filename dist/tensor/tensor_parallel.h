@@ -21,7 +21,7 @@ namespace weft::dist {
 /// Gradients are averaged over the data ranks by DDP. Nothing is summed over the model ranks: whole parameters
 /// (norms, embeddings, biases after a sum) get the whole gradient on each rank, because copy_to_region() sums the
 /// gradients that reach it; the bits are the same, so the parameters stay equal. See docs/tensor_parallel.md.
-class TensorParallel {
+class TensorParallel final : public Strategy {
  public:
   /// All model ranks get the whole parameters and buffers of model rank 0, then all data ranks those of data rank 0.
   /// Errors: models that differ between the ranks, those of DDP.
@@ -31,22 +31,32 @@ class TensorParallel {
   Tensor operator()(const Tensor& x) { return ddp_->operator()(x); }
 
   /// This rank's parameters, for the optimizer.
-  std::vector<NamedTensor> parameters() const { return ddp_->parameters(); }
+  std::vector<NamedTensor> parameters() const override { return ddp_->parameters(); }
   /// The 2-norm of the whole model's gradient, a device scalar. Collective.
-  Tensor grad_norm() const;
+  Tensor grad_norm() const override;
   /// Scales all gradients so that this norm is at most `max_norm`; returns the norm before. Collective. Errors:
   /// max_norm not positive.
   Tensor clip_grad_norm(double max_norm);
 
   /// Copies whole parameters and buffers of model rank 0 to all model ranks. They stay equal as long as all ranks run
   /// the same kernels; if each GPU chooses its own (WEFT_ENGINE=auto), call this regularly. Collective.
-  void synchronise();
+  void synchronise() override;
 
   nn::Module& module() { return *model_; }
   const Grid& grid() const { return grid_; }
   DDP& ddp() { return *ddp_; }
   /// How the parameter of this name is divided; whole for buffers and undivided parameters.
   Partition partition(const std::string& name) const;
+
+  Tensor forward(const Tensor& x) override { return operator()(x); }
+  [[nodiscard]] std::shared_ptr<void> no_sync() override { return ddp_->no_sync(); }
+  void stand_in() override { ddp_->stand_in(); }
+  StateDict model_state() override;
+  StateDict gathered(const StateDict& part) override;
+  StateDict part_of(const StateDict& whole) override;
+  void load_model(const std::string& what, const StateDict& model) override;
+  int row_size() const override { return grid_.row_size(); }
+  std::string describe() const override;
 
  private:
   void find_partitions();

@@ -116,4 +116,13 @@ StateDict part_of_optimizer_state(const TensorParallel& parallel, const StateDic
   return own;
 }
 
+StateDict TensorParallel::model_state() { return full_state_dict(*this); }
+StateDict TensorParallel::gathered(const StateDict& part) { return full_optimizer_state(*this, part); }
+StateDict TensorParallel::part_of(const StateDict& whole) { return part_of_optimizer_state(*this, whole); }
+void TensorParallel::load_model(const std::string&, const StateDict& model) { load_full_state_dict(*this, model); }
+
+std::string TensorParallel::describe() const {
+  return str("tensor, ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks");
+}
+
 }  // namespace weft::dist

@@ -9,6 +9,7 @@
 #include "emulator/cuda/pool.h"
 #include "emulator/cuda/stream.h"
 #include "emulator/machine/options.h"
+#include "emulator/machine/per_thread.h"
 
 namespace emulator::cuda {
 namespace {
@@ -96,8 +97,7 @@ Context* primary_context(int device) {
 }
 
 std::vector<Context*>& context_stack() {
-  static thread_local std::vector<Context*> stack;
-  return stack;
+  return per_thread<std::vector<Context*>>();
 }
 
 int current_device() { return context_stack().empty() || !context_stack().back() ? 0 : context_stack().back()->device; }

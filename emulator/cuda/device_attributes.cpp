@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "emulator/cuda/device.h"
+#include "emulator/machine/options.h"
 
 namespace emulator::cuda {
 namespace {
@@ -234,7 +235,7 @@ void device_properties(const Device& device, cudaDeviceProp& p) {
   gpu.name.copy(p.name, sizeof p.name - 1);
   const auto uuid = device.uuid();
   std::memcpy(p.uuid.bytes, uuid.data(), uuid.size());
-  p.totalGlobalMem = gpu.memory_bytes;
+  p.totalGlobalMem = options().memory_mib > 0 ? options().memory_mib << 20 : gpu.memory_bytes;
   p.sharedMemPerBlock = size_t(of(cudaDevAttrMaxSharedMemoryPerBlock));
   p.regsPerBlock = p.regsPerMultiprocessor = of(cudaDevAttrMaxRegistersPerBlock);
   p.warpSize = 32;

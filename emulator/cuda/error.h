@@ -20,6 +20,11 @@ inline void require(bool right, cudaError_t code = cudaErrorInvalidValue) {
 }
 /// One line on stderr: `weft-emulate: …`.
 void report(const std::string& text);
+/// Hands the text of each report to `callback` as well, as cuLogsRegisterCallback promises. Returns its handle.
+using LogCallback = void (*)(void* data, int level, char* text, size_t length);
+void* add_log_callback(LogCallback callback, void* data);
+/// Error: no such handle.
+void remove_log_callback(void* handle);
 /// As above; then the call fails.
 [[noreturn]] void fail(cudaError_t code, const std::string& text);
 
@@ -34,8 +39,9 @@ cudaError_t last_error(bool clear);
 cudaError_t code_of_exception();
 /// The fault that the current device's context died of, cudaErrorNoDevice where there is no device, or cudaSuccess.
 cudaError_t sticky_error();
-/// Reports once that the program needs a CUDA call that the emulator lacks.
-int refuse(const char* call);
+/// Reports once that the program needs a CUDA call that the emulator lacks: cudaErrorNotSupported, which calls of the
+/// runtime remember.
+int refuse(const char* call, bool remembered);
 
 /// The code of a call: exceptions become codes.
 template <class F>

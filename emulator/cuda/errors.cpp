@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <list>
 #include <mutex>
 #include <new>
 #include <set>
@@ -21,6 +22,13 @@ constexpr Text kTexts[] = {
 #include "emulator/cuda/error_texts.inc"
 };
 
+struct LogListener {
+  LogCallback callback;
+  void* data;
+};
+std::mutex listening;
+std::list<LogListener> listeners;
+
 const Text* find(int code) {
   for (const Text& text : kTexts)
     if (text.code == code) return &text;
@@ -34,6 +42,22 @@ void report(const std::string& text) {
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
   keep_told("error", text);
+  const std::lock_guard lock(listening);
+  for (const LogListener& listener : listeners) {
+    std::string message = text;
+    listener.callback(listener.data, 0, message.data(), message.size());
+  }
+}
+
+void* add_log_callback(LogCallback callback, void* data) {
+  require(callback != nullptr);
+  const std::lock_guard lock(listening);
+  return &listeners.emplace_back(callback, data);
+}
+
+void remove_log_callback(void* handle) {
+  const std::lock_guard lock(listening);
+  require(listeners.remove_if([&](const LogListener& listener) { return &listener == handle; }) == 1);
 }
 
 void fail(cudaError_t code, const std::string& text) {
@@ -79,12 +103,12 @@ cudaError_t code_of_exception() {
 
 cudaError_t sticky_error() { return Device::count() == 0 ? cudaErrorNoDevice : Device::current().fault(); }
 
-int refuse(const char* call) {
+int refuse(const char* call, bool remembered) {
   static std::mutex mutex;
   static std::set<std::string> told;
   const std::lock_guard lock(mutex);
   if (told.insert(call).second) report(cat(call, " is not emulated"));
-  remember(cudaErrorNotSupported);
+  if (remembered) remember(cudaErrorNotSupported);
   return cudaErrorNotSupported;
 }
 

@@ -11,6 +11,7 @@
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/stream_check.h"
 #include "emulator/cuda/work.h"
+#include "emulator/machine/per_thread.h"
 
 namespace emulator::cuda {
 namespace {
@@ -77,8 +78,7 @@ Op* queue_of(const Stream& stream) {
 }
 
 Stream& per_thread_stream(int device) {
-  static thread_local std::map<int, Stream*> own;
-  Stream*& stream = own[device];
+  Stream*& stream = per_thread<std::map<int, Stream*>>()[device];
   if (!stream) stream = make_stream(device, 0, 0, Stream::Role::per_thread);
   return *stream;
 }

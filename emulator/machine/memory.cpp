@@ -34,8 +34,8 @@ size_t page_bytes() {
 size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 struct Freed {
-  uintptr_t begin, end;    // as it was allocated
-  uintptr_t page, bytes;   // the pages, with the guard after them
+  uintptr_t begin, end;   // as it was allocated
+  uintptr_t page, bytes;  // the pages, with the guard after them
   MemoryKind kind;
 };
 
@@ -140,7 +140,9 @@ class Registry {
     close(file);
     if (!mapped) return nullptr;
     const uintptr_t begin = pages + shared.offset;
-    live_[begin] = {{begin, begin + shared.bytes, MemoryKind::imported, false, shared.device, ++number_}, pages, whole + page_bytes()};
+    live_[begin] = {{begin, begin + shared.bytes, MemoryKind::imported, false, shared.device, ++number_},
+                    pages,
+                    whole + page_bytes()};
     changed();
     return reinterpret_cast<void*>(begin);
   }
@@ -154,7 +156,8 @@ class Registry {
   void free_reserved(uintptr_t begin, size_t bytes) {
     const std::unique_lock lock(mutex_);
     forget(begin, begin + bytes);
-    mmap(reinterpret_cast<void*>(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    mmap(reinterpret_cast<void*>(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+         0);
     quarantine_.push_back({begin, begin + bytes, begin, bytes, MemoryKind::device});
     quarantined_ += bytes;
   }
@@ -227,7 +230,7 @@ class Registry {
   struct Entry {
     Allocation owner;
     uintptr_t pages;
-    size_t bytes;  // 0: registered, not ours
+    size_t bytes;   // 0: registered, not ours
     int file = -1;  // that other processes may open
     uint64_t file_number = 0;
     bool mapped = false;  // piece by piece, at addresses that were reserved
@@ -256,6 +259,7 @@ class Registry {
   /// The memory of one device: the GPU's memory, or its share of three quarters of this machine's.
   static size_t budget() {
     static const size_t bytes = [] {
+      if (options().memory_mib > 0) return options().memory_mib << 20;
       const size_t machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes() / 4 * 3;
       return std::min(options().gpu->memory_bytes, machine / static_cast<size_t>(std::max(1, options().gpus)));
     }();
@@ -291,8 +295,7 @@ class Registry {
 
   uintptr_t take_addresses(size_t bytes) {
     if (arena_ == 0) {
-      void* const reserved =
-          mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* const reserved = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (reserved == MAP_FAILED) return 0;
       arena_ = next_ = reinterpret_cast<uintptr_t>(reserved);
     }
@@ -370,7 +373,9 @@ void* import_shared(const SharedMemory& shared) {
   return memory;
 }
 void* reserve_addresses(size_t bytes, size_t alignment) { return Registry::get().reserve(bytes, alignment); }
-void free_addresses(void* begin, size_t bytes) { Registry::get().free_reserved(reinterpret_cast<uintptr_t>(begin), bytes); }
+void free_addresses(void* begin, size_t bytes) {
+  Registry::get().free_reserved(reinterpret_cast<uintptr_t>(begin), bytes);
+}
 void register_mapped(void* begin, size_t bytes, int device) {
   const auto at = reinterpret_cast<uintptr_t>(begin);
   Registry::get().register_mapped(at, at + bytes, device);

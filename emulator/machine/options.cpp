@@ -64,6 +64,7 @@ Options read_options() {
   if (!o.gpu) refuse(cat("--gpu (WEFT_EMULATE_GPU): expected one of ", gpu_keys(), ", got '", gpu, "'"));
   o.gpus = static_cast<int>(number("WEFT_EMULATE_GPUS", 1, 0, 64));
   o.gpus = visible_of(o.gpus);
+  o.memory_mib = number("WEFT_EMULATE_MEMORY", 0, 1, 1 << 20);
   o.seed = number("WEFT_EMULATE_SEED", 0, 0, ~uint64_t{0});
   o.threads = static_cast<int>(number("WEFT_EMULATE_THREADS", 0, 0, 1024));
   if (o.threads == 0) o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -72,8 +73,8 @@ Options read_options() {
   if (!streams.empty()) {
     const auto order = parse_streams(streams);
     if (!order)
-      refuse(cat("--streams (WEFT_EMULATE_STREAMS): expected inorder, lazy, random, starve:K or queues:N, got '", streams,
-                 "'"));
+      refuse(cat("--streams (WEFT_EMULATE_STREAMS): expected inorder, lazy, random, starve:K or queues:N, got '",
+                 streams, "'"));
     o.streams = *order;
   }
   if (o.streams.order == StreamOrder::random && o.seed == 0) o.seed = 1;

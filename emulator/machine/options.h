@@ -9,11 +9,12 @@
 namespace emulator {
 
 /// The options of `weft-emulate`. The program receives them as environment variables WEFT_EMULATE_GPU, _GPUS, _STREAMS,
-/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE, _TIME_KNOWN; read once, at the
-/// first call into the emulator. A wrong value ends the program with one line.
+/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE, _TIME_KNOWN, _MEMORY; read once,
+/// at the first call into the emulator. A wrong value ends the program with one line.
 struct Options {
   const Gpu* gpu;
   int gpus = 1;
+  uint64_t memory_mib = 0;  ///< memory of each GPU; 0: as the model has
   StreamOptions streams;
   uint64_t seed = 0;  ///< 0: fixed orders; else the seed for random orders of streams, blocks, warps and async copies
   int threads = 0;    ///< OS threads that run blocks; 0: all processors

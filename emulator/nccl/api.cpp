@@ -10,6 +10,7 @@
 #include <new>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/per_thread.h"
 #include "emulator/nccl/call.h"
 #include "emulator/nccl/group.h"
 #include "emulator/nccl/handle.h"
@@ -228,7 +229,10 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 
 const char* ncclGetLastError(ncclComm_t comm) {
-  static thread_local std::string text;  // until this thread asks again
+  struct Text {
+    std::string text;
+  };
+  std::string& text = per_thread<Text>().text;  // until this thread asks again
   text.clear();
   try {
     if (comm) text = find(comm)->error_text();

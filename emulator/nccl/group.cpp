@@ -8,6 +8,7 @@
 #include "emulator/machine/call_site.h"
 #include "emulator/machine/fault.h"
 #include "emulator/machine/options.h"
+#include "emulator/machine/per_thread.h"
 
 namespace emulator::nccl {
 namespace {
@@ -33,8 +34,7 @@ struct Group {
 };
 
 Group& group() {
-  static thread_local Group group;
-  return group;
+  return per_thread<Group>();
 }
 
 Part& part_of(const CommunicatorPtr& c, cudaStream_t stream, bool captured, const std::string& text) {

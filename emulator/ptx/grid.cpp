@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "emulator/machine/options.h"
+#include "emulator/machine/per_thread.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/count.h"
 #include "emulator/ptx/mbarrier.h"
@@ -63,13 +64,13 @@ class BlockMemory {
     size_t bytes;
   };
   static std::vector<std::pair<size_t, char*>>& pool() {
-    static thread_local struct Pool {
+    struct Pool {
       std::vector<std::pair<size_t, char*>> free;
       ~Pool() {
         for (const auto& [bytes, memory] : free) std::free(memory - kAlignment);
       }
-    } pool;
-    return pool.free;
+    };
+    return per_thread<Pool>().free;
   }
 };
 

@@ -109,7 +109,12 @@ Tensor Gpt::forward(const Tensor& ids) const { return run({0, layers()}, ids); }
 
 Tensor Gpt::run(LayerRange range, const Tensor& given) const {
   Tensor x = range.first == 0 ? embed(given, 0) : given;
-  for (int64_t i = range.first; i < range.last; ++i) x = (*h[static_cast<size_t>(i)])(x);
+  for (int64_t i = range.first; i < range.last; ++i) {
+    const std::shared_ptr<Module>& block = h[static_cast<size_t>(i)];
+    x = options.recompute && grad_enabled()
+            ? checkpoint([block](const auto& inputs) { return (*block)(inputs[0]); }, {x})
+            : (*block)(x);
+  }
   return range.last == layers() ? wte.tied_linear(ln_f(x)) : x;
 }
 

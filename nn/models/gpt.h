@@ -19,6 +19,7 @@ struct GptOptions {
   double eps = 1e-5;   ///< of the norms
   int64_t hidden = 0;  ///< width inside the mlp; 0: four times `width`
   Gelu gelu = Gelu::tanh;
+  bool recompute = false;  ///< backward computes each block a second time: memory for time
 };
 
 /// Norms in front: x += attn(ln_1(x)), x += mlp(ln_2(x)), causal, the mlp with gelu. x [N, tokens, width].

@@ -89,8 +89,6 @@ TEST(Loader, BringsEveryImageOnceInTheSamplersOrder) {
   }
   EXPECT_EQ(loader.statistics().batches, 6);
   EXPECT_EQ(loader.statistics().samples, 22);
-  loader.reset_statistics();
-  EXPECT_EQ(loader.statistics().batches, 0);
 }
 
 TEST(Loader, IsTheSameForAnyNumberOfWorkers) {

@@ -63,14 +63,14 @@ TEST(OwnDataset, NeedsACollateFunctionWhereSizesDiffer) {
   EXPECT_THAT(error_text([&] { stacked.next(); }),
               HasSubstr("loader: sample 1: expected 'trace' f32[3] in all samples, got f32[4]"));
   const Device device{tests::test_devices().back(), 0};
-  Loader<Reading> collated(growing, order, {.batch_size = 2, .device = device}, [](const auto& all) {
+  Loader<Reading::Batch> collated(growing, order, {.batch_size = 2, .device = device}, [](const auto& all) {
     const Tensor lengths = Tensor::from(std::vector{all[0].trace.numel(), all[1].trace.numel()});
     return std::vector<Tensor>{lengths + 1, lengths, lengths};  // in the batch's order
   });
   collated.start(0, 1);
   EXPECT_EQ(collated.next()->trace.to_vector<int64_t>(), (std::vector<int64_t>{5, 6}));
-  Loader<Reading> fewer(growing, order, {.batch_size = 2},
-                        [](const auto&) { return std::vector<Tensor>(2, Tensor::zeros({1})); });
+  Loader<Reading::Batch> fewer(growing, order, {.batch_size = 2},
+                               [](const auto&) { return std::vector<Tensor>(2, Tensor::zeros({1})); });
   fewer.start(0);
   EXPECT_THAT(error_text([&] { fewer.next(); }), HasSubstr("expected 3 tensors for a batch, got 2"));
 }
@@ -82,7 +82,7 @@ struct Misnamed {
 
 TEST(OwnDataset, ABatchHasTheNamesOfItsSamples) {
   const auto wells = std::make_shared<const Wells>();
-  EXPECT_THAT(error_text([&] { BatchLoader<Misnamed>(stacking(wells), Sampler(10), {}); }),
+  EXPECT_THAT(error_text([&] { Loader<Misnamed>(stacking(wells), Sampler(10), {}); }),
               HasSubstr("the fields of its samples, trace, depth, kind, each once, got trace, depth, sort"));
   EXPECT_EQ(places_of({"b", "a"}, {"a", "b"}), (std::vector<size_t>{1, 0}));
   EXPECT_EQ(places_of({"b", "a"}, {}), (std::vector<size_t>{0, 1}));
@@ -108,7 +108,7 @@ TEST(OwnDataset, IsAsLargeAsItsSampler) {
               HasSubstr("expected 3 rows in each tensor, got f32[4]"));
   EXPECT_THAT(error_text([] { rows_of({}); }), HasSubstr("expected tensors of rows, got none"));
   EXPECT_THAT(error_text([] {
-                LoaderEngine(rows_of({Tensor::zeros({3, 2})}), Sampler(4), {});
+                BatchQueue(rows_of({Tensor::zeros({3, 2})}), Sampler(4), {});
               }),
               HasSubstr("the set's 3 samples, got one of 4"));
   for (const int64_t size : {0, -1})
@@ -129,7 +129,7 @@ struct Noise {
 };
 
 /// An epoch from `step` on, in the order of the set. The loop draws, too.
-std::vector<float> noise(Loader<Tensor>& loader, int64_t epoch, int64_t step = 0) {
+std::vector<float> noise(Loader<Stacked>& loader, int64_t epoch, int64_t step = 0) {
   std::vector<float> seen;
   loader.start(epoch, step);
   while (const auto batch = loader.next()) {
@@ -184,8 +184,8 @@ TEST(OwnDataset, ACollateFunctionDrawsAlike) {
   std::vector<std::vector<float>> seen;
   for (const int workers : {0, 1, 4, 4}) {
     manual_seed(1);
-    Loader<Tensor> loader(std::make_shared<const Noise>(), Sampler(40), {.batch_size = 8, .workers = workers},
-                          [](const std::vector<Tensor>& all) { return std::vector{all[0] + uniform({8})}; });
+    Loader<Stacked> loader(std::make_shared<const Noise>(), Sampler(40), {.batch_size = 8, .workers = workers},
+                           [](const std::vector<Tensor>& all) { return std::vector{all[0] + uniform({8})}; });
     seen.push_back(noise(loader, 1));
     EXPECT_EQ(seen.back(), seen.front());
   }
@@ -221,12 +221,12 @@ TEST(OwnDataset, AnExceptionNamesItsSample) {
 }
 
 TEST(OwnDataset, AFailureOnTheDeviceEndsTheEpoch) {
-  Recipe recipe = rows_of({Tensor::zeros({4})});
-  recipe.on_device = [](const std::vector<Tensor>& rows) {
+  Collation collation = rows_of({Tensor::zeros({4})});
+  collation.on_device = [](const std::vector<Tensor>& rows) {
     WEFT_CHECK(rows.at(0).size(0) == 3, "no room");
     return rows;
   };
-  LoaderEngine loader(recipe, Sampler(4), {.batch_size = 2});
+  BatchQueue loader(collation, Sampler(4), {.batch_size = 2});
   loader.start(0);
   EXPECT_EQ(error_text([&] { loader.next(); }), "no room");
   EXPECT_THAT(error_text([&] { loader.next(); }), HasSubstr("expected start(epoch) before next()"));

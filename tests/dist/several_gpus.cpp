@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -15,7 +17,9 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/losses.h"
 #include "core/ops/reduce.h"
+#include "core/random.h"
 #include "core/stream.h"
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/zero_redundancy_optimizer.h"
@@ -26,6 +30,7 @@
 #include "kernels/runtime.h"
 #include "nn/batch_norm.h"
 #include "nn/linear.h"
+#include "nn/models/gpt.h"
 #include "nn/sequential.h"
 #include "optim/optimizers.h"
 #include "tests/dist/fake_membership.h"
@@ -402,6 +407,112 @@ TEST_F(SeveralGpus, FsdpHoldsNoMoreOnAGpuThanItsUnits) {
     EXPECT_LE(training, 1.1 * (2 * shard + (2 + 3) * unit)) << "weights and gradients, two units, and their gradients";
     world->barrier("measured");
     kernels::set_memory_hook(nullptr);
+  });
+}
+
+/// The most that a GPU's allocator holds in a second step of a row of units.
+double peak_of_training(const ProcessGroupPtr& world, FsdpOptions options, int units, std::vector<double>& sums) {
+  const Device device = gpu(world->rank());
+  options.policy = {.kinds = {"Heavy"}};
+  options.device = device;
+  const Tensor x = Tensor::full({2, 8}, 0.5 + world->rank(), DType::f32, device);
+  weft::synchronize(device);
+  kernels::CachingAllocator::of(device).empty_cache();
+  FSDP fsdp(std::make_shared<HeavyRow>(units), world, options);
+  optim::AdamW adam(fsdp.parameters(), {.lr = 1e-2});
+  for (int step = 0; step < 2; ++step) {
+    weft::synchronize(device);
+    kernels::CachingAllocator::of(device).empty_cache();
+    world->barrier("watched");
+    most_reserved[static_cast<size_t>(device.index)] = 0;
+    const Tensor loss = sum(fsdp(x));
+    sums.push_back(loss.item());
+    adam.zero_grad();
+    loss.backward();
+    adam.step();
+  }
+  weft::synchronize(device);
+  return static_cast<double>(most_reserved[static_cast<size_t>(device.index)].load());
+}
+
+// State on the host takes no memory of a GPU, and changes losses by the rounding of the host's Adam alone.
+TEST_F(SeveralGpus, OffloadedStateTakesNoMemoryOfAGpu) {
+  require(4);
+  if (IsSkipped()) return;
+  constexpr int kUnits = 8;
+  constexpr double kUnit = Heavy::kBytes, kModel = kUnits * kUnit;
+  // Copies of the shard that stay: weights, gradients, two moments. Two units are gathered, and three have gradients,
+  // of which backward computes one into memory of its own.
+  struct Way {
+    const char* name;
+    FsdpOptions options;
+    double copies, shard;
+  };
+  const Way ways[] = {{"fsdp", {}, 4, kModel / 4},
+                      {"hybrid, shards of 2", {.strategy = Sharding::hybrid_shard, .shard_size = 2}, 4, kModel / 2},
+                      {"fsdp, optimizer on the host", {.offload = Offload::optimizer}, 1, kModel / 4},
+                      {"fsdp, parameters on the host", {.offload = Offload::parameters}, 0, kModel / 4}};
+  std::vector<double> want;
+  std::mutex lock;
+  for (const Way& way : ways) {
+    const double theory = way.copies * way.shard + (2 + 3 + 1) * kUnit;
+    run_on_gpus(4, [&](const ProcessGroupPtr& world) {
+      kernels::set_memory_hook(watch_reserved);
+      std::vector<double> sums;
+      const double peak = peak_of_training(world, way.options, kUnits, sums);
+      world->barrier("measured");
+      kernels::set_memory_hook(nullptr);
+      EXPECT_LE(peak, 1.1 * theory + kUnit) << way.name << ": and shards on their way to a gather";
+      const std::lock_guard guard(lock);
+      if (world->rank() != 0) return;
+      std::printf("%-30s peak %6.1f MiB, theory %6.1f\n", way.name, peak / 1048576, theory / 1048576);
+      if (want.empty()) want = sums;
+      for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], want[i], 1e-5 * std::abs(want[i])) << way.name;
+    });
+  }
+}
+
+// `weft-emulate --memory`: weights, gradients and moments are eight times a GPU's memory, and twice as much as all
+// shards of four GPUs; with all on the host a few units are on a GPU.
+TEST_F(SeveralGpus, TrainsAGptOfEightTimesAGpusMemory) {
+  require(4);
+  if (IsSkipped()) return;
+  const nn::GptOptions sizes{
+      .vocabulary = 64, .positions = 8, .width = 128, .depth = 48, .heads = 4, .recompute = true};
+  constexpr size_t kState = size_t{8 * 18} << 20;
+  try {
+    Tensor::empty({static_cast<int64_t>(kState)}, DType::u8, gpu(0));
+    GTEST_SKIP() << "needs GPUs of less memory than the model's state: weft-emulate --memory 18";
+  } catch (const Error&) {
+  }
+  run_on_gpus(4, [&](const ProcessGroupPtr& world) {
+    const Device device = gpu(world->rank());
+    manual_seed(3);
+    nn::DeferredInit later;
+    std::shared_ptr<nn::Gpt> model;
+    {
+      const nn::DeferredInit::Scope scope(&later);
+      model = std::make_shared<nn::Gpt>(sizes);
+    }
+    EXPECT_GT(static_cast<size_t>(16 * nn::parameter_count(*model)), kState);
+    FSDP fsdp(model, world,
+              {.policy = {.kinds = {"GptBlock"}},
+               .offload = Offload::parameters,
+               .device = device,
+               .initialise = [&](const Tensor& weight) { later.write(weight); }});
+    optim::AdamW adam(fsdp.parameters(), {.lr = 1e-3});
+    const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 3, 4}, Shape{1, 4}).to(device);
+    const Tensor next = Tensor::from(std::vector<int64_t>{2, 3, 4, 5}, Shape{1, 4}).to(device);
+    std::vector<double> losses;
+    for (int step = 0; step < 3; ++step) {
+      const Tensor loss = cross_entropy(fsdp(ids), next);
+      losses.push_back(loss.item());
+      adam.zero_grad();
+      loss.backward();
+      adam.step();
+    }
+    EXPECT_LT(losses[2], losses[0] - 0.5) << "the same four tokens each step";
+    EXPECT_NEAR(losses[0], std::log(64.0), 1.0);
   });
 }
 

@@ -18,8 +18,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// NCCL's thread brings a call to its stream some time after the call has returned: at least 200 us in the emulator. The
-// caller computes meanwhile.
+// NCCL's thread enqueues a call on its stream some time after the call has returned: at least 200 us in the emulator.
+// The caller computes meanwhile.
 TEST_F(SeveralGpus, ACallDoesNotWaitForNcclsThread) {
   require(2);
   if (IsSkipped()) return;
@@ -209,7 +209,7 @@ TEST_F(SeveralGpus, WeighedSumsAreTheSameBits) {
   });
 }
 
-// A capture ends only after NCCL's thread has brought all calls to it.
+// A capture ends only after NCCL's thread has enqueued all calls on it.
 TEST_F(SeveralGpus, CapturedCallsOfSeveralRanksReplay) {
   require(4);
   if (IsSkipped()) return;

@@ -145,10 +145,7 @@ struct Parallel {
   Tensor operator()(const Tensor& x) const { return fsdp ? (*fsdp)(x) : (*ddp)(x); }
   StateDict state() const { return fsdp ? full_state_dict(*fsdp) : ddp->module().state_dict(); }
   /// While it is held, gradients stay with the rank.
-  std::shared_ptr<void> no_sync() const {
-    if (fsdp) return std::shared_ptr<FSDP::NoSync>(new FSDP::NoSync(fsdp->no_sync()));
-    return std::shared_ptr<DDP::NoSync>(new DDP::NoSync(ddp->no_sync()));
-  }
+  std::shared_ptr<void> no_sync() const { return fsdp ? fsdp->no_sync() : ddp->no_sync(); }
   std::shared_ptr<FlatParameters> flat;
   std::unique_ptr<FSDP> fsdp;
   std::unique_ptr<DDP> ddp;

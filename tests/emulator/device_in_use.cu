@@ -3,10 +3,34 @@
 // another rank works: Weft's runtime takes the device that the process uses, here the second.
 #include <cuda_runtime.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <thread>
 
 #include "kernels/runtime.h"
+
+namespace {
+
+__global__ void write(int* out) { *out = 7; }
+
+/// Static objects end when the main thread's own objects have: calls still work, on the device that it used.
+struct Last {
+  ~Last() {
+    int device = -1, value = 0;
+    int* memory = nullptr;
+    cudaGetDevice(&device);
+    cudaMalloc(&memory, sizeof(int));
+    write<<<1, 1>>>(memory);
+    cudaMemcpy(&value, memory, sizeof(int), cudaMemcpyDeviceToHost);
+    if (device == 1 && value == 7 && cudaFree(memory) == cudaSuccess) return;
+    std::printf("FAILED at the end: device %d, value %d\n", device, value);
+    std::fflush(stdout);
+    _exit(1);
+  }
+} last;
+
+}  // namespace
 
 int main() {
   weft::kernels::Runtime& gpu = weft::kernels::cuda::runtime();
@@ -31,5 +55,6 @@ int main() {
   in_a_new_thread("release_pinned", [&] { gpu.release_pinned(pinned); });
   in_a_new_thread("destroy_stream", [&] { gpu.destroy_stream(1, stream); });
   in_a_new_thread("destroy_event", [&] { gpu.destroy_event(event); });
+  cudaSetDevice(1);
   return failed ? 1 : 0;
 }

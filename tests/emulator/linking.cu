@@ -171,6 +171,32 @@ bool looks_up_the_newest_form() {
   return right && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 }
 
+/// A program hears the text of each refused call until it ends its registration.
+bool hands_its_texts_to_logs() {
+  std::string log;
+  CUlogsCallbackHandle handle = nullptr;
+  DRIVER(cuLogsRegisterCallback(
+      [](void* data, CUlogLevel, char* text, size_t length) { static_cast<std::string*>(data)->assign(text, length); }, &log, &handle));
+  const auto refused = [] {
+    CUlinkState link;
+    DRIVER(cuLinkCreate(0, nullptr, nullptr, &link));
+    char text[] = "no PTX";
+    const CUresult result = cuLinkAddData(link, CU_JIT_INPUT_PTX, text, sizeof text, "part.ptx", 0, nullptr, nullptr);
+    DRIVER(cuLinkDestroy(link));
+    return result != CUDA_SUCCESS;
+  };
+  const bool heard = refused() && log.find("part.ptx") != std::string::npos;
+  DRIVER(cuLogsUnregisterCallback(handle));
+  log.clear();
+  return heard && refused() && log.empty() && cuLogsUnregisterCallback(handle) == CUDA_ERROR_INVALID_VALUE;
+}
+
+/// An error of the driver is none of the runtime's.
+bool keeps_the_drivers_errors_apart() {
+  return cuMemAlloc(nullptr, 0) != CUDA_SUCCESS && cuCoredumpGetAttribute(CU_COREDUMP_FILE, nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED &&
+         cudaGetLastError() == cudaSuccess;
+}
+
 }  // namespace
 
 int main() {
@@ -179,5 +205,7 @@ int main() {
                         {"refuses_a_second_definition", refuses_a_second_definition},
                         {"links_by_nvjitlink", links_by_nvjitlink},
                         {"nvjitlink_names_what_it_cannot_link", nvjitlink_names_what_it_cannot_link},
-                        {"looks_up_the_newest_form", looks_up_the_newest_form}});
+                        {"looks_up_the_newest_form", looks_up_the_newest_form},
+                        {"hands_its_texts_to_logs", hands_its_texts_to_logs},
+                        {"keeps_the_drivers_errors_apart", keeps_the_drivers_errors_apart}});
 }

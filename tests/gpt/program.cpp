@@ -153,6 +153,40 @@ TEST_F(GptProgram, GoesOnWithTheSameBits) {
 
 #if WEFT_HAVE_RANKS
 
+// Offloads, recomputation and sharded checkpoints change no bit.
+TEST_F(GptProgram, FsdpTrainsTheSameFromTheHostAndFromShardedCheckpoints) {
+  const std::string kRun = "--batch-size 2 --parallel fsdp --min-num-params 0 --dropout 0.1 --max-steps ";
+  ASSERT_EQ(train(kRun + "20", "want", 2).exit_code, 0);
+  for (const auto& [name, how] :
+       {std::pair<std::string, std::string>{"recomputed", " --recompute"},
+        {"optimizer", " --fsdp-offload optimizer"},
+        {"parameters", " --fsdp-offload parameters --recompute --fsdp-checkpoints sharded"}}) {
+    const Outcome run = train(kRun + "20" + how, name, 2);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_EQ(file(name + "/model/model.safetensors"), file("want/model/model.safetensors")) << name;
+    EXPECT_EQ(metrics(name), metrics("want")) << name;
+  }
+  const std::string sharded = " --save-interval 5 --fsdp-checkpoints sharded";
+  const Outcome stopped = train(kRun + "12" + sharded, "parts", 2);
+  ASSERT_EQ(stopped.exit_code, 0) << stopped.output;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "parts/checkpoint_last/index.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "parts/checkpoint_last.1/rank_00001.safetensors"));
+  std::filesystem::copy(folder_ / "parts", folder_ / "moved", std::filesystem::copy_options::recursive);
+  const Outcome rest = train(kRun + "20 --resume auto" + sharded, "parts", 2);
+  ASSERT_EQ(rest.exit_code, 0) << rest.output;
+  EXPECT_THAT(rest.output, HasSubstr("at step 12"));
+  EXPECT_EQ(file("parts/model/model.safetensors"), file("want/model/model.safetensors"));
+  // On one rank, into a whole file, which takes the folder's place; and back.
+  const Outcome alone = train("--batch-size 4 --dropout 0.1 --max-steps 16 --resume auto", "moved");
+  ASSERT_EQ(alone.exit_code, 0) << alone.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "moved/checkpoint_last"));
+  const Outcome four =
+      train("--batch-size 1 --parallel fsdp --dropout 0.1 --max-steps 20 --resume auto" + sharded, "moved", 4);
+  ASSERT_EQ(four.exit_code, 0) << four.output;
+  EXPECT_THAT(four.output, HasSubstr("at step 16"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "moved/checkpoint_last.safetensors"));
+}
+
 // Several ranks see the sequences of one process whose batch is theirs together; sums round otherwise (1e-7), which
 // Adam's division makes more of where a gradient is almost 0.
 TEST_F(GptProgram, EveryGridEqualsOneProcess) {

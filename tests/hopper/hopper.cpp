@@ -433,6 +433,7 @@ TEST_F(Hopper, Im2colMapsAreRefusedAsTheDriverDoes) {
     return error_of([&] { device::im2col_map("k", tensor); });
   };
   EXPECT_EQ(error([](Im2colTensor&) {}), "");
+  EXPECT_EQ(error([](Im2colTensor& t) { t.stride_h = t.stride_w = 8; }), "");
   EXPECT_THAT(error([](Im2colTensor& t) { t.c = 60; }),
               HasSubstr("k: an im2col tensor map wants pitches that are multiples of 16 bytes below 2^40, got 120"));
   EXPECT_THAT(error([](Im2colTensor& t) { t.pitches = {128, 1000, 8192}; }), HasSubstr("below 2^40, got 1000"));

@@ -6,6 +6,7 @@
 #include "tests/kernels/attention_problem.h"
 #include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"
+#include "tests/support/launches.h"
 
 // Attention on TMA and wgmma (kernels/cuda/attention_*_wgmma.cuh), each way of cutting it.
 
@@ -15,6 +16,7 @@ namespace {
 using kernels::AttentionPlan;
 using kernels::AttentionPlanScope;
 using kernels::kOneStepKeys;
+using kernels::View;
 
 /// The problem on Hopper's kernels in steps of this many keys, which must have been taken in both directions.
 void check_wgmma(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64) {
@@ -226,6 +228,64 @@ TEST(AttentionWgmma, LeavesWhatItCannotDoToTheOtherKernels) {
     check_attention(kind, DType::bf16, {1, 7, 0, 2, 64});
     check_attention(kind, DType::bf16, {1, 20, 20, 1, 12, false, false, false, 0.2});
     EXPECT_EQ(scope.uses(), 0);
+  });
+}
+
+/// Keys that heads share have a stride of 0, which TMA does not take.
+TEST(AttentionWgmma, SharedKeysRunOnTheOtherKernels) {
+  on_wgmma([](DeviceKind kind) {
+    constexpr int64_t kRows = 20, kHeads = 2;
+    constexpr DType kType = DType::bf16;
+    const View none = View::none();
+    for (const int64_t D : {64, 128}) {
+      const auto of_one = [&] { return uniform(kRows * D, kType); };
+      const std::vector<double> keys = of_one(), values = of_one();
+      const auto for_both = [&](const std::vector<double>& rows) {
+        std::vector<double> both;
+        for (auto row = rows.begin(); row != rows.end(); row += D)
+          for (int64_t h = 0; h < kHeads; ++h) both.insert(both.end(), row, row + D);
+        return both;
+      };
+      const Sizes sizes{1, kRows, kHeads, D}, shared{1, kRows, 1, D};
+      const DeviceArray q(kind, kType, sizes, uniform(kRows * kHeads * D, kType));
+      const DeviceArray k(kind, kType, sizes, for_both(keys)), v(kind, kType, sizes, for_both(values));
+      const DeviceArray one_k(kind, kType, shared, keys), one_v(kind, kType, shared, values);
+      const auto run = [&](const View& of_keys, const View& of_values) {
+        const DeviceArray y(kind, kType, sizes), lse(kind, DType::f32, {1, kHeads, kRows});
+        kernels::attention_forward(queue_on(kind), y, lse, q, of_keys, of_values, none, none, none,
+                                   {.scale = 0.1, .random = {}});
+        return y.host();
+      };
+      const auto repeated = [](View view) {
+        view.sizes[2] = kHeads;
+        view.strides[2] = 0;
+        return view;
+      };
+      const AttentionPlanScope scope({64});
+      const std::vector<double> want = run(k, v);
+      EXPECT_EQ(scope.uses(), 1);
+      EXPECT_TRUE(near(run(repeated(one_k), repeated(one_v)), want, tolerance(kType, kRows, 8))) << D;
+      EXPECT_EQ(scope.uses(), 1);
+    }
+  });
+}
+
+// The plan for all keys in one step has neither causal masks nor lengths nor dropout.
+TEST(AttentionWgmma, OneStepIsForPlainAttention) {
+  on_wgmma([](DeviceKind kind) {
+    check_attention(kind, DType::bf16, {1, 140, 140, 1, 64});
+    check_attention(kind, DType::bf16, {1, 140, 140, 1, 64, true});
+    check_attention(kind, DType::bf16, {2, 140, 140, 1, 64, false, true});
+    check_attention(kind, DType::bf16, {1, 140, 140, 1, 64, false, false, false, 0.2});
+  });
+}
+
+TEST(AttentionWgmma, OneLaunchForwardAndThreeBackward) {
+  on_wgmma([](DeviceKind kind) {
+    if (!counts_launches()) return;
+    AttentionCall run(kind, DType::bf16, AttentionReference({1, 70, 70, 1, 64}, DType::bf16));
+    EXPECT_EQ(launches_of([&] { run.forward(); }), 1);
+    EXPECT_EQ(launches_of([&] { run.backward(); }), 3);
   });
 }
 

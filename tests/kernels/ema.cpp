@@ -40,6 +40,13 @@ TEST(Ema, Exchange) {
         kernels::exchange(queue_on(kind), a, b);
         EXPECT_TRUE(near(a.host(), two, {}));
         EXPECT_TRUE(near(b.host(), one, {}));
+        if (n < 2) continue;
+        kernels::View left = a, right = b;  // the second alone is off a boundary of 16 bytes
+        right.data = static_cast<char*>(right.data) + size_of(dtype);
+        left.sizes[0] = right.sizes[0] = n - 1;
+        kernels::exchange(queue_on(kind), left, right);
+        EXPECT_EQ(a.host()[0], one[1]);
+        EXPECT_EQ(b.host().back(), two[static_cast<size_t>(n - 2)]);
       }
 }
 

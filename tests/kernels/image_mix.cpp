@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kernels/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
@@ -126,6 +127,10 @@ TEST(MixedTargets, AreSharesOfTwoLabels) {
       const DeviceArray targets(kind, DType::f32, {N, C});
       kernels::mixed_targets(queue_on(kind), targets, DeviceArray(kind, DType::i64, {N}, labels), own);
       EXPECT_TRUE(near(targets.host(), want, {})) << name(kind) << ' ' << N << 'x' << C << ' ' << unknown;
+      if (unknown > 0 && kind == DeviceKind::cuda) {  // else the report would reach a later test
+        const std::string said = error_text([&] { kernels::check_wrong_index({kind, 0}); });
+        EXPECT_EQ(said, str("mixed_targets: expected labels 0 to ", C - 1, ", got ", labels.back(), " in row ", N - 1));
+      }
     }
 }
 

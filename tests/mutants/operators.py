@@ -83,8 +83,8 @@ def plain(cursor):
 class Finder:
     """Walks one file's tree."""
 
-    def __init__(self, file, text):
-        self.file, self.text, self.sites, self.functions = file, text, {}, []
+    def __init__(self, file, text, host_only):
+        self.file, self.text, self.host_only, self.sites, self.functions = file, text, host_only, {}, []
         self.kinds = cindex.CursorKind
         self.function_kinds = {self.kinds.FUNCTION_DECL, self.kinds.CXX_METHOD, self.kinds.CONSTRUCTOR, self.kinds.DESTRUCTOR,
                                self.kinds.FUNCTION_TEMPLATE, self.kinds.CONVERSION_FUNCTION}
@@ -167,8 +167,8 @@ class Finder:
             function = f"{owner.spelling}::{cursor.spelling}" if in_class else cursor.spelling
             function = re.sub(r"<.*", "", function)
             self.functions.append((begin, end, function))
-            # A branch between a wgmma and its wait makes nvcc move accumulators that are in flight, mutant or not.
-            if re.search(r"\bptx::wgmma(_\w+)?\s*[<(]", self.text[begin:end]):
+            head = re.split(r"[;{}]", self.text[:begin])[-1] + self.text[begin:end].partition("{")[0]
+            if self.host_only and re.search(r"\b(__device__|__global__|WEFT_HD)\b", head):
                 return
             in_body = kind == kinds.CONSTRUCTOR
         if kind == kinds.COMPOUND_STMT:
@@ -218,8 +218,8 @@ class Finder:
                 self.add(names[-1], "drop", check.start(), end, "")
 
 
-def sites(root, file):
-    """All mutants of one source by operators, in the order of the file."""
+def sites(root, file, host_only):
+    """All mutants of one source by operators, in the order of the file; host_only: functions for the GPU have none."""
     path = os.path.join(root, file)
     with open(path, encoding="utf-8") as source:
         text = source.read()
@@ -233,7 +233,7 @@ def sites(root, file):
         arguments += ["-I", os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(nvcc))), "include"), "-include", shim]
         unsaved = [(shim, CUDA)]
     unit = cindex.Index.create().parse(path, args=arguments, unsaved_files=unsaved)
-    finder = Finder(file, text)
+    finder = Finder(file, text, host_only)
     for cursor in unit.cursor.get_children():
         where = cursor.location.file
         if where is not None and where.name == path:

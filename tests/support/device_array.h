@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "kernels/runtime.h"
@@ -35,12 +38,13 @@ inline double rounded(double value, DType dtype) {
 }
 
 /// A dense array on a device, written and read by the host as f64. Without values it is poisoned: every byte is 0xff,
-/// which is NaN in each floating dtype, so that an element which a kernel forgets fails its test.
+/// which is NaN in each floating dtype, so that an element which a kernel forgets fails its test. host() also fails the
+/// test when a kernel has written to the bytes after the array.
 class DeviceArray {
  public:
   DeviceArray(DeviceKind kind, DType dtype, Sizes sizes) : kind_(kind), dtype_(dtype), sizes_(std::move(sizes)) {
     bytes_ = static_cast<size_t>(count()) * size_of(dtype_);
-    data_ = runtime().allocate(0, bytes_ + 64);
+    data_ = runtime().allocate(0, bytes_ + kGuard);
     poison();
   }
   DeviceArray(DeviceKind kind, DType dtype, Sizes sizes, const std::vector<double>& values)
@@ -73,7 +77,7 @@ class DeviceArray {
   operator kernels::View() const { return view(); }  // NOLINT(google-explicit-constructor)
 
   void poison() {
-    runtime().fill_bytes(0, data_, 0xff, bytes_, nullptr);
+    runtime().fill_bytes(0, data_, 0xff, bytes_ + kGuard, nullptr);
     runtime().synchronize_device(0);
   }
 
@@ -90,10 +94,11 @@ class DeviceArray {
   }
 
   std::vector<double> host() const {
-    std::vector<char> bytes(bytes_);
+    std::vector<char> bytes(bytes_ + kGuard);
     runtime().synchronize_device(0);
-    runtime().copy(0, bytes.data(), data_, bytes_, nullptr);
+    runtime().copy(0, bytes.data(), data_, bytes.size(), nullptr);
     runtime().synchronize_device(0);
+    EXPECT_EQ(std::string(bytes.data() + bytes_, kGuard), std::string(kGuard, '\xff')) << "written after " << view();
     std::vector<double> values(static_cast<size_t>(count()));
     with_any([&]<class T>() {
       for (size_t i = 0; i < values.size(); ++i) {
@@ -110,6 +115,8 @@ class DeviceArray {
   }
 
  private:
+  static constexpr size_t kGuard = 64;  ///< bytes after the array
+
   template <class T>
   static T from_double(double value) {
     if constexpr (std::is_same_v<T, bool>)

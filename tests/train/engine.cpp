@@ -35,8 +35,8 @@ class Line : public Task {
 
   explicit Line(const Options& options)
       : batch_(options.batch),
-        interruption_(world, options.stop, options.engine.sum),
-        engine(*this, {world, *model, *strategy, sgd}, options.engine, interruption_) {}
+        engine(*this, {world, *model, *strategy, sgd}, options.engine,
+               std::make_shared<Interruption>(world, options.stop, options.engine.sum)) {}
 
   int64_t samples() const override { return 37; }
   int64_t batch_size() const override { return batch_; }
@@ -96,10 +96,6 @@ class Line : public Task {
   std::vector<std::string> calls;
   Checkpoint saved;
 
- private:
-  Interruption interruption_;
-
- public:
   Engine engine;
 };
 

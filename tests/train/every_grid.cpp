@@ -41,10 +41,10 @@ struct Case {
   double clip = 0;
 };
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Case& c, const dist::World& world) {
+std::shared_ptr<data::BatchQueue> make_loader(const Case& c, const dist::World& world) {
   const data::Sampler order(
       c.samples, {.seed = 5, .rank = world.rank(), .world = world.size(), .tail = data::Tail::joined, .step = c.step});
-  return std::make_shared<data::LoaderEngine>(
+  return std::make_shared<data::BatchQueue>(
       data::rows_of({values(c.samples, 5), values(c.samples, 2)}), order,
       data::LoaderOptions{.batch_size = kStep / world.size() / c.batches, .workers = 0});
 }
@@ -59,7 +59,7 @@ struct Left {
 class Regression final : public LoaderTask {
  public:
   Regression(const Case& c, const dist::World& world, std::shared_ptr<Signals> signals)
-      : LoaderTask(make_loader(c, world)), interruption_(world, {}, c.sum, std::move(signals)) {
+      : LoaderTask(make_loader(c, world)) {
     manual_seed(7);
     model_ = std::make_shared<Net>();
     if (c.strategy != "averaging") strategy_ = make_strategy({.kind = c.strategy, .min_num_params = 20}, model_, world);
@@ -73,7 +73,7 @@ class Regression final : public LoaderTask {
                                                      .sum = c.sum,
                                                      .saves_epochs = false,
                                                      .quiet = true},
-                                       interruption_);
+                                       std::make_shared<Interruption>(world, StopOptions{}, c.sum, std::move(signals)));
   }
   Left run() {
     engine_->run();
@@ -90,7 +90,6 @@ class Regression final : public LoaderTask {
     return {};
   }
 
-  Interruption interruption_;
   std::shared_ptr<Net> model_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<optim::SGD> sgd_;

@@ -66,13 +66,12 @@ struct Run {
 class Trainer final : public LoaderTask {
  public:
   Trainer(const Run& run, const dist::World& world, std::shared_ptr<Signals> signals)
-      : LoaderTask(std::make_shared<data::Loader<Pairs::Sample>>(
+      : LoaderTask(std::make_shared<data::Loader<data::Stacked>>(
             std::make_shared<const Pairs>(run.pairs),
             data::Sampler(kSamples,
                           {.shuffle = false, .rank = world.rank(), .world = world.size(), .tail = data::Tail::joined}),
             data::LoaderOptions{.batch_size = kBatch, .workers = run.workers, .device = run.device})),
-        run_(run),
-        interruption_(world, {}, LossSum::per_sample, std::move(signals)) {
+        run_(run) {
     manual_seed(7);
     model_ = std::make_shared<nn::Linear>(3, 1);
     if (run.prepare) run.prepare(*model_);
@@ -85,13 +84,12 @@ class Trainer final : public LoaderTask {
     engine = std::make_unique<Engine>(
         *this, Parts{world, *model_, *strategy_, *sgd_, nullptr, run.scaler},
         EngineOptions{.epochs = run.epochs, .accumulate = run.accumulate, .saves_epochs = false, .quiet = true},
-        interruption_);
+        std::make_shared<Interruption>(world, StopOptions{}, LossSum::per_sample, std::move(signals)));
   }
   Measured loss(const std::vector<Tensor>& batch) override { return {run_.loss(engine->forward(batch[0]), batch[1])}; }
 
  private:
   const Run& run_;
-  Interruption interruption_;
   std::shared_ptr<nn::Linear> model_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<optim::SGD> sgd_;

@@ -32,9 +32,6 @@ TEST(RunFolder, CreatesAndOpens) {
   fs::remove(folder / "runs/a" / RunLock::kFile);
   EXPECT_TRUE(fs::is_empty(folder / "runs/a"));
   EXPECT_EQ(run.metrics(), folder / "runs/a/metrics.jsonl");
-  EXPECT_FALSE(run.has_last_checkpoint());
-  write_file(run.last_checkpoint(), "x");
-  EXPECT_TRUE(RunFolder(folder / "runs/a").has_last_checkpoint());
 }
 
 TEST(RunFolder, ANewCheckpointReplacesThatOfAnEarlierVersion) {

@@ -3,11 +3,15 @@
 
 Libraries and programs find each other by runpaths relative to themselves, and run with glibc 2.28 or newer (old_glibc.py). In bin/ and libexec/
 stand scripts of the programs' names, which compare the machine's glibc with that, so that an older one gives one line."""
+import base64
+import hashlib
 import pathlib
 import platform
 import re
 import shutil
 import subprocess
+import tempfile
+import zipfile
 
 from . import old_glibc
 from .bundled_libraries import LIBRARIES, Missing, merge_static
@@ -68,10 +72,10 @@ def relocate(tree):
     if shutil.which("patchelf") is None:
         raise Missing("expected the program patchelf on this machine. apt-get install patchelf")
     files = [path for path in sorted(tree.rglob("*")) if is_elf(path) and not path.is_symlink()]
-    folders = [tree / "bin", *sorted(folder for folder in (tree / "libexec/weft").iterdir() if not folder.is_symlink())]
+    folders = [tree / "bin", *sorted(folder for folder in tree.glob("libexec/weft/*") if not folder.is_symlink())]
     programs = [path for folder in folders for path in sorted(folder.iterdir()) if is_elf(path)]
     lib = tree / "lib"
-    shipped = {path.name for path in lib.iterdir()}
+    shipped = {path.name for path in [*lib.iterdir(), *lib.glob("weft-emulate/libweft_*")]}
     manifest = []
     for name, source in sorted(needed_libraries(files, {path.name for path in tree.rglob("*")}).items()):
         if name in shipped:
@@ -96,9 +100,58 @@ def relocate(tree):
     changed = old_glibc.loosen_all(files, lib)
     for path in [*files, lib / old_glibc.NAME]:
         up = "../" * (len(path.relative_to(tree).parts) - 1)
-        subprocess.run(["patchelf", "--set-rpath", f"$ORIGIN:$ORIGIN/{up}lib", str(path)], check=True)
+        own = ":$ORIGIN/../lib/weft-emulate" if path.name == "weft-emulate" else ""
+        subprocess.run(["patchelf", "--set-rpath", f"$ORIGIN:$ORIGIN/{up}lib{own}", str(path)], check=True)
         if path in changed:  # not in the same run: patchelf 0.14 then takes this name for the runpath
             subprocess.run(["patchelf", "--add-needed", old_glibc.NAME, str(path)], check=True)
+
+
+ENTRY = '''# SPDX-License-Identifier: Apache-2.0
+"""weft-emulate: runs CUDA programs without a GPU."""
+import os
+import pathlib
+import sys
+
+
+def main():
+    program = pathlib.Path(__file__).parent / "bin/weft-emulate"
+    os.execv(program, ["weft-emulate", *sys.argv[1:]])
+'''
+
+
+def make_wheel(out, build):
+    """Writes the emulator that is built in the folder `build` into the folder `out`, as a wheel of PyPI's binary format (PEP 427).
+    Returns its path."""
+    version, = re.findall(r"^project\(weft VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    tag = f"py3-none-manylinux_{old_glibc.LEAST.replace('.', '_')}_{platform.machine()}"
+    info = f"weft_emulate-{version}.dist-info"
+    with tempfile.TemporaryDirectory() as work:
+        tree = pathlib.Path(work) / "weft_emulate"
+        subprocess.run(["cmake", "--install", str(build), "--component", "emulator", "--prefix", str(tree)], check=True, stdout=subprocess.DEVNULL)
+        if not (tree / "bin/weft-emulate").exists():
+            raise Missing(f"expected weft-emulate in {build}. cmake --build {build} --target weft-emulate")
+        relocate(tree)
+        files = {f"weft_emulate/{path.relative_to(tree)}": path.read_bytes() for path in sorted(tree.rglob("*")) if path.is_file()}
+        executable = {f"weft_emulate/{path.relative_to(tree)}" for path in tree.rglob("*") if path.stat().st_mode & 0o100}
+    files |= {
+        "weft_emulate/__init__.py": ENTRY.encode(),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: weft-emulate\nVersion: {version}\n"
+                            "Summary: Runs CUDA programs without a GPU and reports their faults\nLicense: Apache-2.0\nRequires-Python: >=3.8\n".encode(),
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: weft\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
+        f"{info}/entry_points.txt": b"[console_scripts]\nweft-emulate = weft_emulate:main\n",
+    }  # fmt: skip
+    digest = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=") for name, data in files.items()}
+    lines = [f"{name},sha256={digest[name]},{len(data)}\n" for name, data in files.items()]
+    files[f"{info}/RECORD"] = "".join([*lines, f"{info}/RECORD,,\n"]).encode()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"weft_emulate-{version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, data in files.items():
+            entry = zipfile.ZipInfo(name)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o100755 if name in executable else 0o100644) << 16
+            wheel.writestr(entry, data)
+    return path
 
 
 def make(tree, flags, build=None):

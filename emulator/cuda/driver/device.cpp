@@ -46,6 +46,16 @@ CUresult cuGetErrorString(CUresult code, const char** text) {
   return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult cuLogsRegisterCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle) {
+  return call([&] {
+    void* const added = add_log_callback(reinterpret_cast<LogCallback>(callback), data);
+    if (handle) *handle = static_cast<CUlogsCallbackHandle>(added);
+  });
+}
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle) {
+  return call([&] { remove_log_callback(handle); });
+}
+
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return call([&] { *device = Device::get(ordinal).ordinal(); });
 }
@@ -66,7 +76,11 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   });
 }
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
-  return call([&] { *bytes = Device::get(device).gpu().memory_bytes; });
+  return call([&] {
+    cudaDeviceProp properties;
+    device_properties(Device::get(device), properties);
+    *bytes = properties.totalGlobalMem;
+  });
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return call([&] {

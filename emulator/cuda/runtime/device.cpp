@@ -31,6 +31,16 @@ const char* cudaGetErrorString(cudaError_t code) {
   return text ? text : "unrecognized error code";
 }
 
+cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callback, void* data, cudaLogsCallbackHandle* handle) {
+  return runtime_call([&] {
+    void* const added = add_log_callback(reinterpret_cast<LogCallback>(callback), data);
+    if (handle) *handle = static_cast<cudaLogsCallbackHandle>(added);
+  });
+}
+cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle handle) {
+  return runtime_call([&] { remove_log_callback(handle); });
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
   if (count) *count = Device::count();  // 0 beside cudaErrorNoDevice
   return runtime_call([&] { require(count != nullptr); });

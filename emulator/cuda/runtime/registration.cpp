@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvcc's host code calls these before main() and around `<<<>>>` (crt/host_runtime.h, crt/device_functions.h).
 #include "emulator/cuda/runtime/call.h"
+#include "emulator/machine/per_thread.h"
 
 using namespace emulator;
 using namespace emulator::cuda;
@@ -12,7 +13,7 @@ struct Configuration {
   size_t shared;
   cudaStream_t stream;
 };
-thread_local std::vector<Configuration> configurations;
+using Configurations = std::vector<Configuration>;
 
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream,
                    bool cooperative) {
@@ -67,10 +68,11 @@ WEFT_EXPORT void __cudaRegisterHostVar(void**, const char*, char*, size_t) {}
 WEFT_EXPORT void __cudaRegisterUnifiedTable(void**, void*) {}
 
 WEFT_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
-  configurations.push_back({grid, block, shared, stream});
+  per_thread<Configurations>().push_back({grid, block, shared, stream});
   return 0;
 }
 WEFT_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
+  Configurations& configurations = per_thread<Configurations>();
   if (configurations.empty()) return cudaErrorMissingConfiguration;
   const Configuration& top = configurations.back();
   *grid = top.grid;

@@ -43,7 +43,7 @@ class Row {
 /// How samples become batches, for the loader's engine, which knows no type of a sample. Workers either `write` each
 /// sample into its row of `parts`, where all samples have the same sizes, or `get` them all and `collate` them, as when
 /// they are padded. Both functions are called by several threads at once.
-struct Recipe {
+struct Collation {
   std::vector<Part> parts = {};
   std::function<void(int64_t index, Draw& draw, const Row& row)> write = {};
 
@@ -86,17 +86,17 @@ using SampleOf = decltype(sample_of(std::declval<const Set&>(), 0, std::declval<
 
 /// The size of the set, and what error texts say of it. Errors: no set, or one without a sample.
 template <class Set>
-Recipe of_set(const std::shared_ptr<Set>& set) {
+Collation of_set(const std::shared_ptr<Set>& set) {
   static_assert(
       requires(const Set& some) { static_cast<int64_t>(some.size()); },
       "a set has `int64_t size() const`: its number of samples");
   WEFT_CHECK(set, "loader: expected a set, got a null pointer");
-  Recipe recipe;
-  recipe.size = static_cast<int64_t>(set->size());
-  if constexpr (requires { set->describe(); }) recipe.description = set->describe();
-  WEFT_CHECK(recipe.size > 0, "loader: expected a set of at least one sample, got ", recipe.size,
-             recipe.description.empty() ? "" : ": ", recipe.description);
-  return recipe;
+  Collation collation;
+  collation.size = static_cast<int64_t>(set->size());
+  if constexpr (requires { set->describe(); }) collation.description = set->describe();
+  WEFT_CHECK(collation.size > 0, "loader: expected a set of at least one sample, got ", collation.size,
+             collation.description.empty() ? "" : ": ", collation.description);
+  return collation;
 }
 
 template <class Field>
@@ -138,21 +138,21 @@ uint64_t sample_seed(uint64_t loader, uint64_t manual);
 ///   };
 /// The first sample sets dtypes and sizes, the others are held to them.
 template <class Set>
-Recipe stacking(std::shared_ptr<Set> set) {
-  Recipe recipe = of_set(set);
+Collation stacking(std::shared_ptr<Set> set) {
+  Collation collation = of_set(set);
   Draw draw = Draw::of_sample(0, 0, 0);
   const ThreadGenerators own;  // the first sample, which only says sizes, draws no number of the caller's
   SampleOf<Set> first = sample_of(*set, 0, draw);
   each_field(first, [&]<class Field>(const char* name, Field& field) {
-    recipe.names.emplace_back(name);
+    collation.names.emplace_back(name);
     if constexpr (std::is_same_v<std::remove_const_t<Field>, Tensor>) {
       WEFT_CHECK(field.defined(), "loader: expected a Tensor '", name, "' in sample 0, got an undefined one");
-      recipe.parts.push_back({field.dtype(), field.sizes()});
+      collation.parts.push_back({field.dtype(), field.sizes()});
     } else {
-      recipe.parts.push_back({dtype_of<std::remove_const_t<Field>>, {}});
+      collation.parts.push_back({dtype_of<std::remove_const_t<Field>>, {}});
     }
   });
-  recipe.write = [set](int64_t index, Draw& its, const Row& row) {
+  collation.write = [set](int64_t index, Draw& its, const Row& row) {
     SampleOf<Set> sample = sample_of(*set, index, its);
     size_t number = 0;
     each_field(sample, [&]<class Field>(const char* name, Field& field) {
@@ -162,24 +162,24 @@ Recipe stacking(std::shared_ptr<Set> set) {
         *row.part<std::remove_const_t<Field>>(number++) = field;
     });
   };
-  return recipe;
+  return collation;
 }
 
 /// Collates the samples of such a set, which may be of any type, as by padding them.
 template <class Set>
-Recipe collating(std::shared_ptr<Set> set, std::function<std::vector<Tensor>(std::vector<SampleOf<Set>>)> collate) {
-  Recipe recipe = of_set(set);
-  recipe.get = [set](int64_t index, Draw& draw) { return std::any(sample_of(*set, index, draw)); };
-  recipe.collate = [collate = std::move(collate)](std::vector<std::any>& samples) {
+Collation collating(std::shared_ptr<Set> set, std::function<std::vector<Tensor>(std::vector<SampleOf<Set>>)> collate) {
+  Collation collation = of_set(set);
+  collation.get = [set](int64_t index, Draw& draw) { return std::any(sample_of(*set, index, draw)); };
+  collation.collate = [collate = std::move(collate)](std::vector<std::any>& samples) {
     std::vector<SampleOf<Set>> all;
     for (std::any& sample : samples) all.push_back(std::any_cast<SampleOf<Set>&&>(std::move(sample)));
     return collate(std::move(all));
   };
-  return recipe;
+  return collation;
 }
 
 /// Rows of tensors, [rows, …] each, that are on their device already: only the rows' numbers travel. Errors: no tensor,
 /// other numbers of rows.
-Recipe rows_of(std::vector<Tensor> tensors);
+Collation rows_of(std::vector<Tensor> tensors);
 
 }  // namespace weft::data
