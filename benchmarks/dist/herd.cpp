@@ -25,7 +25,7 @@ namespace {
 using namespace dist;
 
 constexpr const char* kSecret = "the secret of a herd, 32 bytes long";
-constexpr int kGpus = 4;  // of a node
+constexpr int kGpus = 4;  // a node
 constexpr size_t kId = 128;
 
 LaunchEnvironment environment_of(int rank, int ranks) {
@@ -61,7 +61,7 @@ struct Wire {
   bool proven = false;
 };
 
-/// What a rank waits for, in this order.
+/// A rank waits for these, in this order.
 enum class Stage {
   store,
   member,
@@ -215,7 +215,7 @@ class Herd {
                "herd: rank 0 ends the job: ", body.substr(1));
     count(number, bytes, result_.received, result_.stall_received);
     if (message.kind() == MessageKind::complete) return next(number / 2, rank);
-    message.number();  // of the request: a rank has one at a time
+    message.number();  // the request: a rank has one at a time
     if (rank.stage == Stage::claim) {
       const bool tells = message.number() != 0;
       result_.tellers += tells;
@@ -251,7 +251,7 @@ class Herd {
 
   void reach(Stage stage) { at_stage_ += stage == goal_; }
 
-  /// What the rank waited for has come.
+  /// The rank has its answer.
   void next(int number, Rank& rank) {
     const auto set = [&](const std::string& key, const std::string& value) {
       ask(number, MessageKind::set, key, [&](MessageWriter& writer) { writer.text(value); });

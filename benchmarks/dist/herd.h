@@ -11,10 +11,10 @@
 namespace weft::benchmarks {
 
 struct HerdOptions {
-  int ranks = 2;                        ///< of the job
+  int ranks = 2;                        ///< in the job
   int roots = 1;                        ///< ranks that set an id for NCCL; all ranks read all ids
   std::filesystem::path folder;         ///< holds rank 0's address and the secret (WEFT_RENDEZVOUS)
-  dist::Milliseconds timeout{300'000};  ///< of the whole start
+  dist::Milliseconds timeout{300'000};  ///< for the whole start
   dist::Milliseconds beats{1000};       ///< between the heartbeats of a rank
 };
 
@@ -30,9 +30,9 @@ struct Traffic {
   }
 };
 
-/// What ranks 1, 2 and so on sent and received, without heartbeats.
+/// Traffic of ranks 1, 2 and so on, without heartbeats.
 struct HerdResult {
-  std::vector<Traffic> sent, received;              ///< of each rank, from its first byte to the last id
+  std::vector<Traffic> sent, received;              ///< until the last id
   std::vector<Traffic> stall_sent, stall_received;  ///< when all report that a collective waits
   int tellers = 0;                                  ///< ranks that were to tell who is missing
   int lost_handshakes = 0;                          ///< connections that rank 0 ended before they were proven

@@ -12,7 +12,7 @@
 
 // The start of a job of N ranks on loopback: a process is rank 0, another one plays the rest.
 //   bench_start N...
-// Prints a row for each N: what rank 0 needed, and what crossed its connections. A rank of NCCL's 128 sets an id.
+// Prints a row for each N: time, processor and memory of rank 0, and its traffic. One rank in 128 sets an id for NCCL.
 
 namespace {
 
@@ -78,7 +78,11 @@ int main(int argc, char** argv) {
       "handshakes\trank 0 MiB\tstall bytes\tstall tellers\tstall seconds");
   std::fflush(stdout);
   try {
-    for (int i = 1; i < argc; ++i) measure(std::max(2, std::atoi(argv[i])));
+    for (int i = 1; i < argc; ++i) {
+      const int ranks = std::atoi(argv[i]);
+      WEFT_CHECK(ranks >= 2, "bench_start: expected a number of ranks, 2 or more, got ", argv[i]);
+      measure(ranks);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

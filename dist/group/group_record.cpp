@@ -242,10 +242,10 @@ std::string GroupRecord::silence() const {
 }
 
 bool GroupRecord::claims(const std::string& what, const Collective& collective, Milliseconds time) const {
+  if (!membership || collective.is_message()) return true;  // a message's two ranks see what the others do not
   try {
-    // The two ranks of a message see what the others do not.
-    const std::string pair = collective.is_message() ? str(" on rank ", rank) : "";
-    return !membership || membership->claim(str(what, ' ', collective.number, pair, " of ", name), time);
+    // The first rank tells the parts of a split apart, which have the same name.
+    return membership->claim(str(what, ' ', collective.number, " of ", name, " from rank ", members.front()), time);
   } catch (const Error&) {
     return true;
   }

@@ -76,7 +76,7 @@ class GroupRecord {
   /// way here told it, an error that all ranks agree on: the rest is on its way, and is waited for, until kLastMessages
   /// after the failure or the collective's deadline.
   void fail_after_running(const Failure& failure);
-  /// The membership tells of a failure. One rank of the group prints it, with its flight log.
+  /// The membership tells of a failure. One rank prints the reason and a flight log.
   void fail_told(const Failure& failure) { fail(failure.reason, Cause::here, /*said=*/false, prints(failure)); }
   bool has_failed() const;
   std::string failure() const;
@@ -97,7 +97,7 @@ class GroupRecord {
   std::string describe(const Collective& collective) const;
   /// `silent rank 0 (…)` where rank 0, through which ranks hear of each other, does not answer; else empty.
   std::string silence() const;
-  /// Whether this rank, and none other of the job, looks for who is missing from the collective, within `time`.
+  /// Whether this rank, and no other of the group, looks for who is missing from the collective, within `time`.
   bool claims(const std::string& what, const Collective& collective, Milliseconds time) const;
   /// Who has not come to the collective, as far as the membership knows; without one, `waits_for`, which for a
   /// monitored barrier are all that are missing.
@@ -107,15 +107,13 @@ class GroupRecord {
 
   /// How long the collective may take.
   Milliseconds timeout_of(const Collective& collective) const { return collective.timeout.value_or(options.timeout); }
-  /// The collective under way since longer than options.stall_report, once, on one rank of those that wait; null
-  /// otherwise.
+  /// The collective under way since longer than options.stall_report, once, on one of the ranks that wait; else null.
   CollectivePtr take_stalled();
   /// The collective under way since longer than its timeout; null otherwise.
   CollectivePtr overdue() const;
-  /// The collective under way is past its deadline: the next one. Where another rank looks already, that is soon: it
-  /// will tell. It has its timeout again where a rank that has
-  /// not come to it is heard of and works on a file, since a busy disk is no failure; after ten minutes of one file it
-  /// is.
+  /// The collective under way is past its deadline: the next one. Where another rank looks already, that is kLook
+  /// later: it will tell. A rank that has not come, is heard of and works on a file gives the collective its
+  /// whole timeout again, for ten minutes of one file at most: a busy disk is no failure.
   Clock::time_point extended_deadline();
 
   /// The flight log with a title goes to stderr, or into a file of options.records.

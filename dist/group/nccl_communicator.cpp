@@ -68,7 +68,7 @@ ncclResult_t NcclCommunicator::unless_aborted(Do&& call) {
 void NcclCommunicator::connect(int rank, int size, Store& store, const std::string& key, Deadline deadline,
                                int ranks_per_root) {
   select(device_);
-  const auto init = nccl_init_scalable();
+  const auto init = nccl().CommInitRankScalable;
   const int roots = init ? (size + ranks_per_root - 1) / ranks_per_root : 1;
   std::vector<ncclUniqueId> ids(static_cast<size_t>(roots));
   for (int64_t root = 0; root < roots; ++root) {
@@ -79,10 +79,8 @@ void NcclCommunicator::connect(int rank, int size, Store& store, const std::stri
     store.set(str(key, '/', root), std::string(own.internal, sizeof own.internal));
   }
   const std::vector<std::string> texts =
-      store.find_all(key, roots, std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
+      store.get_all(key, roots, std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
   for (size_t root = 0; root < ids.size(); ++root) {
-    WEFT_CHECK(root < texts.size(), "process group nccl: rank ", root * static_cast<size_t>(size) / ids.size(),
-               " sent no id");
     const std::string& text = texts[root];
     WEFT_CHECK(text.size() == sizeof ids[root].internal, "process group nccl: got an id of ", text.size(), " bytes");
     std::memcpy(ids[root].internal, text.data(), text.size());

@@ -209,7 +209,7 @@ class NcclWork final : public Work {
 /// Collectives start before the kernels of the backward pass that wait as they do: other ranks wait for them too.
 constexpr int kFirst = -5;
 /// A wait for another rank's signature, between looks at the group's own state.
-constexpr Milliseconds kSlice{200};
+constexpr Milliseconds kBetweenLooks{200};
 /// Overdue looks until a group fails. The device may have ended the collective while the thread that asks it slept.
 constexpr int kLooksOverdue = 10;
 
@@ -414,7 +414,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
     if (says) return store_->set(key, std::string(reinterpret_cast<const char*>(&own), sizeof own));
     const Clock::time_point begin = Clock::now();
     std::optional<std::string> text;
-    for (bool said = false; !(text = store_->find(key, kSlice));) {
+    for (bool said = false; !(text = store_->find(key, kBetweenLooks));) {
       record_->check_alive(c);
       const auto waited = Clock::now() - begin;
       const std::string missing =
@@ -533,6 +533,9 @@ class NcclGroup final : public ProcessGroup, private Watched {
 
 ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
   WEFT_CHECK(store, "process group nccl: expected a store, got none");
+  const int ranks_per_root = record->options.nccl_ranks_per_root;
+  WEFT_CHECK(ranks_per_root > 0, "process group nccl: expected nccl_ranks_per_root of at least 1, got ",
+             ranks_per_root);
   const Device device{DeviceKind::cuda, record->options.gpu};
   const int64_t number = store->add(str("nccl/made/", record->rank), 1);
   record->explain_in(store, str("nccl/", number, "/failure"));

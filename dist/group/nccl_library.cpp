@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kOldest = 21800;
 
-NcclInitScalable init_scalable = nullptr;
-
 NcclLibrary load() {
   kernels::vendor::VendorLibrary found("libnccl.so.2", WEFT_NCCL_FOLDER, "NCCL 2.18 or later", "");
   NcclLibrary functions;
@@ -20,7 +18,8 @@ NcclLibrary load() {
   WEFT_NCCL_FUNCTIONS(WEFT_NCCL_FIND)
 #undef WEFT_NCCL_FIND
   WEFT_CHECK(found.missing.empty(), "process group nccl: ", found.missing);
-  init_scalable = reinterpret_cast<NcclInitScalable>(dlsym(found.handle, "ncclCommInitRankScalable"));
+  functions.CommInitRankScalable =
+      reinterpret_cast<NcclLibrary::InitScalable>(dlsym(found.handle, "ncclCommInitRankScalable"));
   int version = 0;
   functions.GetVersion(&version);
   WEFT_CHECK(version >= kOldest, "process group nccl: expected NCCL 2.18 or later, got version code ", version);
@@ -32,11 +31,6 @@ NcclLibrary load() {
 const NcclLibrary& nccl() {
   static const NcclLibrary library = load();
   return library;
-}
-
-NcclInitScalable nccl_init_scalable() {
-  nccl();
-  return init_scalable;
 }
 
 std::string nccl_version() {

@@ -18,11 +18,10 @@ struct NcclLibrary {
 #define WEFT_NCCL_MEMBER(name) decltype(&nccl##name) name = nullptr;
   WEFT_NCCL_FUNCTIONS(WEFT_NCCL_MEMBER)
 #undef WEFT_NCCL_MEMBER
+  /// From NCCL 2.23 on; older headers do not declare this function. Null: the library has none.
+  using InitScalable = ncclResult_t (*)(ncclComm_t*, int size, int rank, int ids, ncclUniqueId*, ncclConfig_t*);
+  InitScalable CommInitRankScalable = nullptr;
 };
-
-/// ncclCommInitRankScalable (NCCL 2.23), which older headers do not declare; null: the library has none.
-using NcclInitScalable = ncclResult_t (*)(ncclComm_t*, int size, int rank, int ids, ncclUniqueId*, ncclConfig_t*);
-NcclInitScalable nccl_init_scalable();
 
 /// Errors: there is no libnccl.so.2, or one older than 2.18 (which cannot split a communicator).
 const NcclLibrary& nccl();

@@ -62,7 +62,7 @@ class Membership {
   virtual void report(const Progress& progress) = 0;
   /// The last heartbeats of all ranks, from rank 0. If rank 0 does not answer within some seconds: rank 0 alone,
   /// `silent`.
-  /// `quiet`: only of ranks that were not heard of for so many seconds, and of some of these where there are many.
+  /// `quiet`: only ranks that were not heard of for `quiet` seconds, at most 128.
   virtual std::vector<MemberState> states(double quiet = 0) = 0;
   /// Whether this rank is the first that asks within `time`: one rank looks and tells, where all see the same. True
   /// where rank 0 does not answer.

@@ -113,8 +113,13 @@ LocalRank exchange_places(Session& session, const std::string& name, const RankP
   const std::string answers = name + "/answer";
   if (environment.rank == 0) {
     std::vector<RankPlace> places;
-    for (const std::string& text : session.wait_for_all(name, environment.size, timeout))
-      places.push_back(unpacked_place(text));
+    try {
+      for (const std::string& text : session.wait_for_all(name, environment.size, timeout))
+        places.push_back(unpacked_place(text));
+    } catch (const Error& failure) {
+      session.give_up(failure.what());  // the others hear who is missing
+      throw;
+    }
     std::string error;
     try {
       check_places(places);

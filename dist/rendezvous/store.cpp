@@ -11,17 +11,27 @@ namespace weft::dist {
 
 std::string Store::get(const std::string& key, Milliseconds timeout) {
   std::optional<std::string> value = find(key, timeout);
-  const std::string why = value ? "" : why_ended();
-  WEFT_CHECK(value, "store: no rank has set '", printable(key), "' ",
-             why.empty() ? str("within ", timeout.count(), " ms") : str("before the end: ", why));
+  if (!value) fail_unset(key, timeout);
   return *std::move(value);
+}
+
+void Store::fail_unset(const std::string& key, Milliseconds timeout) const {
+  const std::string why = why_ended();
+  fail("store: no rank has set '", printable(key), "' ",
+       why.empty() ? str("within ", timeout.count(), " ms") : str("before the end: ", why));
+}
+
+std::vector<std::string> Store::get_all(const std::string& prefix, int count, Milliseconds timeout) {
+  std::vector<std::string> values = find_all(prefix, count, timeout);
+  if (values.size() < static_cast<size_t>(count)) fail_unset(str(prefix, '/', values.size()), timeout);
+  return values;
 }
 
 std::vector<std::string> Store::find_all(const std::string& prefix, int count, Milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::vector<std::string> values;
   while (values.size() < static_cast<size_t>(count)) {
-    const auto left = std::chrono::duration_cast<Milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());  // not too short
     std::vector<std::string> run = find_run(prefix, static_cast<int>(values.size()), std::max(left, Milliseconds(0)));
     if (run.empty()) return values;
     values.insert(values.end(), std::move_iterator(run.begin()), std::move_iterator(run.end()));

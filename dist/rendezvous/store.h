@@ -31,6 +31,8 @@ class Store {
 
   /// The values of `prefix/0` to `prefix/(count - 1)`, by few requests; shorter where find() of the next found nothing.
   std::vector<std::string> find_all(const std::string& prefix, int count, Milliseconds timeout);
+  /// find_all(). Errors: as get() of the first that was not set.
+  std::vector<std::string> get_all(const std::string& prefix, int count, Milliseconds timeout);
   /// Sets `prefix/0`, `prefix/1` and so on, with few requests.
   virtual void set_all(const std::string& prefix, const std::vector<std::string>& values);
 
@@ -43,9 +45,10 @@ class Store {
   virtual std::string secret() const = 0;
 
  protected:
-  /// Waits for `prefix/first`; returns it and those after it without a gap, as many as it likes. Empty: as find().
+  [[noreturn]] void fail_unset(const std::string& key, Milliseconds timeout) const;
+  /// Waits for `prefix/first`; returns it and some of its successors, without a gap. Empty: as find().
   virtual std::vector<std::string> find_run(const std::string& prefix, int first, Milliseconds timeout);
-  /// What end_waits() was told.
+  /// The reason that end_waits() had.
   virtual std::string why_ended() const = 0;
 };
 

@@ -284,7 +284,7 @@ StoreServer::StoreServer(const Address& address, StoreServerOptions options) {
   constexpr size_t kOwn = 8;  // standard files, listeners and the like
   const size_t connections = 2 * static_cast<size_t>(options.size);
   allow_connections(connections + options.max_unproven, connections + kOwn);
-  // All ranks may connect at once. The end of one in its handshake makes it come again, and so the crowd larger.
+  // All ranks may connect at once. A rank whose handshake is ended comes again, and the crowd grows.
   options.max_unproven = std::max(options.max_unproven, connections);
   loop_ = std::make_unique<Loop>(address, std::move(options));
 }

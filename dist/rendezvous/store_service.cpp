@@ -12,7 +12,11 @@
 namespace weft::dist {
 namespace {
 
-constexpr int64_t kLongestWait = 30LL * 24 * 3600 * 1000;  // ms
+/// The time in a message, within the range of a clock.
+std::chrono::milliseconds milliseconds_of(int64_t number) {
+  constexpr int64_t kLongest = 30LL * 24 * 3600 * 1000;
+  return std::chrono::milliseconds(std::clamp<int64_t>(number, 0, kLongest));
+}
 
 std::string answer(int64_t request, bool worked, std::string_view value) {
   return MessageWriter(MessageKind::answer).number(request).number(worked).text(value).frame();
@@ -55,9 +59,6 @@ void StoreService::handle(ConnectionId from, MessageReader& message, TimePoint n
   const auto reply = [&](bool worked, std::string_view value) {
     out.push_back({from, answer(request, worked, value)});
   };
-  const auto deadline_after = [&](int64_t wait) {
-    return now + std::chrono::milliseconds(std::clamp<int64_t>(wait, 0, kLongestWait));
-  };
   const auto first_number = [&] {
     const int64_t first = message.number();
     WEFT_CHECK(first >= 0 && first <= std::numeric_limits<int32_t>::max(), "store: got the number ", first,
@@ -72,12 +73,12 @@ void StoreService::handle(ConnectionId from, MessageReader& message, TimePoint n
       return reply(true, "");
     }
     case MessageKind::get: {
-      const TimePoint deadline = deadline_after(message.number());
+      const TimePoint deadline = now + milliseconds_of(message.number());
       message.end();
       return wait(key, {from, request, deadline, "", 0}, out);
     }
     case MessageKind::find_run: {
-      const TimePoint deadline = deadline_after(message.number());
+      const TimePoint deadline = now + milliseconds_of(message.number());
       const int64_t first = first_number();
       message.end();
       return wait(str(key, '/', first), {from, request, deadline, key, first}, out);
@@ -285,13 +286,13 @@ void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint 
     }
     case MessageKind::states: {
       const int64_t request = message.number();
-      const int64_t quiet = message.number();
+      const auto quiet = milliseconds_of(message.number());
       message.end();
-      return answer_states(from, request, std::chrono::milliseconds(quiet), now, out);
+      return answer_states(from, request, quiet, now, out);
     }
     case MessageKind::claim: {
       const int64_t request = message.number();
-      const auto time = std::chrono::milliseconds(std::clamp<int64_t>(message.number(), 0, kLongestWait));
+      const auto time = milliseconds_of(message.number());
       const std::string topic = message.text(kMaxName);
       message.end();
       std::erase_if(claims_, [&](const auto& entry) { return entry.second <= now; });

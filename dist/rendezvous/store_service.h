@@ -36,7 +36,7 @@ class StoreService {
     ConnectionId connection;
     int64_t request;
     TimePoint deadline;
-    std::string prefix;  ///< of a run that begins with the key; empty: the value alone
+    std::string prefix;  ///< its run begins with the key; empty: the value alone
     int64_t first = 0;
   };
 
@@ -46,7 +46,7 @@ class StoreService {
 
   std::map<std::string, std::string> values_;
   std::multimap<std::string, Waiting> waiting_;
-  std::optional<TimePoint> next_deadline_;  // not after the first of them: requests that ended do not move it
+  std::optional<TimePoint> next_deadline_;  // or earlier: requests that ended do not move it
 };
 
 /// The ranks of the job, their last heartbeats, and the first failure; no sockets, no threads. Rank 0's server runs it.

@@ -89,7 +89,7 @@ class TcpMembership::Client {
   }
 
   std::vector<MemberState> states(double quiet) {
-    const auto milliseconds = static_cast<int64_t>(std::min(quiet, 1e9) * 1e3);
+    const auto milliseconds = static_cast<int64_t>(std::min(quiet, 1e9) * 1e3);  // infinity too
     std::optional<Answer> answer =
         ask(MessageKind::states, [&](MessageWriter& writer) { writer.number(milliseconds); });
     if (answer) return std::move(answer->states);
@@ -115,8 +115,8 @@ class TcpMembership::Client {
     std::string text{};
   };
 
-  /// `write` appends to the request. Nothing: rank 0 does not answer. Who fails because it is stopped need not wait for
-  /// it once more: rank 0 answers each heartbeat.
+  /// `write` appends to the request. Nothing: rank 0 does not answer. It answers each heartbeat: after a long silence
+  /// nobody waits for it once more.
   template <class Write>
   std::optional<Answer> ask(MessageKind kind, Write&& write) {
     std::unique_lock lock(mutex_);

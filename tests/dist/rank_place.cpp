@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/rendezvous/rank_place.h"
 
+#include <algorithm>
+
 #include "dist/group/group_record.h"
 #include "dist/group/world.h"
 #include "kernels/runtime.h"
@@ -91,6 +93,14 @@ TEST(RankPlace, DifferentBackendsAndOthersErrorsAreNamed) {
   EXPECT_THAT(text, HasSubstr("\n  1     login  cpu     -       gloo"));
   places[1].error = "init: no backend";
   EXPECT_EQ(error_text([&] { check_places(places); }), "init: no backend (rank 1 on login)");
+}
+
+TEST(RankPlace, TheTableOfALargeJobIsCut) {
+  std::vector<RankPlace> places(1000, place("a", kCpu, "", "gloo"));
+  places.back().backend = "mpi";
+  const std::string text = error_text([&] { check_places(places); });
+  EXPECT_THAT(text, ::testing::StartsWith("init: rank 999 on a would use backend mpi, rank 0 on a gloo: "));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + kTableRows) << "a title and its rows";
 }
 
 TEST(RankPlace, LocalRanksAreCountedByHost) {

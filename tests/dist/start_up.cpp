@@ -5,6 +5,10 @@
 #include <future>
 
 #include "benchmarks/dist/herd.h"
+#include "dist/rendezvous/file_store.h"
+#include "dist/rendezvous/handshake.h"
+#include "dist/rendezvous/rank_place.h"
+#include "dist/rendezvous/session.h"
 #include "tests/dist/meeting.h"
 #include "tests/support/temporary_folder.h"
 
@@ -52,6 +56,35 @@ TEST_P(StartUp, CostsEachRankTheSame) {
   std::ranges::sort(stall);
   EXPECT_LE(stall[stall.size() - 2], 64) << "of the ranks that do not tell";
   EXPECT_LE(stall.back(), 256 * ranks);
+}
+
+// Rank 0 names a rank that joins and says no more, to all.
+TEST(StartUpErrors, ARankThatDoesNotSayItsPlaceIsNamed) {
+  WEFT_NEEDS_CRYPTO();
+  using namespace std::chrono_literals;
+  const tests::TemporaryFolder folder;
+  LaunchEnvironment environment{.launcher = "test", .rank = 0, .size = 2};
+  environment.local_size = 2;
+  environment.job = "job";
+  const EnvironmentVariables variables{{"WEFT_JOB_SECRET", "0123456789abcdef"},
+                                       {"WEFT_RENDEZVOUS", folder.path().string()}};
+  std::future<std::string> first = std::async(std::launch::async, [&] {
+    return error_text([&] {
+      Session session(environment, variables, 60s);
+      exchange_places(session, "host", {}, environment, 4s);  // ranks are silent from 3 s on
+    });
+  });
+  const Address address = parse_address("test", FileStore(folder.path()).get("store job start 0", 60s));
+  const std::string secret = keyed_hash(job_secret(variables, "job", folder.path() / "cookie"), "start 0");
+  TcpMembership silent(find_store(address, secret, "rank 1", 60s, 1), {.rank = 1, .size = 2, .heartbeat = 1h});
+  std::promise<std::string> told;
+  silent.on_failure([&](const Failure& failure) { told.set_value(failure.reason); });
+  const std::string expected = str("init: no rank has set 'host/1' within 4 s; silent rank 1 \\(process ", ::getpid(),
+                                   " on ", host_name(), ", last heard of [0-9]+ s ago: is it stopped\\?\\)");
+  EXPECT_THAT(told.get_future().get(),
+              ::testing::MatchesRegex(str("rank 0 on ", host_name(), " has ended with an error: ", expected)));
+  silent.leave();
+  EXPECT_THAT(first.get(), ::testing::MatchesRegex(expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StartUp, ::testing::Values(2, 64, 300, 1000));
