@@ -59,6 +59,7 @@ struct Wire {
   FrameBuffer in{kMaxUnprovenMessage};
   FrameSeal out{};
   bool proven = false;
+  Traffic sent_before{}, received_before{};  // the rank's, when this handshake began
 };
 
 /// A rank waits for these, in this order.
@@ -111,7 +112,7 @@ class Herd {
     for (int rank = 1; rank < options_.ranks; ++rank) {
       ranks_[static_cast<size_t>(rank)].stage = Stage::claim;
       MessageWriter claim(MessageKind::claim);
-      send(2 * rank + 1, claim.number(1).number(60'000).text("stall 412 of world").frame());
+      send(2 * rank + 1, claim.number(1).number(3'600'000).text("stall 412 of world").frame());
     }
     at_stage_ = 0;
     run_to(Stage::done);
@@ -135,22 +136,26 @@ class Herd {
     while (at_stage_ < others) {
       WEFT_CHECK(Clock::now() < deadline_, "herd: ", others - at_stage_, " of ", others,
                  " ranks are not ready in time");
-      for (size_t i = 0; i < kConnects && !to_connect_.empty(); ++i) {
+      for (size_t i = 0; i < kConnects && !to_connect_.empty() && unproven_ < options_.at_once; ++i) {
         connect(to_connect_.front());
         to_connect_.pop_front();
       }
       if (Clock::now() >= next_beat_) beat();
       epoll_event events[256];
-      const int count = ::epoll_wait(poll_.fd(), events, 256, to_connect_.empty() ? 100 : 0);
+      const bool connects = !to_connect_.empty() && unproven_ < options_.at_once;
+      const int count = ::epoll_wait(poll_.fd(), events, 256, connects ? 0 : 100);
       for (int i = 0; i < count; ++i) read(static_cast<int>(events[i].data.u64));
     }
   }
 
   void connect(int number) {
     Wire& w = wire(number) = {};
+    w.sent_before = result_.sent[static_cast<size_t>(number / 2)];
+    w.received_before = result_.received[static_cast<size_t>(number / 2)];
     const int error = connect_to(endpoint_, deadline_, w.socket);
     WEFT_CHECK(error == 0, "herd: cannot connect: ", error_words(error));
     w.handshake = std::make_unique<ClientHandshake>(secret_, wish_);
+    ++unproven_;
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = static_cast<uint64_t>(number);
@@ -187,8 +192,12 @@ class Herd {
     const int status = receive_some(w.socket.fd(), w.in.bytes());
     while (const std::optional<std::string> body = w.in.next()) take(number, w, *body);
     if (status == 0 || status == EAGAIN) return;
-    WEFT_CHECK(!w.proven, "herd: rank 0 has closed a connection");
+    WEFT_CHECK(!w.proven, "herd: rank 0 has closed rank ", number / 2, "'s connection ", number % 2, ": ",
+               status < 0 ? "in order" : error_words(status));
     ++result_.lost_handshakes;
+    --unproven_;
+    result_.sent[static_cast<size_t>(number / 2)] = w.sent_before;
+    result_.received[static_cast<size_t>(number / 2)] = w.received_before;
     w.socket.close();
     to_connect_.push_back(number);
   }
@@ -207,6 +216,7 @@ class Herd {
       WEFT_CHECK(body == kWelcome, "herd: rank 0 says ", body);
       count(number, bytes, result_.received, result_.stall_received);
       w.proven = true;
+      --unproven_;
       return next(number / 2, rank);
     }
     MessageReader message(body);
@@ -295,7 +305,7 @@ class Herd {
   TimePoint deadline_, next_beat_;
   std::deque<int> to_connect_;  // wires: 2 * rank, and 1 for the membership
   Stage goal_ = Stage::ready;
-  int at_stage_ = 0;
+  int at_stage_ = 0, unproven_ = 0;
   HerdResult result_;
 };
 

@@ -16,6 +16,7 @@ struct HerdOptions {
   std::filesystem::path folder;         ///< holds rank 0's address and the secret (WEFT_RENDEZVOUS)
   dist::Milliseconds timeout{300'000};  ///< for the whole start
   dist::Milliseconds beats{1000};       ///< between the heartbeats of a rank
+  int at_once = 1 << 20;                ///< connections that prove themselves at a time
 };
 
 /// Rank 0 as dist::init() starts it, up to the ids of NCCL. Returns when the other ranks have left.
@@ -35,7 +36,7 @@ struct HerdResult {
   std::vector<Traffic> sent, received;              ///< until the last id
   std::vector<Traffic> stall_sent, stall_received;  ///< when all report that a collective waits
   int tellers = 0;                                  ///< ranks that were to tell who is missing
-  int lost_handshakes = 0;                          ///< connections that rank 0 ended before they were proven
+  int lost_handshakes = 0;                          ///< ended by rank 0 before they were proven; in no other figure
   double seconds = 0, stall_seconds = 0;
 };
 
