@@ -56,12 +56,22 @@ Nodes::Nodes(const Options& options, int local_ranks, const std::string& secret)
     weft::fail("not all nodes have come to ", *options.meeting, ": ", error.what());
   }
   store_->set(str("ranks/", node_), std::to_string(local_ranks));
-  ranks_ = 0;
-  for (int other = 0; other < options.nodes; ++other) {
-    if (other == node_) first_rank_ = ranks_;
-    ranks_ +=
-        static_cast<int>(support::parse_integer(str("node ", other), store_->get(str("ranks/", other), kPatience)));
+  if (node_ == 0) {
+    const std::vector<std::string> texts = store_->get_all("ranks", options.nodes, kPatience);
+    std::vector<std::string> firsts;
+    ranks_ = 0;
+    for (size_t other = 0; other < texts.size(); ++other) {
+      firsts.push_back(std::to_string(ranks_));
+      ranks_ += static_cast<int>(support::parse_integer(str("node ", other), texts[other]));
+    }
+    store_->set("ranks", std::to_string(ranks_));
+    store_->set_all("first rank", firsts);
   }
+  const auto number = [&](const std::string& key) {
+    return static_cast<int>(support::parse_integer("node 0", store_->get(key, kPatience)));
+  };
+  first_rank_ = number(str("first rank/", node_));
+  ranks_ = number("ranks");
 }
 
 /// The launcher that first reaches its own host's address opens the store, the others find it. A port is skipped only

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -53,6 +54,7 @@ std::string FlightLog::text() const {
 
 namespace {
 
+constexpr int kNamed = 16;            // missing ranks with all that is known of them
 constexpr double kDiskSeconds = 600;  // that a rank may work on one file while the others wait for it
 
 std::vector<int> counted(int size) {
@@ -119,17 +121,22 @@ void GroupRecord::give_up() {
   failed_.notify_all();
 }
 
-bool GroupRecord::fail(const std::string& reason, Cause cause, bool said) {
+/// The first rank of the group that has not failed itself.
+bool GroupRecord::prints(const Failure& failure) const {
+  return rank == (size > 1 && members.front() == failure.rank ? 1 : 0);
+}
+
+bool GroupRecord::fail(const std::string& reason, Cause cause, bool said, bool prints) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return false;
     // Before anybody can act on it: a launcher may end this process while its stack unwinds.
-    if (cause == Cause::here && !said) std::fputs(str("weft: ", reason, '\n').c_str(), stderr);
+    if (cause == Cause::here && prints && !said) std::fputs(str("weft: ", reason, '\n').c_str(), stderr);
     failure_ = reason.empty() ? "aborted" : reason;
     cause_ = cause;
   }
   failed_.notify_all();
-  if (cause == Cause::here || !options.records.empty()) print_report();
+  if ((cause == Cause::here && prints) || !options.records.empty()) print_report();
   return true;
 }
 
@@ -139,12 +146,13 @@ void GroupRecord::fail_after_running(const Failure& failure) {
     std::unique_lock lock(mutex_);
     if (const CollectivePtr running = running_.collective; running && failure.announced && failure_.empty()) {
       said = true;
-      std::fputs(str("weft: ", failure.reason, '\n').c_str(), stderr);  // as in fail(), before anybody can act on it
+      // As in fail(), before anybody can act on it.
+      if (prints(failure)) std::fputs(str("weft: ", failure.reason, '\n').c_str(), stderr);
       const Clock::time_point end = std::min(failure.heard + kLastMessages, running_.since + options.timeout);
       failed_.wait_until(lock, end, [&] { return !failure_.empty() || running_.collective != running; });
     }
   }
-  fail(failure.reason, Cause::here, said);
+  fail(failure.reason, Cause::here, said, prints(failure));
 }
 
 bool GroupRecord::has_failed() const {
@@ -225,14 +233,35 @@ bool GroupRecord::has_come(const MemberState& state, const Collective& collectiv
   return come(state.progress) || std::ranges::any_of(state.earlier, come);
 }
 
-std::string GroupRecord::silence() const { return silence_in(states()); }
+std::string GroupRecord::silence() const {
+  try {
+    if (membership) return silence_in(membership->states(std::numeric_limits<double>::infinity()));
+  } catch (const Error&) {
+  }
+  return {};
+}
+
+bool GroupRecord::claims(const std::string& what, const Collective& collective, Milliseconds time) const {
+  if (!membership || collective.is_message()) return true;  // a message's two ranks see what the others do not
+  try {
+    // The first rank tells the parts of a split apart, which have the same name.
+    return membership->claim(str(what, ' ', collective.number, " of ", name, " from rank ", members.front()), time);
+  } catch (const Error&) {
+    return true;
+  }
+}
 
 std::string GroupRecord::missing(const Collective& collective, const std::vector<int>& waits_for) const {
   std::vector<MemberState> states = this->states();
   if (const std::string silence = silence_in(states); !silence.empty()) return silence;
   if (collective.is_message()) states.clear();  // its number counts for two ranks only
   std::string text;
-  const auto add = [&](const std::string& who) { text += (text.empty() ? "" : "; ") + who; };
+  int named = 0;
+  std::vector<int> more;
+  const auto add = [&](const std::string& who, int job_rank) {
+    if (++named > kNamed) return more.push_back(job_rank);
+    text += (text.empty() ? "" : "; ") + who;
+  };
   for (int r = 0; r < size; ++r) {
     const int job_rank = members[static_cast<size_t>(r)];
     for (const MemberState& state : states) {
@@ -246,11 +275,15 @@ std::string GroupRecord::missing(const Collective& collective, const std::vector
               state.disk.empty() ? "" : str(", ", state.disk, " for ", std::lround(state.disk_seconds), " s"), ")");
       if (!here && !state.progress.name.empty())
         who += str(", last seen in ", state.progress.name, " of group ", state.progress.group);
-      add(who);
+      add(who, job_rank);
     }
   }
   if (text.empty())
-    for (const int r : waits_for) add(str("missing rank ", members[static_cast<size_t>(r)]));
+    for (const int r : waits_for) {
+      const int job_rank = members[static_cast<size_t>(r)];
+      add(str("missing rank ", job_rank), job_rank);
+    }
+  if (!more.empty()) text += str("; and ", more.size(), " more: ", rank_list(more));
   if (!text.empty()) return text;
   return states.empty() && waits_for.empty() ? "who is missing cannot be told" : "all ranks have come to it";
 }
@@ -261,10 +294,15 @@ std::string GroupRecord::past_deadline(const Collective& collective, const std::
 }
 
 CollectivePtr GroupRecord::take_stalled() {
-  const std::lock_guard lock(mutex_);
-  if (!running_.collective || running_.reported || Clock::now() - running_.since < options.stall_report) return nullptr;
-  running_.reported = true;
-  return running_.collective;
+  CollectivePtr stalled;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!running_.collective || running_.reported || Clock::now() - running_.since < options.stall_report)
+      return nullptr;
+    running_.reported = true;
+    stalled = running_.collective;
+  }
+  return claims("stall", *stalled, options.stall_report) ? stalled : nullptr;
 }
 
 CollectivePtr GroupRecord::overdue() const {
@@ -274,6 +312,11 @@ CollectivePtr GroupRecord::overdue() const {
 }
 
 Clock::time_point GroupRecord::extended_deadline() {
+  if (const CollectivePtr late = overdue(); late && !claims("deadline", *late, kLook)) {
+    const std::lock_guard lock(mutex_);
+    running_.since = Clock::now() + kLook - timeout_of(*late);
+    return Clock::now() + kLook;
+  }
   const std::vector<MemberState> all = states();
   const std::lock_guard lock(mutex_);
   if (!running_.collective) return Clock::time_point::max();  // it has just been done

@@ -71,11 +71,13 @@ class GroupRecord {
 
   enum class Cause { here, abort };
   /// The first failure ends the group and is kept; true for it. One that is no abort() prints the flight log on stderr.
-  bool fail(const std::string& reason, Cause cause) { return fail(reason, cause, /*said=*/false); }
+  bool fail(const std::string& reason, Cause cause) { return fail(reason, cause, /*said=*/false, /*prints=*/true); }
   /// The same when another rank has failed. One that says so itself may have ended because of what the collective under
   /// way here told it, an error that all ranks agree on: the rest is on its way, and is waited for, until kLastMessages
   /// after the failure or the collective's deadline.
   void fail_after_running(const Failure& failure);
+  /// The membership tells of a failure. One rank prints the reason and a flight log.
+  void fail_told(const Failure& failure) { fail(failure.reason, Cause::here, /*said=*/false, prints(failure)); }
   bool has_failed() const;
   std::string failure() const;
   bool was_aborted() const;
@@ -95,6 +97,8 @@ class GroupRecord {
   std::string describe(const Collective& collective) const;
   /// `silent rank 0 (…)` where rank 0, through which ranks hear of each other, does not answer; else empty.
   std::string silence() const;
+  /// Whether this rank, and no other of the group, looks for who is missing from the collective, within `time`.
+  bool claims(const std::string& what, const Collective& collective, Milliseconds time) const;
   /// Who has not come to the collective, as far as the membership knows; without one, `waits_for`, which for a
   /// monitored barrier are all that are missing.
   std::string missing(const Collective& collective, const std::vector<int>& waits_for) const;
@@ -103,20 +107,21 @@ class GroupRecord {
 
   /// How long the collective may take.
   Milliseconds timeout_of(const Collective& collective) const { return collective.timeout.value_or(options.timeout); }
-  /// The collective under way since longer than options.stall_report, once; null otherwise.
+  /// The collective under way since longer than options.stall_report, once, on one of the ranks that wait; else null.
   CollectivePtr take_stalled();
   /// The collective under way since longer than its timeout; null otherwise.
   CollectivePtr overdue() const;
-  /// The collective under way is past its deadline: the next one. It has its timeout again where a rank that has
-  /// not come to it is heard of and works on a file, since a busy disk is no failure; after ten minutes of one file it
-  /// is.
+  /// The collective under way is past its deadline: the next one. Where another rank looks already, that is kLook
+  /// later: it will tell. A rank that has not come, is heard of and works on a file gives the collective its
+  /// whole timeout again, for ten minutes of one file at most: a busy disk is no failure.
   Clock::time_point extended_deadline();
 
   /// The flight log with a title goes to stderr, or into a file of options.records.
   void print_report() const;
 
  private:
-  bool fail(const std::string& reason, Cause cause, bool said);
+  bool fail(const std::string& reason, Cause cause, bool said, bool prints);
+  bool prints(const Failure& failure) const;
   std::string report() const;
 
   struct Running {
@@ -142,6 +147,9 @@ using GroupRecordPtr = std::shared_ptr<GroupRecord>;
 
 /// How long what another rank sent before it failed may be on its way.
 inline constexpr Milliseconds kLastMessages{2000};
+
+/// How long the one rank that looks for who is missing may take until the others look too.
+inline constexpr Milliseconds kLook{2000};
 
 /// `60 s`, `0.25 s`.
 std::string seconds(Milliseconds time);

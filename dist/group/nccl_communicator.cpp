@@ -65,22 +65,33 @@ ncclResult_t NcclCommunicator::unless_aborted(Do&& call) {
   return call();
 }
 
-void NcclCommunicator::connect(int rank, int size, Store& store, const std::string& key, Deadline deadline) {
+void NcclCommunicator::connect(int rank, int size, Store& store, const std::string& key, Deadline deadline,
+                               int ranks_per_root) {
   select(device_);
-  ncclUniqueId id;
-  if (rank == 0) {
-    const ncclResult_t result = nccl().GetUniqueId(&id);
+  const auto init = nccl().CommInitRankScalable;
+  const int roots = init ? (size + ranks_per_root - 1) / ranks_per_root : 1;
+  std::vector<ncclUniqueId> ids(static_cast<size_t>(roots));
+  for (int64_t root = 0; root < roots; ++root) {
+    if (root * size / roots != rank) continue;
+    ncclUniqueId& own = ids[static_cast<size_t>(root)];
+    const ncclResult_t result = nccl().GetUniqueId(&own);
     WEFT_CHECK(result == ncclSuccess, "process group nccl: ncclGetUniqueId: ", nccl().GetErrorString(result));
-    store.set(key, std::string(id.internal, sizeof id.internal));
-  } else {
-    const std::string text = store.get(key, std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
-    WEFT_CHECK(text.size() == sizeof id.internal, "process group nccl: rank 0 sent ", text.size(), " bytes as its id");
-    std::memcpy(id.internal, text.data(), text.size());
+    store.set(str(key, '/', root), std::string(own.internal, sizeof own.internal));
+  }
+  const std::vector<std::string> texts =
+      store.get_all(key, roots, std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
+  for (size_t root = 0; root < ids.size(); ++root) {
+    const std::string& text = texts[root];
+    WEFT_CHECK(text.size() == sizeof ids[root].internal, "process group nccl: got an id of ", text.size(), " bytes");
+    std::memcpy(ids[root].internal, text.data(), text.size());
   }
   ncclConfig_t config = never_blocking();
   try {
-    check(unless_aborted([&] { return nccl().CommInitRankConfig(&comm_, size, id, rank, &config); }),
-          "ncclCommInitRankConfig", deadline);
+    check(unless_aborted([&] {
+            return roots > 1 ? init(&comm_, size, rank, roots, ids.data(), &config)
+                             : nccl().CommInitRankConfig(&comm_, size, ids[0], rank, &config);
+          }),
+          roots > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", deadline);
   } catch (...) {
     abort();
     throw;

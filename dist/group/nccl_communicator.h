@@ -19,9 +19,10 @@ class NcclCommunicator {
   using Deadline = std::chrono::steady_clock::time_point;
 
   explicit NcclCommunicator(Device device) : device_(device) {}
-  /// All ranks call, once. `key` is a place in the store that nobody else uses. Errors: aborted; ranks that do not
-  /// come.
-  void connect(int rank, int size, Store& store, const std::string& key, Deadline deadline);
+  /// All ranks call, once. `key` is a place in the store that nobody else uses. Several ranks help the others to find
+  /// each other (ncclCommInitRankScalable), one for `ranks_per_root` ranks, where the library can. Errors: aborted;
+  /// ranks that do not come.
+  void connect(int rank, int size, Store& store, const std::string& key, Deadline deadline, int ranks_per_root);
   /// Ends it in order unless it was aborted.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;

@@ -208,6 +208,8 @@ class NcclWork final : public Work {
 
 /// Collectives start before the kernels of the backward pass that wait as they do: other ranks wait for them too.
 constexpr int kFirst = -5;
+/// A wait for another rank's signature, between looks at the group's own state.
+constexpr Milliseconds kBetweenLooks{200};
 /// Overdue looks until a group fails. The device may have ended the collective while the thread that asks it slept.
 constexpr int kLooksOverdue = 10;
 
@@ -227,7 +229,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
     if (record_->membership)
       callback_ = record_->membership->on_failure(
           [alive = std::weak_ptr(record_), comm = std::weak_ptr(core_.communicator)](const Failure& failure) {
-            if (const auto r = alive.lock()) r->fail(failure.reason, GroupRecord::Cause::here);
+            if (const auto r = alive.lock()) r->fail_told(failure);
             if (const auto c = comm.lock()) c->abort();
           });
     watch(*this);
@@ -260,10 +262,13 @@ class NcclGroup final : public ProcessGroup, private Watched {
     record_->begin(start);
     const Deadline end = Clock::now() + *start->timeout;
     try {
-      core_.communicator->connect(rank(), size(), *store_, key_ + "/id", end);
+      core_.communicator->connect(rank(), size(), *store_, key_ + "/id", end, record_->options.nccl_ranks_per_root);
       if (size() > 1) say_transport(end);
     } catch (const Error&) {
-      if (Clock::now() >= end) core_.fail_with(record_->past_deadline(*start, {}));
+      if (Clock::now() >= end) {
+        if (!record_->claims("start", *start, kLook)) record_->wait_for_failure(kLook);
+        core_.fail_with(record_->has_failed() ? record_->failure() : record_->past_deadline(*start, {}));
+      }
       throw;
     }
     record_->finish(*start, true);
@@ -408,7 +413,8 @@ class NcclGroup final : public ProcessGroup, private Watched {
                        : str(key_, "/call/", c.number);
     if (says) return store_->set(key, std::string(reinterpret_cast<const char*>(&own), sizeof own));
     const Clock::time_point begin = Clock::now();
-    for (bool said = false; !store_->has(key);) {
+    std::optional<std::string> text;
+    for (bool said = false; !(text = store_->find(key, kBetweenLooks));) {
       record_->check_alive(c);
       const auto waited = Clock::now() - begin;
       const std::string missing =
@@ -419,12 +425,10 @@ class NcclGroup final : public ProcessGroup, private Watched {
       if (waited > record_->timeout_of(c))
         core_.fail_with(str(record_->describe(c), " passed its deadline of ", seconds(record_->timeout_of(c)),
                             " on rank ", rank(), ": it ", missing));
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     Signature other;
-    const std::string text = store_->get(key, Milliseconds(10'000));
-    WEFT_CHECK(text.size() == sizeof other, "process group nccl: a signature of ", text.size(), " bytes");
-    std::memcpy(&other, text.data(), sizeof other);
+    WEFT_CHECK(text->size() == sizeof other, "process group nccl: a signature of ", text->size(), " bytes");
+    std::memcpy(&other, text->data(), sizeof other);
     const int readers = c.is_message() ? 1 : size() - 1;
     if (readers == 1 || store_->add(key + "/read", 1) == readers) {
       store_->remove(key);
@@ -529,6 +533,9 @@ class NcclGroup final : public ProcessGroup, private Watched {
 
 ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
   WEFT_CHECK(store, "process group nccl: expected a store, got none");
+  const int ranks_per_root = record->options.nccl_ranks_per_root;
+  WEFT_CHECK(ranks_per_root > 0, "process group nccl: expected nccl_ranks_per_root of at least 1, got ",
+             ranks_per_root);
   const Device device{DeviceKind::cuda, record->options.gpu};
   const int64_t number = store->add(str("nccl/made/", record->rank), 1);
   record->explain_in(store, str("nccl/", number, "/failure"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group/nccl_library.h"
 
+#include <dlfcn.h>
+
 #include "kernels/engines/vendor_library.h"
 #include "kernels/error.h"
 
@@ -16,6 +18,8 @@ NcclLibrary load() {
   WEFT_NCCL_FUNCTIONS(WEFT_NCCL_FIND)
 #undef WEFT_NCCL_FIND
   WEFT_CHECK(found.missing.empty(), "process group nccl: ", found.missing);
+  functions.CommInitRankScalable =
+      reinterpret_cast<NcclLibrary::InitScalable>(dlsym(found.handle, "ncclCommInitRankScalable"));
   int version = 0;
   functions.GetVersion(&version);
   WEFT_CHECK(version >= kOldest, "process group nccl: expected NCCL 2.18 or later, got version code ", version);

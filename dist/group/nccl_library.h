@@ -11,12 +11,16 @@ namespace weft::dist {
 struct NcclLibrary {
 #define WEFT_NCCL_FUNCTIONS(X)                                                                                         \
   X(GetVersion)                                                                                                        \
-  X(GetUniqueId) X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)   \
+  X(GetUniqueId)                                                                                                       \
+  X(CommInitRankConfig) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(CommGetAsyncError)                  \
       X(GetErrorString) X(GetLastError) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(AllReduce) X(Broadcast) X(AllGather) \
           X(ReduceScatter) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd) X(CommUserRank) X(CommCount)
 #define WEFT_NCCL_MEMBER(name) decltype(&nccl##name) name = nullptr;
   WEFT_NCCL_FUNCTIONS(WEFT_NCCL_MEMBER)
 #undef WEFT_NCCL_MEMBER
+  /// From NCCL 2.23 on; older headers do not declare this function. Null: the library has none.
+  using InitScalable = ncclResult_t (*)(ncclComm_t*, int size, int rank, int ids, ncclUniqueId*, ncclConfig_t*);
+  InitScalable CommInitRankScalable = nullptr;
 };
 
 /// Errors: there is no libnccl.so.2, or one older than 2.18 (which cannot split a communicator).

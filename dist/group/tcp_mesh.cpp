@@ -40,8 +40,11 @@ class Meeting {
   Meeting(const TcpMeshOptions& options, Link::Deadline deadline) : options_(options), deadline_(deadline) {
     if (options.membership)
       callback_ = options.membership->on_failure([this](const Failure& failure) {
-        const std::lock_guard lock(mutex_);
-        failure_ = failure.reason;
+        {
+          const std::lock_guard lock(mutex_);
+          failure_ = failure.reason;
+        }
+        options_.store->end_waits(failure.reason);
       });
   }
   ~Meeting() {
@@ -58,47 +61,23 @@ class Meeting {
 
   /// The ranks that say nothing, or `otherwise`.
   std::string or_silence(const std::string& otherwise) const {
-    const std::string silence = options_.membership ? silence_in(options_.membership->states(), kQuietSeconds) : "";
+    const std::string silence =
+        options_.membership ? silence_in(options_.membership->states(kQuietSeconds), kQuietSeconds) : "";
     return silence.empty() ? otherwise : silence;
   }
 
-  /// The texts of all ranks, by rank. Rank 0 gathers, so that n ranks make 2n requests.
+  /// The texts of all ranks, by rank.
   std::vector<std::string> gather(const std::string& what, const std::string& own) const {
-    Store& store = *options_.store;
     const std::string key = str(options_.prefix, '/', what);
-    store.set(str(key, '/', options_.rank), own);
-    if (options_.rank == 0) {
-      MessageWriter all(MessageKind::set);
-      for (int r = 0; r < options_.size; ++r) {
-        const std::optional<std::string> text = wait_for(str(key, '/', r));
-        WEFT_CHECK(text, "process group gloo: ", or_silence(str("rank ", r, " of ", options_.size, " did not come")));
-        all.text(*text);
-      }
-      store.set(key, all.frame().substr(4));
-    }
-    const std::optional<std::string> all = wait_for(key);
-    WEFT_CHECK(all, "process group gloo: ", or_silence(str("some of ", options_.size, " ranks did not come")));
-    MessageReader reader(*all);
-    std::vector<std::string> texts;
-    for (int r = 0; r < options_.size; ++r) texts.push_back(reader.text());
-    return texts;
+    options_.store->set(str(key, '/', options_.rank), own);
+    std::vector<std::string> texts =
+        options_.store->find_all(key, options_.size, std::chrono::ceil<Milliseconds>(deadline_ - Clock::now()));
+    if (texts.size() == static_cast<size_t>(options_.size)) return texts;
+    check();
+    fail("process group gloo: ", or_silence(str("rank ", texts.size(), " of ", options_.size, " did not come")));
   }
 
  private:
-  /// Nothing: no rank has set it until the deadline.
-  std::optional<std::string> wait_for(const std::string& key) const {
-    while (Clock::now() < deadline_) {
-      const TimePoint begin = Clock::now();
-      try {
-        return options_.store->get(key, kSlice);
-      } catch (const Error&) {
-        check();
-        if (Clock::now() - begin < kSlice) throw;  // not the time that passed: the store is gone
-      }
-    }
-    return std::nullopt;
-  }
-
   const TcpMeshOptions& options_;
   const Link::Deadline deadline_;
   int callback_ = 0;

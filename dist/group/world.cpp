@@ -163,8 +163,8 @@ World init(const InitOptions& options) {
     own.host = host_name();
     own.machine = host_identity();
     own.local_rank = environment.local_rank;
-    const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
-    if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
+    const LocalRank local = exchange_places(*world.session_, "host", own, environment, timeout);
+    if (own.local_rank < 0) own.local_rank = local.rank;
     try {
       own.device = choose_device(device, own.local_rank, count_gpus(device));
       own.gpu = kernels::runtime(own.device.kind).identity(own.device.index);
@@ -172,12 +172,10 @@ World init(const InitOptions& options) {
     } catch (const Error& error) {
       own.error = error.what();  // the others shall hear of it now, not when their patience ends
     }
-    const std::vector<RankPlace> places = exchange_places(*world.session_, "place", own, environment, timeout);
-    check_places(places);
+    exchange_places(*world.session_, "place", own, environment, timeout);
     world.device_ = own.device;
     world.local_rank_ = own.local_rank;
-    world.local_size_ =
-        environment.local_size > 0 ? environment.local_size : local_rank_of(places, environment.rank).size;
+    world.local_size_ = environment.local_size > 0 ? environment.local_size : local.size;
     group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
     group.algorithms = algorithms_of(variables, group.algorithms);
     group.secure = secure_of(variables, group.secure);

@@ -120,17 +120,27 @@ void FileStore::set(const std::string& key, const std::string& value) {
   fail("store: cannot write ", printable(path.string()), ": ", error_words(number));
 }
 
-std::string FileStore::get(const std::string& key, Milliseconds timeout) {
+std::optional<std::string> FileStore::find(const std::string& key, Milliseconds timeout) {
   const fs::path path = file_of(key);
   const TimePoint deadline = Clock::now() + timeout;
   Milliseconds pause(5);
   while (true) {
-    if (std::optional<std::string> value = read_value(path)) return std::move(*value);
+    if (std::optional<std::string> value = read_value(path)) return value;
     const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
-    WEFT_CHECK(left.count() > 0, "store: no rank has set '", printable(key), "' within ", timeout.count(), " ms");
+    if (left.count() <= 0 || !why_ended().empty()) return std::nullopt;
     std::this_thread::sleep_for(std::min(pause, left));
     pause = std::min(2 * pause, Milliseconds(200));
   }
+}
+
+void FileStore::end_waits(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (why_ended_.empty()) why_ended_ = why;
+}
+
+std::string FileStore::why_ended() const {
+  const std::lock_guard lock(mutex_);
+  return why_ended_;
 }
 
 bool FileStore::has(const std::string& key) { return read_value(file_of(key)).has_value(); }

@@ -91,7 +91,7 @@ std::string job_secret(const EnvironmentVariables& variables, const std::string&
 namespace {
 
 // The digit is the version of the whole protocol.
-constexpr std::string_view kAnyGreeting = "weft store ", kGreeting = "weft store 4\n";
+constexpr std::string_view kAnyGreeting = "weft store ", kGreeting = "weft store 5\n";
 constexpr size_t kOpening = kGreeting.size() + kHashBytes;
 
 }  // namespace
@@ -111,7 +111,9 @@ std::string ServerHandshake::answer(std::string_view body) {
   return {};
 }
 
-std::string ServerHandshake::key(std::string_view use) const { return keyed_hash(secret_, str(use, '\n', transcript_)); }
+std::string ServerHandshake::key(std::string_view use) const {
+  return keyed_hash(secret_, str(use, '\n', transcript_));
+}
 
 ClientHandshake::ClientHandshake(const std::string& secret, const std::string& wish)
     : secret_(secret), transcript_(std::string(kGreeting) + random_bytes(kHashBytes) + wish) {}
@@ -123,6 +125,8 @@ std::string ClientHandshake::answer(std::string_view body) {
   return key("client");
 }
 
-std::string ClientHandshake::key(std::string_view use) const { return keyed_hash(secret_, str(use, '\n', transcript_)); }
+std::string ClientHandshake::key(std::string_view use) const {
+  return keyed_hash(secret_, str(use, '\n', transcript_));
+}
 
 }  // namespace weft::dist

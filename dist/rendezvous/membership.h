@@ -62,7 +62,11 @@ class Membership {
   virtual void report(const Progress& progress) = 0;
   /// The last heartbeats of all ranks, from rank 0. If rank 0 does not answer within some seconds: rank 0 alone,
   /// `silent`.
-  virtual std::vector<MemberState> states() = 0;
+  /// `quiet`: only ranks that were not heard of for `quiet` seconds, at most 128.
+  virtual std::vector<MemberState> states(double quiet = 0) = 0;
+  /// Whether this rank is the first that asks within `time`: one rank looks and tells, where all see the same. True
+  /// where rank 0 does not answer.
+  virtual bool claim(const std::string& topic, std::chrono::milliseconds time) = 0;
   /// This rank ends normally: its connection may close.
   virtual void leave() = 0;
 };
@@ -70,6 +74,8 @@ class Membership {
 /// `silent rank 0 (process 4711 on gpu1, last heard of 6 s ago: is it stopped?)` where rank 0 did not answer, and the
 /// same of all ranks that were not heard of for `quiet` seconds; else empty.
 std::string silence_in(const std::vector<MemberState>& states, double quiet = std::numeric_limits<double>::infinity());
+/// `2, 5 to 7`: ranks in ascending order, for error messages; at most 20 ranges.
+std::string rank_list(const std::vector<int>& ranks);
 /// A rank that was not heard of for so long is named; heartbeats come each second.
 inline constexpr double kQuietSeconds = 3;
 

@@ -70,6 +70,18 @@ void MessageReader::end() const {
   WEFT_CHECK(rest_.empty(), "store: a message has ", rest_.size(), " bytes more than it should");
 }
 
+std::string packed(const std::vector<std::string>& texts) {
+  MessageWriter writer(MessageKind::answer);  // the store keeps bytes, whatever their kind
+  for (const std::string& text : texts) writer.text(text);
+  return writer.frame().substr(4);
+}
+
+std::vector<std::string> unpacked(std::string_view bytes) {
+  std::vector<std::string> texts;
+  for (MessageReader reader(bytes); !reader.at_end();) texts.push_back(reader.text());
+  return texts;
+}
+
 std::string sealed(FrameSeal& seal, std::string frame) {
   const FrameSeal::Tag header = seal.seal_header(std::string_view(frame).substr(0, 4));
   auto* const body = reinterpret_cast<std::byte*>(frame.data() + 4);

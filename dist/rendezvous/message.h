@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dist/rendezvous/crypto.h"
 
@@ -18,17 +19,21 @@ enum class MessageKind : uint8_t {
   has,
   add,
   remove,
-  answer,  ///< request, success (0 or 1), value or reason
+  find_run,  ///< prefix, wait, first; the answer packs the values of `prefix/first` and its successors
+  set_all,   ///< prefix, first, packed values
+  answer,    ///< request, success (0 or 1), value or reason
   // Membership.
   join,  ///< rank, host, process
   heartbeat,
   announce,
-  states,
+  states,  ///< request, milliseconds: of the ranks that were not heard of for so long
   leave,
   refused,   ///< why this rank may not join
   complete,  ///< all ranks have joined
   failure,
   farewell,  ///< the server ends normally
+  claim,     ///< request, milliseconds, topic; the answer: request, 1 or 0
+  absent,    ///< request; the answer: request, how many ranks have not joined, their list
 };
 
 /// The longest message of an authenticated rank; before authentication it is kMaxUnprovenMessage.
@@ -59,11 +64,16 @@ class MessageReader {
   std::string text(size_t max_size = kMaxMessage);
   /// Error if bytes are left.
   void end() const;
+  bool at_end() const { return rest_.empty(); }
 
  private:
   std::string_view rest_;
   MessageKind kind_;
 };
+
+/// Texts in one, each with its length first.
+std::string packed(const std::vector<std::string>& texts);
+std::vector<std::string> unpacked(std::string_view bytes);
 
 /// A body with its length first, as it is sent.
 std::string frame(std::string_view body);

@@ -59,7 +59,7 @@ void init_mpi(int& threads, TimePoint deadline, Membership* membership) {
     if (begun) return;
     std::string why = failure;
     lock.unlock();
-    if (why.empty() && membership) why = silence_in(membership->states(), kQuietSeconds);
+    if (why.empty() && membership) why = silence_in(membership->states(kQuietSeconds), kQuietSeconds);
     std::fputs(
         str("error: init: in MPI_Init: ", why.empty() ? "the other ranks did not come in time" : why, '\n').c_str(),
         stderr);

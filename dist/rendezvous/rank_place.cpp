@@ -11,10 +11,13 @@
 namespace weft::dist {
 namespace {
 
+/// Longer than rank 0 waits: it knows who is missing, and its end tells the others.
+constexpr Milliseconds kWord{2000};
+
 /// A table with one line per rank.
 std::string table(const std::vector<RankPlace>& places) {
   std::vector<std::vector<std::string>> rows{{"rank", "host", "device", "GPU", "backend"}};
-  for (size_t rank = 0; rank < places.size(); ++rank) {
+  for (size_t rank = 0; rank < std::min(places.size(), kTableRows); ++rank) {
     const RankPlace& place = places[rank];
     rows.push_back(
         {std::to_string(rank), place.host, str(place.device), place.gpu.empty() ? "-" : place.gpu, place.backend});
@@ -31,18 +34,7 @@ std::string table(const std::vector<RankPlace>& places) {
   return text;
 }
 
-/// Uses an arbitrary message kind, since the store keeps bytes.
-std::string packed(const RankPlace& place) {
-  MessageWriter writer(MessageKind::set);
-  writer.text(place.host)
-      .text(place.machine)
-      .number(place.local_rank)
-      .number(static_cast<int64_t>(place.device.kind))
-      .number(place.device.index);
-  return writer.text(place.gpu).text(place.backend).text(place.error).frame().substr(4);
-}
-
-RankPlace unpacked(const std::string& bytes) {
+RankPlace unpacked_place(const std::string& bytes) {
   MessageReader reader(bytes);
   RankPlace place;
   place.host = reader.text();
@@ -59,6 +51,17 @@ RankPlace unpacked(const std::string& bytes) {
 
 }  // namespace
 
+/// Uses an arbitrary message kind, since the store keeps bytes.
+std::string packed_place(const RankPlace& place) {
+  MessageWriter writer(MessageKind::set);
+  writer.text(place.host)
+      .text(place.machine)
+      .number(place.local_rank)
+      .number(static_cast<int64_t>(place.device.kind))
+      .number(place.device.index);
+  return writer.text(place.gpu).text(place.backend).text(place.error).frame().substr(4);
+}
+
 std::string enter_emulator(const std::string& device) {
   if (!is_emulated(device)) return device;
   const LaunchEnvironment place = read_launch_environment(environment_variables());
@@ -74,24 +77,6 @@ Device choose_device(const std::string& text, int local_rank, int gpus) {
              " cannot be used: this process sees ", gpus == 0 ? "no GPU" : str(gpus, gpus == 1 ? " GPU" : " GPUs"),
              " (CUDA_VISIBLE_DEVICES?)");
   return device;
-}
-
-std::vector<RankPlace> exchange_places(Session& session, const std::string& name, const RankPlace& own,
-                                       const LaunchEnvironment& environment, Milliseconds timeout) {
-  Store& store = session.store();
-  store.set(str(name, '/', environment.rank), packed(own));
-  // Rank 0 gathers, so that n ranks make 2n requests instead of n².
-  if (environment.rank == 0) {
-    MessageWriter all(MessageKind::set);
-    for (int rank = 0; rank < environment.size; ++rank) all.text(session.wait_for(str(name, '/', rank), timeout));
-    store.set(name + "/all", all.frame().substr(4));
-  }
-  const std::string all = session.wait_for(name + "/all", timeout);
-  MessageReader reader(all);
-  std::vector<RankPlace> places;
-  for (int rank = 0; rank < environment.size; ++rank) places.push_back(unpacked(reader.text()));
-  reader.end();
-  return places;
 }
 
 void check_places(const std::vector<RankPlace>& places) {
@@ -113,14 +98,44 @@ void check_places(const std::vector<RankPlace>& places) {
   }
 }
 
-LocalRank local_rank_of(const std::vector<RankPlace>& places, int rank) {
-  LocalRank local{0, 0};
-  for (size_t other = 0; other < places.size(); ++other) {
-    if (places[other].machine != places[static_cast<size_t>(rank)].machine) continue;
-    ++local.size;
-    if (other < static_cast<size_t>(rank)) ++local.rank;
+std::vector<LocalRank> local_ranks(const std::vector<RankPlace>& places) {
+  std::map<std::string, int> sizes;
+  std::vector<LocalRank> locals;
+  for (const RankPlace& place : places) locals.push_back({.rank = sizes[place.machine]++});
+  for (size_t rank = 0; rank < places.size(); ++rank) locals[rank].size = sizes[places[rank].machine];
+  return locals;
+}
+
+LocalRank exchange_places(Session& session, const std::string& name, const RankPlace& own,
+                          const LaunchEnvironment& environment, Milliseconds timeout) {
+  Store& store = session.store();
+  store.set(str(name, '/', environment.rank), packed_place(own));
+  const std::string answers = name + "/answer";
+  if (environment.rank == 0) {
+    std::vector<RankPlace> places;
+    try {
+      for (const std::string& text : session.wait_for_all(name, environment.size, timeout))
+        places.push_back(unpacked_place(text));
+    } catch (const Error& failure) {
+      session.give_up(failure.what());  // the others hear who is missing
+      throw;
+    }
+    std::string error;
+    try {
+      check_places(places);
+    } catch (const Error& failure) {
+      error = failure.what();  // for all ranks
+    }
+    std::vector<std::string> texts;
+    for (const LocalRank& local : local_ranks(places))
+      texts.push_back(packed({error, std::to_string(local.rank), std::to_string(local.size)}));
+    store.set_all(answers, texts);
   }
-  return local;
+  const std::vector<std::string> answer =
+      unpacked(session.wait_for(str(answers, '/', environment.rank), timeout + kWord));
+  WEFT_CHECK(answer.size() == 3, "init: rank 0 has sent ", answer.size(), " texts");
+  WEFT_CHECK(answer[0].empty(), answer[0]);
+  return {std::stoi(answer[1]), std::stoi(answer[2])};
 }
 
 std::string choose_backend(const std::string& text, Device device, const LaunchEnvironment& environment,

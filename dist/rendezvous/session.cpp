@@ -39,10 +39,10 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
       !in_folder && environment.master.host.empty() && environment.is_mpi_rank && variables.contains("PMIX_RANK");
   // Ranks of an earlier start of the same job must not connect, nor those of another job of this user, which look for
   // its rank 0 on the ports after their own MASTER_PORT.
-  secret_ =
-      keyed_hash(in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
-                           : job_secret(variables, environment.job),
-                 str("start ", environment.restarts, in_folder || by_mpi ? "" : str(" at port ", environment.master.port)));
+  secret_ = keyed_hash(
+      in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
+                : job_secret(variables, environment.job),
+      str("start ", environment.restarts, in_folder || by_mpi ? "" : str(" at port ", environment.master.port)));
   const std::string who = str("rank ", rank_);
   LaunchEnvironment place = environment;
   if (by_mpi) place.master = meet_over_mpi(environment, deadline);
@@ -50,16 +50,19 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
       in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(place, deadline);
   const Address found = parse_address("store", connection.endpoint.text());
   // A server that is stopped ends the others within their time, not within a multiple of it.
-  store_ = std::make_unique<TcpStore>(std::move(connection), who, std::min<Milliseconds>(std::chrono::seconds(30), timeout));
-  membership_ = std::make_unique<TcpMembership>(find_store(found, secret_, who, left_until(deadline), 1),
-                                                TcpMembershipOptions{.rank = rank_,
-                                                                     .size = environment.size,
-                                                                     .joining = left_until(deadline)});
+  store_ =
+      std::make_unique<TcpStore>(std::move(connection), who, std::min<Milliseconds>(std::chrono::seconds(30), timeout));
+  membership_ = std::make_unique<TcpMembership>(
+      find_store(found, secret_, who, left_until(deadline), 1),
+      TcpMembershipOptions{.rank = rank_, .size = environment.size, .joining = left_until(deadline)});
   membership_->on_failure([this](const Failure& failure) {
     state_of_job = JobState::failed;
     if (met_over_mpi_) abandon_mpi();
-    const std::lock_guard lock(mutex_);
-    failure_ = failure.reason;
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = failure.reason;
+    }
+    store_->end_waits(failure.reason);
   });
   wait_for_others(environment, timeout, deadline);
   JobState expected = JobState::meeting;
@@ -68,13 +71,13 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
 
 /// Rank 0 says early for whom it waits: perhaps nobody starts the others, and its variables are left over from a shell.
 void Session::wait_for_others(const LaunchEnvironment& environment, Milliseconds timeout, TimePoint deadline) {
+  if (rank_ > 0) return membership_->wait_for_all(left_until(deadline));
   try {
     membership_->wait_for_all(std::min<Milliseconds>(std::chrono::seconds(10), timeout / 2));
   } catch (const Error& error) {
     if (job_state() == JobState::failed || Clock::now() >= deadline) throw;
-    if (rank_ == 0)
-      std::fprintf(stderr, "init: rank 0 of %d (%s) still waits. %s; %.3g s are left\n", environment.size,
-                   environment.launcher.c_str(), error.what(), static_cast<double>(left_until(deadline).count()) / 1e3);
+    std::fprintf(stderr, "init: rank 0 of %d (%s) still waits. %s; %.3g s are left\n", environment.size,
+                 environment.launcher.c_str(), error.what(), static_cast<double>(left_until(deadline).count()) / 1e3);
     membership_->wait_for_all(left_until(deadline));
   }
 }
@@ -82,10 +85,11 @@ void Session::wait_for_others(const LaunchEnvironment& environment, Milliseconds
 void Session::serve(const Address& address, const LaunchEnvironment& environment) {
   server_ = std::make_unique<StoreServer>(address, StoreServerOptions{.size = environment.size, .secret = secret_});
   if (address.port != 0 && server_->address().port != address.port)
-    std::fprintf(stderr,
-                 "store: port %d of %s is taken by another program (a launcher's own store, or another job); rank 0 listens "
-                 "on port %d, and the other ranks find it there by its proof\n",
-                 address.port, address.host.c_str(), server_->address().port);
+    std::fprintf(
+        stderr,
+        "store: port %d of %s is taken by another program (a launcher's own store, or another job); rank 0 listens "
+        "on port %d, and the other ranks find it there by its proof\n",
+        address.port, address.host.c_str(), server_->address().port);
   if (server_->is_loopback() && environment.nodes > 1)
     std::fprintf(stderr, "store: %s is the loopback address of %s: ranks on other hosts cannot reach it\n",
                  address.host.c_str(), host_name().c_str());
@@ -156,30 +160,33 @@ Session::~Session() {
 
 void Session::give_up(const std::string& error) {
   if (met_over_mpi_) abandon_mpi();
-  membership_->announce(str("rank ", rank_, " on ", host_name(), " has ended with an error", error.empty() ? "" : ": ", error));
+  membership_->announce(
+      str("rank ", rank_, " on ", host_name(), " has ended with an error", error.empty() ? "" : ": ", error));
   end();
 }
 
-std::string Session::wait_for(const std::string& key, Milliseconds timeout) {
-  const TimePoint deadline = Clock::now() + timeout;
-  Milliseconds pause(1);
-  while (!store_->has(key)) {
-    std::string failure;
-    {
-      const std::lock_guard lock(mutex_);
-      failure = failure_;
-    }
-    // A rank that has ended may have stored the reason under this key just before.
-    WEFT_CHECK(failure.empty() || store_->has(key), "init: ", failure);
-    if (Clock::now() >= deadline) {
-      const std::string silence = silence_in(membership_->states(), kQuietSeconds);
-      fail("init: no rank has set '", key, "' within ", static_cast<double>(timeout.count()) / 1e3, " s",
-           silence.empty() ? "" : "; ", silence);
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, Milliseconds(100));
+void Session::fail_waiting(const std::string& key, Milliseconds timeout) {
+  std::string failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
   }
-  return store_->get(key, Milliseconds(1000));
+  WEFT_CHECK(failure.empty(), "init: ", failure);
+  const std::string silence = silence_in(membership_->states(kQuietSeconds), kQuietSeconds);
+  fail("init: no rank has set '", key, "' within ", static_cast<double>(timeout.count()) / 1e3, " s",
+       silence.empty() ? "" : "; ", silence);
+}
+
+std::string Session::wait_for(const std::string& key, Milliseconds timeout) {
+  const std::optional<std::string> value = store_->find(key, timeout);
+  if (!value) fail_waiting(key, timeout);
+  return *value;
+}
+
+std::vector<std::string> Session::wait_for_all(const std::string& prefix, int count, Milliseconds timeout) {
+  std::vector<std::string> values = store_->find_all(prefix, count, timeout);
+  if (values.size() < static_cast<size_t>(count)) fail_waiting(str(prefix, '/', values.size()), timeout);
+  return values;
 }
 
 void Session::end() {

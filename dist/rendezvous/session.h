@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "dist/rendezvous/launch_environment.h"
 #include "dist/rendezvous/store_server.h"
@@ -39,14 +40,16 @@ class Session {
   /// Tells the others that this rank ends with an error, and which one, and leaves.
   void give_up(const std::string& error);
 
-  /// Waits for a key of the store. Errors: no rank sets it in time; a rank died before.
+  /// Store::find and find_all. Errors: no rank sets a key in time; a rank died before.
   std::string wait_for(const std::string& key, Milliseconds timeout);
+  std::vector<std::string> wait_for_all(const std::string& prefix, int count, Milliseconds timeout);
 
  private:
   StoreConnection meet_in_folder(const std::string& folder, const LaunchEnvironment& environment, TimePoint deadline);
   StoreConnection meet_at_master(const LaunchEnvironment& environment, TimePoint deadline);
   Address meet_over_mpi(const LaunchEnvironment& environment, TimePoint deadline);
   void wait_for_others(const LaunchEnvironment& environment, Milliseconds timeout, TimePoint deadline);
+  [[noreturn]] void fail_waiting(const std::string& key, Milliseconds timeout);
   void serve(const Address& address, const LaunchEnvironment& environment);
 
   int rank_;

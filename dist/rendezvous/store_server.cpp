@@ -125,8 +125,13 @@ class StoreServer::Loop {
     std::vector<Outgoing> out;
     store_.expire(Clock::now(), out);
     deliver(out);
-    while (!unproven_.empty() && connections_.at(*unproven_.begin()).since + options_.patience <= Clock::now())
-      refuse(*unproven_.begin(), str("did not prove in ", options_.patience.count(), " ms that it knows the secret"));
+    const auto is_late = [&](ConnectionId id) { return connections_.at(id).since + options_.patience <= Clock::now(); };
+    while (!unproven_.empty() && is_late(*unproven_.begin())) {
+      const ConnectionId oldest = *unproven_.begin();
+      receive(oldest);  // its word may have come while this thread had no processor
+      if (unproven_.contains(oldest) && is_late(oldest))
+        refuse(oldest, str("did not prove in ", options_.patience.count(), " ms that it knows the secret"));
+    }
   }
 
   void accept_all(int listener) {
@@ -215,6 +220,7 @@ class StoreServer::Loop {
       const std::string answer = connection.handshake.answer(body);
       if (!connection.handshake.done()) {
         connection.unsent += frame(answer);
+        connection.since = Clock::now();  // the proof has a time of its own
         return;
       }
       connection.in.set_proven(FrameSeal(connection.handshake.key("from the client"), /*encrypt=*/true), kMaxMessage);
@@ -284,6 +290,8 @@ StoreServer::StoreServer(const Address& address, StoreServerOptions options) {
   constexpr size_t kOwn = 8;  // standard files, listeners and the like
   const size_t connections = 2 * static_cast<size_t>(options.size);
   allow_connections(connections + options.max_unproven, connections + kOwn);
+  // All ranks may connect at once. A rank whose handshake is ended comes again, and the crowd grows.
+  options.max_unproven = std::max(options.max_unproven, connections);
   loop_ = std::make_unique<Loop>(address, std::move(options));
 }
 

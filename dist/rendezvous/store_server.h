@@ -13,12 +13,12 @@ namespace weft::dist {
 inline constexpr int kStorePorts = 8;
 
 struct StoreServerOptions {
-  int size = 1;                                      ///< ranks of the job
-  std::string secret;                                ///< known to all ranks; never sent
-  Milliseconds patience{5000};                       ///< time for a connection to authenticate
-  size_t max_unproven = 256;                         ///< unauthenticated connections; one more ends the oldest
-  int ports = kStorePorts;                           ///< from the given one on
-  Milliseconds farewell{10'000};                     ///< how long the destructor waits for ranks that have not left
+  int size = 1;                   ///< ranks of the job
+  std::string secret;             ///< known to all ranks; never sent
+  Milliseconds patience{5000};    ///< time for a connection to authenticate
+  size_t max_unproven = 256;      ///< unauthenticated connections, at least two a rank; one more ends the oldest
+  int ports = kStorePorts;        ///< from the given one on
+  Milliseconds farewell{10'000};  ///< how long the destructor waits for ranks that have not left
   std::function<void(const std::string&)> log = {};  ///< receives lines about refused peers; none: stderr
 };
 

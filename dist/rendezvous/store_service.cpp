@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "dist/rendezvous/store.h"
 #include "kernels/error.h"
@@ -11,7 +12,11 @@
 namespace weft::dist {
 namespace {
 
-constexpr int64_t kLongestWait = 30LL * 24 * 3600 * 1000;  // ms
+/// The time in a message, within the range of a clock.
+std::chrono::milliseconds milliseconds_of(int64_t number) {
+  constexpr int64_t kLongest = 30LL * 24 * 3600 * 1000;
+  return std::chrono::milliseconds(std::clamp<int64_t>(number, 0, kLongest));
+}
 
 std::string answer(int64_t request, bool worked, std::string_view value) {
   return MessageWriter(MessageKind::answer).number(request).number(worked).text(value).frame();
@@ -19,12 +24,32 @@ std::string answer(int64_t request, bool worked, std::string_view value) {
 
 }  // namespace
 
+/// A run's values, up to the first that is not set or would make the answer too long.
+std::string StoreService::value_for(const Waiting& waiting, const std::string& value) const {
+  if (waiting.prefix.empty()) return value;
+  std::vector<std::string> values{value};
+  size_t bytes = 4 + value.size();
+  for (int64_t i = waiting.first + 1;; ++i) {
+    const auto next = values_.find(str(waiting.prefix, '/', i));
+    if (next == values_.end() || (bytes += 4 + next->second.size()) > Store::kMaxValue) break;
+    values.push_back(next->second);
+  }
+  return packed(values);
+}
+
 void StoreService::set(const std::string& key, const std::string& value, std::vector<Outgoing>& out) {
   values_[key] = value;
   const auto [first, last] = waiting_.equal_range(key);
   for (auto entry = first; entry != last; ++entry)
-    out.push_back({entry->second.connection, answer(entry->second.request, true, value)});
+    out.push_back({entry->second.connection, answer(entry->second.request, true, value_for(entry->second, value))});
   waiting_.erase(first, last);
+}
+
+void StoreService::wait(const std::string& key, Waiting waiting, std::vector<Outgoing>& out) {
+  if (const auto found = values_.find(key); found != values_.end())
+    return out.push_back({waiting.connection, answer(waiting.request, true, value_for(waiting, found->second))});
+  next_deadline_ = std::min(next_deadline_.value_or(waiting.deadline), waiting.deadline);
+  waiting_.insert({key, std::move(waiting)});
 }
 
 void StoreService::handle(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out) {
@@ -34,6 +59,12 @@ void StoreService::handle(ConnectionId from, MessageReader& message, TimePoint n
   const auto reply = [&](bool worked, std::string_view value) {
     out.push_back({from, answer(request, worked, value)});
   };
+  const auto first_number = [&] {
+    const int64_t first = message.number();
+    WEFT_CHECK(first >= 0 && first <= std::numeric_limits<int32_t>::max(), "store: got the number ", first,
+               " of a key");
+    return first;
+  };
   switch (message.kind()) {
     case MessageKind::set: {
       const std::string value = message.text(Store::kMaxValue);
@@ -42,11 +73,22 @@ void StoreService::handle(ConnectionId from, MessageReader& message, TimePoint n
       return reply(true, "");
     }
     case MessageKind::get: {
-      const int64_t wait = std::clamp<int64_t>(message.number(), 0, kLongestWait);
+      const TimePoint deadline = now + milliseconds_of(message.number());
       message.end();
-      if (found != values_.end()) return reply(true, found->second);
-      waiting_.insert({key, {from, request, now + std::chrono::milliseconds(wait)}});
-      return;
+      return wait(key, {from, request, deadline, "", 0}, out);
+    }
+    case MessageKind::find_run: {
+      const TimePoint deadline = now + milliseconds_of(message.number());
+      const int64_t first = first_number();
+      message.end();
+      return wait(str(key, '/', first), {from, request, deadline, key, first}, out);
+    }
+    case MessageKind::set_all: {
+      int64_t number = first_number();
+      const std::vector<std::string> values = unpacked(message.text(Store::kMaxValue));
+      message.end();
+      for (const std::string& value : values) set(str(key, '/', number++), value, out);
+      return reply(true, "");
     }
     case MessageKind::has:
       message.end();
@@ -78,17 +120,17 @@ void StoreService::closed(ConnectionId connection) {
 }
 
 void StoreService::expire(TimePoint now, std::vector<Outgoing>& out) {
+  if (!next_deadline_ || *next_deadline_ > now) return;
+  next_deadline_.reset();
   std::erase_if(waiting_, [&](const auto& entry) {
-    if (entry.second.deadline > now) return false;
+    const TimePoint deadline = entry.second.deadline;
+    if (deadline > now) {
+      next_deadline_ = std::min(next_deadline_.value_or(deadline), deadline);
+      return false;
+    }
     out.push_back({entry.second.connection, answer(entry.second.request, false, "no rank has set it")});
     return true;
   });
-}
-
-std::optional<TimePoint> StoreService::next_deadline() const {
-  std::optional<TimePoint> next;
-  for (const auto& [key, entry] : waiting_) next = std::min(next.value_or(entry.deadline), entry.deadline);
-  return next;
 }
 
 namespace {
@@ -108,6 +150,19 @@ std::string failure_frame(const Failure& failure) {
 
 std::string describe(const MemberState& state) {
   return str("rank ", state.rank, " (process ", state.process, " on ", state.host, ")");
+}
+
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string text;
+  int ranges = 0;
+  for (size_t begin = 0; begin < ranks.size();) {
+    if (++ranges > 20) return str(text, " and ", ranks.size() - begin, " more");
+    size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += str(begin == 0 ? "" : ", ", ranks[begin], end == begin + 1 ? "" : str(" to ", ranks[end - 1]));
+    begin = end;
+  }
+  return text;
 }
 
 std::string silence_in(const std::vector<MemberState>& states, double quiet) {
@@ -231,8 +286,30 @@ void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint 
     }
     case MessageKind::states: {
       const int64_t request = message.number();
+      const auto quiet = milliseconds_of(message.number());
       message.end();
-      return answer_states(from, request, now, out);
+      return answer_states(from, request, quiet, now, out);
+    }
+    case MessageKind::claim: {
+      const int64_t request = message.number();
+      const auto time = milliseconds_of(message.number());
+      const std::string topic = message.text(kMaxName);
+      message.end();
+      std::erase_if(claims_, [&](const auto& entry) { return entry.second <= now; });
+      const bool first = claims_.emplace(topic, now + time).second;
+      out.push_back({from, MessageWriter(MessageKind::claim).number(request).number(first).text("").frame()});
+      return;
+    }
+    case MessageKind::absent: {
+      const int64_t request = message.number();
+      message.end();
+      std::vector<int> absent;
+      for (int rank = 0; rank < size_; ++rank)
+        if (!members_.contains(rank)) absent.push_back(rank);
+      MessageWriter writer(MessageKind::absent);
+      writer.number(request).number(static_cast<int64_t>(absent.size())).text(rank_list(absent));
+      out.push_back({from, writer.frame()});
+      return;
     }
     case MessageKind::leave:
       message.end();
@@ -243,22 +320,26 @@ void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint 
   }
 }
 
-void MemberService::answer_states(ConnectionId to, int64_t request, TimePoint now, std::vector<Outgoing>& out) const {
-  auto next = members_.begin();
+void MemberService::answer_states(ConnectionId to, int64_t request, std::chrono::milliseconds quiet, TimePoint now,
+                                  std::vector<Outgoing>& out) const {
+  std::vector<const Member*> asked;
+  for (const auto& [rank, member] : members_)
+    if (now - member.heard >= quiet) asked.push_back(&member);
+  if (quiet.count() > 0) asked.resize(std::min(asked.size(), kStatesPerMessage));
+  size_t next = 0;
   do {
-    const auto left = static_cast<size_t>(std::distance(next, members_.end()));
-    const size_t count = std::min(left, kStatesPerMessage);
+    const size_t count = std::min(asked.size() - next, kStatesPerMessage);
     MessageWriter writer(MessageKind::states);
-    writer.number(request).number(count == left).number(static_cast<int64_t>(count));
-    for (size_t i = 0; i < count; ++i, ++next) {
-      const MemberState& state = next->second.state;
-      const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - next->second.heard).count();
+    writer.number(request).number(next + count == asked.size()).number(static_cast<int64_t>(count));
+    for (const size_t end = next + count; next < end; ++next) {
+      const MemberState& state = asked[next]->state;
+      const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - asked[next]->heard).count();
       writer.number(state.rank).text(state.host).number(state.process).number(silent).number(state.left);
       write_progress(writer, state);
       writer.text(state.disk).number(std::llround(state.disk_seconds * 1e3) + (state.disk.empty() ? 0 : silent));
     }
     out.push_back({to, writer.frame()});
-  } while (next != members_.end());
+  } while (next < asked.size());
 }
 
 void MemberService::fail_all(Failure failure, std::vector<Outgoing>& out) {

@@ -29,19 +29,24 @@ class StoreService {
   /// Answers requests whose time has passed: their key was not set.
   void expire(TimePoint now, std::vector<Outgoing>& out);
   /// When expire() is due next.
-  std::optional<TimePoint> next_deadline() const;
+  std::optional<TimePoint> next_deadline() const { return next_deadline_; }
 
  private:
   struct Waiting {
     ConnectionId connection;
     int64_t request;
     TimePoint deadline;
+    std::string prefix;  ///< its run begins with the key; empty: the value alone
+    int64_t first = 0;
   };
 
   void set(const std::string& key, const std::string& value, std::vector<Outgoing>& out);
+  void wait(const std::string& key, Waiting waiting, std::vector<Outgoing>& out);
+  std::string value_for(const Waiting& waiting, const std::string& value) const;
 
   std::map<std::string, std::string> values_;
   std::multimap<std::string, Waiting> waiting_;
+  std::optional<TimePoint> next_deadline_;  // or earlier: requests that ended do not move it
 };
 
 /// The ranks of the job, their last heartbeats, and the first failure; no sockets, no threads. Rank 0's server runs it.
@@ -70,10 +75,12 @@ class MemberService {
 
   Member& member_of(ConnectionId connection);
   void join(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out);
-  void answer_states(ConnectionId to, int64_t request, TimePoint now, std::vector<Outgoing>& out) const;
+  void answer_states(ConnectionId to, int64_t request, std::chrono::milliseconds quiet, TimePoint now,
+                     std::vector<Outgoing>& out) const;
   int size_;
   std::map<int, Member> members_;
   std::map<ConnectionId, int> ranks_;
+  std::map<std::string, TimePoint> claims_;  ///< topics and their ends
   std::optional<Failure> failure_;
 };
 

@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 
 #include "core/text.h"
@@ -53,16 +52,11 @@ class TcpMembership::Client {
     WEFT_CHECK(!failure_, "membership: ", failure_->reason, " before all ranks had joined");
     if (complete_) return;
     lock.unlock();
-    std::set<int> missing;
-    for (int rank = 0; rank < options_.size; ++rank) missing.insert(rank);
-    const std::vector<MemberState> there = states();
-    const std::string silence = silence_in(there);
-    WEFT_CHECK(silence.empty(), "membership: ", silence, " before all ranks had joined");
-    for (const MemberState& state : there) missing.erase(state.rank);
-    if (missing.empty()) return;  // the last joined meanwhile
-    fail("membership: ", missing.size(), " of ", options_.size, " ranks did not join within ",
-         static_cast<double>(timeout.count()) / 1e3, " s: missing rank", missing.size() > 1 ? "s " : " ",
-         rank_list({missing.begin(), missing.end()}));
+    const std::optional<Answer> absent = ask(MessageKind::absent, [](MessageWriter&) {});
+    WEFT_CHECK(absent, "membership: ", silence_in({silent_first()}), " before all ranks had joined");
+    if (absent->number == 0) return;  // the last joined meanwhile
+    fail("membership: ", absent->number, " of ", options_.size, " ranks did not join within ",
+         static_cast<double>(timeout.count()) / 1e3, " s: missing rank", absent->number > 1 ? "s " : " ", absent->text);
   }
 
   int on_failure(std::function<void(const Failure&)> callback) {
@@ -94,25 +88,18 @@ class TcpMembership::Client {
     if (error != 0) ::shutdown(connection_.socket.fd(), SHUT_RDWR);  // the thread notices
   }
 
-  std::vector<MemberState> states() {
-    std::unique_lock lock(mutex_);
-    // Rank 0 answers each heartbeat. Who fails because it is stopped need not wait for it once more.
-    if (Clock::now() - heard_ < options_.heartbeat + options_.patience) {
-      const int64_t request = ++requests_;
-      answers_[request];
-      lock.unlock();
-      send(MessageWriter(MessageKind::states).number(request).frame());
-      lock.lock();
-      changed_.wait_for(lock, options_.patience, [&] { return answers_[request].whole || ended_; });
-      Answer answer = std::move(answers_[request]);
-      answers_.erase(request);
-      if (answer.whole) return std::move(answer.states);
-    }
-    MemberState silent = first_;
-    if (silent.process == 0) silent.host = connection_.endpoint.text();
-    silent.seconds_since_heard = std::chrono::duration<double>(Clock::now() - heard_).count();
-    silent.silent = !ended_;
-    return {silent};
+  std::vector<MemberState> states(double quiet) {
+    const auto milliseconds = static_cast<int64_t>(std::min(quiet, 1e9) * 1e3);  // infinity too
+    std::optional<Answer> answer =
+        ask(MessageKind::states, [&](MessageWriter& writer) { writer.number(milliseconds); });
+    if (answer) return std::move(answer->states);
+    return {silent_first()};
+  }
+
+  bool claim(const std::string& topic, Milliseconds time) {
+    const std::optional<Answer> answer =
+        ask(MessageKind::claim, [&](MessageWriter& writer) { writer.number(time.count()).text(cut(topic, kMaxName)); });
+    return !answer || answer->number != 0;
   }
 
   void leave() {
@@ -123,8 +110,40 @@ class TcpMembership::Client {
  private:
   struct Answer {
     bool whole = false;
-    std::vector<MemberState> states;
+    std::vector<MemberState> states{};
+    int64_t number = 0;
+    std::string text{};
   };
+
+  /// `write` appends to the request. Nothing: rank 0 does not answer. It answers each heartbeat: after a long silence
+  /// nobody waits for it once more.
+  template <class Write>
+  std::optional<Answer> ask(MessageKind kind, Write&& write) {
+    std::unique_lock lock(mutex_);
+    if (Clock::now() - heard_ >= options_.heartbeat + options_.patience) return std::nullopt;
+    const int64_t request = ++requests_;
+    answers_[request];
+    lock.unlock();
+    MessageWriter writer(kind);
+    writer.number(request);
+    write(writer);
+    send(writer.frame());
+    lock.lock();
+    changed_.wait_for(lock, options_.patience, [&] { return answers_[request].whole || ended_; });
+    Answer answer = std::move(answers_[request]);
+    answers_.erase(request);
+    if (!answer.whole) return std::nullopt;
+    return answer;
+  }
+
+  MemberState silent_first() {
+    const std::lock_guard lock(mutex_);
+    MemberState silent = first_;
+    if (silent.process == 0) silent.host = connection_.endpoint.text();
+    silent.seconds_since_heard = std::chrono::duration<double>(Clock::now() - heard_).count();
+    silent.silent = !ended_;
+    return silent;
+  }
 
   std::string heartbeat() {
     const std::lock_guard lock(mutex_);
@@ -201,6 +220,14 @@ class TcpMembership::Client {
       case MessageKind::states:
         take_states(message);
         break;
+      case MessageKind::claim:
+      case MessageKind::absent: {
+        const int64_t request = message.number();
+        Answer answer{.whole = true, .number = message.number(), .text = message.text(kMaxReason)};
+        message.end();
+        if (const auto entry = answers_.find(request); entry != answers_.end()) entry->second = std::move(answer);
+        break;
+      }
       case MessageKind::failure:
         lock.unlock();
         return fail_once(read_failure(message));
@@ -271,20 +298,10 @@ void TcpMembership::announce(const std::string& reason) {
   client_->send(MessageWriter(MessageKind::announce).text(cut(reason, kMaxReason)).frame());
 }
 void TcpMembership::report(const Progress& progress) { client_->report(progress); }
-std::vector<MemberState> TcpMembership::states() { return client_->states(); }
-void TcpMembership::leave() { client_->leave(); }
-
-std::string rank_list(const std::vector<int>& ranks) {
-  std::string text;
-  int ranges = 0;
-  for (size_t begin = 0; begin < ranks.size();) {
-    if (++ranges > 20) return str(text, " and ", ranks.size() - begin, " more");
-    size_t end = begin + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    text += str(begin == 0 ? "" : ", ", ranks[begin], end == begin + 1 ? "" : str(" to ", ranks[end - 1]));
-    begin = end;
-  }
-  return text;
+std::vector<MemberState> TcpMembership::states(double quiet) { return client_->states(quiet); }
+bool TcpMembership::claim(const std::string& topic, std::chrono::milliseconds time) {
+  return client_->claim(topic, time);
 }
+void TcpMembership::leave() { client_->leave(); }
 
 }  // namespace weft::dist

@@ -13,7 +13,7 @@ namespace weft::dist {
 struct TcpMembershipOptions {
   int rank = 0, size = 1;
   Milliseconds heartbeat{1000};
-  Milliseconds patience{5000};  ///< for rank 0 to answer states(); it is not asked when it was silent for longer
+  Milliseconds patience{5000};   ///< for rank 0 to answer states(); it is not asked when it was silent for longer
   Milliseconds joining{30'000};  ///< for rank 0 to accept this rank
 };
 
@@ -34,15 +34,13 @@ class TcpMembership : public Membership {
   void remove(int number) override;
   void announce(const std::string& reason) override;
   void report(const Progress& progress) override;
-  std::vector<MemberState> states() override;
+  std::vector<MemberState> states(double quiet = 0) override;
+  bool claim(const std::string& topic, std::chrono::milliseconds time) override;
   void leave() override;
 
  private:
   class Client;
   std::unique_ptr<Client> client_;
 };
-
-/// `2, 5 to 7`: ranks in ascending order, for error messages; at most 20 ranges.
-std::string rank_list(const std::vector<int>& ranks);
 
 }  // namespace weft::dist

@@ -109,7 +109,8 @@ StoreConnection find_store(const Address& address, const std::string& secret, co
   fail("store: ", who, " on ", host_name(), " has not found its job at ", address, " within ",
        static_cast<double>(timeout.count()) / 1e3, " s (", describe(address.port, findings), "). ",
        other_secret
-           ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder, and the same port (MASTER_PORT, or where launchers meet)?"
+           ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder, and the same "
+             "port (MASTER_PORT, or where launchers meet)?"
            : "Does rank 0 (or node 0 of weft-run) run there, or is it stopped? Can its host be reached from here?");
 }
 
@@ -140,10 +141,33 @@ class TcpStore::Client {
   const StoreConnection& connection() const { return connection_; }
   void hurry() { patience_ = std::min(patience_.load(), kHurried); }
 
+  void end_waits(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (why_ended_.empty()) why_ended_ = why;
+    }
+    answered_.notify_all();
+  }
+  std::string why_ended() {
+    const std::lock_guard lock(mutex_);
+    return why_ended_;
+  }
+
+  /// A request that waits in the server until `timeout` or end_waits().
+  template <class... Fields>
+  Answer wait_for(MessageKind kind, const std::string& key, Milliseconds timeout, const Fields&... fields) {
+    if (why_ended().empty()) {
+      Answer answer = ask(kind, key, timeout, int64_t{timeout.count()}, fields...);
+      if (answer.worked || why_ended().empty()) return answer;
+    }
+    return ask(kind, key, Milliseconds(0), int64_t{0}, fields...);  // it may have been set just before the end
+  }
+
   template <class... Fields>
   Answer ask(MessageKind kind, const std::string& key, Milliseconds wait, const Fields&... fields) {
     WEFT_CHECK(!key.empty() && key.size() <= kMaxKey, "store: expected a key of 1 to ", kMaxKey, " bytes, got ",
                key.size());
+    const bool waits = wait.count() > 0;
     wait += patience_.load();
     const TimePoint deadline = Clock::now() + wait;
     std::unique_lock lock(mutex_);
@@ -156,11 +180,13 @@ class TcpStore::Client {
     send(writer.frame(), deadline);
     lock.lock();
     const auto entry = waiting_.find(request);
-    const bool came =
-        answered_.wait_until(lock, deadline, [&] { return entry->second.has_value() || !broken_.empty(); });
+    const bool came = answered_.wait_until(lock, deadline, [&] {
+      return entry->second.has_value() || !broken_.empty() || (waits && !why_ended_.empty());
+    });
     const std::optional<Answer> answer = std::move(entry->second);
     waiting_.erase(entry);
     if (answer) return *answer;
+    if (came && broken_.empty()) return {};  // end_waits()
     WEFT_CHECK(!came, "store: ", who_, " cannot ask for '", printable(key), "': ", broken_);
     fail("store: rank 0's store at ", connection_.endpoint.text(), " has not answered ", who_, " for ",
          static_cast<double>(wait.count()) / 1e3, " s (key '", printable(key), "'): is rank 0 stopped?");
@@ -219,7 +245,7 @@ class TcpStore::Client {
   std::condition_variable answered_;
   std::map<int64_t, std::optional<Answer>> waiting_;
   int64_t requests_ = 0;
-  std::string broken_;
+  std::string broken_, why_ended_;
   std::thread reader_;
 };
 
@@ -236,10 +262,27 @@ void TcpStore::set(const std::string& key, const std::string& value) {
   client_->ask(MessageKind::set, key, Milliseconds(0), value);
 }
 
-std::string TcpStore::get(const std::string& key, Milliseconds timeout) {
-  Answer answer = client_->ask(MessageKind::get, key, timeout, int64_t{timeout.count()});
-  WEFT_CHECK(answer.worked, "store: no rank has set '", printable(key), "' within ", timeout.count(), " ms");
+std::optional<std::string> TcpStore::find(const std::string& key, Milliseconds timeout) {
+  Answer answer = client_->wait_for(MessageKind::get, key, timeout);
+  if (!answer.worked) return std::nullopt;
   return std::move(answer.value);
+}
+
+std::vector<std::string> TcpStore::find_run(const std::string& prefix, int first, Milliseconds timeout) {
+  const Answer answer = client_->wait_for(MessageKind::find_run, prefix, timeout, int64_t{first});
+  return answer.worked ? unpacked(answer.value) : std::vector<std::string>();
+}
+
+void TcpStore::set_all(const std::string& prefix, const std::vector<std::string>& values) {
+  for (size_t begin = 0; begin < values.size();) {
+    std::vector<std::string> part;
+    size_t bytes = 1;
+    const size_t first = begin;
+    while (begin < values.size() && (bytes += 4 + values[begin].size()) <= kMaxValue) part.push_back(values[begin++]);
+    WEFT_CHECK(!part.empty(), "store: expected values of at most ", kMaxValue - 5, " bytes for '", printable(prefix),
+               "/…', got ", values[begin].size());
+    client_->ask(MessageKind::set_all, prefix, Milliseconds(0), static_cast<int64_t>(first), packed(part));
+  }
 }
 
 bool TcpStore::has(const std::string& key) { return client_->ask(MessageKind::has, key, Milliseconds(0)).value == "1"; }
@@ -250,6 +293,8 @@ int64_t TcpStore::add(const std::string& key, int64_t amount) {
   return std::stoll(answer.value);
 }
 
+void TcpStore::end_waits(const std::string& why) { client_->end_waits(why); }
+std::string TcpStore::why_ended() const { return client_->why_ended(); }
 void TcpStore::hurry() { client_->hurry(); }
 
 void TcpStore::remove(const std::string& key) { client_->ask(MessageKind::remove, key, Milliseconds(0)); }

@@ -12,7 +12,7 @@ namespace weft::dist {
 /// A connection to a job's server, after both sides have proven that they know the secret.
 struct StoreConnection {
   Descriptor socket;
-  Endpoint endpoint;                     ///< where the server listens
+  Endpoint endpoint;                    ///< where the server listens
   FrameBuffer in{kMaxUnprovenMessage};  ///< received so far
   FrameSeal out;
   std::string secret;  ///< of the job
@@ -34,7 +34,8 @@ StoreConnection find_store(const Address& address, const std::string& secret, co
 /// A client of the store in rank 0's server (dist/rendezvous/store_server.h); rank 0 connects to itself too.
 class TcpStore : public Store {
  public:
-  /// `who` begins error messages: `rank 2`. `patience`: how long a request waits for the server besides its own timeout.
+  /// `who` begins error messages: `rank 2`. `patience`: how long a request waits for the server besides its own
+  /// timeout.
   TcpStore(StoreConnection connection, std::string who, Milliseconds patience = Milliseconds(30'000));
   ~TcpStore() override;
 
@@ -43,11 +44,17 @@ class TcpStore : public Store {
   std::string secret() const override;
 
   void set(const std::string& key, const std::string& value) override;
-  std::string get(const std::string& key, Milliseconds timeout) override;
+  std::optional<std::string> find(const std::string& key, Milliseconds timeout) override;
   bool has(const std::string& key) override;
   int64_t add(const std::string& key, int64_t amount) override;
   void remove(const std::string& key) override;
+  void set_all(const std::string& prefix, const std::vector<std::string>& values) override;
+  void end_waits(const std::string& why) override;
   void hurry() override;
+
+ protected:
+  std::vector<std::string> find_run(const std::string& prefix, int first, Milliseconds timeout) override;
+  std::string why_ended() const override;
 
  private:
   class Client;

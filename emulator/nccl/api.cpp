@@ -142,8 +142,13 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
 ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int ids, ncclUniqueId* id,
                                       ncclConfig_t* config) {
   return call("ncclCommInitRankScalable", [&] {
-    // Further ids speed up large machines; one is enough to meet.
     if (ids < 1 || ids > size) throw Failure{ncclInvalidArgument, cat(ids, " ids for ", size, " ranks")};
+    // Further ids speed up large machines; one is enough to meet.
+    for (int i = 1; i < ids; ++i) {
+      if (!Segment::is_id(given(id, "the ids")[i]))
+        throw Failure{ncclInvalidArgument, cat("id ", i, " of ", ids, " is none of ncclGetUniqueId")};
+      Segment::forget(id[i]);
+    }
     return make_rank(given(comm, "comm"), size, *given(id, "the ids"), rank, current_device(), checked(config));
   });
 }

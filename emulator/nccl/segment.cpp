@@ -128,6 +128,8 @@ std::optional<Segment::Failure> Segment::open(const ncclUniqueId& unique_id, int
   return failure;
 }
 
+bool Segment::is_id(const ncclUniqueId& id) { return id_of(id).magic == kMagic; }
+
 void Segment::forget(const ncclUniqueId& unique_id) {
   // The file is open where the id was made, and in processes forked from there.
   static std::mutex mutex;  // the number could be another file's between the question and the close

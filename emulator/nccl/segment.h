@@ -114,6 +114,7 @@ class Segment {
     std::string text;
   };
   static std::optional<Failure> open(const ncclUniqueId& id, int size, int rank, Segment& segment);
+  static bool is_id(const ncclUniqueId& id);
   /// All have joined: the anonymous file goes with the last mapping.
   static void forget(const ncclUniqueId& id);
 

@@ -306,7 +306,7 @@ def foreign_peers(t):
                     if kind == 0:
                         made.sendall(os.urandom(t.draw.randint(1, 2000)))
                     if kind == 1:
-                        body = b"weft store 4\n" + os.urandom(32) + b"rank 1 to 0"
+                        body = b"weft store 5\n" + os.urandom(32) + b"rank 1 to 0"
                         made.sendall(struct.pack("<I", len(body)) + body)
                     if kind == 2:
                         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -102,7 +102,11 @@ class HookedStore final : public Store {
   using Hook = std::function<std::string(const std::string& key, const std::string& value)>;
   explicit HookedStore(Hook hook) : hook_(std::move(hook)) {}
   void set(const std::string& key, const std::string& value) override { store_.set(key, hook_(key, value)); }
-  std::string get(const std::string& key, Milliseconds timeout) override { return store_.get(key, timeout); }
+  std::optional<std::string> find(const std::string& key, Milliseconds timeout) override {
+    return store_.find(key, timeout);
+  }
+  void end_waits(const std::string& why) override { store_.end_waits(why); }
+  std::string why_ended() const override { return ""; }
   bool has(const std::string& key) override { return store_.has(key); }
   int64_t add(const std::string& key, int64_t amount) override { return store_.add(key, amount); }
   void remove(const std::string& key) override { store_.remove(key); }
@@ -191,7 +195,7 @@ TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
       ++came;
       if (i / 3 % 4 == 0) send_all(socket.fd(), std::string(100, '\0'), Clock::now() + 1s);
       if (i / 3 % 4 == 1)
-        send_all(socket.fd(), frame("weft store 4\n" + std::string(32, 'n') + "rank 2 to 0"), Clock::now() + 1s);
+        send_all(socket.fd(), frame("weft store 5\n" + std::string(32, 'n') + "rank 2 to 0"), Clock::now() + 1s);
       if (i / 3 % 4 == 2) {
         const linger reset{1, 0};
         ::setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);

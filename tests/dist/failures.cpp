@@ -14,9 +14,12 @@ namespace weft::dist::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 class Failures : public ::testing::TestWithParam<std::string> {
  protected:
@@ -164,8 +167,8 @@ TEST_P(FailuresOfJobs, TheMembershipSaysWhoIsMissingAndWhatItDidLast) {
       "world";
   EXPECT_THAT(errors[0], AllOf(HasSubstr("passed its deadline of 2 s"), HasSubstr(missing)));
   EXPECT_THAT(errors[1], HasSubstr(missing));
-  EXPECT_THAT(printed, HasSubstr(std::string("all_reduce #2 'fc.bias' f32[8] of group world waits 0.2 s on rank 0: ") +
-                                 missing));
+  EXPECT_THAT(printed, AllOf(ContainsRegex("all_reduce #2 'fc.bias' .* of group world waits 0.2 s on rank [01]: "),
+                             HasSubstr(std::string(": ") + missing)));
   EXPECT_THAT(printed, HasSubstr("the last collectives of rank 0 in group world:\n"));
 }
 
@@ -285,6 +288,49 @@ TEST(FailuresOfGroups, ARankThatWorksInAnotherGroupIsNotMissing) {
       world.missing({.kind = CollectiveKind::all_reduce, .number = 5}, {}),
       "missing rank 2 (process 102 on host2, last heard of 0 s ago), last seen in all_reduce #7 'z' f32[4] of group "
       "part");
+}
+
+TEST(FailuresOfGroups, SixteenMissingRanksAreDescribedAndTheOthersNumbered) {
+  const auto job = std::make_shared<FakeJob>(40);
+  const GroupRecord world("world", 0, 40, {}, std::make_shared<FakeMembership>(job, 0));
+  EXPECT_THAT(
+      world.missing({.kind = CollectiveKind::all_reduce, .number = 5}, {}),
+      AllOf(StartsWith("missing rank 1 (process 101 on host1, last heard of 0 s ago); missing rank 2 (process 102 "),
+            EndsWith("; missing rank 16 (process 116 on host16, last heard of 0 s ago); and 23 more: 17 to 39")));
+}
+
+// Parts of one split have the same name and numbers, and other ranks.
+TEST(FailuresOfGroups, OneRankOfEachGroupLooksForWhoIsMissing) {
+  const auto job = std::make_shared<FakeJob>(4);
+  const auto claims = [&](int rank, const Collective& collective) {
+    const int first = rank / 2 * 2;
+    const GroupRecord part("model", rank % 2, 2, {}, std::make_shared<FakeMembership>(job, rank), {first, first + 1});
+    return part.claims("stall", collective, Milliseconds(600'000));
+  };
+  const Collective seventh{.kind = CollectiveKind::all_reduce, .number = 7};
+  EXPECT_TRUE(claims(1, seventh));
+  EXPECT_FALSE(claims(0, seventh));
+  EXPECT_TRUE(claims(2, seventh));
+  EXPECT_FALSE(claims(3, seventh));
+  EXPECT_TRUE(claims(0, {.kind = CollectiveKind::all_reduce, .number = 8}));
+  const Collective message{.kind = CollectiveKind::receive, .number = 7};
+  EXPECT_TRUE(claims(0, message));
+  EXPECT_TRUE(claims(1, message)) << "the others do not know of it";
+}
+
+TEST(FailuresOfGroups, OneRankOfAGroupSaysThatAnotherOneFailed) {
+  for (const int failed : {0, 2})
+    for (int rank = 0; rank < 3; ++rank) {
+      GroupRecord part("part", rank, 3, {}, nullptr, {4, 5, 6});
+      ::testing::internal::CaptureStderr();
+      part.fail_told({4 + failed, "gpu1", "it has died"});
+      const std::string printed = ::testing::internal::GetCapturedStderr();
+      EXPECT_EQ(part.failure(), "it has died");
+      if (rank == (failed == 0 ? 1 : 0))
+        EXPECT_EQ(printed, str("weft: it has died\nweft: the last collectives of rank ", rank, " in group part:\n"));
+      else
+        EXPECT_EQ(printed, "");
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Failures, ::testing::ValuesIn(with_libraries(backends())),

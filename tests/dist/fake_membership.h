@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -55,6 +56,12 @@ class FakeJob {
     const std::lock_guard lock(mutex_);
     keep(states_[static_cast<size_t>(rank)], progress);
   }
+  bool claim(const std::string& topic, std::chrono::milliseconds time) {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(claims_, [&](const auto& claim) { return claim.second <= now; });
+    return claims_.emplace(topic, now + time).second;
+  }
   int add(std::function<void(const Failure&)> callback) {
     std::optional<Failure> failure;
     int number;
@@ -77,6 +84,7 @@ class FakeJob {
   std::vector<MemberState> states_;
   std::optional<Failure> failure_;
   std::map<int, std::function<void(const Failure&)>> callbacks_;
+  std::map<std::string, std::chrono::steady_clock::time_point> claims_;
   int last_ = 0;
 };
 
@@ -87,7 +95,8 @@ class FakeMembership final : public Membership {
   void remove(int number) override { job_->remove(number); }
   void announce(const std::string& reason) override { job_->declare({rank_, "", reason}); }
   void report(const Progress& progress) override { job_->report(rank_, progress); }
-  std::vector<MemberState> states() override { return job_->states(); }
+  std::vector<MemberState> states(double) override { return job_->states(); }
+  bool claim(const std::string& topic, std::chrono::milliseconds time) override { return job_->claim(topic, time); }
   void leave() override {}
 
  private:

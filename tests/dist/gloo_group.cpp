@@ -70,7 +70,7 @@ TEST(GlooLink, ASilentRankIsNamedWhereTheRanksMeet) {
                      Clock::now() + 300ms);
     });
   };
-  EXPECT_EQ(meet(), "process group gloo: some of 2 ranks did not come");
+  EXPECT_EQ(meet(), "process group gloo: rank 0 of 2 did not come");
   job->set_silent(0, 6);
   EXPECT_EQ(meet(), "process group gloo: silent rank 0 (process 100 on host0, last heard of 6 s ago: is it stopped?)");
   job->silence();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <thread>
 
 #include "dist/rendezvous/message.h"
@@ -82,6 +83,31 @@ TEST(Membership, StatesNameTheFileThatTakesTheLongest) {
   EXPECT_TRUE(comes_true([&] { return members[0]->states()[1].disk == std::string(kMaxName, 'x'); }));
 }
 
+TEST(Membership, StatesOfTheSilentAreThoseOfTheSilent) {
+  WEFT_NEEDS_CRYPTO();
+  Meeting meeting(2);
+  const auto first = meeting.member(0, 2);
+  const TcpMembership quiet(meeting.connect(), {.rank = 1, .size = 2, .heartbeat = 1h});
+  std::vector<MemberState> silent;
+  ASSERT_TRUE(comes_true([&] {
+    silent = first->states(1);
+    return silent.size() == 1 && silent[0].rank == 1;
+  })) << "rank 0 is heard of each 50 ms";
+  EXPECT_GE(silent[0].seconds_since_heard, 1);
+  EXPECT_EQ(first->states().size(), 2u);
+  EXPECT_THAT(first->states(std::numeric_limits<double>::infinity()), ::testing::IsEmpty());
+}
+
+TEST(Membership, OneRankGetsAClaimUntilItEnds) {
+  WEFT_NEEDS_CRYPTO();
+  Meeting meeting(2);
+  Members members = join_all(meeting, 2);
+  EXPECT_TRUE(members[0]->claim("stall 7 of world", 600s));
+  EXPECT_FALSE(members[1]->claim("stall 7 of world", 600s));
+  EXPECT_TRUE(members[1]->claim("stall 8 of world", 0ms));
+  EXPECT_TRUE(comes_true([&] { return members[0]->claim("stall 8 of world", 600s); })) << "it has ended";
+}
+
 TEST(Membership, LeavingIsNoFailure) {
   WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
@@ -142,6 +168,7 @@ TEST(Membership, MissingRanksAreNamedInTime) {
   EXPECT_EQ(error_text([&] { first->wait_for_all(200ms); }),
             "membership: 6 of 8 ranks did not join within 0.2 s: missing ranks 1 to 2, 4 to 7");
   EXPECT_LT(Clock::now() - start, 20s);
+  EXPECT_THAT(error_text([&] { third->wait_for_all(10ms); }), HasSubstr(": missing ranks 1 to 2, 4 to 7"));
   EXPECT_EQ(rank_list({5}), "5");
   EXPECT_EQ(rank_list({0, 2, 3, 4, 9}), "0, 2 to 4, 9");
 }

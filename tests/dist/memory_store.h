@@ -20,11 +20,10 @@ class MemoryStore final : public Store {
     }
     changed_.notify_all();
   }
-  std::string get(const std::string& key, Milliseconds timeout) override {
+  std::optional<std::string> find(const std::string& key, Milliseconds timeout) override {
     std::unique_lock lock(mutex_);
-    WEFT_CHECK(changed_.wait_for(lock, timeout, [&] { return values_.contains(key); }), "store: nobody set '", key,
-               "'");
-    return values_[key];
+    changed_.wait_for(lock, timeout, [&] { return values_.contains(key) || !why_ended_.empty(); });
+    return values_.contains(key) ? std::optional(values_[key]) : std::nullopt;
   }
   bool has(const std::string& key) override {
     const std::lock_guard lock(mutex_);
@@ -39,13 +38,27 @@ class MemoryStore final : public Store {
     values_.erase(key);
     counters_.erase(key);
   }
+  void end_waits(const std::string& why) override {
+    {
+      const std::lock_guard lock(mutex_);
+      why_ended_ = why;
+    }
+    changed_.notify_all();
+  }
   std::string secret() const override { return "the secret of one process"; }
 
+ protected:
+  std::string why_ended() const override {
+    const std::lock_guard lock(mutex_);
+    return why_ended_;
+  }
+
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
   std::map<std::string, int64_t> counters_;
+  std::string why_ended_;
 };
 
 }  // namespace weft::dist::testing

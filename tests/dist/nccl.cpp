@@ -124,14 +124,42 @@ TEST_F(Nccl, ARankThatDiesWhileTheyConnectEndsTheOthers) {
 }
 
 TEST_F(Nccl, ARankThatDoesNotConnectIsNamed) {
-  const auto job = std::make_shared<FakeJob>(2);
-  EXPECT_EQ(
-      error_text([&] {
-        make_process_group("nccl", 0, 2, std::make_shared<MemoryStore>(), std::make_shared<FakeMembership>(job, 0),
-                           {.timeout = Milliseconds(1000)});
-      }),
-      "process group nccl: barrier #0 'start of NCCL' of group world passed its deadline of 1 s on rank 0: missing "
-      "rank 1 (process 101 on host1, last heard of 0 s ago)");
+  for (const int ranks_per_root : {1, 2}) {  // rank 0 waits for rank 1's id, or in NCCL
+    const auto job = std::make_shared<FakeJob>(2);
+    EXPECT_EQ(
+        error_text([&] {
+          make_process_group("nccl", 0, 2, std::make_shared<MemoryStore>(), std::make_shared<FakeMembership>(job, 0),
+                             {.timeout = Milliseconds(1000), .nccl_ranks_per_root = ranks_per_root});
+        }),
+        "process group nccl: barrier #0 'start of NCCL' of group world passed its deadline of 1 s on rank 0: missing "
+        "rank 1 (process 101 on host1, last heard of 0 s ago)");
+  }
+}
+
+TEST_F(Nccl, TheEndOfTheJobEndsTheWaitForIds) {
+  const auto store = std::make_shared<MemoryStore>();
+  std::thread death([&] {
+    std::this_thread::sleep_for(Milliseconds(200));
+    store->end_waits("rank 1 has died");
+  });
+  EXPECT_EQ(error_text([&] {
+              make_process_group("nccl", 0, 2, store, nullptr,
+                                 {.timeout = Milliseconds(60'000), .nccl_ranks_per_root = 1});
+            }),
+            "store: no rank has set 'nccl/1/id/1' before the end: rank 1 has died");
+  death.join();
+}
+
+TEST_F(Nccl, IdsOfAnotherSizeAreRefused) {
+  const auto store = std::make_shared<MemoryStore>();
+  store->set("nccl/1/id/1", "short");
+  EXPECT_EQ(error_text([&] {
+              make_process_group("nccl", 0, 2, store, nullptr,
+                                 {.timeout = Milliseconds(60'000), .nccl_ranks_per_root = 1});
+            }),
+            "process group nccl: got an id of 5 bytes");
+  EXPECT_EQ(error_text([&] { make_process_group("nccl", 0, 2, store, nullptr, {.nccl_ranks_per_root = 0}); }),
+            "process group nccl: expected nccl_ranks_per_root of at least 1, got 0");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/rendezvous/rank_place.h"
 
+#include <algorithm>
+
 #include "dist/group/group_record.h"
 #include "dist/group/world.h"
 #include "kernels/runtime.h"
@@ -93,15 +95,24 @@ TEST(RankPlace, DifferentBackendsAndOthersErrorsAreNamed) {
   EXPECT_EQ(error_text([&] { check_places(places); }), "init: no backend (rank 1 on login)");
 }
 
+TEST(RankPlace, TheTableOfALargeJobIsCut) {
+  std::vector<RankPlace> places(1000, place("a", kCpu, "", "gloo"));
+  places.back().backend = "mpi";
+  const std::string text = error_text([&] { check_places(places); });
+  EXPECT_THAT(text, ::testing::StartsWith("init: rank 999 on a would use backend mpi, rank 0 on a gloo: "));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + kTableRows) << "a title and its rows";
+}
+
 TEST(RankPlace, LocalRanksAreCountedByHost) {
   const std::vector<RankPlace> places{place("a", kCpu, "", ""), place("b", kCpu, "", ""), place("a", kCpu, "", ""),
                                       place("a", kCpu, "", "")};
-  EXPECT_EQ(local_rank_of(places, 0).rank, 0);
-  EXPECT_EQ(local_rank_of(places, 2).rank, 1);
-  EXPECT_EQ(local_rank_of(places, 3).rank, 2);
-  EXPECT_EQ(local_rank_of(places, 3).size, 3);
-  EXPECT_EQ(local_rank_of(places, 1).rank, 0);
-  EXPECT_EQ(local_rank_of(places, 1).size, 1);
+  const std::vector<LocalRank> locals = local_ranks(places);
+  EXPECT_EQ(locals[0].rank, 0);
+  EXPECT_EQ(locals[2].rank, 1);
+  EXPECT_EQ(locals[3].rank, 2);
+  EXPECT_EQ(locals[3].size, 3);
+  EXPECT_EQ(locals[1].rank, 0);
+  EXPECT_EQ(locals[1].size, 1);
 }
 
 TEST(World, AloneWithoutALauncher) {

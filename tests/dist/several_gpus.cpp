@@ -108,6 +108,29 @@ std::vector<double> part_of(const std::vector<double>& all, const std::vector<in
   return {begin, begin + 2 * rows[static_cast<size_t>(rank)]};
 }
 
+TEST_F(SeveralGpus, RanksMeetAtSeveralRoots) {
+  constexpr int kRanks = 4;
+  require(kRanks);
+  if (IsSkipped()) return;
+  for (const int ranks_per_root : {1, 3, 4}) {
+    const auto store = std::make_shared<MemoryStore>();
+    std::vector<double> sums(kRanks);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([&, rank] {
+        const GroupOptions options{.timeout = kDeadline, .gpu = rank, .nccl_ranks_per_root = ranks_per_root};
+        const ProcessGroupPtr world = make_process_group("nccl", rank, kRanks, store, nullptr, options);
+        const Tensor x = Tensor::full({1}, rank + 1, DType::f32, gpu(rank));
+        world->all_reduce(x)->wait();
+        sums[static_cast<size_t>(rank)] = x.item();
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(sums, ::testing::Each(10.0));
+    EXPECT_EQ(store->find_all("nccl/1/id", kRanks + 1, Milliseconds(0)).size(),
+              static_cast<size_t>((kRanks + ranks_per_root - 1) / ranks_per_root));
+  }
+}
+
 // With equal parts nccl's own calls run, and with others groups of messages; small integers are added exactly.
 TEST_F(SeveralGpus, CollectivesOfPartsAreTheirDefinition) {
   constexpr int kRanks = 4;

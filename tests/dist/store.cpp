@@ -47,6 +47,19 @@ void expect_store(Store& store, Store& other) {
   store.set("late", "came");
   waiting.join();
 
+  // More than one message holds.
+  const std::vector<std::string> run{std::string(Store::kMaxValue - 5, 'a'), "b", "", "d",
+                                     std::string(Store::kMaxValue - 5, 'e')};
+  other.set_all("run", run);
+  EXPECT_EQ(store.find_all("run", 5, 0ms), run);
+  EXPECT_EQ(store.get_all("run", 2, 0ms), (std::vector<std::string>{run[0], "b"}));
+  store.set("run/5", large);
+  EXPECT_EQ(store.find_all("run", 7, 0ms).size(), 6u);
+  EXPECT_EQ(error_text([&] { store.get_all("run", 7, 50ms); }), "store: no rank has set 'run/6' within 50 ms");
+  std::thread gathers([&] { EXPECT_EQ(store.get_all("slow", 3, 600s), (std::vector<std::string>{"0", "1", "2"})); });
+  for (const int i : {1, 0, 2}) other.set(str("slow/", i), std::to_string(i));
+  gathers.join();
+
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
@@ -54,6 +67,18 @@ void expect_store(Store& store, Store& other) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(store.get("count", 0ms), "200");
+
+  // The end of the job ends waits long before their deadline. Earlier values are still found.
+  std::thread never([&] {
+    EXPECT_EQ(error_text([&] { other.get("never", 600s); }),
+              "store: no rank has set 'never' before the end: rank 2 has died");
+  });
+  std::this_thread::sleep_for(30ms);
+  other.end_waits("rank 2 has died");
+  never.join();
+  EXPECT_EQ(error_text([&] { other.get_all("slow", 4, 600s); }),
+            "store: no rank has set 'slow/3' before the end: rank 2 has died");
+  EXPECT_EQ(other.get_all("run", 5, 600s), run);
 }
 
 TEST(TcpStore, KeepsItsPromises) {
@@ -61,6 +86,15 @@ TEST(TcpStore, KeepsItsPromises) {
   Meeting meeting;
   TcpStore store = meeting.store(), other = meeting.store();
   expect_store(store, other);
+}
+
+TEST(TcpStore, ValuesOfARunHaveALimit) {
+  WEFT_NEEDS_CRYPTO();
+  Meeting meeting;
+  EXPECT_EQ(error_text([&] {
+              meeting.store().set_all("run", {"", std::string(Store::kMaxValue - 4, 'v')});
+            }),
+            "store: expected values of at most 1048571 bytes for 'run/…', got 1048572");
 }
 
 TEST(TcpStore, KeepsItsPromisesOverIpv6) {
@@ -130,7 +164,7 @@ TEST(TcpStore, MadeUpProofIsRefused) {
   Meeting meeting;
   const Descriptor socket = meeting.unproven();
   const TimePoint deadline = Clock::now() + 10s;
-  send_all(socket.fd(), frame("weft store 4\n" + std::string(32, 'n')), deadline);
+  send_all(socket.fd(), frame("weft store 5\n" + std::string(32, 'n')), deadline);
   send_all(socket.fd(), frame(std::string(32, 'p')), deadline);
   EXPECT_TRUE(is_closed(socket));
   EXPECT_TRUE(comes_true([&] { return !meeting.said().empty(); }));

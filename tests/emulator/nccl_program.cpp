@@ -238,6 +238,19 @@ void one_thread(Rank& r) {
   cudaStream_t streams[kRanks];
   NCCL(ncclCommInitAll(all, kRanks, nullptr));
   std::vector<Buffer*> x, y;
+  ncclUniqueId ids[2];
+  ncclComm_t pair[2];
+  for (ncclUniqueId& id : ids) NCCL(ncclGetUniqueId(&id));
+  NCCL(ncclGroupStart());
+  for (int i = 0; i < 2; ++i) {
+    CUDA(cudaSetDevice(i));
+    NCCL(ncclCommInitRankScalable(&pair[i], 2, i, 2, ids, nullptr));
+  }
+  NCCL(ncclGroupEnd());
+  for (ncclComm_t comm : pair) NCCL(ncclCommDestroy(comm));
+  std::memset(&ids[1], 1, sizeof ids[1]);
+  CHECK(ncclCommInitRankScalable(pair, 2, 0, 2, ids, nullptr) == ncclInvalidArgument);
+  CHECK(ncclCommInitRankScalable(pair, 1, 0, 2, ids, nullptr) == ncclInvalidArgument);
   for (int i = 0; i < kRanks; ++i) {
     CUDA(cudaSetDevice(i));
     CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));

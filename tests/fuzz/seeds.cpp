@@ -511,6 +511,8 @@ void store_seeds() {
                piece(2, Writer(Kind::add).number(1).text("late").number(1)),
                piece(2, Writer(Kind::has).number(2).text("count")),
                piece(2, Writer(Kind::remove).number(3).text("count")),
+               piece(3, Writer(Kind::find_run).number(1).text("run").number(20).number(0)),
+               piece(1, Writer(Kind::set_all).number(3).text("run").number(0).text(dist::packed({"a", "", "c"}))),
                {251}}));
   Bytes members{0};
   for (uint8_t rank = 0; rank < 4; ++rank)
@@ -518,7 +520,9 @@ void store_seeds() {
   keep("store", "members",
        joined({members,
                piece(1, Writer(Kind::heartbeat).text("world").number(4).number(3).text("all_reduce fc.bias f32[10]")),
-               piece(1, Writer(Kind::states).number(1)),
+               piece(1, Writer(Kind::states).number(1).number(3000)),
+               piece(2, Writer(Kind::claim).number(1).number(60'000).text("stall 412 of world")),
+               piece(3, Writer(Kind::absent).number(1)),
                piece(2, Writer(Kind::leave)),
                piece(3, Writer(Kind::announce).text("the loss is not finite")),
                {250}}));
@@ -534,7 +538,7 @@ void store_seeds() {
                bytes_of(
                    "RANK=3\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=gpu1:29401\nMASTER_PORT=29500\n"
                    "OMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_SIZE=2\n")}));
-  const std::string greeting = "weft store 4\n" + std::string(32, 'n') + "a wish";
+  const std::string greeting = "weft store 5\n" + std::string(32, 'n') + "a wish";
   keep("store", "handshake",
        joined({{4, 1}, word(greeting.size()), bytes_of(greeting), word(32), Bytes(32, 7), word(0), Bytes(40)}));
   keep("store", "file", joined({{5}, bytes_of("9223372036854775806")}));
