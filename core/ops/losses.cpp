@@ -3,6 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/backward_context.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
@@ -214,13 +215,20 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   }
   if (!wants_gradient(x)) return y;
   return differentiable(
-      y, "cross_entropy", {x},
-      [x = Saved(x), t = Saved(t), lse = Saved(lse), scale = Saved(scale), N, arguments](const Tensor& dy) {
-        const Tensor dloss = scale ? div(dy, scale) : dy;
+      y, "cross_entropy", {x, t},
+      [x = Saved(x), t = Saved(t), lse = Saved(lse), scale, N, arguments, options](const Tensor& dy,
+                                                                                   BackwardContext& context) {
+        const Tensor dloss = scale.defined() ? div(dy, scale) : dy;
         const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
+        if (grad_enabled()) {
+          const Tensor wanted = t.get().detach(), ones = Tensor::ones({x.sizes()[1]}, rows.dtype(), rows.device());
+          return gradients_by_ops(
+              [&](const std::vector<Tensor>& in) { return weighted(in[0], wanted, ones, options).first; },
+              {x, Tensor()}, rows, context);
+        }
         const Tensor dx = Tensor::empty(x.sizes(), x.dtype(), x.device());
         kernels::cross_entropy_backward(dx.queue(), dx, rows, x, lse, t, arguments);
-        return Grads{dx};
+        return Grads{dx, {}};
       });
 }
 
