@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/autograd_meta.h"
+#include "core/backward_context.h"
 #include "core/capture.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
@@ -64,17 +65,22 @@ Tensor Saved::with_history(Tensor value) const {
                ", which is neither an input nor the result. Name it among the inputs, or leave out create_graph");
     from = *found;
   }
+  return attached(std::move(value), from);
+}
+
+Tensor attached(Tensor value, const Node::Edge& from) {
   if (!from) return value;
+  const Shape sizes = value.sizes();
   if (from.leaf) {
     const Tensor leaf(from.leaf);
-    const bool same = leaf.raw_data() == value.raw_data() && leaf.sizes() == sizes();
-    return same ? leaf : with_history_of(leaf, value.reshape(leaf.sizes())).reshape(sizes());
+    const bool same = leaf.raw_data() == value.raw_data() && leaf.sizes() == sizes;
+    return same ? leaf : with_history_of(leaf, value.reshape(leaf.sizes())).reshape(sizes);
   }
   value = value.reshape(from.node->sizes);
   AutogradMeta& meta = meta_of(value.impl());
-  meta.node = std::move(from.node);
+  meta.node = from.node;
   meta.requires_grad = true;
-  return value.reshape(sizes());
+  return value.reshape(sizes);
 }
 
 const kernels::View& Saved::view() const {

@@ -51,8 +51,8 @@ class Saved {
   Saved(const Tensor& tensor) : Saved(tensor, tensor) {}  // NOLINT(google-explicit-constructor)
   /// `tensor` holds the elements of `of`, an input of the op or its result, in other sizes.
   Saved(const Tensor& tensor, const Tensor& of);
-  /// An undefined tensor when nothing was saved. In a backward with create_graph it has the history of the op's input
-  /// or result that it is. Errors: changed in place since; with create_graph, a floating tensor that is neither.
+  /// An undefined tensor when nothing was saved. In a backward with create_graph a saved input or result has its
+  /// history. Errors: changed in place since; with create_graph, a floating tensor that is neither.
   Tensor get() const;
   operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor)
   /// What kernels take; View::none() when nothing was saved. Errors: changed in place since.

@@ -27,7 +27,7 @@ class RecordedBackward {
 /// The sequence of the latest node of this thread.
 uint64_t latest_sequence();
 
-/// `value` with x's history: a copy of x whose elements lie elsewhere.
-Tensor with_history_of(const Tensor& x, const Tensor& value);
+/// `value`, which nobody else has, with the history of the input at the edge, whose elements it holds.
+Tensor attached(Tensor value, const Node::Edge& from);
 
 }  // namespace weft

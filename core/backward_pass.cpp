@@ -52,8 +52,8 @@ void accumulate(Tensor& sum, Tensor gradient) {
 
 std::atomic<uint64_t> passes{0};
 
-/// The gradient of a leaf that nobody asked for, in the place of a dy without history: what depends on it alone is a
-/// constant, and what a kernel made of it has no history at all.
+/// A leaf in the place of a dy without history. A gradient that depends on the probe alone is a constant; a kernel's
+/// result does not depend on it.
 class Probe {
  public:
   explicit Probe(const Tensor& dy) : leaf_(dy.detach().requires_grad_()), since_(latest_sequence()) {}
@@ -87,12 +87,12 @@ class Probe {
   std::unordered_map<Node*, bool> known_;
 };
 
-/// What a pass is asked for.
+/// The purpose of a pass.
 struct Task {
   bool retain_graph = false;
   bool create_graph = false;
   const std::vector<Tensor>* targets = nullptr;  ///< their gradients are returned, and no leaf gets any
-  bool ends_at_targets = false;                  ///< what made the targets is not looked at
+  bool ends_at_targets = false;                  ///< the targets' own history is not looked at
 };
 
 /// One run of backward. Nodes run in the opposite order of their creation, each when all its gradients have come; the
@@ -204,6 +204,9 @@ class Engine {
     bool activation_is_taken() const override { return node_.activation_is_taken; }
     bool wants(size_t input) const override { return engine_.wants(node_.inputs[input]); }
     bool fills_leaves() const override { return engine_.fills_leaves_; }
+    Tensor history(size_t input, const Shape& sizes, DType dtype, Device device) const override {
+      return attached(Tensor::zeros({}, dtype, device).expand(sizes), node_.inputs[input]);
+    }
 
    private:
     Engine& engine_;
@@ -274,7 +277,7 @@ class Engine {
     return found != leading_.end() && found->second;
   }
 
-  bool wants(const Node::Edge& edge) const {
+  [[gnu::noinline]] bool wants(const Node::Edge& edge) const {
     if (!task_.targets) return static_cast<bool>(edge);
     return edge.leaf ? captured_.contains(edge.leaf.get()) : edge.node && leads(edge.node.get());
   }
@@ -283,7 +286,7 @@ class Engine {
     return !ends_at(node) && std::ranges::any_of(node.inputs, [&](const Node::Edge& edge) { return wants(edge); });
   }
 
-  void find_leading(const Node* root) {
+  [[gnu::cold]] void find_leading(const Node* root) {
     std::vector<std::pair<const Node*, size_t>> path{{root, 0}};  // with the input to look at next
     while (!path.empty()) {
       auto& [node, at] = path.back();
@@ -309,11 +312,7 @@ class Engine {
       if (!node.hooks.empty()) dy = run_hooks(node.hooks, std::move(dy));
       WEFT_CHECK(has_sizes(dy, node.sizes), node.op, ": backward got the gradient ", dy, " for an output of sizes ",
                  node.sizes);
-      if (task_.targets) {
-        const auto target = captured_.find(&node);
-        if (target != captured_.end()) target->second = dy;
-        if (!wants_any(node)) return;
-      }
+      if (!fills_leaves_ && ends_behind(node, dy)) return;
       Context context(*this, node);
       grads = task_.create_graph ? recorded(node, dy, context) : node.backward(dy, context);
       WEFT_CHECK(grads.size() == node.inputs.size(), node.op, ": backward returned ", grads.size(), " gradients for ",
@@ -325,7 +324,7 @@ class Engine {
     for (size_t i = 0; i < grads.size(); ++i) {
       const Node::Edge& edge = node.inputs[i];
       if (grads[i].defined()) check_gradient(node, i, grads[i]);
-      if (task_.targets && !wants(edge)) continue;
+      if (!fills_leaves_ && !wants(edge)) continue;
       if (edge.leaf) {
         Leaf& leaf = leaves_.at(edge.leaf.get());
         accumulate(leaf.sum, std::move(grads[i]));
@@ -337,8 +336,16 @@ class Engine {
     }
   }
 
+  // A target's gradient is captured. True where no other target comes behind the node.
+  [[gnu::cold]] bool ends_behind(const Node& node, const Tensor& dy) {
+    if (!task_.targets) return false;
+    const auto target = captured_.find(&node);
+    if (target != captured_.end()) target->second = dy;
+    return !wants_any(node);
+  }
+
   // With create_graph: every gradient depends on dy, so that one without history was made by a kernel.
-  Grads recorded(Node& node, const Tensor& dy, Context& context) {
+  [[gnu::cold]] Grads recorded(Node& node, const Tensor& dy, Context& context) {
     std::optional<Probe> probe;
     if (!dy.requires_grad()) probe.emplace(dy);
     const RecordedBackward scope(&node);
@@ -394,7 +401,7 @@ class Engine {
     for (const auto& hook : meta.accumulated_hooks) hook(tensor);
   }
 
-  static void keep_with_history(AutogradMeta& meta, const Tensor& leaf, Tensor sum) {
+  [[gnu::cold]] static void keep_with_history(AutogradMeta& meta, const Tensor& leaf, Tensor sum) {
     WEFT_CHECK(meta.accumulated_hooks.empty(), "backward: with create_graph the gradient of ", leaf,
                " has a history, and DDP or FSDP reduces it without. Use autograd::grad()");
     if (meta.grad.defined() && !std::exchange(meta.grad_is_zero, false)) sum = meta.grad + sum;
@@ -434,8 +441,8 @@ class Engine {
   std::vector<Node*> roots_, reached_;  // the outputs of the caller keep all nodes alive
   std::vector<Node*> ready_;            // a heap: the youngest node first
   std::unordered_map<TensorImpl*, Leaf> leaves_;
-  std::unordered_map<const void*, Tensor> captured_;  // of the targets: by node, or by leaf
-  std::unordered_map<const Node*, bool> leading_;     // to a target
+  std::unordered_map<const void*, Tensor> captured_;  // the targets' gradients, by node or by leaf
+  std::unordered_map<const Node*, bool> leading_;     // whether the node leads to a target
 };
 
 thread_local Engine* Engine::innermost_ = nullptr;

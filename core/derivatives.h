@@ -12,7 +12,7 @@ namespace weft::autograd {
 
 struct GradOptions {
   bool create_graph = false;              ///< the gradients have a history, so that they can be differentiated
-  std::vector<Tensor> grad_outputs = {};  ///< one per output, undefined or none for outputs of one element
+  std::vector<Tensor> grad_outputs = {};  ///< one per output; may be left out for one element
   std::optional<bool> retain_graph = {};  ///< another backward may come; as create_graph unless given
   bool allow_unused = false;              ///< an undefined tensor for an input that no output depends on
 };
@@ -26,8 +26,8 @@ struct GradOptions {
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
 
-// Of functions. The results have no history, unless create_graph: then also that of x, if it has one. Errors: f(x) does
-// not depend on x; those of grad().
+// Derivatives of functions. The results have a history with create_graph only; it goes back beyond x then. Errors: f(x)
+// does not depend on x; those of grad().
 
 using Function = std::function<Tensor(const Tensor&)>;
 

@@ -52,7 +52,7 @@ Grads inference_backward(Tensor dy, const Tensor& x, const Tensor& y, const Tens
   return grads;
 }
 
-/// By the batch's statistics, by ops, for second derivatives; without bias, residual and relu.
+/// The norm by ops, with the batch's statistics, for second derivatives; without bias, residual and relu.
 Tensor normalize_by_ops(const Tensor& x, const Tensor& weight, double eps) {
   const Tensor rows = x.to(vector_dtype(x)).reshape({-1, x.size(-1)}), centred = sub(rows, mean(rows, {0}, true));
   const Tensor normed = mul(centred, rsqrt(affine(mean(square(centred), {0}, true), 1, eps)));

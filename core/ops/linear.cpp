@@ -94,24 +94,25 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
     });
   return differentiable_activation(
       y, op, {x, w, bias}, activation, pre,
-      [op, backward, flat, activation, pre = Saved(pre), x_sizes = x.sizes(), rows = dw ? Saved(rows, x) : Saved(),
-       w = Saved(w), bias = Saved(bias)](const Tensor& dy, BackwardContext& context) {
+      [op, backward, flat, activation, pre, x_sizes = x.sizes(), rows_sizes = rows.sizes(), w_sizes = w.sizes(),
+       rows = dw ? Saved(rows, x) : Saved(), w = dx ? Saved(w) : Saved()](const Tensor& dy, BackwardContext& context) {
         const Tensor d = flat(dy);
-        if (grad_enabled()) {
-          WEFT_CHECK(rows, op,
-                     ": its gradient cannot be differentiated where its weight wants none. Use linear() and "
-                     "gelu()");
+        if (grad_enabled()) {  // the sums are there: of inputs that were not saved their history is enough
+          const auto history = [&](size_t i, const Shape& of_input) {
+            return context.history(i, of_input, d.dtype(), d.device());
+          };
           Grads grads = gradients_by_ops(
-              [&](const std::vector<Tensor>& parts) {
-                return unary(op, kernels::unary_of(activation), linear(parts[0], parts[1], parts[2]));
+              [&](const std::vector<Tensor>& of) {
+                return unary(op, kernels::unary_of(activation), with_history_of(linear(of[0], of[1], of[2]), pre));
               },
-              {rows, w, bias}, d, context);
+              {rows ? rows.get() : history(0, rows_sizes), w ? w.get() : history(1, w_sizes), history(2, {w_sizes[0]})},
+              d, context);
           if (grads[0].defined()) grads[0] = grads[0].reshape(x_sizes);
           return grads;
         }
         if (context.activation_is_taken()) return backward(d, context);
         const Tensor ds = empty_like(d);
-        kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, Tensor(pre), {});
+        kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, pre, {});
         return backward(ds, context);
       });
 }

@@ -85,7 +85,8 @@ Tensor wide_var(const char* op, const Tensor& x, const VarOptions& options) {
   return affine(sum(squares, options.dims, options.keep_dims), 1 / divisor, 0);
 }
 
-/// For each factor the product of the others, by ops: that of those before it times that of those after it.
+/// For each factor the product of the others, by ops: a product of the factors before it and a product of the later
+/// ones.
 Tensor product_of_others(const Tensor& x, const Reduced& to) {
   if (x.numel() == 0) return x;
   Shape order;  // the dimensions that stay, then the reduced ones

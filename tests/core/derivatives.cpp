@@ -70,7 +70,7 @@ TEST(Derivatives, OfTensorsOnTheWay) {
   const Tensor x = leaf({2}), h = square(x), y = h * x;
   const std::vector<Tensor> gradients = grad({y, h}, {h, x, y}, {.create_graph = true});
   EXPECT_EQ(gradients[0].item(), 2 + 1);          // x, and the output's own
-  EXPECT_EQ(gradients[1].item(), 3 * 4 + 2 * 2);  // of x^3 + x^2
+  EXPECT_EQ(gradients[1].item(), 3 * 4 + 2 * 2);  // x^3 + x^2
   EXPECT_EQ(gradients[2].item(), 1);
   EXPECT_EQ(grad({gradients[1]}, {x})[0].item(), 6 * 2 + 2);
 }
@@ -178,14 +178,24 @@ TEST(Derivatives, AChangeInPlaceIsSeen) {
   EXPECT_THAT([&] { grad({first}, {x}); }, ThrowsMessage<Error>(HasSubstr("which was changed in place")));
 }
 
-TEST(Derivatives, LinearGeluOfAFrozenWeightIsNamed) {
-  const Tensor x = drawn({2, 3}).requires_grad_();
-  EXPECT_THAT(
-      [&] {
-        slope(sum(linear_gelu(x, drawn({4, 3}))), x);
-      },
-      ThrowsMessage<Error>(HasSubstr("linear_gelu: its gradient cannot be differentiated where its weight wants "
-                                     "none. Use linear() and gelu()")));
+TEST(Derivatives, OfAFusedOpWithConstants) {
+  manual_seed(4);
+  const Tensor x = drawn({2, 3}), w = drawn({4, 3}), b = drawn({4});
+  for (int constant = 0; constant < 3; ++constant) {
+    SCOPED_TRACE(constant);
+    const auto run = [&](bool fused) {
+      std::vector<Tensor> in{x.detach(), w.detach(), b.detach()}, leaves;
+      for (int i = 0; i < 3; ++i)
+        if (i != constant) leaves.push_back(in[static_cast<size_t>(i)].requires_grad_());
+      const Tensor y = fused ? linear_gelu(in[0], in[1], in[2]) : gelu(linear(in[0], in[1], in[2]));
+      const std::vector<Tensor> slopes = grad({sum(square(y))}, leaves, {.create_graph = true});
+      std::vector<double> all;
+      for (const Tensor& second : grad({sum(square(slopes[0])) + sum(square(slopes[1]))}, leaves))
+        for (const double value : numbers(second)) all.push_back(value);
+      return all;
+    };
+    EXPECT_THAT(run(true), testing::Pointwise(testing::DoubleNear(1e-12), run(false)));
+  }
 }
 
 TEST(Derivatives, UnderAutocast) {

@@ -37,8 +37,8 @@ struct OpInput {
   bool wide = false;
 };
 
-/// One call of an op. Everything else is derived from it (derived.cpp): its gradient, and the gradient of that, against
-/// central differences in f64, and its result and gradients on every device and in every dtype against f64 on the CPU.
+/// One call of an op. Everything else is derived from it (derived.cpp): first and second derivatives against central
+/// differences, results and gradients on every device and in every dtype against f64 on the CPU.
 struct OpCase {
   std::string name;
   std::vector<OpInput> inputs;
@@ -48,8 +48,6 @@ struct OpCase {
   bool differentiable = true;
   /// The ops that this case shows in docs/ops.md; empty: the one whose name the case's name begins with.
   std::vector<std::string> ops = {};
-  /// Not empty: there is no second derivative, and create_graph is an error that says this.
-  std::string no_second = "";
 
   friend std::ostream& operator<<(std::ostream& out, const OpCase& op) { return out << op.name; }
 };
