@@ -286,7 +286,7 @@ class Engine {
     return !ends_at(node) && std::ranges::any_of(node.inputs, [&](const Node::Edge& edge) { return wants(edge); });
   }
 
-  [[gnu::cold]] void find_leading(const Node* root) {
+  [[gnu::noinline, gnu::cold]] void find_leading(const Node* root) {
     std::vector<std::pair<const Node*, size_t>> path{{root, 0}};  // with the input to look at next
     while (!path.empty()) {
       auto& [node, at] = path.back();
@@ -304,7 +304,8 @@ class Engine {
     }
   }
 
-  void step(Node& node) {
+  // Not inline: GCC then inlines what it calls.
+  [[gnu::noinline]] void step(Node& node) {
     Tensor dy = std::move(node.arrived);
     Grads grads;
     if (dy.defined()) {
@@ -319,8 +320,9 @@ class Engine {
                  node.inputs.size(), " inputs");
       dy = {};
       if (!task_.retain_graph) node.release();
+    } else {
+      grads.resize(node.inputs.size());
     }
-    grads.resize(node.inputs.size());
     for (size_t i = 0; i < grads.size(); ++i) {
       const Node::Edge& edge = node.inputs[i];
       if (grads[i].defined()) check_gradient(node, i, grads[i]);
@@ -337,7 +339,7 @@ class Engine {
   }
 
   // A target's gradient is captured. True where no other target comes behind the node.
-  [[gnu::cold]] bool ends_behind(const Node& node, const Tensor& dy) {
+  [[gnu::noinline, gnu::cold]] bool ends_behind(const Node& node, const Tensor& dy) {
     if (!task_.targets) return false;
     const auto target = captured_.find(&node);
     if (target != captured_.end()) target->second = dy;
@@ -345,7 +347,7 @@ class Engine {
   }
 
   // With create_graph: every gradient depends on dy, so that one without history was made by a kernel.
-  [[gnu::cold]] Grads recorded(Node& node, const Tensor& dy, Context& context) {
+  [[gnu::noinline, gnu::cold]] Grads recorded(Node& node, const Tensor& dy, Context& context) {
     std::optional<Probe> probe;
     if (!dy.requires_grad()) probe.emplace(dy);
     const RecordedBackward scope(&node);
@@ -361,16 +363,23 @@ class Engine {
   // An op's gradient must match its input.
   static void check_gradient(const Node& node, size_t i, const Tensor& gradient) {
     const Node::Edge& edge = node.inputs[i];
-    const auto fits = [&](const Shape& sizes, DType dtype, Device device) {
+    const auto has = [&](DType dtype, Device device) {
       const bool right_dtype = gradient.dtype() == dtype || (edge.node && edge.node->hands_on(gradient.dtype()));
-      WEFT_CHECK(has_sizes(gradient, sizes) && gradient.device() == device && right_dtype, node.op,
-                 ": backward returned the gradient ", gradient, " for input ", i, ", expected ", dtype, sizes, " on ",
-                 device);
+      return right_dtype && gradient.device() == device;
     };
-    if (edge.node)
-      fits(edge.node->sizes, edge.node->dtype, edge.node->device);
-    else if (edge.leaf)
-      fits(Tensor(edge.leaf).sizes(), edge.leaf->view.dtype, edge.leaf->storage->device());
+    const bool fits = edge.node ? has_sizes(gradient, edge.node->sizes) && has(edge.node->dtype, edge.node->device)
+                                : !edge.leaf || (gradient.view().same_sizes(edge.leaf->view) &&
+                                                 has(edge.leaf->view.dtype, edge.leaf->storage->device()));
+    if (!fits) [[unlikely]]
+      refuse_gradient(node, i, gradient);
+  }
+
+  [[noreturn, gnu::cold]] static void refuse_gradient(const Node& node, size_t i, const Tensor& gradient) {
+    const Node::Edge& edge = node.inputs[i];
+    const Shape sizes = edge.node ? edge.node->sizes : Tensor(edge.leaf).sizes();
+    fail(node.op, ": backward returned the gradient ", gradient, " for input ", i, ", expected ",
+         edge.node ? edge.node->dtype : edge.leaf->view.dtype, sizes, " on ",
+         edge.node ? edge.node->device : edge.leaf->storage->device());
   }
 
   // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks. `op`: what used
@@ -401,7 +410,7 @@ class Engine {
     for (const auto& hook : meta.accumulated_hooks) hook(tensor);
   }
 
-  [[gnu::cold]] static void keep_with_history(AutogradMeta& meta, const Tensor& leaf, Tensor sum) {
+  [[gnu::noinline, gnu::cold]] static void keep_with_history(AutogradMeta& meta, const Tensor& leaf, Tensor sum) {
     WEFT_CHECK(meta.accumulated_hooks.empty(), "backward: with create_graph the gradient of ", leaf,
                " has a history, and DDP or FSDP reduces it without. Use autograd::grad()");
     if (meta.grad.defined() && !std::exchange(meta.grad_is_zero, false)) sum = meta.grad + sum;

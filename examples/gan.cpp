@@ -14,7 +14,7 @@ using namespace weft;
 constexpr int64_t kNoise = 16, kSide = 8;
 
 /// Images [N, 8, 8, 1] from noise [N, 16].
-struct Generator : nn::Module {
+struct Painter : nn::Module {
   nn::Linear in{kNoise, 2 * 2 * 32};
   nn::BatchNorm2d norm1{32}, norm2{16};
   nn::ConvTranspose2d up1{32, 16, 4, {.stride = 2, .padding = 1}}, up2{16, 1, 4, {.stride = 2, .padding = 1}};
@@ -75,34 +75,34 @@ int main(int argc, char** argv) {
     const int steps = argc > 2 ? std::stoi(argv[2]) : 300;
     const int64_t count = 32;
     std::mt19937 random(1);
-    Generator generator;
+    Painter painter;
     Critic critic;
-    generator.to(device);
+    painter.to(device);
     critic.to(device);
-    optim::Adam draws(generator.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
+    optim::Adam paints(painter.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
     optim::Adam judges(critic.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
     const auto noise = [&] { return normal({count, kNoise}, 0, 1, DType::f32, device); };
     for (int step = 0; step <= steps; ++step) {
       for (int round = 0; round < 3; ++round) {
-        const Tensor real = squares(count, random, device), fake = generator(noise()).detach();
+        const Tensor real = squares(count, random, device), fake = painter(noise()).detach();
         const Tensor loss = critic_loss(critic, real, fake, uniform({count, 1, 1, 1}, 0, 1, DType::f32, device));
         judges.zero_grad();
         loss.backward();
         judges.step();
       }
-      const Tensor fake = generator(noise()), loss = -mean(critic(fake));
-      draws.zero_grad();
+      const Tensor fake = painter(noise()), loss = -mean(critic(fake));
+      paints.zero_grad();
       loss.backward();
-      draws.step();
+      paints.step();
       if (step % 50 > 0) continue;
       // Real images have 9 of 64 pixels of 1: the mean is -0.72.
       const NoGrad no_grad;
       std::cout << "step " << step << " loss " << abs(mean(fake) + 0.71875).item() << '\n';
     }
 
-    generator.eval();
+    painter.eval();
     const NoGrad no_grad;
-    const Tensor drawn = generator(noise());
+    const Tensor drawn = painter(noise());
     std::cout << "bright pixels " << mean((drawn > 0).to(DType::f32)).item() << ", of real images " << 9. / 64 << '\n';
     return train::kExitOk;
   });
