@@ -304,7 +304,7 @@ class Engine {
     }
   }
 
-  // Not inline: GCC then inlines what it calls.
+  // Not inline, so that GCC inlines the small functions into it.
   [[gnu::noinline]] void step(Node& node) {
     Tensor dy = std::move(node.arrived);
     Grads grads;

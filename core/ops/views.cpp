@@ -171,6 +171,7 @@ kernels::View part(const kernels::View& x, int dim, int64_t start, int64_t lengt
 Tensor slice_backward(const Tensor& dy, const Shape& sizes, int dim, int64_t start, int64_t length, int64_t step) {
   const Tensor dx = Tensor::zeros(sizes, dy.dtype(), dy.device());
   kernels::copy(dx.queue(), part(dx.view(), dim, start, length, step), dy);
+  if (!wants_gradient(dy)) return dx;
   return differentiable(dx, "slice", {dy},
                         [=](const Tensor& ddx) { return Grads{ddx.slice(dim, start, length, step)}; });
 }
