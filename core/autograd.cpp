@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/autograd_meta.h"
+#include "core/backward_context.h"
 #include "core/capture.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
@@ -14,13 +15,14 @@ namespace {
 
 thread_local bool recording = true;
 thread_local uint64_t next_sequence = 0;
+thread_local Node* recorded_backward = nullptr;
 
 /// The edge that a gradient for `input` takes; empty when the input wants none.
 Node::Edge edge_to(const Tensor& input) {
-  if (!input.defined() || !input.requires_grad()) return {};
+  if (!input.defined() || !input.requires_grad()) return {{}, {}, input.impl()};
   const Ref<Node>& node = input.impl()->autograd->node;
-  if (node) return {node, {}};
-  return {{}, Ref<TensorImpl>(input.impl())};
+  if (node) return {node, {}, input.impl()};
+  return {{}, Ref<TensorImpl>(input.impl()), input.impl()};
 }
 
 }  // namespace
@@ -29,7 +31,16 @@ bool grad_enabled() { return recording; }
 NoGrad::NoGrad(bool enabled) : previous_(recording) { recording = enabled; }
 NoGrad::~NoGrad() { recording = previous_; }
 
-Saved::Saved(const Tensor& tensor) {
+RecordedBackward::RecordedBackward(Node* node) : outer_(std::exchange(recorded_backward, node)) {}
+RecordedBackward::~RecordedBackward() { recorded_backward = outer_; }
+
+uint64_t latest_sequence() { return next_sequence; }
+
+Tensor with_history_of(const Tensor& x, const Tensor& value) {
+  return differentiable(value.alias(value.view()), current_op(), {x}, [](const Tensor& dy) { return Grads{dy}; });
+}
+
+Saved::Saved(const Tensor& tensor, const Tensor& of) : of_(of.impl()) {
   if (!tensor.defined()) return;
   storage_ = tensor.storage();
   view_ = tensor.view();
@@ -39,7 +50,37 @@ Saved::Saved(const Tensor& tensor) {
 
 Tensor Saved::get() const {
   if (!storage_) return {};
-  return Tensor(make_ref<TensorImpl>(storage_, view()));
+  Tensor value(make_ref<TensorImpl>(storage_, view()));
+  return recorded_backward && is_floating(dtype()) ? with_history(std::move(value)) : value;
+}
+
+Tensor Saved::with_history(Tensor value) const {
+  Node& node = *recorded_backward;
+  Node::Edge from;
+  if (node.output == of_) {
+    from.node = Ref<Node>(&node);
+  } else {
+    const auto found = std::ranges::find(node.inputs, of_, &Node::Edge::input);
+    WEFT_CHECK(found != node.inputs.end(), node.op, ": its gradient cannot be differentiated: it reads ", value,
+               ", which is neither an input nor the result. Name it among the inputs, or leave out create_graph");
+    from = *found;
+  }
+  return attached(std::move(value), from);
+}
+
+Tensor attached(Tensor value, const Node::Edge& from) {
+  if (!from) return value;
+  const Shape sizes = value.sizes();
+  if (from.leaf) {
+    const Tensor leaf(from.leaf);
+    const bool same = leaf.raw_data() == value.raw_data() && leaf.sizes() == sizes;
+    return same ? leaf : with_history_of(leaf, value.reshape(leaf.sizes())).reshape(sizes);
+  }
+  value = value.reshape(from.node->sizes);
+  AutogradMeta& meta = meta_of(value.impl());
+  meta.node = from.node;
+  meta.requires_grad = true;
+  return value.reshape(sizes);
 }
 
 const kernels::View& Saved::view() const {
@@ -82,6 +123,7 @@ bool any_requires_grad(const std::vector<Tensor>& inputs) { return any(inputs); 
 void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inputs, size_t count) {
   node->op = op;
   node->sequence = ++next_sequence;
+  node->output = y.impl();
   node->sizes = y.sizes();
   node->dtype = y.dtype();
   node->device = y.device();
@@ -131,6 +173,7 @@ void Tensor::zero_grad() const {
   impl_->autograd->claim();
   AutogradMeta& meta = *impl_->autograd;
   if (!meta.grad.defined() || meta.grad_is_zero) return;
+  meta.drop_history();
   Storage& memory = *meta.grad.storage();
   // Somebody holds the gradient: it keeps its values. A graph repeats addresses, so there the holder sees what comes.
   if ((meta.grad.impl()->owners() > 1 || memory.owners() > 1) && !is_capturing(meta.grad.device())) {
@@ -172,6 +215,10 @@ void Tensor::register_accumulated_hook(std::function<void(const Tensor&)> hook) 
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
   weft::backward({*this}, {gradient}, retain_graph);
+}
+
+void Tensor::backward(const Tensor& gradient, const BackwardOptions& options) const {
+  weft::backward({*this}, {gradient}, options);
 }
 
 Tensor reduce_to(const Tensor& gradient, const Shape& sizes) {

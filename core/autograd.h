@@ -48,8 +48,11 @@ using Grads = std::vector<Tensor>;
 class Saved {
  public:
   Saved() = default;
-  Saved(const Tensor& tensor);  // NOLINT(google-explicit-constructor)
-  /// An undefined tensor when nothing was saved. Errors: changed in place since.
+  Saved(const Tensor& tensor) : Saved(tensor, tensor) {}  // NOLINT(google-explicit-constructor)
+  /// `tensor` holds the elements of `of`, an input of the op or its result, in other sizes.
+  Saved(const Tensor& tensor, const Tensor& of);
+  /// An undefined tensor when nothing was saved. In a backward with create_graph a saved input or result has its
+  /// history. Errors: changed in place since; with create_graph, a floating tensor that is neither.
   Tensor get() const;
   operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor)
   /// What kernels take; View::none() when nothing was saved. Errors: changed in place since.
@@ -64,8 +67,10 @@ class Saved {
  private:
   /// The view where the storage's memory is now, see Storage::release().
   const kernels::View& view() const;
+  Tensor with_history(Tensor value) const;
 
   Ref<Storage> storage_;
+  const TensorImpl* of_ = nullptr;  ///< compared with Node's, never followed
   mutable kernels::View view_;
   std::ptrdiff_t offset_ = 0;  ///< bytes from the storage's begin to the view
   uint32_t version_ = 0;
@@ -78,13 +83,15 @@ class Node : public RefCounted {
   struct Edge {
     Ref<Node> node;
     Ref<TensorImpl> leaf;
+    const TensorImpl* input = nullptr;  ///< the input while the op ran; Saved compares it
     explicit operator bool() const { return node || leaf; }
   };
 
   const char* op = "";
   uint64_t sequence = 0;  ///< order of creation in this thread; backward runs in the opposite order
   std::vector<Edge> inputs;
-  Shape sizes;  ///< the output's
+  const TensorImpl* output = nullptr;  ///< the output while the op ran; Saved compares it
+  Shape sizes;                         ///< the output's
   DType dtype = DType::f32;
   Device device;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;
@@ -133,6 +140,11 @@ struct AutogradMeta {
     grad_is_zero = grad_is_none = true;
     none_writes = grad.storage()->own_writes();
   }
+  /// grad() of a backward with create_graph becomes a plain one.
+  void drop_history() {
+    if (grad.requires_grad()) [[unlikely]]
+      grad = grad.detach();
+  }
   void claim() {
     is_claimed = true;
     if (unclaimed) [[unlikely]]
@@ -177,6 +189,9 @@ void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inpu
 /// of what it captured, and must return one gradient per input (undefined: none), of the input's sizes, dtype and
 /// device; anything else is an error of backward() that names the op. Does nothing while gradients are off or when no
 /// input wants one. Returns y.
+///
+/// Second derivatives come for nothing where the lambda calls ops. A lambda that calls kernels asks grad_enabled(),
+/// which is true in a backward with create_graph: there it must call ops, or that backward is an error.
 template <class Inputs, class Backward>
 Tensor differentiable_from(Tensor y, const char* op, const Inputs& inputs, Backward&& backward) {
   if (grad_enabled() && autograd_detail::any_requires_grad(inputs)) {
@@ -203,8 +218,20 @@ void after_backward(std::function<void()> callback);
 /// Sums `gradient` over the dimensions that broadcasting stretched, back to `sizes`.
 Tensor reduce_to(const Tensor& gradient, const Shape& sizes);
 
-/// Runs backward from several outputs at once (gradients[i] may be undefined for a one-element output).
-void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph = false);
+struct BackwardOptions {
+  bool create_graph = false;              ///< the gradients have a history, so that they can be differentiated
+  std::optional<bool> retain_graph = {};  ///< another backward may come; as create_graph unless given
+};
+
+/// Runs backward from several outputs at once (gradients[i] may be undefined for a one-element output). With
+/// create_graph a leaf and its grad() own each other until the next zero_grad(), set_grad() or plain backward;
+/// autograd::grad() (core/derivatives.h) leaves grad() alone. Errors with create_graph: a leaf that DDP or FSDP
+/// reduces.
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, const BackwardOptions& options);
+inline void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
+                     bool retain_graph = false) {
+  backward(outputs, gradients, BackwardOptions{.retain_graph = retain_graph});
+}
 
 /// Runs `function` without keeping its intermediate tensors and runs it again during backward: memory for time
 /// (Chen et al. 2016). Random ops draw the same numbers both times. Gradients reach `inputs` and every parameter that

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "core/autograd.h"
 #include "core/tensor.h"
@@ -41,9 +43,33 @@ class BackwardContext {
   /// activation.
   virtual bool activation_is_taken() const = 0;
 
+  /// Whether the gradient of the input is used: autograd::grad() asks for few of them. It may be returned anyway.
+  virtual bool wants(size_t input) const = 0;
+
+  /// With create_graph: zeros with the history of the input, for ops that have not saved it. `sizes` hold the elements
+  /// of the input. with_history_of() gives values such a history.
+  virtual Tensor history(size_t input, const Shape& sizes, DType dtype, Device device) const = 0;
+
+  /// False in autograd::grad() and with create_graph, where a gradient that went into a leaf's grad() at once would be
+  /// lost.
+  virtual bool fills_leaves() const = 0;
+
  protected:
   ~BackwardContext() = default;
 };
+
+/// `value` with the history of x, as if it were a copy of x.
+Tensor with_history_of(const Tensor& x, const Tensor& value);
+
+/// An error with create_graph, which names the op: for backwards without a second derivative that must not begin. The
+/// others run, and end in the same error.
+void refuse_create_graph(const char* op);
+
+/// For a fused op in a backward with create_graph: `composed` computes the op's result from the same inputs by ops that
+/// can be differentiated twice; the gradients of `inputs`, those of the op's inputs of the same numbers, follow from
+/// its history. The gradient of an input that wants() does not name is undefined.
+Grads gradients_by_ops(const std::function<Tensor(const std::vector<Tensor>&)>& composed,
+                       const std::vector<Tensor>& inputs, const Tensor& dy, const BackwardContext& context);
 
 // An activation before a product, y = f(s), z = y w^T: in the backward the product's kernel can multiply dy by f'(s)
 // while it writes it, and spare a pass over dy. So the op that made y says what f and s were; the backward of the

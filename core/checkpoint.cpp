@@ -3,6 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/backward_context.h"
 #include "core/random.h"
 
 // checkpoint(): a function whose intermediate tensors are computed a second time instead of kept.
@@ -53,7 +54,10 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
   std::vector<Tensor> edges = inputs;
   edges.push_back(Tensor::empty({1}, DType::f32, device).requires_grad_());
   const DType low = autocast_dtype().value_or(DType::f32);
-  return differentiable(y.detach(), "checkpoint", edges, [=](const Tensor& dy) {
+  return differentiable(y.detach(), "checkpoint", edges, [=](const Tensor& dy, BackwardContext& context) {
+    WEFT_CHECK(context.fills_leaves(),
+               "checkpoint: only a backward() without create_graph goes through it. Call the "
+               "function itself");
     std::vector<Tensor> again;
     for (size_t i = 0; i < saved.size(); ++i) {
       again.push_back(saved[i].get());

@@ -18,6 +18,7 @@
 namespace weft {
 
 struct AutogradMeta;  // core/autograd.h
+struct BackwardOptions;
 class Node;
 struct Index;  // core/ops/index.h
 
@@ -183,6 +184,8 @@ class Tensor {
   Tensor detach() const;
   /// Adds d(this)/d(leaf) * gradient to every leaf's grad(). `gradient` may be left out for one element.
   void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
+  /// `y.backward({}, BackwardOptions{.create_graph = true})`
+  void backward(const Tensor& gradient, const BackwardOptions& options) const;
   /// Called with the gradient of this tensor during backward; may return a replacement (or an undefined tensor).
   void register_hook(std::function<Tensor(const Tensor&)> hook) const;
   /// Called after this leaf's grad() received its sum for one backward pass. DDP and FSDP hang here.

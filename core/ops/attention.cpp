@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/backward_context.h"
+#include "core/ops/compare.h"
+#include "core/ops/concat.h"
+#include "core/ops/matmul.h"
+#include "core/ops/softmax.h"
+#include "core/ops/unary.h"
 #include "core/random.h"
 #include "core/trace.h"
 #include "kernels/attention.h"
@@ -67,6 +74,48 @@ View part_of(const View& qkv, int part) {
 /// x with stride 1 in its last dimension, copied only where it has another.
 Tensor with_dense_rows(const Tensor& x) { return x.size(-1) == 1 || x.stride(-1) == 1 ? x : x.contiguous(); }
 
+/// Which weights [B, H, N, M] the dropout of a call keeps: what attention makes of equal weights and of columns of the
+/// identity as v.
+Tensor kept_by(const Call& call, int64_t B, int64_t H, int64_t N, int64_t M, DType dtype, Device device) {
+  const NoGrad no_grad;
+  kernels::AttentionArguments arguments = call.arguments;
+  arguments.causal = false;
+  const int64_t D = std::min(M, kMostChannels);
+  const Tensor zeros = Tensor::zeros({1, 1, 1, D}, dtype, device), lse = lse_for(B, H, N, dtype, device);
+  const Tensor rows = Tensor::arange(M, DType::i64, device).reshape({M, 1});
+  std::vector<Tensor> parts;
+  for (int64_t first = 0; first < M; first += D) {
+    const Tensor columns = Tensor::arange(D, DType::i64, device, first);
+    const Tensor v = eq(rows, columns).to(dtype).reshape({1, M, 1, D}), y = Tensor::empty({B, N, H, D}, dtype, device);
+    kernels::attention_forward(y.queue(), y, lse, zeros.expand({B, N, H, D}), zeros.expand({B, M, H, D}),
+                               v.expand({B, M, H, D}), {}, {}, call.state, arguments);
+    parts.push_back(gt(y, 0).permute({0, 2, 1, 3}));
+  }
+  return concat(parts, -1).slice(-1, 0, M);
+}
+
+/// Attention by ops, for second derivatives: the weights are stored. q [B, N, H, D], k and v [B, M, H, D].
+Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Call& call) {
+  if (size_of(q.dtype()) == 2)
+    return attention_by_ops(q.to(DType::f32), k.to(DType::f32), v.to(DType::f32), call).to(q.dtype());
+  const int64_t B = q.size(0), N = q.size(1), M = k.size(1);
+  const auto by_head = [](const Tensor& x) { return x.permute({0, 2, 1, 3}); };
+  const Tensor keys = Tensor::arange(M, DType::i64, q.device());
+  Tensor seen = Tensor::ones({1, 1, 1, M}, DType::boolean, q.device());
+  if (call.arguments.causal) seen = logical_and(seen, le(keys, Tensor::arange(N, DType::i64, q.device()).unsqueeze(1)));
+  if (call.key_lengths) seen = logical_and(seen, lt(keys, call.key_lengths.get().reshape({B, 1, 1, 1})));
+  if (call.key_mask) seen = logical_and(seen, call.key_mask.get().reshape({B, 1, 1, M}));
+  const Tensor scores = affine(matmul(by_head(q), by_head(k).transpose(2, 3)), call.arguments.scale, 0);
+  // A query that sees no key: its weights are 0, not NaN.
+  Tensor weights = where(seen, softmax(where(seen, scores, -1e30), -1), 0);
+  const double dropout = call.arguments.dropout;
+  if (dropout > 0) {
+    const Tensor kept = kept_by(call, B, q.size(2), N, M, q.dtype(), q.device());
+    weights = where(kept, affine(weights, dropout < 1 ? 1 / (1 - dropout) : 0, 0), 0);
+  }
+  return by_head(matmul(weights, by_head(v)));
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& input_v, const AttentionOptions& options) {
@@ -92,7 +141,11 @@ Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& inp
   if (!wants_q && !wants_keys) return y;
   return differentiable(y, "attention", {q, k, v},
                         [call, wants_q, wants_keys, q = Saved(q), k = Saved(k), v = Saved(v), y = Saved(y),
-                         lse = Saved(lse)](const Tensor& gradient) {
+                         lse = Saved(lse)](const Tensor& gradient, BackwardContext& context) {
+                          if (grad_enabled())
+                            return gradients_by_ops(
+                                [&](const auto& in) { return attention_by_ops(in[0], in[1], in[2], call); }, {q, k, v},
+                                gradient, context);
                           const Tensor dy = with_dense_rows(gradient);
                           const auto like = [&](bool wanted, const Shape& sizes) {
                             return wanted ? Tensor::empty(sizes, dy.dtype(), dy.device()) : Tensor();
@@ -120,16 +173,24 @@ Tensor attention_packed(const Tensor& input, const AttentionOptions& options) {
   kernels::attention_forward(y.queue(), y, lse, part_of(packed, 0), part_of(packed, 1), part_of(packed, 2),
                              call.key_lengths, call.key_mask, call.state, call.arguments);
   if (!wants_gradient(qkv)) return y;
-  return differentiable(y, "attention_packed", {qkv},
-                        [call, qkv = Saved(qkv), y = Saved(y), lse = Saved(lse)](const Tensor& gradient) {
-                          const Tensor dy = with_dense_rows(gradient);
-                          const Tensor dqkv = Tensor::empty(qkv.sizes(), dy.dtype(), dy.device());
-                          const View &from = qkv, &to = dqkv;
-                          kernels::attention_backward(dy.queue(), part_of(to, 0), part_of(to, 1), part_of(to, 2), dy,
-                                                      part_of(from, 0), part_of(from, 1), part_of(from, 2), y, lse,
-                                                      call.key_lengths, call.key_mask, call.state, call.arguments);
-                          return Grads{dqkv};
-                        });
+  return differentiable(
+      y, "attention_packed", {qkv},
+      [call, qkv = Saved(qkv), y = Saved(y), lse = Saved(lse)](const Tensor& gradient, BackwardContext& context) {
+        if (grad_enabled())
+          return gradients_by_ops(
+              [&](const auto& in) {
+                const auto part = [&](int i) { return in[0].select(2, i); };
+                return attention_by_ops(part(0), part(1), part(2), call);
+              },
+              {qkv}, gradient, context);
+        const Tensor dy = with_dense_rows(gradient);
+        const Tensor dqkv = Tensor::empty(qkv.sizes(), dy.dtype(), dy.device());
+        const View &from = qkv, &to = dqkv;
+        kernels::attention_backward(dy.queue(), part_of(to, 0), part_of(to, 1), part_of(to, 2), dy, part_of(from, 0),
+                                    part_of(from, 1), part_of(from, 2), y, lse, call.key_lengths, call.key_mask,
+                                    call.state, call.arguments);
+        return Grads{dqkv};
+      });
 }
 
 }  // namespace weft

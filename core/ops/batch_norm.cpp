@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/reduce.h"
 #include "core/ops/rows.h"
 #include "core/ops/unary.h"
@@ -33,7 +34,9 @@ struct Wanted {
 /// The gradients of a norm by fixed statistics: a scale and a shift per channel.
 Grads inference_backward(Tensor dy, const Tensor& x, const Tensor& y, const Tensor& weight, const Tensor& mean,
                          const Tensor& var, double eps, bool with_relu, Wanted wanted) {
-  if (with_relu) {
+  if (with_relu && grad_enabled()) {
+    dy = where(le(y.detach(), 0), 0, dy);
+  } else if (with_relu) {
     const Tensor masked = empty_like(y);
     kernels::unary_backward(dy.queue(), kernels::Unary::relu, masked, dy, y, {});
     dy = masked;
@@ -41,12 +44,19 @@ Grads inference_backward(Tensor dy, const Tensor& x, const Tensor& y, const Tens
   const Tensor invstd = rsqrt(affine(var, 1, eps));
   const std::vector<int64_t> rows = x.dim() == 4 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0};
   const Tensor wide = dy.to(invstd.dtype());
-  Grads grads(4);
+  Grads grads(6);
   if (wanted.x) grads[0] = mul(wide, weight.defined() ? mul(weight, invstd) : invstd).to(x.dtype());
   if (wanted.weight) grads[1] = sum(mul(wide, mul(sub(x.to(invstd.dtype()), mean), invstd)), rows);
   if (wanted.bias) grads[2] = sum(wide, rows);
   if (wanted.residual) grads[3] = dy;
   return grads;
+}
+
+/// The norm by ops, with the batch's statistics, for second derivatives; without bias, residual and relu.
+Tensor normalize_by_ops(const Tensor& x, const Tensor& weight, double eps) {
+  const Tensor rows = x.to(vector_dtype(x)).reshape({-1, x.size(-1)}), centred = sub(rows, mean(rows, {0}, true));
+  const Tensor normed = mul(centred, rsqrt(affine(mean(square(centred), {0}, true), 1, eps)));
+  return (weight.defined() ? mul(normed, weight) : normed).reshape(x.sizes()).to(x.dtype());
 }
 
 }  // namespace
@@ -93,7 +103,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     kernels::batch_norm_inference(y.queue(), rows_of(y), rows_of(x), running_mean, running_var, weight, bias,
                                   rows_of(residual), arguments);
     if (!recorded) return y;
-    return differentiable(y, "batch_norm", {x, weight, bias, residual},
+    return differentiable(y, "batch_norm", {x, weight, bias, residual, running_mean, running_var},
                           [=, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
                            mean = Saved(running_mean), var = Saved(running_var)](const Tensor& dy) {
                             return inference_backward(dy, x, y, weight, mean, var, arguments.eps, arguments.relu,
@@ -118,23 +128,32 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     running_var.storage()->bump_version();
   }
   if (!recorded) return y;
-  return differentiable(y, "batch_norm", {x, weight, bias, residual},
-                        [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
-                         weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(),
-                         mean = Saved(mean), invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
-                          const Tensor dy = gradient.contiguous(), input_x = x;
-                          const Tensor dx = empty_like(input_x);
-                          const auto vector = [&](size_t i) {
-                            return context.gradient_target(i, mean.sizes(), mean.dtype(), dy.device());
-                          };
-                          Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
-                                      wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
-                          kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2],
-                                                       rows_of(dy), rows_of(input_x), rows_of(y), weight, bias, mean,
-                                                       invstd, arguments);
-                          if (wanted.residual && !arguments.relu) grads[3] = dy;
-                          return grads;
-                        });
+  return differentiable(
+      y, "batch_norm", {x, weight, bias, residual},
+      [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
+       bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
+       invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
+        if (grad_enabled()) {
+          const Tensor masked = arguments.relu ? where(le(y.get().detach(), 0), 0, gradient) : gradient;
+          Grads grads = gradients_by_ops([&](const auto& in) { return normalize_by_ops(in[0], in[1], arguments.eps); },
+                                         {x, weight}, masked, context);
+          const Tensor sums = masked.to(mean.dtype()).reshape({-1, mean.sizes()[0]});
+          grads.push_back(wanted.bias ? sum(sums, {0}) : Tensor());
+          grads.push_back(wanted.residual ? masked : Tensor());
+          return grads;
+        }
+        const Tensor dy = gradient.contiguous(), input_x = x;
+        const Tensor dx = empty_like(input_x);
+        const auto vector = [&](size_t i) {
+          return context.gradient_target(i, mean.sizes(), mean.dtype(), dy.device());
+        };
+        Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
+                    wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
+        kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2], rows_of(dy),
+                                     rows_of(input_x), rows_of(y), weight, bias, mean, invstd, arguments);
+        if (wanted.residual && !arguments.relu) grads[3] = dy;
+        return grads;
+      });
 }
 
 }  // namespace weft

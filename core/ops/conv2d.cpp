@@ -4,6 +4,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
+#include "core/ops/conv2d_part.h"
 #include "core/ops/image.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
@@ -58,12 +59,20 @@ Tensor recorded(const Conv2dOperands& operands, DType w_dtype, const Conv2dOptio
                          w = dx ? Saved(w) : Saved()](const Tensor& gradient, BackwardContext& context) {
                           const Tensor dy = gradient.contiguous();
                           Grads grads(3);
-                          if (w) {
+                          if (grad_enabled()) {
+                            if (w && context.wants(0))
+                              grads[0] = conv2d_part("conv2d", Conv2dPart::x, {Tensor(), w, dy}, x_sizes, options);
+                            if (x && context.wants(1))
+                              grads[1] = conv2d_part("conv2d", Conv2dPart::w, {x, Tensor(), dy}, w_sizes, options);
+                            if (db) grads[2] = sum(dy, {0, 1, 2});
+                            return grads;
+                          }
+                          if (w && context.wants(0)) {
                             grads[0] = Tensor::empty(x_sizes, dy.dtype(), dy.device());
                             const Tensor more = context.arrived_gradient(0, x_sizes, dy.dtype());
                             kernels::conv2d_backward_input(dy.queue(), grads[0], dy, w, more, options);
                           }
-                          if (x) {
+                          if (x && context.wants(1)) {
                             grads[1] = context.gradient_target(1, w_sizes, w_dtype, dy.device());
                             kernels::conv2d_backward_weight(dy.queue(), grads[1], dy, x, options);
                           }
@@ -73,6 +82,38 @@ Tensor recorded(const Conv2dOperands& operands, DType w_dtype, const Conv2dOptio
 }
 
 }  // namespace
+
+Tensor conv2d_part(const char* op, Conv2dPart part, const std::array<Tensor, 3>& tensors, const Shape& sizes,
+                   const Conv2dOptions& options) {
+  const auto& [x, w, y] = tensors;
+  const size_t made = static_cast<size_t>(part), a = made == 0 ? 1 : 0, b = made == 2 ? 1 : 2;  // from a and b
+  const Tensor result = Tensor::empty(sizes, tensors[a].dtype(), tensors[a].device());
+  switch (part) {
+    case Conv2dPart::x:
+      kernels::conv2d_backward_input(result.queue(), result, y, w, {}, options);
+      break;
+    case Conv2dPart::w:
+      kernels::conv2d_backward_weight(result.queue(), result, y, x, options);
+      break;
+    case Conv2dPart::y:
+      kernels::conv2d_forward(result.queue(), result, x, w, {}, options);
+  }
+  const bool da = wants_gradient(tensors[a]), db = wants_gradient(tensors[b]);
+  if (!da && !db) return result;
+  return differentiable(
+      result, op, {tensors[a], tensors[b]},
+      [op, made, a, b, options, a_sizes = tensors[a].sizes(), b_sizes = tensors[b].sizes(),
+       saved_a = db ? Saved(tensors[a]) : Saved(), saved_b = da ? Saved(tensors[b]) : Saved()](const Tensor& gradient) {
+        std::array<Tensor, 3> parts;
+        parts[made] = gradient.contiguous();
+        parts[a] = saved_a;
+        parts[b] = saved_b;
+        Grads grads(2);
+        if (saved_b) grads[0] = conv2d_part(op, static_cast<Conv2dPart>(a), parts, a_sizes, options);
+        if (saved_a) grads[1] = conv2d_part(op, static_cast<Conv2dPart>(b), parts, b_sizes, options);
+        return grads;
+      });
+}
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bias, const Conv2dOptions& options) {
   const OpScope scope("conv2d");

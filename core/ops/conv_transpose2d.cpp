@@ -4,8 +4,8 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/conv2d_part.h"
 #include "core/trace.h"
-#include "kernels/conv2d.h"
 
 namespace weft {
 namespace {
@@ -48,27 +48,9 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
       (x.size(2) - 1) * o.stride.w - 2 * o.padding.w + o.dilation.w * (w.size(2) - 1) + o.output_padding.w + 1;
   WEFT_CHECK(P > 0 && Q > 0, "conv_transpose2d: the padding takes all of the output of ", x.view(), " with weight ",
              w.view());
-  const kernels::Conv2dArguments conv{o.stride, o.padding, o.dilation, o.groups};
-  const Tensor sums = Tensor::empty({x.size(0), P, Q, w.size(3) * o.groups}, x.dtype(), x.device());
-  kernels::conv2d_backward_input(sums.queue(), sums, x, w, {}, conv);
-  Tensor y = sums;
-  const bool dx = wants_gradient(x), dw = wants_gradient(w);
-  if (dx || dw)
-    y = differentiable(sums, "conv_transpose2d", {x, w},
-                       [conv, x_sizes = x.sizes(), w_sizes = w.sizes(), x = dw ? Saved(x) : Saved(),
-                        w = dx ? Saved(w) : Saved()](const Tensor& gradient) {
-                         const Tensor dy = gradient.contiguous();
-                         Grads grads(2);
-                         if (w) {
-                           grads[0] = Tensor::empty(x_sizes, dy.dtype(), dy.device());
-                           kernels::conv2d_forward(dy.queue(), grads[0], dy, w, {}, conv);
-                         }
-                         if (x) {
-                           grads[1] = Tensor::empty(w_sizes, dy.dtype(), dy.device());
-                           kernels::conv2d_backward_weight(dy.queue(), grads[1], x, dy, conv);
-                         }
-                         return grads;
-                       });
+  const Conv2dOptions conv{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups};
+  const Tensor y =
+      conv2d_part("conv_transpose2d", Conv2dPart::x, {Tensor(), w, x}, {x.size(0), P, Q, w.size(3) * o.groups}, conv);
   return bias.defined() ? add(y, bias) : y;
 }
 

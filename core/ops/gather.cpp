@@ -22,6 +22,15 @@ Tensor narrowed(const Tensor& x, const Tensor& index, int at) {
   return y;
 }
 
+/// Tensors of these sizes with the sums of the elements of x that `index` sends to each place.
+Tensor summed_at(const char* op, const Tensor& x, const Tensor& index, int at, const Shape& sizes) {
+  const Tensor sums = Tensor::empty(sizes, x.dtype(), x.device());
+  kernels::gather_backward(sums.queue(), sums, x.contiguous(), index, at);
+  if (!wants_gradient(x)) return sums;
+  return differentiable(sums, op, {x},
+                        [at, index = Saved(index)](const Tensor& dy) { return Grads{gather(dy, at, index)}; });
+}
+
 /// Throws unless `index` is no longer than x along any dimension but `at`.
 void check_index(const char* op, const Tensor& x, int at, const Tensor& index) {
   WEFT_CHECK(index.defined() && index.dim() == x.dim() && !index.is_floating() && index.dtype() != DType::boolean, op,
@@ -58,9 +67,7 @@ Tensor gather(const Tensor& input, Integer dim, const Tensor& where) {
   kernels::gather(y.queue(), y, x, index, at);
   if (!wants_gradient(x)) return y;
   return differentiable(y, "gather", {x}, [at, index = Saved(index), x_sizes = x.sizes()](const Tensor& dy) {
-    const Tensor dx = Tensor::empty(x_sizes, dy.dtype(), dy.device());
-    kernels::gather_backward(dx.queue(), dx, dy.contiguous(), index, at);
-    return Grads{dx};
+    return Grads{summed_at("gather", dy, index, at, x_sizes)};
   });
 }
 
@@ -70,12 +77,7 @@ Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& where, const Tens
              "scatter_add: expected a floating tensor of at least one dimension, got ", x);
   const int at = scattered_dim("scatter_add", x, dim, where, input);
   const Tensor source = narrowed(input, where, -1).contiguous(), index = where.to(DType::i64).contiguous();
-  Tensor sums = Tensor::empty(narrowed(x.detach(), where, at).sizes(), x.dtype(), x.device());
-  kernels::gather_backward(sums.queue(), sums, source, index, at);
-  if (wants_gradient(source)) {
-    sums = differentiable(sums, "scatter_add", {source},
-                          [at, index = Saved(index)](const Tensor& dy) { return Grads{gather(dy, at, index)}; });
-  }
+  Tensor sums = summed_at("scatter_add", source, index, at, narrowed(x.detach(), where, at).sizes());
   for (int d = 0; d < x.dim(); ++d)
     if (sums.size(d) != x.size(d)) sums = pad(sums, d, 0, x.size(d) - sums.size(d));
   return add(x, sums);
@@ -127,7 +129,9 @@ Tensor index_select(const Tensor& input, Integer dim, const Tensor& where) {
   return differentiable(y, "index_select", {x}, [at, index = Saved(index), x_sizes = x.sizes()](const Tensor& dy) {
     const Tensor dx = Tensor::empty(x_sizes, dy.dtype(), dy.device());
     kernels::index_select_backward(dx.queue(), dx, dy.contiguous(), index, at);
-    return Grads{dx};
+    if (!wants_gradient(dy)) return Grads{dx};
+    return Grads{differentiable(dx, "index_select", {dy},
+                                [at, index](const Tensor& ddx) { return Grads{index_select(ddx, at, index)}; })};
   });
 }
 

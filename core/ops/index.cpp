@@ -160,8 +160,14 @@ Tensor index_put(const Tensor& x, const std::vector<Index>& at, const Tensor& va
   kernels::index_put(y.queue(), y.flatten(), v, positions);
   if (!wants_gradient(x) && !wants_gradient(v)) return y;
   return differentiable(y, "index_put", {x, v}, [=, positions = Saved(positions)](const Tensor& dy) {
-    const Tensor dx = dy.clone();
-    kernels::index_put(dx.queue(), dx.flatten(), Tensor::zeros({count}, dy.dtype(), dy.device()), positions);
+    const bool recorded = grad_enabled();
+    Tensor dx;
+    {
+      const NoGrad no_grad;
+      dx = recorded ? Tensor::ones(dy.sizes(), dy.dtype(), dy.device()) : dy.clone();
+      kernels::index_put(dx.queue(), dx.flatten(), Tensor::zeros({count}, dy.dtype(), dy.device()), positions);
+    }
+    if (recorded) dx = where(eq(dx, 0), 0, dy);
     // Only the last value of equal positions stayed.
     const Tensor number = Tensor::arange(count, DType::i64, dy.device());
     const Tensor winner = Tensor::empty({n}, DType::i64, dy.device());

@@ -6,6 +6,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/rows.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/group_norm.h"
 #include "kernels/layer_norm.h"
@@ -36,6 +37,25 @@ Tensor norm_residual(const char* op, const Tensor& residual, const Tensor& x) {
   return residual.to(x.dtype()).contiguous();
 }
 
+/// x in the dtype of the norm's statistics.
+Tensor in_norm_dtype(const Tensor& x) { return x.to(norm_dtype(x)); }
+
+Tensor with_weight(const Tensor& normed, const Tensor& weight, DType dtype) {
+  return (weight.defined() ? mul(normed, weight) : normed).to(dtype);
+}
+
+// The norms by ops, for second derivatives; a bias is left out.
+
+Tensor layer_norm_by_ops(const Tensor& x, const Tensor& weight, double eps) {
+  const Tensor rows = in_norm_dtype(x), centred = sub(rows, mean(rows, {-1}, true));
+  return with_weight(mul(centred, rsqrt(affine(mean(square(centred), {-1}, true), 1, eps))), weight, x.dtype());
+}
+
+Tensor rms_norm_by_ops(const Tensor& x, const Tensor& weight, double eps) {
+  const Tensor rows = in_norm_dtype(x);
+  return with_weight(mul(rows, rsqrt(affine(mean(square(rows), {-1}, true), 1, eps))), weight, x.dtype());
+}
+
 /// `sum`, whose memory the norm's kernel will fill with x + residual.
 Tensor recorded_sum(const Tensor& sum, const Tensor& x, const Tensor& residual) {
   return differentiable(sum, "add", {x, residual}, [](const Tensor& dy) { return Grads{dy, dy}; });
@@ -58,8 +78,16 @@ Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, con
   const bool dweight = wants_gradient(weight), dbias = wants_gradient(bias);
   if (!wants_gradient(input) && !dweight && !dbias) return y;
   return differentiable(y, "layer_norm", {input, weight, bias},
-                        [dweight, dbias, dtype, x = Saved(input), weight = Saved(weight), mean = Saved(mean),
+                        [dweight, dbias, dtype, eps, x = Saved(input), weight = Saved(weight), mean = Saved(mean),
                          invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
+                          if (grad_enabled()) {
+                            Grads grads =
+                                gradients_by_ops([eps](const auto& in) { return layer_norm_by_ops(in[0], in[1], eps); },
+                                                 {x, weight}, gradient, context);
+                            const Shape vector{gradient.size(-1)};
+                            grads.push_back(dbias ? reduce_to(in_norm_dtype(gradient), vector) : Tensor());
+                            return grads;
+                          }
                           const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
                           const Shape vector{input_x.size(-1)};
                           const Tensor dw = dweight ? context.gradient_target(1, vector, dtype, dy.device()) : Tensor();
@@ -100,8 +128,11 @@ Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, con
   if (!wants_gradient(input) && !dweight) return y;
   return differentiable(
       y, "rms_norm", {input, weight},
-      [dweight, dtype, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](const Tensor& gradient,
-                                                                                         BackwardContext& context) {
+      [dweight, dtype, eps, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](
+          const Tensor& gradient, BackwardContext& context) {
+        if (grad_enabled())
+          return gradients_by_ops([eps](const auto& in) { return rms_norm_by_ops(in[0], in[1], eps); }, {x, weight},
+                                  gradient, context);
         const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
         const Tensor dw = dweight ? context.gradient_target(1, Shape{input_x.size(-1)}, dtype, dy.device()) : Tensor();
         const Tensor more = context.arrived_gradient(0, dx.sizes(), dx.dtype());
@@ -129,6 +160,21 @@ NormedSum add_rms_norm(const Tensor& input, const Tensor& residual, const Tensor
   return {sum, normalize(x, sum, more, weight, eps)};
 }
 
+namespace {
+
+/// By ops that can be differentiated twice.
+Tensor group_norm_by_ops(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  const int64_t N = x.size(0), C = x.size(-1), positions = x.numel() / (N * C);
+  const Tensor rows = x.reshape({N, positions, groups, C / groups}).transpose(1, 2);  // [N, group, position, channel]
+  const Tensor normed = layer_norm(rows.reshape({N, groups, positions * (C / groups)}), {}, {}, eps);
+  Tensor y = normed.reshape({N, groups, positions, C / groups}).transpose(1, 2).reshape(x.sizes());
+  if (weight.defined()) y = mul(y, weight.to(y.dtype()));
+  if (bias.defined()) y = add(y, bias.to(y.dtype()));
+  return y;
+}
+
+}  // namespace
+
 Tensor group_norm(const Tensor& x, Integer groups, const Tensor& weight, const Tensor& bias, double eps) {
   const OpScope scope("group_norm");
   WEFT_CHECK(x.defined() && x.dim() >= 2 && x.is_floating(), "group_norm: expected a floating tensor [N, ..., C], got ",
@@ -151,16 +197,20 @@ Tensor group_norm(const Tensor& x, Integer groups, const Tensor& weight, const T
     kernels::group_norm_forward(y.queue(), samples(y), mean, invstd, samples(input), gain, offset, eps);
   }
   const bool dweight = wants_gradient(gain), dbias = wants_gradient(offset);
-  return differentiable(y, "group_norm", {input, gain, offset},
-                        [=, x = Saved(input), weight = Saved(gain), mean = Saved(mean), invstd = Saved(invstd)](
-                            const Tensor& gradient, BackwardContext& context) {
-                          const Tensor dy = gradient.contiguous(), dx = empty_like(dy);
-                          const Tensor dw = dweight ? context.gradient_target(1, {C}, dtype, dy.device()) : Tensor();
-                          const Tensor db = dbias ? context.gradient_target(2, {C}, dtype, dy.device()) : Tensor();
-                          kernels::group_norm_backward(dy.queue(), samples(dx), dw, db, samples(dy), samples(x), weight,
-                                                       mean, invstd);
-                          return Grads{dx, dw, db};
-                        });
+  return differentiable(
+      y, "group_norm", {input, gain, offset},
+      [=, x = Saved(input), weight = Saved(gain), bias = Saved(offset), mean = Saved(mean), invstd = Saved(invstd)](
+          const Tensor& gradient, BackwardContext& context) {
+        if (grad_enabled())
+          return gradients_by_ops(
+              [&](const std::vector<Tensor>& in) { return group_norm_by_ops(in[0], groups, in[1], in[2], eps); },
+              {x, weight, bias}, gradient, context);
+        const Tensor dy = gradient.contiguous(), dx = empty_like(dy);
+        const Tensor dw = dweight ? context.gradient_target(1, {C}, dtype, dy.device()) : Tensor();
+        const Tensor db = dbias ? context.gradient_target(2, {C}, dtype, dy.device()) : Tensor();
+        kernels::group_norm_backward(dy.queue(), samples(dx), dw, db, samples(dy), samples(x), weight, mean, invstd);
+        return Grads{dx, dw, db};
+      });
 }
 
 Tensor weight_norm(const Tensor& v, const Tensor& g) {

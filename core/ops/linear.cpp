@@ -7,8 +7,10 @@
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/linear_fp8.h"
+#include "core/ops/matmul.h"
 #include "core/ops/multiply.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/fp8.h"
 #include "kernels/reduce.h"
@@ -57,15 +59,21 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
   if (!dx && !dw && !db) return y;
   // From the gradient of the sums.
   const auto backward = [db, out, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
-                         bias_dtype = db ? input_bias.dtype() : DType::f32, rows = dw ? Saved(rows) : Saved(),
+                         bias_dtype = db ? input_bias.dtype() : DType::f32, rows = dw ? Saved(rows, x) : Saved(),
                          w = dx ? Saved(w) : Saved()](const Tensor& d, BackwardContext& context) {
     Grads grads(3);
-    if (w) {
+    if (grad_enabled()) {
+      if (w && context.wants(0)) grads[0] = matmul(d, w).reshape(x_sizes);
+      if (rows && context.wants(1)) grads[1] = matmul(d.transpose(0, 1), rows);
+      if (db) grads[2] = sum(d, {0});
+      return grads;
+    }
+    if (w && context.wants(0)) {
       const TakenActivation taken = context.take_activation(0, x_dtype);
       grads[0] = taken.saved.defined() ? multiply_backward(d, w, taken.saved, taken.f) : multiply(d, w, {}, x_dtype);
       grads[0] = grads[0].reshape(x_sizes);
     }
-    if (rows) {
+    if (rows && context.wants(1)) {
       const Tensor kept = rows;
       grads[1] = context.gradient_target(1, {out, kept.size(1)}, w_dtype, kept.device());
       if (db) {
@@ -86,11 +94,25 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
     });
   return differentiable_activation(
       y, op, {x, w, bias}, activation, pre,
-      [backward, flat, activation, pre = Saved(pre)](const Tensor& dy, BackwardContext& context) {
+      [op, backward, flat, activation, pre, x_sizes = x.sizes(), rows_sizes = rows.sizes(), w_sizes = w.sizes(),
+       rows = dw ? Saved(rows, x) : Saved(), w = dx ? Saved(w) : Saved()](const Tensor& dy, BackwardContext& context) {
         const Tensor d = flat(dy);
+        if (grad_enabled()) {  // the sums are there: of inputs that were not saved their history is enough
+          const auto history = [&](size_t i, const Shape& of_input) {
+            return context.history(i, of_input, d.dtype(), d.device());
+          };
+          Grads grads = gradients_by_ops(
+              [&](const std::vector<Tensor>& of) {
+                return unary(op, kernels::unary_of(activation), with_history_of(linear(of[0], of[1], of[2]), pre));
+              },
+              {rows ? rows.get() : history(0, rows_sizes), w ? w.get() : history(1, w_sizes), history(2, {w_sizes[0]})},
+              d, context);
+          if (grads[0].defined()) grads[0] = grads[0].reshape(x_sizes);
+          return grads;
+        }
         if (context.activation_is_taken()) return backward(d, context);
         const Tensor ds = empty_like(d);
-        kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, Tensor(pre), {});
+        kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, pre, {});
         return backward(ds, context);
       });
 }
@@ -190,6 +212,7 @@ Tensor linear_fp8(const Tensor& input, const Tensor& weight, const Tensor& input
        w_dtype = weight.dtype(), bias_dtype = db ? input_bias.dtype() : DType::f32,
        pre = pre.defined() ? Saved(pre) : Saved(), x_down = dw ? Saved(of_x.down) : Saved(),
        w_down = dx ? Saved(of_w.down) : Saved()](const Tensor& dy, BackwardContext& context) {
+        refuse_create_graph(kOp);
         Grads grads(3);
         Tensor d = dy.reshape({dy.numel() / out, out}).contiguous();
         if (pre) {

@@ -228,18 +228,26 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     }
   }
   if (!wants_gradient(x)) return y;
-  return differentiable(y, "cross_entropy", {x},
-                        [x = Saved(x), t = Saved(t), lse = Saved(lse), scale = Saved(scale), N, arguments](
-                            const Tensor& dy, BackwardContext& context) {
-                          const Tensor dloss = scale ? div(dy, scale) : dy;
-                          const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
-                          const Tensor kept = x;
-                          const bool in_place =
-                              context.is_last() && kept.storage()->owners() == 2;  // `x` and this view of it
-                          const Tensor dx = in_place ? kept : empty_with_pitch_of(kept);
-                          kernels::cross_entropy_backward(dx.queue(), dx, rows, kept, lse, t, arguments);
-                          return Grads{dx};
-                        });
+  return differentiable(
+      y, "cross_entropy", {x, t},
+      [x = Saved(x), t = Saved(t), lse = Saved(lse), scale, N, arguments, options](const Tensor& dy,
+                                                                                   BackwardContext& context) {
+        const Tensor dloss = scale.defined() ? div(dy, scale) : dy;
+        const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
+        const Tensor kept = x;
+        if (grad_enabled()) {
+          const Tensor wanted = t.get().detach(), ones = Tensor::ones({kept.size(1)}, rows.dtype(), rows.device());
+          return gradients_by_ops(
+              [&](const std::vector<Tensor>& in) {
+                return weighted(in[0].to(rows.dtype()), wanted, ones, options).first;
+              },
+              {kept, Tensor()}, rows, context);
+        }
+        const bool in_place = context.is_last() && kept.storage()->owners() == 2;  // `x` and this view of it
+        const Tensor dx = in_place ? kept : empty_with_pitch_of(kept);
+        kernels::cross_entropy_backward(dx.queue(), dx, rows, kept, lse, t, arguments);
+        return Grads{dx, {}};
+      });
 }
 
 Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Tensor& target,
@@ -304,6 +312,7 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Ten
       y, kOp, {x, w},
       [gx = dx ? Saved(gx) : Saved(), gw = dw ? Saved(gw) : Saved(), scale = scale.defined() ? Saved(scale) : Saved(),
        x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype()](const Tensor& dy) {
+        refuse_create_graph(kOp);
         const Tensor by = scale ? div(dy, scale) : dy;
         Grads grads(2);
         if (gx) grads[0] = mul(gx, by).to(x_dtype).reshape(x_sizes);

@@ -18,6 +18,11 @@ Tensor product(const Tensor& a, const Tensor& b, DType da_dtype, DType db_dtype)
       y, "matmul", {a, b},
       [da_dtype, db_dtype, a = db ? Saved(a) : Saved(), b = da ? Saved(b) : Saved()](const Tensor& dy) {
         Grads grads(2);
+        if (grad_enabled()) {
+          if (b) grads[0] = product(dy, b.get().transpose(-2, -1), dy.dtype(), dy.dtype());
+          if (a) grads[1] = product(a.get().transpose(-2, -1), dy, dy.dtype(), dy.dtype());
+          return grads;
+        }
         if (b) grads[0] = multiply(dy, b.get().transpose(-2, -1), {}, da_dtype);
         if (a) grads[1] = multiply(a.get().transpose(-2, -1), dy, {}, db_dtype);
         return grads;

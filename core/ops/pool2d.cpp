@@ -2,6 +2,7 @@
 #include "core/ops/pool2d.h"
 
 #include "core/autograd.h"
+#include "core/ops/gather.h"
 #include "core/ops/image.h"
 #include "core/trace.h"
 #include "kernels/pool2d.h"
@@ -33,9 +34,47 @@ Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options) {
     const int64_t whole = rest / step + 1;
     return options.ceil_mode && rest % step != 0 && whole * step < end ? whole + 1 : whole;
   };
-  return {{kernel, stride, padding, options.count_include_pad},
-          {x.size(0), windows(H, stride.h, x.size(1) + padding.h), windows(W, stride.w, x.size(2) + padding.w),
-           x.size(3)}};
+  return {
+      {kernel, stride, padding, options.count_include_pad},
+      {x.size(0), windows(H, stride.h, x.size(1) + padding.h), windows(W, stride.w, x.size(2) + padding.w), x.size(3)}};
+}
+
+Tensor max_pool_backward(const Tensor& dy, const Tensor& index, const Shape& sizes,
+                         const kernels::Pool2dArguments& arguments) {
+  const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+  kernels::max_pool2d_backward(dx.queue(), dx, dy.contiguous(), index, arguments);
+  return differentiable(dx, "max_pool2d", {dy}, [index = Saved(index), y_sizes = dy.sizes()](const Tensor& ddx) {
+    const int64_t N = ddx.size(0), C = ddx.size(3), pixels = ddx.size(1) * ddx.size(2);
+    const Tensor at = index.get().reshape({N, y_sizes[1] * y_sizes[2], C});
+    return Grads{gather(ddx.reshape({N, pixels, C}), 1, at).reshape(y_sizes)};
+  });
+}
+
+// Averaging is linear: each direction is the other one's gradient.
+Tensor avg_pool_backward(const Tensor& dy, const Shape& sizes, const kernels::Pool2dArguments& arguments);
+
+Tensor avg_pool(const Tensor& x, const Shape& sizes, const kernels::Pool2dArguments& arguments) {
+  const Tensor y = Tensor::empty(sizes, x.dtype(), x.device());
+  kernels::avg_pool2d_forward(y.queue(), y, x, arguments);
+  return differentiable(y, "avg_pool2d", {x}, [x_sizes = x.sizes(), arguments](const Tensor& dy) {
+    return Grads{avg_pool_backward(dy, x_sizes, arguments)};
+  });
+}
+
+Tensor avg_pool_backward(const Tensor& dy, const Shape& sizes, const kernels::Pool2dArguments& arguments) {
+  const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+  kernels::avg_pool2d_backward(dx.queue(), dx, dy.contiguous(), arguments);
+  return differentiable(dx, "avg_pool2d", {dy}, [y_sizes = dy.sizes(), arguments](const Tensor& ddx) {
+    return Grads{avg_pool(ddx.contiguous(), y_sizes, arguments)};
+  });
+}
+
+Tensor adaptive_backward(const Tensor& dy, const Shape& sizes) {
+  const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+  kernels::adaptive_avg_pool2d_backward(dx.queue(), dx, dy.contiguous());
+  return differentiable(dx, "adaptive_avg_pool2d", {dy}, [size = Size2d{dy.size(1), dy.size(2)}](const Tensor& ddx) {
+    return Grads{adaptive_avg_pool2d(ddx, size)};
+  });
 }
 
 }  // namespace
@@ -49,22 +88,14 @@ Tensor max_pool2d(const Tensor& input, const Pool2dOptions& options) {
   if (!wants_gradient(x)) return y;
   return differentiable(y, "max_pool2d", {x},
                         [index = Saved(index), sizes = x.sizes(), arguments = pool.arguments](const Tensor& dy) {
-                          const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
-                          kernels::max_pool2d_backward(dx.queue(), dx, dy.contiguous(), index, arguments);
-                          return Grads{dx};
+                          return Grads{max_pool_backward(dy, index, sizes, arguments)};
                         });
 }
 
 Tensor avg_pool2d(const Tensor& input, const Pool2dOptions& options) {
   const OpScope scope("avg_pool2d");
   const Pooling pool = pooling("avg_pool2d", input, options);
-  const Tensor x = input.contiguous(), y = Tensor::empty(pool.sizes, x.dtype(), x.device());
-  kernels::avg_pool2d_forward(y.queue(), y, x, pool.arguments);
-  return differentiable(y, "avg_pool2d", {x}, [sizes = x.sizes(), arguments = pool.arguments](const Tensor& dy) {
-    const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
-    kernels::avg_pool2d_backward(dx.queue(), dx, dy.contiguous(), arguments);
-    return Grads{dx};
-  });
+  return avg_pool(input.contiguous(), pool.sizes, pool.arguments);
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
@@ -76,11 +107,8 @@ Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
              size.w);
   const Tensor x = input.contiguous(), y = Tensor::empty({x.size(0), size.h, size.w, x.size(3)}, x.dtype(), x.device());
   kernels::adaptive_avg_pool2d_forward(y.queue(), y, x);
-  return differentiable(y, "adaptive_avg_pool2d", {x}, [sizes = x.sizes()](const Tensor& dy) {
-    const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
-    kernels::adaptive_avg_pool2d_backward(dx.queue(), dx, dy.contiguous());
-    return Grads{dx};
-  });
+  return differentiable(y, "adaptive_avg_pool2d", {x},
+                        [sizes = x.sizes()](const Tensor& dy) { return Grads{adaptive_backward(dy, sizes)}; });
 }
 
 }  // namespace weft

@@ -130,7 +130,7 @@ namespace {
 Tensor masked(const Tensor& x, const Tensor& state, kernels::RandomArguments random, double p) {
   const Tensor dense = x.contiguous(), y = empty_like(x);
   kernels::dropout(y.queue(), y, dense, state, random, p);
-  return y;
+  return differentiable(y, "dropout", {x}, [=](const Tensor& dy) { return Grads{masked(dy, state, random, p)}; });
 }
 
 }  // namespace
@@ -142,9 +142,7 @@ Tensor dropout(const Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
   if (p == 1) return affine(x, 0, 0);
   const Tensor state = dropout_state(x.device());
-  const kernels::RandomArguments random = draw(x.device(), x.numel(), x.dtype());
-  return differentiable(masked(x, state, random, p), "dropout", {x},
-                        [=](const Tensor& dy) { return Grads{masked(dy, state, random, p)}; });
+  return masked(x, state, draw(x.device(), x.numel(), x.dtype()), p);
 }
 
 }  // namespace weft

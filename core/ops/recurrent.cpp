@@ -7,9 +7,13 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/backward_context.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
+#include "core/ops/linear.h"
+#include "core/ops/matmul.h"
 #include "core/ops/rearrange.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/engines/recurrent.h"
 #include "kernels/linear.h"
@@ -112,6 +116,56 @@ Tensor layer_by_cudnn(const std::vector<Tensor>& inputs, const std::function<Ten
                         });
 }
 
+// Second derivatives: the layers by ops, with values that the forward has kept.
+
+/// The function's kept value, with the history of its argument, whose own value is not looked at.
+Tensor logistic_of(const Tensor& argument, const Tensor& kept) {
+  const Tensor y = kept.detach();
+  return differentiable(y, "sigmoid", {argument}, [y = Saved(y)](const Tensor& dy) {
+    const Tensor value = y;
+    return Grads{mul(dy, mul(value, affine(value, -1, 1)))};
+  });
+}
+
+Tensor tanh_of(const Tensor& argument, const Tensor& kept) {
+  const Tensor y = kept.detach();
+  return differentiable(y, "tanh", {argument},
+                        [y = Saved(y)](const Tensor& dy) { return Grads{mul(dy, affine(square(y), -1, 1))}; });
+}
+
+/// in: from_x, weight, h and c before the first step; gates: all steps'.
+Tensor lstm_by_ops(const std::vector<Tensor>& in, const Tensor& gates, const Steps& steps) {
+  Tensor h = in[2], c = in[3];
+  std::vector<Tensor> result(static_cast<size_t>(steps.count + 1));
+  for (int64_t step = 0; step < steps.count; ++step) {
+    const int64_t t = steps.at(step);
+    const std::vector<Tensor> sums = chunk(add(in[0].select(0, t), matmul(h, in[1].transpose(0, 1))), 4, 1);
+    const std::vector<Tensor> kept = chunk(gates.select(0, t), 4, 1);
+    const Tensor i = logistic_of(sums[0], kept[0]), f = logistic_of(sums[1], kept[1]);
+    c = add(mul(f, c), mul(i, tanh_of(sums[2], kept[2])));
+    h = mul(logistic_of(sums[3], kept[3]), tanh(c));
+    result[static_cast<size_t>(t)] = h;
+  }
+  result.back() = c;
+  return stack(result, 0);
+}
+
+/// in: from_x, weight, bias, and h before the first step; saved: r, z, n and h_n of all steps.
+Tensor gru_by_ops(const std::vector<Tensor>& in, const Tensor& saved, const Steps& steps) {
+  Tensor h = in[3];
+  std::vector<Tensor> result(static_cast<size_t>(steps.count));
+  for (int64_t step = 0; step < steps.count; ++step) {
+    const int64_t t = steps.at(step);
+    const std::vector<Tensor> x = chunk(in[0].select(0, t), 3, 1), kept = chunk(saved.select(0, t), 4, 1);
+    const std::vector<Tensor> from_h = chunk(linear(h, in[1], in[2]), 3, 1);
+    const Tensor r = logistic_of(add(x[0], from_h[0]), kept[0]), z = logistic_of(add(x[1], from_h[1]), kept[1]);
+    const Tensor n = tanh_of(add(x[2], mul(r, with_history_of(from_h[2], kept[3]))), kept[2]);
+    h = add(n, mul(z, sub(h, n)));
+    result[static_cast<size_t>(t)] = h;
+  }
+  return stack(result, 0);
+}
+
 }  // namespace
 
 Tensor lstm(const Tensor& given_x, const Tensor& given_weight, const Tensor& given_h, const Tensor& given_c,
@@ -145,24 +199,34 @@ Tensor lstm(const Tensor& given_x, const Tensor& given_weight, const Tensor& giv
     result.select(0, T).copy_(cells.select(0, last));
   }
   if (!wants) return result;
-  return differentiable(result, "lstm", {from_x, weight, h0, c0},
-                        [steps, B, H, gates = Saved(gates), hidden = Saved(hidden), cells = Saved(cells),
-                         weight = Saved(weight)](const Tensor& gradient) {
-                          const Tensor dy = gradient.contiguous(), w = weight, saved = gates, c = cells;
-                          const Tensor dgates = empty_like(saved), dc = dy.select(0, steps.count).clone();
-                          const Tensor dh = Tensor::empty({B, H}, dy.dtype(), dy.device());
-                          for (int64_t step = steps.count - 1; step >= 0; --step) {
-                            const int64_t t = steps.at(step);
-                            const Tensor dgate = dgates.select(0, t);
-                            kernels::lstm_cell_backward(dgate.queue(), dgate, dc, dy.select(0, t),
-                                                        step + 1 < steps.count ? dh : Tensor(), saved.select(0, t),
-                                                        c.select(0, steps.after(t)), c.select(0, steps.before(t)));
-                            product(dh, dgate, w, kernels::Grad::overwrite);
-                          }
-                          const Tensor dw = empty_like(w), before = flat(steps.all_before(hidden.get()));
-                          product(dw, flat(dgates).transpose(0, 1), before, kernels::Grad::overwrite);
-                          return Grads{dgates, dw, dh, dc};
-                        });
+  return differentiable(
+      result, "lstm", {from_x, weight, h0, c0},
+      [steps, B, H, gates, hidden, cells, weight = Saved(weight)](const Tensor& gradient, BackwardContext& context) {
+        if (grad_enabled()) {
+          const auto with_history = [&](size_t i, const Tensor& value) {
+            return add(value, context.history(i, value.sizes(), value.dtype(), value.device()));
+          };
+          const int64_t first = steps.before(steps.at(0));
+          const Tensor sums = context.history(0, gates.sizes(), gates.dtype(), gates.device());
+          return gradients_by_ops(
+              [&](const std::vector<Tensor>& in) { return lstm_by_ops(in, gates, steps); },
+              {sums, weight, with_history(2, hidden.select(0, first)), with_history(3, cells.select(0, first))},
+              gradient, context);
+        }
+        const Tensor dy = gradient.contiguous(), w = weight, saved = gates, c = cells;
+        const Tensor dgates = empty_like(saved), dc = dy.select(0, steps.count).clone();
+        const Tensor dh = Tensor::empty({B, H}, dy.dtype(), dy.device());
+        for (int64_t step = steps.count - 1; step >= 0; --step) {
+          const int64_t t = steps.at(step);
+          const Tensor dgate = dgates.select(0, t);
+          kernels::lstm_cell_backward(dgate.queue(), dgate, dc, dy.select(0, t), step + 1 < steps.count ? dh : Tensor(),
+                                      saved.select(0, t), c.select(0, steps.after(t)), c.select(0, steps.before(t)));
+          product(dh, dgate, w, kernels::Grad::overwrite);
+        }
+        const Tensor dw = empty_like(w), before = flat(steps.all_before(hidden));
+        product(dw, flat(dgates).transpose(0, 1), before, kernels::Grad::overwrite);
+        return Grads{dgates, dw, dh, dc};
+      });
 }
 
 Tensor gru(const Tensor& given_x, const Tensor& given_weight, const Tensor& given_bias, const Tensor& given_h,
@@ -195,8 +259,18 @@ Tensor gru(const Tensor& given_x, const Tensor& given_weight, const Tensor& give
   if (!wants) return result;
   return differentiable(
       result, "gru", {from_x, weight, bias, h0},
-      [steps, B, H, has_bias = bias.defined(), saved = Saved(saved), hidden = Saved(hidden),
-       weight = Saved(weight)](const Tensor& gradient) {
+      [steps, B, H, has_bias = bias.defined(), saved, hidden, weight = Saved(weight)](const Tensor& gradient,
+                                                                                      BackwardContext& context) {
+        if (grad_enabled()) {
+          const auto history = [&](size_t i, const Shape& sizes) {
+            return context.history(i, sizes, saved.dtype(), saved.device());
+          };
+          const Tensor h_before = hidden.select(0, steps.before(steps.at(0)));
+          return gradients_by_ops([&](const std::vector<Tensor>& in) { return gru_by_ops(in, saved, steps); },
+                                  {history(0, {steps.count, B, 3 * H}), weight,
+                                   has_bias ? history(2, {3 * H}) : Tensor(), add(h_before, history(3, {B, H}))},
+                                  gradient, context);
+        }
         const Tensor dy = gradient.contiguous(), w = weight, values = saved, h = hidden;
         const Tensor dx = Tensor::empty({steps.count, B, 3 * H}, dy.dtype(), dy.device()), ds = empty_like(dx);
         const Tensor dh = Tensor::empty({B, H}, dy.dtype(), dy.device());

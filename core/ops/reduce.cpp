@@ -2,11 +2,13 @@
 #include "core/ops/reduce.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/concat.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
@@ -66,7 +68,7 @@ Tensor extremum(const char* op, kernels::Reduce f, const Tensor& input, const st
   const Tensor kept = reduce(f, x, to);
   const Tensor y = result_of(kept, to, keep_dims);
   if (!wants_gradient(x)) return y;
-  return differentiable(y, op, {x}, [x = Saved(x), kept = Saved(kept)](const Tensor& dy) {
+  return differentiable(y, op, {x}, [x = Saved(x), kept = Saved(kept, y)](const Tensor& dy) {
     const Tensor chosen = eq(x, kept).to(dy.dtype());
     const Tensor count = reduce(kernels::Reduce::sum, chosen, {kept.sizes(), {}, 1});
     return Grads{mul(chosen, div(dy.reshape(kept.sizes()), count))};
@@ -83,12 +85,38 @@ Tensor wide_var(const char* op, const Tensor& x, const VarOptions& options) {
   return affine(sum(squares, options.dims, options.keep_dims), 1 / divisor, 0);
 }
 
+/// For each factor the product of the others, by ops: a product of the factors before it and a product of the later
+/// ones.
+Tensor product_of_others(const Tensor& x, const Reduced& to) {
+  if (x.numel() == 0) return x;
+  Shape order;  // the dimensions that stay, then the reduced ones
+  for (const bool reduces : {false, true})
+    for (int d = 0; d < x.dim(); ++d)
+      if ((to.kept[d] == 1 && x.size(d) != 1) == reduces) order.push_back(d);
+  const Tensor turned = x.permute(order), rows = turned.reshape({-1, to.count});
+  const Tensor one = Tensor::ones({rows.size(0), 1}, x.dtype(), x.device());
+  std::vector<Tensor> before{one}, after{one};
+  for (int64_t i = 0; i + 1 < to.count; ++i) {
+    before.push_back(mul(before.back(), rows.slice(1, i, 1)));
+    after.push_back(mul(after.back(), rows.slice(1, to.count - 1 - i, 1)));
+  }
+  std::reverse(after.begin(), after.end());
+  Shape back = order;
+  for (int d = 0; d < order.rank(); ++d) back[static_cast<int>(order[d])] = d;
+  return mul(concat(before, 1), concat(after, 1)).reshape(turned.sizes()).permute(back);
+}
+
 Tensor scan(const Tensor& x, int dim, bool reverse) {
-  const NoGrad no_grad;
-  const Tensor rows = x.transpose(dim, -1).contiguous();
-  const Tensor y = Tensor::empty(rows.sizes(), x.is_floating() ? x.dtype() : DType::i64, x.device());
-  kernels::cumsum(y.queue(), y, rows, reverse);
-  return y.transpose(dim, -1);
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    const Tensor rows = x.transpose(dim, -1).contiguous();
+    y = Tensor::empty(rows.sizes(), x.is_floating() ? x.dtype() : DType::i64, x.device());
+    kernels::cumsum(y.queue(), y, rows, reverse);
+    y = y.transpose(dim, -1);
+  }
+  // x[i] is a term of y[i], y[i + 1], …
+  return differentiable(y, "cumsum", {x}, [=](const Tensor& dy) { return Grads{scan(dy, dim, !reverse)}; });
 }
 
 }  // namespace
@@ -113,7 +141,8 @@ Tensor prod(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dim
   const Tensor kept = reduce(kernels::Reduce::prod, x, to);
   const Tensor y = result_of(kept, to, keep_dims);
   if (!wants_gradient(x)) return y;
-  return differentiable(y, "prod", {x}, [x = Saved(x), kept = Saved(kept), to](const Tensor& dy) {
+  return differentiable(y, "prod", {x}, [x = Saved(x), kept = Saved(kept, y), to](const Tensor& dy) {
+    if (grad_enabled()) return Grads{mul(dy.reshape(to.kept), product_of_others(x, to))};
     // The product of the other factors: y / x, but where factors are 0 that of those that are not.
     const Tensor zero = eq(x, 0.0);
     const Tensor zeros = reduce(kernels::Reduce::sum, zero.to(DType::i64), to);
@@ -153,10 +182,10 @@ Tensor norm(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dim
   const Tensor kept = reduce(kernels::Reduce::norm, x, to);
   const Tensor y = result_of(kept, to, keep_dims);
   if (!wants_gradient(x)) return y;
-  return differentiable(y, "norm", {x}, [x = Saved(x), kept = Saved(kept)](const Tensor& dy) {
-    const Tensor zero = Tensor::zeros({}, dy.dtype(), dy.device());
-    const Tensor scale = where(eq(kept, 0.0), zero, div(dy.reshape(kept.sizes()), kept));
-    return Grads{mul(x, scale)};
+  return differentiable(y, "norm", {x}, [x = Saved(x), kept = Saved(kept, y)](const Tensor& dy) {
+    // At 0 the gradient is 0, and so are later ones.
+    const Tensor length = kept, divisor = masked_fill(length, eq(length, 0.0), INFINITY);
+    return Grads{mul(x, div(dy.reshape(length.sizes()), divisor))};
   });
 }
 
@@ -215,11 +244,7 @@ Tensor argmin(const Tensor& x, Integer dim, bool keep_dims) {
 Tensor cumsum(const Tensor& x, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "cumsum: expected a tensor of at least one dimension, got ", x);
   const OpScope scope("cumsum");
-  const int at = wrap_dim("cumsum", dim, x.dim());
-  const Tensor y = scan(x, at, false);
-  if (!wants_gradient(x)) return y;
-  // x[i] is a term of y[i], y[i + 1], …
-  return differentiable(y, "cumsum", {x}, [at](const Tensor& dy) { return Grads{scan(dy, at, true)}; });
+  return scan(x, wrap_dim("cumsum", dim, x.dim()), false);
 }
 
 }  // namespace weft

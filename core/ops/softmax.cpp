@@ -3,6 +3,9 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/softmax.h"
 
@@ -20,6 +23,11 @@ Tensor apply(const char* op, const Tensor& input, int64_t dim, bool log) {
   kernels::softmax_forward(y.queue(), y, x, log);
   if (!wants_gradient(x)) return y;
   return differentiable(y, op, {x}, [y = Saved(y), log](const Tensor& dy) {
+    if (grad_enabled()) {
+      const Tensor p = y;
+      if (log) return Grads{sub(dy, mul(exp(p), sum(dy, {-1}, true)))};
+      return Grads{mul(p, sub(dy, sum(mul(dy, p), {-1}, true)))};
+    }
     const Tensor dx = empty_like(dy);
     kernels::softmax_backward(dx.queue(), dx, dy.contiguous(), y, log);
     return Grads{dx};

@@ -21,12 +21,13 @@ namespace {
 /// position of a row at most once.
 Tensor put_back(const Tensor& dy, const Tensor& indices, const Shape& sizes) {
   const Tensor dx = Tensor::zeros(sizes, dy.dtype(), dy.device());
-  if (dy.numel() == 0) return dx;
+  if (dy.numel() == 0) return differentiable(dx, "sort", {dy}, [](const Tensor&) { return Grads(1); });
   const int64_t n = sizes[sizes.rank() - 1], rows = sizes.numel() / n;
   const Tensor begins = Tensor::arange(rows, DType::i64, dy.device(), 0, static_cast<double>(n)).unsqueeze(1);
   const Tensor positions = add(indices.reshape({rows, indices.size(-1)}), begins).flatten();
   kernels::index_put(dx.queue(), dx.flatten(), dy.contiguous().flatten(), positions);
-  return dx;
+  return differentiable(dx, "sort", {dy},
+                        [indices = Saved(indices)](const Tensor& ddx) { return Grads{gather(ddx, -1, indices)}; });
 }
 
 /// The first k of the order; -1: all.

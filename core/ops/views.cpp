@@ -167,6 +167,15 @@ kernels::View part(const kernels::View& x, int dim, int64_t start, int64_t lengt
   return view;
 }
 
+/// Zeros of these sizes with dy in the slice.
+Tensor slice_backward(const Tensor& dy, const Shape& sizes, int dim, int64_t start, int64_t length, int64_t step) {
+  const Tensor dx = Tensor::zeros(sizes, dy.dtype(), dy.device());
+  kernels::copy(dx.queue(), part(dx.view(), dim, start, length, step), dy);
+  if (!wants_gradient(dy)) return dx;
+  return differentiable(dx, "slice", {dy},
+                        [=](const Tensor& ddx) { return Grads{ddx.slice(dim, start, length, step)}; });
+}
+
 }  // namespace
 
 Tensor Tensor::slice(Integer dim, Integer start, Integer length, Integer step) const {
@@ -180,9 +189,7 @@ Tensor Tensor::slice(Integer dim, Integer start, Integer length, Integer step) c
              *this);
   return differentiable(alias(part(impl_->view, at, first, length, step)), "slice", {*this},
                         [at, first, length, step, sizes = sizes()](const Tensor& dy) {
-                          const Tensor dx = Tensor::zeros(sizes, dy.dtype(), dy.device());
-                          kernels::copy(dx.queue(), part(dx.view(), at, first, length, step), dy);
-                          return Grads{dx};
+                          return Grads{slice_backward(dy, sizes, at, first, length, step)};
                         });
 }
 

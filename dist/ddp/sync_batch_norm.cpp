@@ -2,6 +2,7 @@
 #include "dist/ddp/sync_batch_norm.h"
 
 #include "core/autograd.h"
+#include "core/backward_context.h"
 #include "core/ops/binary.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
@@ -78,6 +79,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
       [arguments, wanted, group, stand_in, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
        weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
        invstd = Saved(invstd), total = Saved(total)](const Tensor& gradient) {
+        refuse_create_graph("sync_batch_norm");
         const Tensor dy = gradient.contiguous(), in = x;
         const int64_t C = in.size(-1), rows = in.numel() / C;
         const auto M = static_cast<double>(rows);

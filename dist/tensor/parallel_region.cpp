@@ -16,19 +16,24 @@ Tensor summed(const Tensor& x, const ProcessGroupPtr& group, const char* name) {
   return sum;
 }
 
+/// The two are each other's gradients.
+Tensor reduced(const Tensor& x, const ProcessGroupPtr& group, const char* name) {
+  return differentiable(summed(x, group, name), "reduce_from_region", {x},
+                        [group](const Tensor& dy) { return Grads{copy_to_region(dy, group)}; });
+}
+
 }  // namespace
 
 Tensor copy_to_region(const Tensor& x, const ProcessGroupPtr& group) {
   if (group->size() == 1) return x;
   return differentiable(x.detach(), "copy_to_region", {x}, [group](const Tensor& dy) {
-    return Grads{summed(dy, group, "gradient of the input of a region")};
+    return Grads{reduced(dy, group, "gradient of the input of a region")};
   });
 }
 
 Tensor reduce_from_region(const Tensor& x, const ProcessGroupPtr& group) {
   if (group->size() == 1) return x;
-  return differentiable(summed(x, group, "output of a region"), "reduce_from_region", {x},
-                        [](const Tensor& dy) { return Grads{dy}; });
+  return reduced(x, group, "output of a region");
 }
 
 }  // namespace weft::dist

@@ -7,6 +7,7 @@
 #include "core/autograd.h"
 #include "core/check_gradient.h"
 #include "core/choose_device.h"
+#include "core/derivatives.h"
 #include "core/dlpack.h"
 #include "core/flat_parameters.h"
 #include "core/graph.h"

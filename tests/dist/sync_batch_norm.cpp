@@ -9,6 +9,7 @@
 #include <random>
 
 #include "core/autograd.h"
+#include "core/derivatives.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/linear.h"
@@ -164,6 +165,17 @@ TEST(SyncBatchNorm, OnGpu) {
   if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
   for (const std::string& backend : backends())
     check(backend, {.dtype = DType::f32, .device = DeviceKind::cuda, .relu = true, .residual = true}, {2, 5});
+}
+
+TEST(SyncBatchNorm, HasNoSecondDerivative) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const Tensor x = random_tensor(1, {4, kChannels}, {}, DType::f64).requires_grad_();
+    const Tensor y = sync_batch_norm(x, {}, {}, {}, {}, {.training = true}, group);
+    EXPECT_EQ(
+        error_text([&] { autograd::grad({sum(y)}, {x}, {.create_graph = true}); }),
+        "sync_batch_norm: its gradient cannot be differentiated: no second derivative is known. Use other ops, or "
+        "leave out create_graph");
+  });
 }
 
 // Why a stand-in must not count: a norm takes out the scale of what is in front of it, so no gradient may point along

@@ -7,6 +7,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/derivatives.h"
 #include "core/ops/binary.h"
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
@@ -271,6 +272,18 @@ TEST(ParallelRegion, TheTwoOpsAreConjugate) {
     EXPECT_EQ(y.to_vector<double>(), std::vector<double>(4, 2 * (1 + 2 + 3)));
     y.backward(Tensor::full({4}, 10, DType::f64));
     EXPECT_EQ(x.grad().to_vector<double>(), std::vector<double>(4, 10 * (1 + 2 + 3)));
+  });
+}
+
+TEST(ParallelRegion, HasSecondDerivatives) {
+  run_ranks(3, [](const ProcessGroupPtr& group) {
+    const Tensor x = Tensor::full({4}, 2, DType::f64).requires_grad_(), inside = copy_to_region(x, group);
+    const Tensor own = Tensor::full({4}, group->rank() + 1, DType::f64);
+    const Tensor y = reduce_from_region(own * inside * inside * inside, group);  // (1 + 2 + 3) x^3
+    const Tensor slope = autograd::grad({sum(y)}, {x}, {.create_graph = true})[0];
+    EXPECT_EQ(slope.to_vector<double>(), std::vector<double>(4, 6 * 3 * 4));
+    sum(slope).backward();
+    EXPECT_EQ(x.grad().to_vector<double>(), std::vector<double>(4, 6 * 6 * 2));
   });
 }
 

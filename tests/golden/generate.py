@@ -17,6 +17,7 @@ import ops
 import optimizers
 import safetensors_file
 import schedules
+import second_derivatives
 import training
 import transformers
 
@@ -41,6 +42,7 @@ FILES = {
     "modules": modules.all_cases,
     "optimizers": optimizers.all_cases,
     "schedules": schedules.all_schedules,
+    "second_derivatives": second_derivatives.all_cases,
     "small_net": training.small_net,
     "transformers": transformers.all_cases,
     **{kind: lambda kind=kind: training.residual_net(kind) for kind in training.RUNS if kind != "small"},

@@ -3,8 +3,10 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/derivatives.h"
 #include "core/ops/losses.h"
 #include "core/ops/random.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "kernels/fp8.h"
 #include "nn/transformer.h"
@@ -303,6 +305,11 @@ TEST(Fp8Linear, RefusesWhatItCannotDo) {
             }),
             "linear_fp8: weight f32[8,16] on cpu wants 16 features, input bf16[2,15] on cpu has 15. Was the input "
             "flattened?");
+  const Tensor leaf = Tensor::zeros({2, 16}, DType::bf16).requires_grad_();
+  const Tensor y = sum(linear_fp8(leaf, linear.weight.detach().to(DType::bf16), {}, linear.fp8, true));
+  EXPECT_EQ(error_text([&] { autograd::grad({y}, {leaf}, {.create_graph = true}); }),
+            "linear_fp8: its gradient cannot be differentiated: no second derivative is known. Use other ops, or leave "
+            "out create_graph");
   for (const DeviceKind kind : tests::test_devices()) {
     if (kind == DeviceKind::cpu) continue;
     const Device device{kind, 0};

@@ -7,8 +7,10 @@
 
 #include "core/autograd.h"
 #include "core/check_gradient.h"
+#include "core/derivatives.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
@@ -131,6 +133,52 @@ TEST_P(Derived, GradientEqualsCentralDifferences) {
   const std::string first = gradient_error(op);
   if (first.empty()) return;
   EXPECT_EQ(gradient_error(op), "") << "and before: " << first;
+}
+
+/// The gradients of a case as one row. `given`: its inputs and, last, y's gradient. The row begins with the inputs, so
+/// that each of them has a gradient.
+Tensor gradients_of(const OpCase& op, const std::vector<Tensor>& given) {
+  const NoGrad recording(true);
+  std::vector<Tensor> inputs(given.begin(), given.end() - 1), wanted, flat;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_floating() || !op.inputs[i].gradient) continue;
+    if (!inputs[i].requires_grad()) inputs[i] = inputs[i].detach().requires_grad_();
+    wanted.push_back(inputs[i]);
+    flat.push_back(inputs[i].flatten());
+  }
+  manual_seed(7);
+  const Tensor y = op.function(inputs);
+  const auto gradients = autograd::grad(
+      {y}, wanted, {.create_graph = true, .grad_outputs = {given.back().to(y.dtype())}, .allow_unused = true});
+  for (const Tensor& gradient : gradients)
+    if (gradient.defined()) flat.push_back(gradient.flatten());
+  return concat(flat);
+}
+
+std::string second_error(const OpCase& op) {
+  std::mt19937_64& random = fresh_random();
+  std::vector<Tensor> inputs = make_inputs(op, random);
+  manual_seed(7);
+  const Tensor dy = like(op.function(inputs), random, /*positive=*/false);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].is_floating() && op.inputs[i].gradient) inputs[i].requires_grad_();
+  inputs.push_back(dy.requires_grad_());
+  try {
+    check_gradient([&](const std::vector<Tensor>& x) { return gradients_of(op, x); }, inputs,
+                   {.seed = random(), .probes = 5});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_P(Derived, SecondDerivativeEqualsCentralDifferencesOfTheGradient) {
+  const OpCase& op = GetParam();
+  if (!op.differentiable) GTEST_SKIP() << "has no gradient";
+  const std::string first = second_error(op);
+  note(op, {}, DType::f64, "second");
+  if (first.empty()) return;
+  EXPECT_EQ(second_error(op), "") << "and before: " << first;
 }
 
 TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
@@ -304,6 +352,15 @@ TEST(Mutants, AScaledGradientIsSeen) {
                           [x = Saved(x[0])](const Tensor& dy) { return Grads{2.0001 * dy * x}; });
   };
   EXPECT_NE(mutant_error({{{3, 5}}}, mutant), "");
+}
+
+TEST(Mutants, AForgottenHistoryIsSeen) {
+  const auto mutant = [](const std::vector<Tensor>& x) {
+    return differentiable(square(x[0].detach()), "mutant", {x[0]},
+                          [x = Saved(x[0])](const Tensor& dy) { return Grads{2 * dy * x.get().detach()}; });
+  };
+  EXPECT_EQ(mutant_error({{{3, 5}}}, mutant), "");
+  EXPECT_NE(second_error({"mutant", {{{3, 5}}}, mutant}), "");
 }
 
 TEST(Mutants, AForgottenBroadcastIsSeen) {

@@ -37,8 +37,8 @@ struct OpInput {
   bool wide = false;
 };
 
-/// One call of an op. Everything else is derived from it (derived.cpp): its gradient against central differences in
-/// f64, and its result and gradients on every device and in every dtype against f64 on the CPU.
+/// One call of an op. Everything else is derived from it (derived.cpp): first and second derivatives against central
+/// differences, results and gradients on every device and in every dtype against f64 on the CPU.
 struct OpCase {
   std::string name;
   std::vector<OpInput> inputs;
