@@ -15,10 +15,10 @@ import finetuning
 import modules
 import ops
 import optimizers
+import paper_models
 import safetensors_file
 import schedules
 import training
-import transformers
 
 
 def augmentations():
@@ -31,18 +31,24 @@ def logistic():
     return all_regressions()
 
 
+def decoders():
+    from decoders import all_cases  # the only one that needs transformers
+    return all_cases()
+
+
 HERE = pathlib.Path(__file__).parent
 FILES = {
     "logistic": logistic,
     "ops": ops.all_cases,
     "augmentations": augmentations,
+    "decoders": decoders,
     "finetuning": finetuning.all_cases,
-    "gpt": transformers.gpt,
+    "gpt": paper_models.gpt,
     "modules": modules.all_cases,
     "optimizers": optimizers.all_cases,
     "schedules": schedules.all_schedules,
     "small_net": training.small_net,
-    "transformers": transformers.all_cases,
+    "transformers": paper_models.all_cases,
     **{kind: lambda kind=kind: training.residual_net(kind) for kind in training.RUNS if kind != "small"},
 }
 
