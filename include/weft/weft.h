@@ -119,6 +119,7 @@
 #include "optim/schedule.h"
 #include "train/canvas.h"
 #include "train/confusion_matrix.h"
+#include "train/decoder_config.h"
 #include "train/engine.h"
 #include "train/exit.h"
 #include "train/load_weights.h"

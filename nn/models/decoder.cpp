@@ -20,8 +20,6 @@ namespace {
 
 constexpr LinearOptions kDecoderLinear{.bias = false, .init = Init::transformer};
 
-int64_t hidden_of(const DecoderOptions& options) { return options.hidden > 0 ? options.hidden : options.width * 8 / 3; }
-
 Linear projection(int64_t in, int64_t out, bool bias) {
   return Linear(in, out, {.bias = bias, .init = Init::transformer});
 }
@@ -177,7 +175,7 @@ DecoderBlock::DecoderBlock(const DecoderOptions& options, int64_t layer)
     : input_layernorm(options.width, options.eps),
       self_attn(options, layer),
       post_attention_layernorm(options.width, options.eps),
-      mlp(options.width, hidden_of(options)),
+      mlp(options.width, options.size_of_hidden()),
       dropout(options.dropout) {}
 
 Tensor DecoderBlock::add_branches(const Tensor& x, const Tensor& attended) const {

@@ -50,6 +50,7 @@ struct DecoderOptions {
 
   int64_t kv_heads() const { return groups > 0 ? groups : heads; }
   int64_t size_of_head() const { return head_size > 0 ? head_size : width / heads; }
+  int64_t size_of_hidden() const { return hidden > 0 ? hidden : width * 8 / 3; }
 };
 
 /// Causal self-attention with rotary positions, where several heads of queries share keys and values (Ainslie et al.
