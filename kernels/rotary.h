@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 
-inline constexpr int kMostRotaryPairs = 128;  ///< of channels in one head
+inline constexpr int kMostRotaryPairs = 128;  ///< the pairs of channels in one head
 
 struct RotaryArguments {
   double frequencies[kMostRotaryPairs] = {};  ///< radians per position of each pair; by value: a launch copies them
@@ -13,10 +13,11 @@ struct RotaryArguments {
   bool back = false;  ///< turns the other way: the backward
 };
 
-/// Rotary positions (Su et al. 2021). Token t of x [B, T, H, D] turns its channels i and i + D / 2 by the angle
-/// a = (first + t) frequencies[i], which is computed in f32 (f64 for f64):
-///   y[i] = scale (x[i] cos a - x[i + D/2] sin a),  y[i + D/2] = scale (x[i + D/2] cos a + x[i] sin a)
-/// x: any strides with stride 1 in the last dimension; y contiguous, of x's sizes and floating dtype. D is even, at
+/// Rotary positions (Su et al. 2021). Channels i and i + D / 2 of token t of x [B, T, H, D] turn by the angle
+/// a = (first + t) frequencies[i]. It is computed in f32 (f64 for f64).
+///   y = scale (u cos a - v sin a, v cos a + u sin a) where x = (u, v), halves of D / 2 channels
+///
+/// x has any strides with stride 1 in the last dimension; y contiguous, of x's sizes and floating dtype. D is even, at
 /// most 256.
 WEFT_KERNEL(rotary, const Queue& queue, const View& y, const View& x, const RotaryArguments& arguments);
 

@@ -94,7 +94,7 @@ nn::RotaryPositions rotary_of(const Entries& config) {
   return result;
 }
 
-/// Of Qwen's: the first layer with a window, or the depth.
+/// The first layer of a Qwen that has a window.
 int64_t window_from(const Entries& config, int64_t depth) {
   const nlohmann::json* const types = config.find("layer_types");
   if (types == nullptr) {

@@ -16,7 +16,7 @@ namespace weft::gpt {
 /// The folder of a model's files that `path` means: itself, or `model` in the folder of a run of train_gpt.
 std::filesystem::path model_folder(const std::filesystem::path& path);
 
-/// What Hugging Face's config.json of a GPT-2 or of a decoder and generation_config.json say, or nanoGPT's checkpoint.
+/// The entries of Hugging Face's config.json and generation_config.json, or of nanoGPT's checkpoint.
 struct GptConfig {
   nn::GptOptions sizes{};
   std::optional<nn::DecoderOptions> decoder{};  ///< in place of `sizes`
@@ -32,8 +32,7 @@ struct GptConfig {
 };
 
 /// `path`: the folder of config.json, or nanoGPT's checkpoint (a file with `model_args`). Errors: it cannot be read;
-/// another kind of model, or one of a form that nn::Gpt and nn::Decoder do not have, by the
-/// entry.
+/// another kind of model, or one of a form that nn::Gpt and nn::Decoder do not have, by the entry.
 GptConfig read_gpt_config(const std::filesystem::path& path);
 
 /// The tokenizer of --tokenizer, or, where that is auto, of the weights' folder. Errors: no folder; more tokens than
@@ -46,14 +45,14 @@ void require_room(const data::BytePair& tokens, const GptConfig& config);
 GptConfig named_config(const std::string& model);
 std::shared_ptr<nn::LanguageModel> make_language_model(const GptConfig& config);
 
-/// Copies weights into the model: of a file, or of a folder with model.safetensors or pytorch_model.bin or the index of
-/// either, under the names of Hugging Face's GPT-2 or decoders or nanoGPT's, whose matrices lie the other way.
-/// nanoGPT's models without biases get biases of 0. `key`: the dict of a PyTorch file; "": found, of nanoGPT's `model`.
-/// Errors: other names or shapes; an output layer that is not the token embedding where that is tied.
+/// Copies weights into the model: of a file, or of a folder with model.safetensors or pytorch_model.bin or an index.
+/// Names are Hugging Face's or nanoGPT's, whose matrices lie the other way. nanoGPT's models without biases get biases
+/// of 0. `key`: the dict of a PyTorch file; "": found, of nanoGPT's `model`. Errors: other names or shapes; an output
+/// layer that is not the token embedding where that is tied.
 void load_gpt(nn::LanguageModel& model, const std::filesystem::path& path, const std::string& key = "");
 
-/// Writes FOLDER/model.safetensors (above 5 GB several, with an index) under the names of Hugging Face's models,
-/// config.json, generation_config.json where there was one, and the tokenizer's files. `state`: the model's.
+/// Writes FOLDER/model.safetensors (above 5 GB several, with an index) under the names of Hugging Face's models. There
+/// are config.json, too, generation_config.json if it was read, and the tokenizer's files. `state`: the model's.
 void save_gpt(const std::filesystem::path& folder, StateDict state, const GptConfig& config,
               const data::BytePair& tokens);
 

@@ -340,7 +340,7 @@ struct BytePair::Encoder {
   void add_piece(std::string_view piece);
 
   const BytePair& pairs;
-  std::deque<std::string> kept;  // what `known` points to
+  std::deque<std::string> kept;  // `known` points into them
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;
   std::vector<int64_t> ids;
 };

@@ -190,7 +190,7 @@ size_t long_piece_length(std::string_view text, size_t most_digits) {
     end += next.bytes;
   }
   if (after_line > 0) return after_line;
-  return end == text.size() || last == 0 ? end : last;  // its last one goes with what follows
+  return end == text.size() || last == 0 ? end : last;  // the last one goes with the next piece
 }
 
 template <class Length>

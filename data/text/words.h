@@ -42,7 +42,7 @@ std::vector<std::string_view> split_pieces(std::string_view text);
 enum class PiecePattern : uint8_t {
   gpt2,    ///< the pieces above
   llama3,  ///< endings in any case; one mark or space ahead of letters; three digits at most; line ends of their own
-  qwen2,   ///< the same with each digit alone
+  qwen2,   ///< as Llama-3's, but each digit alone
   digits,  ///< SmolLM: digits alone, GPT-2's pieces between them
 };
 std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern pattern);

@@ -8,9 +8,9 @@
 
 // Grid-stride, 128 threads per block, no shared memory, no barrier. A thread owns V pairs of channels of one token in
 // kHeads heads: the angles are the same in each, and a sine costs as much as many bytes.
-//   unit  = ((token B T) x (groups of kHeads heads)) x (D / 2 / V)     neighbours in a warp are neighbours in memory
-// V elements are 16 bytes where both halves of all rows are aligned; else V = 1. Bytes per element: one read, one
-// write. 80% of the bandwidth for bf16 with V = 8.
+//   unit  = ((token B T) x (groups of kHeads heads)) x (D / 2 / V)
+// Threads of a warp are neighbours in memory. V elements are 16 bytes where both halves of all rows are aligned; else V
+// is 1. An element is read once and written once. 80% of the bandwidth for bf16 with V = 8.
 
 namespace weft::kernels::cuda {
 
@@ -20,7 +20,7 @@ constexpr int kThreads = 128, kHeads = 4;
 
 struct Rows {
   int64_t T, H, D, groups;
-  int64_t stride[3];  ///< of x
+  int64_t stride[3];  ///< x's
 };
 
 template <int V, class T>

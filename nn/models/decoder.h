@@ -9,12 +9,12 @@
 
 namespace weft::nn {
 
-/// How a model reaches positions beyond those that it was first trained on.
+/// How a model reaches positions beyond its first training's.
 enum class RotaryScaling : uint8_t {
   none,
   linear,  ///< positions are divided by the factor (Chen et al. 2023)
   llama3,  ///< slow pairs turn slower by the factor, fast ones as before (Llama 3.1)
-  yarn,    ///< the same with a ramp over the pairs, and larger products (Peng et al. 2023)
+  yarn,    ///< a ramp over the pairs, and larger products (Peng et al. 2023)
 };
 
 /// The angles of rotary().
@@ -39,13 +39,13 @@ struct DecoderOptions {
   int64_t head_size = 0;  ///< 0: width / heads
   int64_t hidden = 0;     ///< width inside the mlp; 0: 8 / 3 of `width`
   RotaryPositions rotary = {};
-  double eps = 1e-6;        ///< of the norms
+  double eps = 1e-6;        ///< the norms'
   bool qkv_bias = false;    ///< Qwen-2
   bool qk_norm = false;     ///< Qwen-3: a norm over each head's queries and keys
   bool tied = false;        ///< the output layer is the token embedding's weight
-  int64_t window = 0;       ///< a token sees so many, itself among them; 0: all before it
+  int64_t window = 0;       ///< tokens that one sees, itself among them; 0: all before it
   int64_t window_from = 0;  ///< the first layer that has the window
-  double dropout = 0;       ///< of embeddings, attention weights and branches
+  double dropout = 0;       ///< embeddings', attention weights' and branches'
   bool recompute = false;   ///< backward computes each block a second time: memory for time
 
   int64_t kv_heads() const { return groups > 0 ? groups : heads; }
@@ -124,8 +124,8 @@ struct Decoder : LanguageModel {
   Tensor logits(const Tensor& x) const;
 };
 
-/// The names that decoder_options() knows: those of published models, such as llama3.2_1b, qwen2.5_0.5b, qwen3_0.6b,
-/// mistral_7b, smollm_135m, and llama_mini (6 layers, 384 wide), llama_tiny (4 layers, 128 wide).
+/// The names that decoder_options() knows. Published models: smollm_135m, llama3.2_1b, llama3.1_8b, mistral_7b,
+/// qwen2.5_0.5b, qwen3_0.6b. For small texts: llama_mini (6 layers, 384 wide), llama_tiny (4 layers, 128 wide).
 std::vector<std::string> decoder_names();
 
 /// The sizes of a model by its name. Errors: an unknown name, with the nearest known one.

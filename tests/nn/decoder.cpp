@@ -51,8 +51,7 @@ TEST(Decoder, EveryMemberIsNamedAndTakesPart) {
   }
 }
 
-// Several stretches of queries, and the last one shorter: the last layer's token sees what one token after another
-// sees.
+// There are several stretches of queries, and the last one is shorter.
 TEST(Decoder, AWindowIsOneForWholeTextsAndForTokens) {
   manual_seed(1);
   DecoderOptions options = kSmallDecoder;

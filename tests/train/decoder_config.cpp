@@ -90,7 +90,7 @@ TEST(DecoderConfig, EachFamilyComesBack) {
                    .window = 7});
 }
 
-// What is not said, and what transformers 4 and 5 write in other ways.
+// Files leave entries out, and transformers 4 and 5 write some in two ways.
 TEST(DecoderConfig, FillsInWhatTheFamilyMeans) {
   const auto with = [](const nlohmann::json& more) {
     nlohmann::json config = small_config();
