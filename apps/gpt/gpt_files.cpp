@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/autograd.h"
 #include "io/atomic_file.h"
@@ -232,9 +233,34 @@ void load_gpt(nn::LanguageModel& model, const fs::path& given, const std::string
   }
 }
 
+namespace {
+
+void save_adapter(const fs::path& folder, const StateDict& state, const nn::LoraOptions& lora) {
+  fs::create_directories(folder);
+  StateDict adapters = state;
+  std::erase_if(adapters.tensors, [](const NamedTensor& entry) { return !nn::is_lora(entry.name); });
+  std::set<std::string> layers;
+  for (NamedTensor& entry : adapters.tensors) {
+    const std::string layer = entry.name.substr(0, entry.name.rfind(".lora_"));
+    layers.insert(layer.substr(layer.rfind('.') + 1));
+    entry.name = "base_model.model." + entry.name;
+  }
+  write_safetensors(folder / "adapter_model.safetensors", adapters, {{"format", "pt"}});
+  const Json config{{"peft_type", "LORA"},      {"task_type", "CAUSAL_LM"}, {"r", lora.rank},
+                    {"lora_alpha", lora.alpha}, {"lora_dropout", 0.0},      {"bias", "none"},
+                    {"target_modules", layers}, {"fan_in_fan_out", false},  {"inference_mode", true}};
+  write_atomically(folder / "adapter_config.json", config.dump(2) + '\n', "configuration");
+}
+
+}  // namespace
+
 void save_gpt(const fs::path& folder, StateDict state, const GptConfig& given, const data::BytePair& tokens) {
   fs::create_directories(folder);
   std::erase_if(state.tensors, [](const NamedTensor& entry) { return nn::is_fp8_state(entry.name); });
+  if (given.lora) {
+    save_adapter(folder.parent_path() / "adapter", state, *given.lora);
+    state = nn::merged_lora(std::move(state), given.lora->scale());
+  }
   constexpr uint64_t kLargestFile = 5'000'000'000;  // as Hugging Face's
   write_safetensors_shards(
       folder / "model.safetensors",

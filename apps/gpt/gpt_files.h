@@ -24,6 +24,7 @@ struct GptConfig {
   std::optional<int64_t> begin{};               ///< bos_token_id
   std::optional<std::vector<int64_t>> end{};    ///< eos_token_id; none: the files do not say
   std::string generation{};                     ///< the text of generation_config.json; "": there is none
+  std::optional<nn::LoraOptions> lora{};        ///< adapters of a decoder
   std::string decoder_text{};                   ///< the text of a decoder's config.json; "": it was not read
 
   /// Calls f with the sizes of the model, either kind's, and returns its result.
@@ -52,7 +53,8 @@ std::shared_ptr<nn::LanguageModel> make_language_model(const GptConfig& config);
 void load_gpt(nn::LanguageModel& model, const std::filesystem::path& path, const std::string& key = "");
 
 /// Writes FOLDER/model.safetensors (above 5 GB several, with an index) under the names of Hugging Face's models. There
-/// are config.json, too, generation_config.json if it was read, and the tokenizer's files. `state`: the model's.
+/// are config.json, too, generation_config.json if it was read, and the tokenizer's files. `state`: the model's;
+/// its adapters are merged into the weights, and written alone into the folder `adapter` beside, as PEFT does.
 void save_gpt(const std::filesystem::path& folder, StateDict state, const GptConfig& config,
               const data::BytePair& tokens);
 

@@ -40,6 +40,13 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
   flags.add("recompute", o.recompute, "backward computes each block a second time: memory for time");
+  flags.add(
+      "lora", o.lora,
+      "rank of the adapters that a decoder trains in place of its weights; model/ has both together, adapter/ the "
+      "adapters; 0: none",
+      {.min = 0, .max = 4096});
+  flags.add("lora-alpha", o.lora_alpha, "an adapter's result is multiplied by this over its rank; 0: twice the rank",
+            {.min = 0, .max = 1e6});
   support::add_run_flags(
       flags, o,
       "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
@@ -72,6 +79,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   if (!flags.parse(argc, argv)) return false;
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
+  if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");
   if (o.precision == "fp8" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--precision fp8: expected whole blocks on each rank, got --tensor or --pipeline");
   if (o.tensor * o.pipeline > 1 && o.parallel != "auto" && o.parallel != "ddp")

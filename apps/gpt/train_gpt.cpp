@@ -98,6 +98,10 @@ std::shared_ptr<nn::LanguageModel> make_model(Options& o, const data::BytePair& 
   const nn::DeferredInit::Scope deferred(o.deferred.get());
   auto model = make_language_model(config);
   if (!random) load_gpt(*model, model_folder(o.weights), o.weights_key);
+  if (o.lora > 0) {
+    config.lora = {.rank = o.lora, .alpha = o.lora_alpha > 0 ? o.lora_alpha : 2 * static_cast<double>(o.lora)};
+    nn::add_lora(*model, *config.lora);
+  }
   return model;
 }
 

@@ -91,6 +91,7 @@
 #include "nn/init.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
+#include "nn/lora.h"
 #include "nn/models/bert.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/decoder.h"

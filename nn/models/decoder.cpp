@@ -20,8 +20,8 @@ namespace {
 
 constexpr LinearOptions kDecoderLinear{.bias = false, .init = Init::transformer};
 
-Linear projection(int64_t in, int64_t out, bool bias) {
-  return Linear(in, out, {.bias = bias, .init = Init::transformer});
+AdaptedLinear projection(int64_t in, int64_t out, bool bias) {
+  return AdaptedLinear(in, out, {.bias = bias, .init = Init::transformer});
 }
 
 /// x [N, tokens, groups, size] as [N, tokens, heads, size], each group's values `heads / groups` times.

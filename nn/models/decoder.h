@@ -5,6 +5,7 @@
 #include "core/ops/rotary.h"
 #include "nn/dropout.h"
 #include "nn/layer_norm.h"
+#include "nn/lora.h"
 #include "nn/models/language_model.h"
 
 namespace weft::nn {
@@ -59,7 +60,7 @@ struct DecoderAttention : Module {
   int64_t heads, groups, window;  ///< window 0: none
   RotaryOptions rotary;
   double dropout;
-  Linear q_proj, k_proj, v_proj, o_proj;
+  AdaptedLinear q_proj, k_proj, v_proj, o_proj;
   std::shared_ptr<RMSNorm> q_norm, k_norm;  ///< or none
 
   DecoderAttention(const DecoderOptions& options, int64_t layer);
@@ -75,7 +76,7 @@ struct DecoderAttention : Module {
 
 /// y = down(silu(gate(x)) up(x)) (Shazeer 2020), under the names of published files.
 struct GatedMlp : Module {
-  Linear gate_proj, up_proj, down_proj;
+  AdaptedLinear gate_proj, up_proj, down_proj;
 
   GatedMlp(Integer width, Integer hidden);
   Tensor forward(const Tensor& x) const override;

@@ -223,6 +223,25 @@ TEST_F(DecoderProgram, EveryGridEqualsOneProcess) {
   const Outcome run = train("--batch-size 2 --parallel fsdp --min-num-params 0 " + from, "tuned_fsdp", 2);
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_LT(apart("tuned", "tuned_fsdp"), 1e-5);
+  // Adapters alone: the published model is the base and them.
+  const std::string lora = from + "--lora 4 --lr 1e-2 ";
+  ASSERT_EQ(train("--batch-size 4 " + lora, "lora").exit_code, 0);
+  const Outcome shared = train("--batch-size 2 --parallel fsdp --min-num-params 0 --recompute " + lora, "lora_fsdp", 2);
+  ASSERT_EQ(shared.exit_code, 0) << shared.output;
+  EXPECT_LT(apart("lora", "lora_fsdp"), 1e-5);
+  EXPECT_GT(apart("ddp", "lora"), 1e-4);
+  EXPECT_EQ(weights("lora").tensor("model.norm.weight").to_vector<float>(),
+            weights("ddp").tensor("model.norm.weight").to_vector<float>());
+  const StateDict adapters = read_safetensors(folder_ / "lora/adapter/adapter_model.safetensors").state;
+  EXPECT_EQ(adapters.tensors.size(), 4u * 7 * 2);
+  EXPECT_EQ(adapters.tensor("base_model.model.model.layers.0.self_attn.k_proj.lora_B.weight").sizes(), (Shape{64, 4}));
+  const auto config = nlohmann::json::parse(file("lora/adapter/adapter_config.json"));
+  EXPECT_EQ(config["r"], 4);
+  EXPECT_EQ(config["lora_alpha"], 8);
+  ASSERT_EQ(train("--batch-size 4 --lr 0 --max-steps 1 --weights " + (folder_ / "lora"), "merged").exit_code, 0);
+  EXPECT_EQ(apart("merged", "lora"), 0);
+  EXPECT_THAT(train("--lora-alpha 3", "none").output, HasSubstr("--lora-alpha: expected --lora above 0, got 0"));
+
   EXPECT_THAT(train("--tensor 2", "parts", 2).output,
               HasSubstr("--tensor: expected a GPT-2, whose layers can be divided, got a decoder"));
 }

@@ -6,6 +6,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/random.h"
 #include "tests/nn/leaves.h"
 #include "tests/support/error_text.h"
@@ -103,6 +104,43 @@ TEST(Decoder, RecomputationGivesTheSameGradients) {
     gradients[again] = model.blocks[0]->self_attn.k_proj.weight.grad().to_vector<float>();
   }
   EXPECT_EQ(gradients[0], gradients[1]);
+}
+
+TEST(Lora, TrainsAdaptersAloneAndMergesThem) {
+  manual_seed(4);
+  DecoderOptions options = kSmallDecoder;
+  options.qkv_bias = true;
+  Decoder model(options);
+  const Tensor ids = some_ids(2, 6), before = model(ids).detach();
+  const StateDict plain = model.state_dict();
+  EXPECT_EQ(add_lora(model, {.rank = 3, .alpha = 6}), 2 * 7);
+  EXPECT_EQ(model(ids).to_vector<float>(), before.to_vector<float>()) << "B is 0 at first";
+  cross_entropy(model(ids), ids).backward();
+  for (const NamedTensor& parameter : model.parameters()) {
+    EXPECT_EQ(parameter.tensor.requires_grad(), is_lora(parameter.name)) << parameter.name;
+    EXPECT_EQ(parameter.tensor.has_gradient(), is_lora(parameter.name)) << parameter.name;
+  }
+  {
+    const NoGrad no_grad;
+    for (const NamedTensor& parameter : model.parameters())
+      if (parameter.name.ends_with("lora_B.weight")) parameter.tensor.add_(parameter.tensor.grad(), -0.5);
+  }
+  const NoGrad no_grad;
+  const Tensor adapted = model(ids);
+  const auto apart = [](const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); };
+  EXPECT_GT(apart(adapted, before), 1e-3);
+  Decoder other(options);
+  const StateDict merged = merged_lora(model.state_dict(), 2);
+  ASSERT_EQ(merged.tensors.size(), plain.tensors.size());
+  other.load_state_dict(merged);
+  EXPECT_LT(apart(other(ids), adapted), 1e-6);
+  merge_lora(model);
+  EXPECT_EQ(model.state_dict().tensors.size(), plain.tensors.size());
+  EXPECT_EQ(model(ids).to_vector<float>(), other(ids).to_vector<float>());
+  Linear none(2, 2);
+  EXPECT_THAT(error_text([&] { add_lora(none); }),
+              HasSubstr("add_lora: expected a module with layers that take adapters, such as Decoder, got Linear"));
+  EXPECT_THAT(error_text([&] { add_lora(model, {.rank = 0}); }), HasSubstr("expected a rank of at least 1, got 0"));
 }
 
 TEST(Decoder, SaysWhatIsWrong) {
