@@ -9,6 +9,7 @@
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "tests/nn/leaves.h"
+#include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 
 namespace weft::nn {
@@ -78,6 +79,32 @@ TEST(Decoder, AWindowIsOneForWholeTextsAndForTokens) {
       EXPECT_EQ(seen.select(0, i).item() > 0, i >= 100 && i < 100 + window) << i << " of " << window;
     options.depth = 2;
   }
+}
+
+TEST(Decoder, IsTheSameOnEveryDevice) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const int64_t window : {0, 3}) {
+      DecoderOptions options = kSmallDecoder;
+      options.window = window;
+      manual_seed(7);
+      Decoder here(options);
+      manual_seed(7);
+      Decoder there(options);
+      there.to(Device{kind});
+      const Tensor ids = some_ids(2, 6), same_ids = ids.to(Device{kind});
+      cross_entropy(here(ids), ids).backward();
+      cross_entropy(there(same_ids), same_ids).backward();
+      for (size_t i = 0; i < here.parameters().size(); ++i) {
+        const auto [name, parameter] = here.parameters()[i];
+        const Tensor apart = parameter.grad() - there.parameters()[i].tensor.grad().to(Device{});
+        EXPECT_LT(max(abs(apart)).item(), 1e-6) << name;
+      }
+      const NoGrad no_grad;
+      std::vector<KeysAndValues> past;
+      there.extend(same_ids.slice(1, 0, 5), past);
+      const Tensor next = there.extend(same_ids.slice(1, 5, 1), past).select(1, 0).to(Device{});
+      EXPECT_LT(max(abs(next - here(ids).select(1, 5))).item(), 1e-6);
+    }
 }
 
 TEST(Decoder, RunsInStretches) {
