@@ -140,6 +140,7 @@ constexpr Entry kTable[] = {
     {.name = "gru_cell_backward", .arithmetic = 5},
     {.name = "reduce", .arithmetic = 2},
     {.name = "argmax", .arithmetic = 1},
+    {.name = "rotary", .arithmetic = 6},
     {.name = "softmax_forward", .arithmetic = 8},
     {.name = "softmax_backward", .arithmetic = 4},
     {.name = "sort"},

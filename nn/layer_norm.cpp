@@ -13,18 +13,32 @@ LayerNorm::LayerNorm(Integer size, double norm_eps) : eps(norm_eps) {
 
 Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, weight, bias, eps); }
 
-NormedSum LayerNorm::add(const Tensor& x, const Tensor& residual) const {
+namespace {
+
+/// norm.add(x, residual), where `fused` computes sum and norm of one dtype.
+template <class Norm, class Fused>
+NormedSum added(const Norm& norm, const Tensor& x, const Tensor& residual, const Fused& fused) {
   NormedSum result;
-  result.y = with_hooks(x, [&] {
+  result.y = norm.with_hooks(x, [&] {
     if (x.dtype() == residual.dtype()) {
-      result = add_layer_norm(x, residual, weight, bias, eps);
+      result = fused();
     } else {  // the sum has the wider dtype
       result.sum = x + residual;
-      result.y = forward(result.sum);
+      result.y = norm.forward(result.sum);
     }
     return result.y;
   });
   return result;
+}
+
+}  // namespace
+
+NormedSum LayerNorm::add(const Tensor& x, const Tensor& residual) const {
+  return added(*this, x, residual, [&] { return add_layer_norm(x, residual, weight, bias, eps); });
+}
+
+NormedSum RMSNorm::add(const Tensor& x, const Tensor& residual) const {
+  return added(*this, x, residual, [&] { return add_rms_norm(x, residual, weight, eps); });
 }
 
 void LayerNorm::fields(Visitor& v) {

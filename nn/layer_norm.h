@@ -27,6 +27,8 @@ struct RMSNorm : Module {
     weight = Tensor::ones({size}).requires_grad_();
   }
   Tensor forward(const Tensor& x) const override { return rms_norm(x, weight, eps); }
+  /// As LayerNorm::add().
+  NormedSum add(const Tensor& x, const Tensor& residual) const;
   void fields(Visitor& v) override { v("weight", weight); }
 };
 

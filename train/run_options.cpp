@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_options.h"
 
+#include "nn/models/decoder.h"
 #include "nn/models/gpt.h"
 #include "nn/transformer.h"
 #include "train/exit.h"
@@ -71,7 +72,8 @@ void use_precision(const RunOptions& o, nn::Module& model, const std::string& na
   if (o.precision != "fp8") return;
   int64_t linears = 0;
   for (const auto& [path, module] : model.modules())
-    if (dynamic_cast<nn::TransformerBlock*>(module) || dynamic_cast<nn::GptBlock*>(module))
+    if (dynamic_cast<nn::TransformerBlock*>(module) || dynamic_cast<nn::GptBlock*>(module) ||
+        dynamic_cast<nn::DecoderBlock*>(module))
       linears += nn::use_fp8(*module);
   if (linears == 0)
     throw UsageError("--precision fp8: expected a model of transformer blocks, such as vit_small16, got " + name);

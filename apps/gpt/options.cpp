@@ -2,7 +2,6 @@
 #include "apps/gpt/options.h"
 
 #include "apps/support/run_flags.h"
-#include "nn/models/gpt.h"
 
 namespace weft::gpt {
 
@@ -19,9 +18,11 @@ bool parse_options(int argc, char** argv, Options& o) {
             "bytes (each that occurs is a token: characters), a folder with tokenizer.json, or vocab.json and "
             "merges.txt, or auto: that of "
             "the weights, else bytes");
-  flags.add_choice("model", o.model, nn::gpt_names(),
-                   "the sizes of a model with random weights; gpt2: 12 layers, 768 wide; gpt_mini: 6 layers, 384 wide; "
-                   "gpt_tiny: 4 layers, 128 wide");
+  flags.add("model", o.model,
+            "the sizes of a model with random weights: gpt2 (12 layers, 768 wide), gpt2_medium, gpt2_large, gpt2_xl, "
+            "gpt_mini (6 layers, 384 wide), gpt_tiny (4 layers, 128 wide); of a decoder: llama_tiny, llama_mini (as "
+            "gpt_tiny, gpt_mini), smollm_135m, llama3.2_1b, llama3.1_8b, mistral_7b, qwen2.5_0.5b, qwen3_0.6b, or a "
+            "folder with Hugging Face's config.json");
   flags.add(
       "weights", o.weights,
       "random, or a folder under Hugging Face's names (config.json, model.safetensors), or the folder of a run, or "
@@ -39,6 +40,13 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
   flags.add("recompute", o.recompute, "backward computes each block a second time: memory for time");
+  flags.add(
+      "lora", o.lora,
+      "rank of the adapters that a decoder trains in place of its weights; model/ has both together, adapter/ the "
+      "adapters; 0: none",
+      {.min = 0, .max = 4096});
+  flags.add("lora-alpha", o.lora_alpha, "an adapter's result is multiplied by this over its rank; 0: twice the rank",
+            {.min = 0, .max = 1e6});
   support::add_run_flags(
       flags, o,
       "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
@@ -63,12 +71,15 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "for each batch");
   flags.example("train_gpt --data tinyshakespeare/input.txt --model gpt_tiny --epochs 1");
   flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
+  flags.example(
+      "weft-run --nproc_per_node 8 train_gpt --weights SmolLM2-135M --context 1024 --parallel fsdp --lr 5e-5");
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
   flags.example("weft-run --nproc_per_node 4 train_gpt --pipeline 2 --chunks 3 --batch-size 24 --micro-batches 8");
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
+  if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");
   if (o.precision == "fp8" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--precision fp8: expected whole blocks on each rank, got --tensor or --pipeline");
   if (o.tensor * o.pipeline > 1 && o.parallel != "auto" && o.parallel != "ddp")

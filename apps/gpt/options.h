@@ -23,6 +23,8 @@ struct Options : train::RunOptions {
   double beta2 = 0.99;
   double dropout = 0;
   bool recompute = false;
+  int64_t lora = 0;
+  double lora_alpha = 0;
   int64_t tensor = 1, pipeline = 1, chunks = 1, micro_batches = 0;
   std::string fsdp_accumulate = "whole";
 };

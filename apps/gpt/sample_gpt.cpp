@@ -16,7 +16,7 @@ namespace {
 struct SampleOptions {
   std::string weights = "gpt-run", tokenizer = "auto", prompt, precision = "f32", device = "auto";
   int64_t samples = 1, tokens = 200, top_k = 0, seed = 1337;
-  double temperature = 1;
+  double temperature = 1, top_p = 1;
 };
 
 bool parse(int argc, char** argv, SampleOptions& o) {
@@ -31,6 +31,8 @@ bool parse(int argc, char** argv, SampleOptions& o) {
   flags.add("temperature", o.temperature, "below 1 likely tokens are drawn more often; 0: the likeliest always",
             {.min = 0, .max = 1e6});
   flags.add("top-k", o.top_k, "only so many of the likeliest tokens; 0: all", {.min = 0});
+  flags.add("top-p", o.top_p, "only the likeliest tokens whose shares reach this sum; 1: all",
+            {.min = 0, .max = 1, .above = true});
   flags.add("seed", o.seed, "of the draws: one seed gives one text", {.min = 0});
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16");
   flags.add_device(o.device);
@@ -46,13 +48,14 @@ int run(int argc, char** argv) {
   const nn::SkipInit loaded_below;
   const GptConfig config = read_gpt_config(folder);
   const data::BytePair tokenizer = read_tokenizer(o.tokenizer, folder);
-  require_room(tokenizer, config.sizes);
-  nn::Gpt model(config.sizes);
-  load_gpt(model, folder);
-  model.to(choose_device(o.device));
-  model.eval();
+  require_room(tokenizer, config);
+  const auto model = make_language_model(config);
+  load_gpt(*model, folder);
+  model->to(choose_device(o.device));
+  model->eval();
   const std::vector<int64_t> of_text(tokenizer.end_of_text() < 0 ? 0 : 1, tokenizer.end_of_text());
   std::vector<int64_t> prompt = tokenizer.encode(o.prompt);
+  if (!prompt.empty() && tokenizer.begin_of_text() >= 0) prompt.insert(prompt.begin(), tokenizer.begin_of_text());
   if (prompt.empty() && config.begin && *config.begin >= 0 && *config.begin < tokenizer.size())
     prompt = {*config.begin};
   if (prompt.empty()) prompt = of_text.empty() ? tokenizer.encode("\n") : of_text;
@@ -61,12 +64,13 @@ int run(int argc, char** argv) {
   for (int64_t i = 0; i < o.samples; ++i) {
     if (i > 0) std::cout << "---------------\n";
     std::cout << o.prompt;
-    nn::generate(model, prompt,
+    nn::generate(*model, prompt,
                  {.tokens = o.tokens,
                   .temperature = o.temperature,
                   .top_k = o.top_k,
                   .end = config.end.value_or(of_text),
-                  .below = tokenizer.size()},
+                  .below = tokenizer.size(),
+                  .top_p = o.top_p},
                  [&](int64_t token) {
                    std::cout << tokenizer.decode({&token, 1}) << std::flush;
                  });

@@ -45,15 +45,22 @@ std::string sum_of(const std::string& bytes) {
   return str(bytes.size(), " bytes with the checksum ", crc32c(bytes.data(), bytes.size()), ' ');
 }
 
+/// The folder whose files --tokenizer auto means: of the weights, or of the model; "": none has a tokenizer.
+fs::path tokenizer_folder(const Options& o) {
+  if (o.weights != "random") return model_folder(o.weights);
+  const fs::path folder = model_folder(o.model);
+  return fs::exists(folder / "tokenizer.json") || fs::exists(folder / "vocab.json") ? folder : fs::path();
+}
+
 data::BytePair make_tokenizer(const Options& o, const Data& data) {
-  const bool of_weights = o.tokenizer == "auto" && o.weights != "random";
+  const bool of_weights = o.tokenizer == "auto" && !tokenizer_folder(o).empty();
   if (!of_weights && (o.tokenizer == "auto" || o.tokenizer == "bytes")) {
     WEFT_CHECK(!data.tokens, data.name("train.bin"),
                ": expected a text, got the numbers of tokens. --tokenizer names the folder of the tokenizer that made "
                "them (vocab.json, merges.txt)");
     return data::BytePair::of_bytes(data::text_of(*data.train, data.name("")));
   }
-  return read_tokenizer(o.tokenizer, of_weights ? model_folder(o.weights) : fs::path());
+  return read_tokenizer(o.tokenizer, of_weights ? tokenizer_folder(o) : fs::path());
 }
 
 /// The last --val-share of one file, or both files of a folder.
@@ -66,35 +73,47 @@ std::pair<Tokens, Tokens> make_tokens(const Options& o, const Data& data, const 
   return {all.part(0, kept), all.part(kept, all.size() - kept)};
 }
 
-/// The model, whose sizes become those of `config`.
-std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer, GptConfig& config) {
+/// The model of `config`, whose sizes are set.
+std::shared_ptr<nn::LanguageModel> make_model(Options& o, const data::BytePair& tokenizer, GptConfig& config) {
   manual_seed(static_cast<uint64_t>(o.seed));
   const bool random = o.weights == "random";
-  nn::GptOptions& sizes = config.sizes;
-  if (random) {
-    sizes = nn::gpt_options(o.model);
-    sizes.vocabulary = tokenizer.size();
-    if (o.context > 0) sizes.positions = o.context;
-  } else {
-    config = read_gpt_config(model_folder(o.weights));
-  }
-  require_room(tokenizer, sizes);
-  sizes.dropout = o.dropout;
-  sizes.recompute = o.recompute;
-  if (o.context == 0) o.context = sizes.positions;
+  config = random ? named_config(o.model) : read_gpt_config(model_folder(o.weights));
+  const bool of_folder = !random || !config.decoder_text.empty();
+  config.with_sizes([&](auto& sizes) {
+    if (random && (!of_folder || tokenizer_folder(o).empty())) {
+      sizes.vocabulary = tokenizer.size();
+      config.decoder_text.clear();
+    }
+    if (random && o.context > 0) {
+      sizes.positions = o.context;
+      config.decoder_text.clear();
+    }
+    sizes.dropout = o.dropout;
+    sizes.recompute = o.recompute;
+    if (o.context == 0) o.context = sizes.positions;
+  });
+  if (random) config.dropout = o.dropout;
+  require_room(tokenizer, config);
   train::defer_weights(o);
   const nn::DeferredInit::Scope deferred(o.deferred.get());
-  auto model = std::make_shared<nn::Gpt>(sizes);
+  auto model = make_language_model(config);
   if (!random) load_gpt(*model, model_folder(o.weights), o.weights_key);
+  if (o.lora > 0) {
+    config.lora = {.rank = o.lora, .alpha = o.lora_alpha > 0 ? o.lora_alpha : 2 * static_cast<double>(o.lora)};
+    nn::add_lora(*model, *config.lora);
+  }
   return model;
 }
 
-void check_grid(const Options& o, int64_t heads, int64_t ranks) {
+void check_grid(const Options& o, const GptConfig& config, int64_t ranks) {
   const std::string all = str(ranks, ranks == 1 ? " rank" : " ranks");
   if (ranks % o.pipeline != 0) throw train::UsageError(str("--pipeline: ", o.pipeline, " stages do not divide ", all));
   if (ranks / o.pipeline % o.tensor != 0)
     throw train::UsageError(str("--tensor: ", o.tensor, " does not divide ",
                                 o.pipeline == 1 ? all : str(ranks / o.pipeline, " ranks of each stage")));
+  if (config.decoder && o.tensor > 1)
+    throw train::UsageError("--tensor: expected a GPT-2, whose layers can be divided, got a decoder");
+  const int64_t heads = config.sizes.heads;
   if (heads % o.tensor != 0) throw train::UsageError(str("--tensor: ", heads, " heads do not divide by ", o.tensor));
 }
 
@@ -107,9 +126,9 @@ int run(int argc, char** argv) {
                          "data: the text is", "All ranks must read the same one");
   const data::BytePair tokenizer = make_tokenizer(options, data);
   const auto [train, val] = make_tokens(options, data, tokenizer);
-  GptConfig config{.dropout = options.dropout};
+  GptConfig config;
   const auto model = make_model(options, tokenizer, config);
-  check_grid(options, model->options.heads, ranks.size());
+  check_grid(options, config, ranks.size());
   const int64_t row = options.tensor * options.pipeline;
   const dist::Grid grid =
       row > 1 ? dist::Grid(ranks.group(), static_cast<int>(options.tensor), static_cast<int>(options.pipeline))
@@ -118,12 +137,13 @@ int run(int argc, char** argv) {
       options.dry_run ? nullptr : train::open_run_folder(options.out, ranks, train::new_run(options, {"model"}));
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
-    const nn::GptOptions& sizes = model->options;
+    const std::string sizes = config.with_sizes(
+        [](const auto& o) { return str(o.depth, " layers, ", o.width, " wide, ", o.heads, " heads, "); });
     std::cout << "device  " << weft::describe(ranks.device()) << '\n'
               << "data    " << options.data << ": " << train.size() << " tokens, " << val.size()
               << " for validation, of " << tokenizer.size() << '\n'
-              << "model   " << sizes.depth << " layers, " << sizes.width << " wide, " << sizes.heads << " heads, "
-              << nn::parameter_count(*model) << " parameters, weights " << options.weights << ", " << options.precision
+              << "model   " << sizes << nn::parameter_count(*model) << " parameters, weights " << options.weights
+              << ", " << options.precision
               << (config.dropout == options.dropout
                       ? ""
                       : str(", dropout ", options.dropout, " (the weights' configuration: ", config.dropout, ')'))

@@ -59,10 +59,10 @@ train::EngineOptions engine_options(const Options& o) {
   return options;
 }
 
-std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shared_ptr<nn::Gpt>& model,
+std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shared_ptr<nn::LanguageModel>& model,
                                                const dist::World& world, const dist::Grid& grid) {
   if (in_parts(o)) {
-    dist::divide_blocks(*model, grid.model());
+    if (auto* const gpt = dynamic_cast<nn::Gpt*>(model.get())) dist::divide_blocks(*gpt, grid.model());
     return train::make_grid_strategy(model, grid,
                                      {.chunks = static_cast<int>(o.chunks),
                                       .ddp = {.compress_bf16 = o.grad_compression == "bf16"},
@@ -71,7 +71,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
   if (o.parallel != "fsdp") model->to(world.device());
   train::use_precision(o, *model, o.model);
   train::StrategyOptions how = train::strategy_options(o, world.device());
-  if (o.min_num_params == 0) how.kinds = {"GptBlock"};
+  if (o.min_num_params == 0) how.kinds = {dynamic_cast<nn::Decoder*>(model.get()) ? "DecoderBlock" : "GptBlock"};
   how.sharded_accumulation = o.fsdp_accumulate == "sharded";
   return train::make_strategy(how, model, world);
 }
@@ -80,7 +80,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shar
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const dist::Grid& grid, const data::BytePair& tokenizer, const GptConfig& config,
-                 const std::shared_ptr<nn::Gpt>& model, const Tokens& train, const Tokens& val)
+                 const std::shared_ptr<nn::LanguageModel>& model, const Tokens& train, const Tokens& val)
     : TypedTask(make_loader(options, world, grid, train, options.context)),
       options_(options),
       folder_(folder),

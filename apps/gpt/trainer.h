@@ -8,7 +8,7 @@
 #include "apps/gpt/options.h"
 #include "data/text/byte_pair.h"
 #include "data/text/token_windows.h"
-#include "nn/models/gpt.h"
+#include "nn/models/language_model.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
@@ -25,14 +25,14 @@ struct Sequences {
   void fields(auto& v) { v("tokens", tokens), v("next", next); }
 };
 
-/// Trains a GPT to say the next token. An epoch has as many sequences as the training text has tokens for; where they
-/// begin is drawn anew for each epoch, the same for any number of ranks.
+/// Trains a language model to say the next token. An epoch has as many sequences as the training text has tokens for;
+/// where they begin is drawn anew for each epoch, the same for any number of ranks.
 class Trainer final : public train::TypedTask<Sequences> {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it. Errors: a text that
   /// is too short for one step.
   Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const dist::Grid& grid,
-          const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::Gpt>& model,
+          const data::BytePair& tokenizer, const GptConfig& config, const std::shared_ptr<nn::LanguageModel>& model,
           const Tokens& train, const Tokens& val);
 
   train::RunEnd run() { return engine_.run_in(folder_); }
@@ -57,7 +57,7 @@ class Trainer final : public train::TypedTask<Sequences> {
   dist::Grid grid_;
   const data::BytePair& tokenizer_;
   const GptConfig& config_;
-  std::shared_ptr<nn::Gpt> model_;
+  std::shared_ptr<nn::LanguageModel> model_;
   Tokens train_;
   std::shared_ptr<const data::TokenWindows> val_;
   int64_t context_;

@@ -85,6 +85,18 @@ AddedToken added_token(const nlohmann::json& json, bool special) {
           .single_word = json.value("single_word", false)};
 }
 
+/// The patterns of published files. Errors: another one.
+PiecePattern pattern_of(const fs::path& path, const std::string& pattern) {
+  const auto with = [](const char* digits) {
+    return str(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)", digits,
+               R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+  };
+  if (pattern == with(R"(\p{N}{1,3})")) return PiecePattern::llama3;
+  if (pattern == with(R"(\p{N})")) return PiecePattern::qwen2;
+  fail(path.string(), ": expected the isolated pattern of Llama-3's or Qwen-2's Split, got '", printable(pattern, 200),
+       "'");
+}
+
 uint64_t pair_key(int64_t left, int64_t right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right);
 }
@@ -149,14 +161,26 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
 BytePair BytePair::from_tokenizer_json(const fs::path& path) {
   const TokenizerJson json = read_tokenizer_json(path, "BPE");
   const auto expect = [&](bool right, const char* what, const auto&... got) {
-    WEFT_CHECK(right, path.string(), ": expected ", what, ", as GPT-2's tokenizer, got ", printable(str(got...)));
+    WEFT_CHECK(right, path.string(), ": expected ", what, ", as byte-level tokenizers, got ", printable(str(got...)));
   };
-  expect(json.normalizers.empty(), "no normalizer", joined(json.normalizers));
-  expect(json.pre_tokenizers.empty() || (json.pre_tokenizers.size() == 1 && json.pre_tokenizers[0] == "ByteLevel"),
-         "the pre_tokenizer ByteLevel alone", joined(json.pre_tokenizers));
-  expect(json.uses_pattern, "ByteLevel's use_regex", "false");
+  const std::vector<std::string>& cuts = json.pre_tokenizers;
+  const bool composes = json.normalizers == std::vector<std::string>{"NFC"};
+  expect(json.normalizers.empty() || composes, "no normalizer but NFC", joined(json.normalizers));
+  expect(cuts.empty() || cuts.back() == "ByteLevel", "the pre_tokenizer ByteLevel", joined(cuts));
+  PiecePattern pattern = PiecePattern::gpt2;
+  if (cuts.size() < 2) {
+    expect(json.uses_pattern, "ByteLevel's use_regex", "false");
+  } else {
+    expect(cuts.size() == 2 && (cuts[0] == "Split" || cuts[0] == "Digits"), "Split or Digits before ByteLevel",
+           joined(cuts));
+    const bool splits = cuts[0] == "Split";
+    pattern = splits ? pattern_of(path, json.pattern) : PiecePattern::digits;
+    expect(splits || json.parts_digits, "Digits' individual_digits", "false");
+    expect(json.uses_pattern != splits, "ByteLevel's use_regex after Digits and not after Split",
+           json.uses_pattern ? "true" : "false");
+    expect(!json.adds_prefix_space, "no add_prefix_space after another pre_tokenizer", "true");
+  }
   expect(!json.byte_fallback, "no byte_fallback", "true");
-  expect(!json.ignores_merges, "no ignore_merges", "true");
   expect(json.dropout == 0, "no dropout of merges", json.dropout);
   expect(json.continuation.empty(), "no continuing_subword_prefix", json.continuation);
   expect(json.word_end.empty(), "no end_of_word_suffix", json.word_end);
@@ -172,6 +196,10 @@ BytePair BytePair::from_tokenizer_json(const fs::path& path) {
   }
   for (const AddedToken& token : json.added) result.add_named(token, path.string());
   result.prefix_space_ = json.adds_prefix_space;
+  result.composes_ = composes;
+  result.whole_pieces_ = json.ignores_merges;
+  result.pattern_ = pattern;
+  if (!json.begin.empty()) result.begin_ = result.find(json.begin);
   return result;
 }
 
@@ -268,7 +296,7 @@ void BytePair::set_special(std::initializer_list<std::string_view> tokens) {
     const int64_t id = find(content);
     if (!named && id >= 0) all.push_back({.content = std::string(content), .id = id, .special = true});
   }
-  special_ = AddedTokens(std::move(all));
+  special_ = AddedTokens(std::move(all), composes_ ? composed_text : AddedTokens::Normalizer());
 }
 
 void BytePair::add_merge(std::string_view left, std::string_view right) {
@@ -295,8 +323,9 @@ struct BytePair::Encoder {
       for (const char& byte : text) add_piece({&byte, 1});
       return;
     }
-    if (pairs.prefix_space_ && !text.starts_with(' ')) text = spaced.emplace_back(' ' + std::string(text));
-    for (const std::string_view piece : split_pieces(text)) {
+    const bool spaces = pairs.prefix_space_ && !text.starts_with(' ');
+    if (spaces || pairs.composes_) text = kept.emplace_back((spaces ? " " : "") + std::string(text));
+    for (const std::string_view piece : split_pieces(text, pairs.pattern_)) {
       const size_t begin = ids.size();
       const auto before = known.find(piece);
       if (before == known.end()) {
@@ -311,7 +340,7 @@ struct BytePair::Encoder {
   void add_piece(std::string_view piece);
 
   const BytePair& pairs;
-  std::deque<std::string> spaced;  // what `known` points to
+  std::deque<std::string> kept;  // `known` points into them
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;
   std::vector<int64_t> ids;
 };
@@ -326,6 +355,9 @@ void BytePair::Encoder::add_piece(std::string_view piece) {
     int64_t rank, left, left_id, right_id;
     bool operator>(const Candidate& o) const { return std::tie(rank, left) > std::tie(o.rank, o.left); }
   };
+  if (pairs.whole_pieces_)
+    if (const auto whole = pairs.ids_.find(std::string(piece)); whole != pairs.ids_.end())
+      return ids.push_back(whole->second);
   std::vector<Symbol> symbols;
   const auto count = static_cast<int64_t>(piece.size());
   for (int64_t i = 0; i < count; ++i) {

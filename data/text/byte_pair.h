@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "data/text/added_tokens.h"
+#include "data/text/words.h"
 
 namespace weft::data {
 
-/// The byte-level byte-pair encoding of GPT-2 (Radford et al. 2019, section 2.2; Sennrich et al. 2016): a text is cut
-/// at its special tokens, what lies between them into pieces (split_pieces()), a piece into bytes, and the pair of
-/// neighbours that the list of merges names first becomes one token, again and again. Any bytes can be encoded, and
-/// decode() gives them back.
+/// The byte-level byte-pair encoding of GPT-2 (Radford et al. 2019, section 2.2; Sennrich et al. 2016), Llama-3, Qwen
+/// and SmolLM: a text is cut at its special tokens, what lies between them into pieces (split_pieces()), a piece into
+/// bytes, and the pair of neighbours that the list of merges names first becomes one token, again and again. Any bytes
+/// can be encoded, and decode() gives them back; of Qwen's text in its normal form C.
 class BytePair {
  public:
   /// The published files: vocab.json (also called encoder.json), which gives each token its id, and merges.txt
@@ -26,7 +27,7 @@ class BytePair {
   static BytePair from_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
   /// tokenizer.json of a folder, or else vocab.json and merges.txt, or encoder.json and vocab.bpe. The special tokens
   /// are those of tokenizer.json, tokenizer_config.json, special_tokens_map.json and added_tokens.json, and
-  /// `<|endoftext|>`. Errors: no such file is there; the entry that asks for another tokenizer than GPT-2's; as above.
+  /// `<|endoftext|>`. Errors: no such file is there; the entry that asks for another tokenizer than these; as above.
   static BytePair from_folder(const std::filesystem::path& folder);
   /// A token for each byte of the text, in the order of the bytes, without merges: of an ASCII text its characters.
   static BytePair of_bytes(std::string_view text);
@@ -35,6 +36,8 @@ class BytePair {
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   /// The id of `<|endoftext|>`, which parts documents; -1: the vocabulary has none.
   int64_t end_of_text() const;
+  /// The id of the token that a text begins with by the files, such as Llama-3's; encode() leaves it out. -1: none.
+  int64_t begin_of_text() const { return begin_; }
   /// The id of a token that the files write like this; -1: there is none.
   int64_t find(std::string_view token) const;
 
@@ -68,7 +71,11 @@ class BytePair {
   std::vector<AddedToken> named_;               // by the files
   AddedTokens special_;                         // and the others
   bool prefix_space_ = false;                   // a text that begins with no space gets one
-  std::map<std::string, std::string> files_;    // by name
+  bool composes_ = false;                       // the text is encoded in its normal form C
+  bool whole_pieces_ = false;                   // a piece that is a token is not merged
+  PiecePattern pattern_ = PiecePattern::gpt2;
+  int64_t begin_ = -1;
+  std::map<std::string, std::string> files_;  // by name
 };
 
 }  // namespace weft::data

@@ -19,5 +19,7 @@ bool ends_in_word(std::string_view) { fail_without(); }
 size_t leading_space(std::string_view) { fail_without(); }
 size_t trailing_space(std::string_view) { fail_without(); }
 std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
+std::vector<std::string_view> split_pieces(std::string_view, PiecePattern) { fail_without(); }
+std::string composed_text(std::string_view) { fail_without(); }
 
 }  // namespace weft::data

@@ -76,6 +76,10 @@ void take_post_processor(const Json& one, TokenizerJson& result) {
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     result.first = one.at("cls").at(0);
     result.separator = one.at("sep").at(0);
+  } else if (type == "TemplateProcessing" && one.at("single").size() == 2) {
+    const Json& single = one.at("single");
+    if (single[0].contains("SpecialToken") && single[1].contains("Sequence"))
+      result.begin = single[0]["SpecialToken"].at("id");
   } else if (type == "TemplateProcessing" && one.at("single").size() == 3) {
     const Json& single = one.at("single");
     if (!single[0].contains("SpecialToken") || !single[1].contains("Sequence") || !single[2].contains("SpecialToken"))
@@ -115,6 +119,10 @@ TokenizerJson parsed(const Json& json, const std::string& wanted) {
   for (const Json& one : parts_of(json, "normalizer", "normalizers")) take_normalizer(one, result);
   for (const Json& one : parts_of(json, "pre_tokenizer", "pretokenizers")) {
     result.pre_tokenizers.push_back(one.at("type"));
+    if (result.pre_tokenizers.back() == "Split" && value_or<std::string>(one, "behavior", "") == "Isolated" &&
+        !value_or(one, "invert", false))
+      result.pattern = value_or<std::string>(one.at("pattern"), "Regex", "");
+    if (result.pre_tokenizers.back() == "Digits") result.parts_digits = value_or(one, "individual_digits", false);
     if (result.pre_tokenizers.back() != "ByteLevel") continue;
     result.adds_prefix_space = value_or(one, "add_prefix_space", true);
     result.uses_pattern = value_or(one, "use_regex", true);

@@ -41,6 +41,9 @@ struct TokenizerJson {
   bool cleans_text = true;            ///< BertNormalizer's clean_text
   bool adds_prefix_space = false;     ///< ByteLevel's add_prefix_space
   bool uses_pattern = true;           ///< ByteLevel's use_regex: GPT-2's pattern parts the text
+  std::string pattern;                ///< matches of a Split's pattern are parts; "": there is none
+  bool parts_digits = false;          ///< Digits' individual_digits
+  std::string begin;                  ///< the token that the post-processor puts before a text alone, as Llama-3's
   bool byte_fallback = false;         ///< the BPE model's
   bool ignores_merges = false;        ///< the BPE model's ignore_merges: a piece that is a token is not merged
   double dropout = 0;                 ///< the BPE model's: share of merges left out at random

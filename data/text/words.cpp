@@ -3,6 +3,9 @@
 
 #include <utf8proc.h>
 
+#include <cstdlib>
+#include <memory>
+
 namespace weft::data {
 namespace {
 
@@ -138,12 +141,99 @@ size_t piece_length(std::string_view text) {
   return end == text.size() || last == 0 ? end : last;
 }
 
+/// Where a run of characters of one kind that begins at `at` ends; it has `most` characters at most.
+size_t run_end(std::string_view text, size_t at, Kind kind, size_t most = SIZE_MAX) {
+  for (; at < text.size() && most > 0; --most) {
+    const Character next = character_at(text, at);
+    if (next.kind != kind) break;
+    at += next.bytes;
+  }
+  return at;
+}
+
+bool is_line_end(char c) { return c == '\r' || c == '\n'; }
+
+/// Bytes of 's 't 're 've 'm 'll 'd in any case, also with the long s, at the beginning of a text; 0: another text.
+size_t ending_length(std::string_view text) {
+  if (text.starts_with("'\u017F")) return 3;
+  if (!text.starts_with('\'')) return 0;
+  const auto small = [&](size_t i) {
+    return i < text.size() && text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] + 'a' - 'A')
+           : i < text.size()                                   ? text[i]
+                                                               : '\0';
+  };
+  const char a = small(1), b = small(2);
+  if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+  return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/// Llama-3's and Qwen-2's pattern, whose alternatives differ in how many digits are one piece.
+size_t long_piece_length(std::string_view text, size_t most_digits) {
+  if (const size_t ending = ending_length(text); ending > 0) return ending;
+  const Character first = character_at(text, 0);
+  if (first.kind == Kind::digit) return run_end(text, 0, Kind::digit, most_digits);
+  if (!is_line_end(text[0])) {
+    const size_t begin = first.kind == Kind::letter ? 0 : first.bytes, end = run_end(text, begin, Kind::letter);
+    if (end > begin) return end;
+  }
+  const size_t begin = text[0] == ' ' ? 1 : 0;
+  if (size_t end = run_end(text, begin, Kind::mark); end > begin) {
+    while (end < text.size() && is_line_end(text[end])) ++end;
+    return end;
+  }
+  size_t end = 0, last = 0, after_line = 0;  // last: where the last character of the run begins
+  while (end < text.size()) {
+    const Character next = character_at(text, end);
+    if (next.kind != Kind::space) break;
+    if (is_line_end(text[end])) after_line = end + 1;
+    last = end;
+    end += next.bytes;
+  }
+  if (after_line > 0) return after_line;
+  return end == text.size() || last == 0 ? end : last;  // the last one goes with the next piece
+}
+
+template <class Length>
+void append_pieces(std::vector<std::string_view>& pieces, std::string_view text, const Length& length) {
+  for (; !text.empty(); text.remove_prefix(pieces.back().size())) pieces.push_back(text.substr(0, length(text)));
+}
+
 }  // namespace
 
-std::vector<std::string_view> split_pieces(std::string_view text) {
+std::vector<std::string_view> split_pieces(std::string_view text) { return split_pieces(text, PiecePattern::gpt2); }
+
+std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern pattern) {
   std::vector<std::string_view> pieces;
-  for (; !text.empty(); text.remove_prefix(pieces.back().size())) pieces.push_back(text.substr(0, piece_length(text)));
+  if (pattern == PiecePattern::gpt2) {
+    append_pieces(pieces, text, piece_length);
+  } else if (pattern != PiecePattern::digits) {
+    const size_t most = pattern == PiecePattern::llama3 ? 3 : 1;
+    append_pieces(pieces, text, [most](std::string_view rest) { return long_piece_length(rest, most); });
+  } else {
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t digit = run_end(text, begin, Kind::digit, 1);
+      if (digit > begin) {
+        pieces.push_back(text.substr(begin, digit - begin));
+        begin = digit;
+        continue;
+      }
+      size_t end = begin;
+      for (Character next{}; end < text.size(); end += next.bytes)
+        if ((next = character_at(text, end)).kind == Kind::digit) break;
+      append_pieces(pieces, text.substr(begin, end - begin), piece_length);
+      begin = end;
+    }
+  }
   return pieces;
+}
+
+std::string composed_text(std::string_view text) {
+  utf8proc_uint8_t* composed = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
+  return size < 0 ? std::string(text) : std::string(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
 }
 
 std::string normalized_text(std::string_view text, const WordOptions& options) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,5 +37,17 @@ size_t trailing_space(std::string_view text);
 /// 're 've 'm 'll 'd; letters, digits or other marks in a row, each with one space ahead where there is one; white
 /// space. One after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
 std::vector<std::string_view> split_pieces(std::string_view text);
+
+/// How a byte-level tokenizer parts a text before it merges bytes.
+enum class PiecePattern : uint8_t {
+  gpt2,    ///< the pieces above
+  llama3,  ///< endings in any case; one mark or space ahead of letters; three digits at most; line ends of their own
+  qwen2,   ///< as Llama-3's, but each digit alone
+  digits,  ///< SmolLM: digits alone, GPT-2's pieces between them
+};
+std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern pattern);
+
+/// The text in Unicode's normal form C; as it is where its UTF-8 is invalid. Errors: built without utf8proc.
+std::string composed_text(std::string_view text);
 
 }  // namespace weft::data

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
 #include <string>
 
 #include "nn/dropout.h"
-#include "nn/embedding.h"
 #include "nn/layer_norm.h"
-#include "nn/staged.h"
-#include "nn/transformer.h"
+#include "nn/models/language_model.h"
 
 namespace weft::nn {
 
@@ -46,7 +43,7 @@ struct GptBlock : Module {
 /// paper says: 0.02, projections into the residual stream 0.02 / sqrt(2 depth). Parameter names are those of the
 /// published files, but for `attn.qkv` and `attn.proj` (their attn.c_attn and attn.c_proj), and matrices lie as
 /// Linear's [out, in]: the name map `hf_gpt2` turns them.
-struct Gpt : Module, Staged {
+struct Gpt : LanguageModel {
   GptOptions options;
   Embedding wte, wpe;  ///< tokens and positions
   Dropout dropout;
@@ -54,14 +51,12 @@ struct Gpt : Module, Staged {
   LayerNorm ln_f;
 
   explicit Gpt(const GptOptions& options = {});
-  /// Logits [N, tokens, vocabulary] of ids i64 [N, tokens]. Errors: more tokens than positions.
-  Tensor forward(const Tensor& ids) const override;
   /// cross_entropy(forward(ids), targets), targets i64 [N, tokens], without holding all logits: see
   /// linear_cross_entropy().
   Tensor loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how = {}) const;
-  /// forward() for tokens that follow those of `past`, one of each block; an empty `past` begins. Errors: divided
-  /// blocks.
-  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const;
+  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const override;
+  int64_t positions() const override { return options.positions; }
+  const Embedding& embedding() const override { return wte; }
   void fields(Visitor& v) override;
   int64_t layers() const override { return options.depth; }
   Tensor run(LayerRange range, const Tensor& x) const override;
@@ -71,20 +66,6 @@ struct Gpt : Module, Staged {
   Tensor embed(const Tensor& ids, int64_t first) const;
   Tensor run_blocks(LayerRange range, const Tensor& given) const;
 };
-
-struct GenerateOptions {
-  int64_t tokens = 100;        ///< new ones
-  double temperature = 1;      ///< logits are divided by it; 0: the likeliest token
-  int64_t top_k = 0;           ///< only so many of the likeliest tokens; 0: all
-  std::vector<int64_t> end{};  ///< the tokens that end the text early, such as BytePair::end_of_text()
-  int64_t below = 0;           ///< draw only tokens below it, where the vocabulary is padded; 0: all
-};
-
-/// Tokens that follow `prompt`, drawn one by one with the CPU's generator (manual_seed() makes them repeat), each told
-/// to `each` at once. Keys and values of earlier tokens are kept; where the positions are used up, the later half of
-/// the text goes on as a new one. The model is in evaluation mode. Errors: an empty prompt, a temperature below 0.
-std::vector<int64_t> generate(const Gpt& model, const std::vector<int64_t>& prompt, const GenerateOptions& options = {},
-                              const std::function<void(int64_t)>& each = {});
 
 /// The names that gpt_options() knows: gpt2 (12 layers, 768 wide: 124 million parameters), gpt2_medium, gpt2_large,
 /// gpt2_xl, gpt_mini (6 layers, 384 wide, 256 positions), gpt_tiny (4 layers, 128 wide, 64 positions).

@@ -45,14 +45,15 @@ TEST(BytePair, EveryByteComesBack) {
 
 #if WEFT_HAVE_UTF8PROC
 
-void expect_cases(const BytePair& pairs, const std::filesystem::path& path) {
+// `composes`: what comes back is the text in its normal form C.
+void expect_cases(const BytePair& pairs, const std::filesystem::path& path, bool composes = false) {
   const nlohmann::json cases = nlohmann::json::parse(read_text(path, "cases"));
   ASSERT_GT(cases.size(), 20u);
   for (const auto& entry : cases) {
     const auto text = entry["text"].get<std::string>();
     const Ids expected = entry["ids"].get<Ids>(), got = pairs.encode(text);
     ASSERT_EQ(got, expected) << text.substr(0, 200);
-    ASSERT_EQ(pairs.decode(got), text);
+    ASSERT_EQ(pairs.decode(got), composes ? composed_text(text) : text);
   }
 }
 
@@ -83,10 +84,11 @@ nlohmann::json golden_tokenizer_json(bool pairs) {
     merges.push_back(pairs ? nlohmann::json{line.substr(0, space), line.substr(space + 1)} : nlohmann::json(line));
   }
   const nlohmann::json end{{"id", 50256}, {"content", "<|endoftext|>"}, {"special", true}};
-  return {{"added_tokens", {end}},
-          {"normalizer", nullptr},
-          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-          {"model", {{"type", "BPE"}, {"vocab", nlohmann::json::parse(golden_text("vocab.json"))}, {"merges", merges}}}};
+  return {
+      {"added_tokens", {end}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"model", {{"type", "BPE"}, {"vocab", nlohmann::json::parse(golden_text("vocab.json"))}, {"merges", merges}}}};
 }
 
 TEST(BytePair, OfTokenizerJsonAlone) {
@@ -223,6 +225,18 @@ TEST(Pieces, AreTheWholeText) {
   EXPECT_THAT(split_pieces(""), ElementsAre());
 }
 
+// byte_level.py's families; WEFT_BYTE_LEVEL names a folder of more texts.
+TEST(ByteLevel, EqualsHuggingFacesTokenizers) {
+  const char* const more = std::getenv("WEFT_BYTE_LEVEL");
+  const std::filesystem::path folder = more ? more : std::filesystem::path(WEFT_GOLDEN) / "byte_level";
+  for (const char* name : {"llama3", "qwen2", "smollm"}) {
+    SCOPED_TRACE(name);
+    const BytePair pairs = BytePair::from_folder(folder / name);
+    expect_cases(pairs, folder / name / "cases.json", std::string(name) == "qwen2");
+    EXPECT_EQ(pairs.begin_of_text(), std::string(name) == "llama3" ? pairs.find("<|begin|>") : -1);
+  }
+}
+
 #else
 
 TEST(BytePair, SaysWithoutUtf8procHowToGetIt) {
@@ -244,21 +258,32 @@ TEST(BytePair, RefusesOtherTokenizers) {
   };
   using Json = nlohmann::json;
   EXPECT_THAT(error("/model/byte_fallback", true),
-              HasSubstr("tokenizer.json: expected no byte_fallback, as GPT-2's tokenizer, got true"));
-  EXPECT_THAT(error("/model/ignore_merges", true), HasSubstr("expected no ignore_merges"));
-  EXPECT_THAT(error("/model/dropout", 0.1), HasSubstr("expected no dropout of merges, as GPT-2's tokenizer, got 0.1"));
+              HasSubstr("tokenizer.json: expected no byte_fallback, as byte-level tokenizers, got true"));
+  EXPECT_THAT(error("/model/dropout", 0.1),
+              HasSubstr("expected no dropout of merges, as byte-level tokenizers, got 0.1"));
   EXPECT_THAT(error("/model/end_of_word_suffix", "</w>"), HasSubstr("expected no end_of_word_suffix"));
   EXPECT_THAT(error("/model/continuing_subword_prefix", "##"), HasSubstr("expected no continuing_subword_prefix"));
-  EXPECT_THAT(error("/normalizer", Json{{"type", "NFC"}}),
-              HasSubstr("expected no normalizer, as GPT-2's tokenizer, got NFC"));
+  EXPECT_THAT(error("/normalizer", Json{{"type", "NFKC"}}),
+              HasSubstr("expected no normalizer but NFC, as byte-level tokenizers, got NFKC"));
   EXPECT_THAT(error("/pre_tokenizer", Json{{"type", "Metaspace"}}),
-              HasSubstr("expected the pre_tokenizer ByteLevel alone, as GPT-2's tokenizer, got Metaspace"));
-  const Json split{{"type", "Split"}, {"pattern", {{"Regex", "x"}}}},
-      bytes{{"type", "ByteLevel"}, {"use_regex", false}};
-  EXPECT_THAT(error("/pre_tokenizer", Json{{"type", "Sequence"}, {"pretokenizers", {split, bytes}}}),
-              HasSubstr("got Split, ByteLevel"));
+              HasSubstr("expected the pre_tokenizer ByteLevel, as byte-level tokenizers, got Metaspace"));
+  const Json split{{"type", "Split"}, {"pattern", {{"Regex", "x"}}}, {"behavior", "Isolated"}},
+      digits{{"type", "Digits"}, {"individual_digits", false}},
+      bytes{{"type", "ByteLevel"}, {"use_regex", false}, {"add_prefix_space", false}},
+      pattern{{"type", "ByteLevel"}, {"add_prefix_space", false}}, spaced{{"type", "ByteLevel"}};
+  const auto sequence = [&](const std::vector<Json>& parts) {
+    return error("/pre_tokenizer", Json{{"type", "Sequence"}, {"pretokenizers", parts}});
+  };
+  EXPECT_THAT(sequence({split, bytes}),
+              HasSubstr("expected the isolated pattern of Llama-3's or Qwen-2's Split, got 'x'"));
+  EXPECT_THAT(sequence({{{"type", "Punctuation"}}, bytes}),
+              HasSubstr("expected Split or Digits before ByteLevel, as byte-level tokenizers, got Punctuation"));
+  EXPECT_THAT(sequence({digits, pattern}), HasSubstr("expected Digits' individual_digits"));
+  const Json each{{"type", "Digits"}, {"individual_digits", true}};
+  EXPECT_THAT(sequence({each, bytes}), HasSubstr("expected ByteLevel's use_regex after Digits and not after Split"));
+  EXPECT_THAT(sequence({each, spaced}), HasSubstr("expected no add_prefix_space after another pre_tokenizer"));
   EXPECT_THAT(error("/pre_tokenizer", bytes),
-              HasSubstr("expected ByteLevel's use_regex, as GPT-2's tokenizer, got false"));
+              HasSubstr("expected ByteLevel's use_regex, as byte-level tokenizers, got false"));
   EXPECT_THAT(error("/model/merges", Json{"a b"}),
               HasSubstr("tokenizer.json: merge 1: the vocabulary has no token 'ab'"));
 }

@@ -15,11 +15,11 @@ import finetuning
 import modules
 import ops
 import optimizers
+import paper_models
 import safetensors_file
 import schedules
 import second_derivatives
 import training
-import transformers
 
 
 def augmentations():
@@ -32,19 +32,25 @@ def logistic():
     return all_regressions()
 
 
+def decoders():
+    from decoders import all_cases  # the only one that needs transformers
+    return all_cases()
+
+
 HERE = pathlib.Path(__file__).parent
 FILES = {
     "logistic": logistic,
     "ops": ops.all_cases,
     "augmentations": augmentations,
+    "decoders": decoders,
     "finetuning": finetuning.all_cases,
-    "gpt": transformers.gpt,
+    "gpt": paper_models.gpt,
     "modules": modules.all_cases,
     "optimizers": optimizers.all_cases,
     "schedules": schedules.all_schedules,
     "second_derivatives": second_derivatives.all_cases,
     "small_net": training.small_net,
-    "transformers": transformers.all_cases,
+    "transformers": paper_models.all_cases,
     **{kind: lambda kind=kind: training.residual_net(kind) for kind in training.RUNS if kind != "small"},
 }
 

@@ -23,6 +23,7 @@
 #include "core/ops/pool2d.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
+#include "core/ops/rotary.h"
 #include "core/ops/softmax.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
@@ -156,6 +157,12 @@ const std::map<std::string, Function>& functions() {
       {"matmul", binary([](const Tensor& a, const Tensor& b) { return matmul(a, b); })},
       {"layer_norm", [](Case& c) { return layer_norm(c("x"), c("w"), c("b"), c.number(0)); }},
       {"rms_norm", [](Case& c) { return rms_norm(c("x"), c("w"), c.number(0)); }},
+      {"rotary",
+       [](Case& c) {
+         RotaryOptions options{.frequencies = {}, .first = c.integer(0)};
+         for (size_t i = 1; i < c.count(); ++i) options.frequencies.push_back(c.number(i));
+         return rotary(c("x"), options);
+       }},
       {"softmax", [](Case& c) { return softmax(c("x"), c.integer(0)); }},
       {"log_softmax", [](Case& c) { return log_softmax(c("x"), c.integer(0)); }},
       {"cross_entropy", run_cross_entropy},

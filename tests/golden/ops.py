@@ -160,6 +160,19 @@ def rms_norms(cases):
                   {"x": cases.draw(*shape, scale=3), "w": cases.draw(shape[-1], shift=1.5)}, (1e-5,))
 
 
+def rotaries(cases):
+    """Pairs of channels as complex numbers, times e^(i angle)."""
+    for i, (shape, first) in enumerate([((2, 5, 3, 6), 0), ((1, 4, 2, 16), 7)]):
+        half = shape[-1] // 2
+        frequencies = [10.0 ** (-k / half) for k in range(half)]
+        angles = torch.outer(torch.arange(first, first + shape[1]).double(), torch.tensor(frequencies).double())
+
+        def turn(x):
+            turned = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angles), angles)[:, None]
+            return torch.cat([turned.real, turned.imag], -1)
+        cases.add(f"rotary.{i}", turn, {"x": cases.draw(*shape)}, (first, *frequencies))
+
+
 def attentions(cases):
     """softmax(scale q k^T) v, [B, N, H, D]; the last row is one head of a ViT."""
     rows = [
@@ -385,6 +398,6 @@ def order_and_choice(cases):
 def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
-                 attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice):
+                 attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice, rotaries):
         part(cases)
     return cases.tensors

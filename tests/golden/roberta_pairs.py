@@ -4,9 +4,7 @@
 byte_pair/ and RoBERTa's special tokens after it. Needs PyPI's transformers."""
 import json
 import pathlib
-import sys
 
-sys.path.pop(0)  # transformers.py beside this file is another
 from transformers import RobertaTokenizer
 
 FOLDER = pathlib.Path(__file__).parent / "byte_pair"

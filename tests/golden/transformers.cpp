@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transformers.py computed: resized positions, a DINOv2 of two blocks, a BERT of two layers, a GPT-2 of
+// What paper_models.py computed: resized positions, a DINOv2 of two blocks, a BERT of two layers, a GPT-2 of
 // two blocks.
 #include "core/ops/concat.h"
 #include "core/ops/losses.h"
@@ -21,7 +21,7 @@ Tensor hashed(uint32_t seed, const Shape& sizes, DType dtype) {
   return Tensor::from(hashed_values(seed, sizes.numel()), sizes).to(dtype);
 }
 
-// Parameters under transformers.py's names against the digests `prefix` + name.
+// Parameters under paper_models.py's names against the digests `prefix` + name.
 void expect_gradients(nn::Module& model, const std::string& prefix) {
   uint32_t seed = 0;
   for (const auto& [name, parameter] : model.parameters()) {

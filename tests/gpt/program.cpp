@@ -23,7 +23,7 @@ const std::string kQuiet = "OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 ";
 
 /// 100 windows of 16 tokens for training: 25 steps of four in an epoch.
 const std::string kTiny =
-    " --model gpt_tiny --context 16 --epochs 2 --warmup-steps 5 --lr 3e-3 --log-interval 5 --val-share 0.2 --device "
+    " --context 16 --epochs 2 --warmup-steps 5 --lr 3e-3 --log-interval 5 --val-share 0.2 --device "
     "cpu ";
 
 class GptProgram : public ::testing::Test {
@@ -39,7 +39,7 @@ class GptProgram : public ::testing::Test {
   Outcome train(const std::string& arguments, const std::string& out, int ranks = 1) const {
     const std::string launcher = ranks == 1 ? "" : WEFT_RUN " --nproc_per_node " + std::to_string(ranks) + " ";
     return shell(kQuiet + launcher + TRAIN_GPT " --data " + (folder_ / "text") + kTiny + arguments + " --out " +
-                 (folder_ / out));
+                 (folder_ / out) + " --model " + model_);
   }
   Outcome sample(const std::string& arguments) const { return shell(kQuiet + SAMPLE_GPT " --device cpu " + arguments); }
   std::string file(const std::string& name) const { return read_text(folder_ / name); }
@@ -61,6 +61,12 @@ class GptProgram : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string model_ = "gpt_tiny";
+};
+
+class DecoderProgram : public GptProgram {
+ protected:
+  DecoderProgram() { model_ = "llama_tiny"; }
 };
 
 TEST_F(GptProgram, LearnsAndWritesHuggingFacesFiles) {
@@ -87,6 +93,50 @@ TEST_F(GptProgram, LearnsAndWritesHuggingFacesFiles) {
   ASSERT_EQ(again.exit_code, 0) << again.output;
   EXPECT_EQ(summary("again")["val_loss"], summary("run")["val_loss"]);
   EXPECT_EQ(apart("run", "again"), 0);
+}
+
+TEST_F(DecoderProgram, LearnsAndWritesHuggingFacesFiles) {
+  const Outcome run = train("--batch-size 4", "run");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("4 layers, 128 wide, 4 heads, "));
+  EXPECT_LT(summary("run")["val_loss"], 1.5);
+  const StateDict saved = weights("run");
+  EXPECT_EQ(saved.tensors.size(), 2u + 4 * 9 + 1);
+  EXPECT_EQ(saved.tensor("model.layers.3.self_attn.k_proj.weight").sizes(), (Shape{64, 128}));
+  EXPECT_EQ(saved.tensor("lm_head.weight").sizes(), (Shape{22, 128}));
+  const auto config = nlohmann::json::parse(file("run/model/config.json"));
+  EXPECT_EQ(config["model_type"], "llama");
+  EXPECT_EQ(config["max_position_embeddings"], 16);
+  EXPECT_EQ(config["torch_dtype"], "float32");
+  const Outcome again = train("--batch-size 4 --lr 0 --epochs 1 --weights " + (folder_ / "run"), "again");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(summary("again")["val_loss"], summary("run")["val_loss"]);
+  EXPECT_EQ(apart("run", "again"), 0);
+  EXPECT_EQ(nlohmann::json::parse(file("again/model/config.json")), config);
+  const std::string of_run = "--weights " + (folder_ / "run") + " --prompt 'the cat' --tokens 60 ";
+  EXPECT_EQ(sample(of_run + "--top-p 0.0001").output, sample(of_run + "--temperature 0").output);
+  EXPECT_THAT(sample(of_run + "--temperature 0").output, HasSubstr(".\n")) << "it has learned lines";
+  for (const char* precision : {"bf16", "fp8"}) {
+    const Outcome low = train(std::string("--batch-size 4 --precision ") + precision, precision);
+    ASSERT_EQ(low.exit_code, 0) << low.output;
+    EXPECT_LT(summary(precision)["val_loss"], 1.5);
+    EXPECT_EQ(weights(precision).tensors.size(), saved.tensors.size());
+  }
+}
+
+// The sizes alone are the folder's; its tokenizer goes with them.
+TEST_F(DecoderProgram, TakesAFolderAsItsModel) {
+  ASSERT_EQ(train("--batch-size 4 --max-steps 1", "run").exit_code, 0);
+  model_ = folder_ / "run";
+  const Outcome run = train("--batch-size 4 --lr 0 --max-steps 1 --seed 4", "other");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(weights("other").tensors.size(), weights("run").tensors.size());
+  EXPECT_GT(apart("run", "other"), 1e-3);
+  EXPECT_EQ(file("other/model/vocab.json"), file("run/model/vocab.json"));
+  model_ = "llama";
+  const Outcome unknown = train("", "none");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.output, HasSubstr("or a folder with config.json, got 'llama'"));
 }
 
 TEST_F(GptProgram, InLowPrecision) {
@@ -152,6 +202,49 @@ TEST_F(GptProgram, GoesOnWithTheSameBits) {
 }
 
 #if WEFT_HAVE_RANKS
+
+TEST_F(DecoderProgram, EveryGridEqualsOneProcess) {
+  const std::string kSteps = "--max-steps 10 --dropout 0 ";
+  ASSERT_EQ(train("--batch-size 4 " + kSteps, "one").exit_code, 0);
+  for (const auto& [name, how] : {std::pair<std::string, std::string>{"ddp", "--batch-size 2 --parallel ddp"},
+                                  {"fsdp", "--batch-size 2 --parallel fsdp --min-num-params 2000"},
+                                  {"fsdp_blocks", "--batch-size 2 --parallel fsdp --min-num-params 0 --recompute"},
+                                  {"stages", "--batch-size 4 --pipeline 2 --chunks 2"}}) {
+    const Outcome run = train(how + " " + kSteps, name, 2);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_LT(apart("one", name), 1e-5) << name;
+    ASSERT_EQ(metrics(name).size(), metrics("one").size());
+    for (size_t i = 0; i < metrics("one").size(); ++i)
+      EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 1e-5 * std::max(1.0, metrics("one")[i])) << name;
+  }
+  // Fine-tuning from the folder of one run.
+  const std::string from = "--weights " + (folder_ / "ddp") + " --max-steps 5 ";
+  ASSERT_EQ(train("--batch-size 4 " + from, "tuned").exit_code, 0);
+  const Outcome run = train("--batch-size 2 --parallel fsdp --min-num-params 0 " + from, "tuned_fsdp", 2);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_LT(apart("tuned", "tuned_fsdp"), 1e-5);
+  // Adapters alone: the published model is the base and them.
+  const std::string lora = from + "--lora 4 --lr 1e-2 ";
+  ASSERT_EQ(train("--batch-size 4 " + lora, "lora").exit_code, 0);
+  const Outcome shared = train("--batch-size 2 --parallel fsdp --min-num-params 0 --recompute " + lora, "lora_fsdp", 2);
+  ASSERT_EQ(shared.exit_code, 0) << shared.output;
+  EXPECT_LT(apart("lora", "lora_fsdp"), 1e-5);
+  EXPECT_GT(apart("ddp", "lora"), 1e-4);
+  EXPECT_EQ(weights("lora").tensor("model.norm.weight").to_vector<float>(),
+            weights("ddp").tensor("model.norm.weight").to_vector<float>());
+  const StateDict adapters = read_safetensors(folder_ / "lora/adapter/adapter_model.safetensors").state;
+  EXPECT_EQ(adapters.tensors.size(), 4u * 7 * 2);
+  EXPECT_EQ(adapters.tensor("base_model.model.model.layers.0.self_attn.k_proj.lora_B.weight").sizes(), (Shape{64, 4}));
+  const auto config = nlohmann::json::parse(file("lora/adapter/adapter_config.json"));
+  EXPECT_EQ(config["r"], 4);
+  EXPECT_EQ(config["lora_alpha"], 8);
+  ASSERT_EQ(train("--batch-size 4 --lr 0 --max-steps 1 --weights " + (folder_ / "lora"), "merged").exit_code, 0);
+  EXPECT_EQ(apart("merged", "lora"), 0);
+  EXPECT_THAT(train("--lora-alpha 3", "none").output, HasSubstr("--lora-alpha: expected --lora above 0, got 0"));
+
+  EXPECT_THAT(train("--tensor 2", "parts", 2).output,
+              HasSubstr("--tensor: expected a GPT-2, whose layers can be divided, got a decoder"));
+}
 
 // Offloads, recomputation and sharded checkpoints change no bit.
 TEST_F(GptProgram, FsdpTrainsTheSameFromTheHostAndFromShardedCheckpoints) {
@@ -386,8 +479,8 @@ TEST_F(GptProgram, ObeysTheConfiguration) {
   EXPECT_EQ(nlohmann::json::parse(file("erf/model/config.json"))["activation_function"], "gelu");
   EXPECT_NE(summary("erf")["val_loss"], summary("again")["val_loss"]) << "the two formulas differ by up to 5e-4";
   for (const auto& [key, value, text] :
-       {std::tuple<const char*, nlohmann::json, const char*>{"model_type", "llama",
-                                                             "expected model_type \"gpt2\", got \"llama\""},
+       {std::tuple<const char*, nlohmann::json, const char*>{"model_type", "gemma",
+                                                             "expected model_type \"gpt2\", got \"gemma\""},
         {"activation_function", "relu", "expected activation_function gelu_new or gelu, got \"relu\""},
         {"tie_word_embeddings", false, "expected tie_word_embeddings true, got false"},
         {"scale_attn_weights", false, "expected scale_attn_weights true, got false"},

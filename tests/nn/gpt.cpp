@@ -90,6 +90,8 @@ TEST(Gpt, SaysWhatIsWrong) {
   EXPECT_THAT(error_text([&] { generate(model, {}); }), HasSubstr("generate: expected a prompt of at least one token"));
   EXPECT_THAT(error_text([&] { generate(model, {1}, {.temperature = -1}); }),
               HasSubstr("generate: expected a temperature of at least 0, got -1"));
+  EXPECT_THAT(error_text([&] { generate(model, {1}, {.top_p = 0}); }),
+              HasSubstr("generate: expected a top_p in (0, 1], got 0"));
   const Gpt diverged(kSmall);
   {
     const NoGrad no_grad;
@@ -167,6 +169,11 @@ TEST(Generate, FollowsTheDistribution) {
   const std::vector<double> two = share({.tokens = 3000, .top_k = 2});
   EXPECT_EQ(two[0], 0);
   EXPECT_NEAR(two[1], 2.0 / 5, 0.027);
+  // Shares 3/6, 2/6, 1/6: the second reaches 0.6, the first 0.5.
+  const std::vector<double> likely = share({.tokens = 3000, .top_p = 0.6});
+  EXPECT_EQ(likely[0], 0);
+  EXPECT_NEAR(likely[1], 2.0 / 5, 0.027);
+  EXPECT_NEAR(share({.tokens = 30, .top_p = 0.45})[2] * 3000, 30, 1e-6);
   const std::vector<double> sharp = share({.tokens = 3000, .temperature = 0.5});  // 1, 4, 9
   EXPECT_NEAR(sharp[2], 9.0 / 14, 0.027);
 }

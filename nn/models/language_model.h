@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "nn/embedding.h"
+#include "nn/staged.h"
+#include "nn/transformer.h"
+
+namespace weft::nn {
+
+/// A model that says the next token after each of ids i64 [N, tokens]: logits [N, tokens, vocabulary].
+struct LanguageModel : Module, Staged {
+  /// Tokens of the longest sequence.
+  virtual int64_t positions() const = 0;
+  /// The table of the tokens.
+  virtual const Embedding& embedding() const = 0;
+  /// forward() for tokens that follow those of `past`, one of each block; an empty `past` begins. Errors: divided
+  /// blocks.
+  virtual Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const = 0;
+
+  Tensor forward(const Tensor& ids) const override { return run({0, layers()}, ids); }
+};
+
+struct GenerateOptions {
+  int64_t tokens = 100;        ///< new ones
+  double temperature = 1;      ///< logits are divided by it; 0: the likeliest token
+  int64_t top_k = 0;           ///< only so many of the likeliest tokens; 0: all
+  std::vector<int64_t> end{};  ///< the tokens that end the text early, such as BytePair::end_of_text()
+  int64_t below = 0;           ///< draw only tokens below it, where the vocabulary is padded; 0: all
+  double top_p = 1;            ///< only the likeliest tokens whose shares reach this sum (Holtzman et al. 2019)
+};
+
+/// Tokens that follow `prompt`, drawn one by one with the CPU's generator (manual_seed() makes them repeat), each told
+/// to `each` at once. Keys and values of earlier tokens are kept; where the positions are used up, the later half of
+/// the text goes on as a new one. The model is in evaluation mode. Errors: an empty prompt, a temperature below 0, a
+/// top_p outside of (0, 1].
+std::vector<int64_t> generate(const LanguageModel& model, const std::vector<int64_t>& prompt,
+                              const GenerateOptions& options = {}, const std::function<void(int64_t)>& each = {});
+
+}  // namespace weft::nn

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/models/decoder.h"
+
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/losses.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "core/random.h"
+#include "tests/nn/leaves.h"
+#include "tests/support/devices.h"
+#include "tests/support/error_text.h"
+
+namespace weft::nn {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr DecoderOptions kSmallDecoder{
+    .vocabulary = 13, .positions = 200, .width = 16, .depth = 2, .heads = 4, .groups = 2};
+
+Tensor some_ids(int64_t count, int64_t tokens) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < count * tokens; ++i) ids.push_back(i * i * 5 % 13);
+  return Tensor::from(ids, {count, tokens});
+}
+
+// The counts that the publishers' cards state.
+TEST(Decoder, HasThePublishedSizes) {
+  const SkipInit sizes_alone;
+  const auto count = [](const char* name) {
+    Decoder model(decoder_options(name));
+    return parameter_count(model);
+  };
+  EXPECT_EQ(count("smollm_135m"), 134'515'008);
+  EXPECT_EQ(count("llama3.2_1b"), 1'235'814'400);
+  EXPECT_EQ(count("llama3.1_8b"), 8'030'261'248);
+  EXPECT_EQ(count("mistral_7b"), 7'241'732'096);
+  EXPECT_EQ(count("qwen2.5_0.5b"), 494'032'768);
+  EXPECT_EQ(count("qwen3_0.6b"), 596'049'920);
+  EXPECT_THAT(error_text([] { decoder_options("llama3"); }), HasSubstr("no model is called 'llama3'"));
+}
+
+TEST(Decoder, EveryMemberIsNamedAndTakesPart) {
+  DecoderOptions options = kSmallDecoder;
+  options.qkv_bias = options.qk_norm = true;
+  for (const bool tied : {false, true}) {
+    options.tied = tied;
+    Decoder model(options);
+    EXPECT_EQ(forgotten_members(model, some_ids(2, 8)), 0u);
+    EXPECT_EQ(idle_members(model, some_ids(2, 8)), 0u);
+  }
+}
+
+// There are several stretches of queries, and the last one is shorter.
+TEST(Decoder, AWindowIsOneForWholeTextsAndForTokens) {
+  manual_seed(1);
+  DecoderOptions options = kSmallDecoder;
+  for (const int64_t window : {3, 70}) {
+    options.window = window;
+    Decoder model(options);
+    model.to(DType::f64);
+    const NoGrad no_grad;
+    const Tensor x = some_ids(1, 150), whole = model(x);
+    std::vector<KeysAndValues> past;
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < 150; ++i) parts.push_back(model.extend(x.slice(1, i, 1), past));
+    const Tensor apart = concat(parts, 1) - whole;
+    EXPECT_LT(max(apart * apart).item(), 1e-20) << window;
+    // One layer's window: what lies further back does not count.
+    options.depth = 1;
+    Decoder one(options);
+    std::vector<int64_t> other = x.to_vector<int64_t>();
+    other[100] = (other[100] + 1) % 13;
+    const Tensor change = one(Tensor::from(other, {1, 150})) - one(x);
+    const Tensor seen = sum(change * change, {2}).flatten();
+    for (int64_t i = 0; i < 150; ++i)
+      EXPECT_EQ(seen.select(0, i).item() > 0, i >= 100 && i < 100 + window) << i << " of " << window;
+    options.depth = 2;
+  }
+}
+
+TEST(Decoder, IsTheSameOnEveryDevice) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const int64_t window : {0, 3}) {
+      DecoderOptions options = kSmallDecoder;
+      options.window = window;
+      manual_seed(7);
+      Decoder here(options);
+      manual_seed(7);
+      Decoder there(options);
+      there.to(Device{kind});
+      const Tensor ids = some_ids(2, 6), same_ids = ids.to(Device{kind});
+      cross_entropy(here(ids), ids).backward();
+      cross_entropy(there(same_ids), same_ids).backward();
+      for (size_t i = 0; i < here.parameters().size(); ++i) {
+        const auto [name, parameter] = here.parameters()[i];
+        const Tensor apart = parameter.grad() - there.parameters()[i].tensor.grad().to(Device{});
+        EXPECT_LT(max(abs(apart)).item(), 1e-6) << name;
+      }
+      const NoGrad no_grad;
+      std::vector<KeysAndValues> past;
+      there.extend(same_ids.slice(1, 0, 5), past);
+      const Tensor next = there.extend(same_ids.slice(1, 5, 1), past).select(1, 0).to(Device{});
+      EXPECT_LT(max(abs(next - here(ids).select(1, 5))).item(), 1e-6);
+    }
+}
+
+TEST(Decoder, RunsInStretches) {
+  manual_seed(2);
+  Decoder model(kSmallDecoder);
+  const Tensor ids = some_ids(2, 6);
+  const NoGrad no_grad;
+  EXPECT_EQ(model.run({1, 2}, model.run({0, 1}, ids)).to_vector<float>(), model(ids).to_vector<float>());
+  for (const NamedTensor& parameter : model.parameters())
+    EXPECT_TRUE(model.uses({0, 1}, parameter.name) || model.uses({1, 2}, parameter.name)) << parameter.name;
+  EXPECT_FALSE(model.uses({1, 2}, "model.embed_tokens.weight"));
+  EXPECT_FALSE(model.uses({0, 1}, "lm_head.weight"));
+  EXPECT_FALSE(model.uses({0, 1}, "model.layers.1.self_attn.q_proj.weight"));
+}
+
+TEST(Decoder, RecomputationGivesTheSameGradients) {
+  DecoderOptions options = kSmallDecoder;
+  std::vector<float> gradients[2];
+  for (const bool again : {false, true}) {
+    manual_seed(3);
+    options.recompute = again;
+    Decoder model(options);
+    cross_entropy(model(some_ids(2, 6)), some_ids(2, 6)).backward();
+    gradients[again] = model.blocks[0]->self_attn.k_proj.weight.grad().to_vector<float>();
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+}
+
+TEST(Lora, TrainsAdaptersAloneAndMergesThem) {
+  manual_seed(4);
+  DecoderOptions options = kSmallDecoder;
+  options.qkv_bias = true;
+  Decoder model(options);
+  const Tensor ids = some_ids(2, 6), before = model(ids).detach();
+  const StateDict plain = model.state_dict();
+  EXPECT_EQ(add_lora(model, {.rank = 3, .alpha = 6}), 2 * 7);
+  EXPECT_EQ(model(ids).to_vector<float>(), before.to_vector<float>()) << "B is 0 at first";
+  cross_entropy(model(ids), ids).backward();
+  for (const NamedTensor& parameter : model.parameters()) {
+    EXPECT_EQ(parameter.tensor.requires_grad(), is_lora(parameter.name)) << parameter.name;
+    EXPECT_EQ(parameter.tensor.has_gradient(), is_lora(parameter.name)) << parameter.name;
+  }
+  {
+    const NoGrad no_grad;
+    for (const NamedTensor& parameter : model.parameters())
+      if (parameter.name.ends_with("lora_B.weight")) parameter.tensor.add_(parameter.tensor.grad(), -0.5);
+  }
+  const NoGrad no_grad;
+  const Tensor adapted = model(ids);
+  const auto apart = [](const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); };
+  EXPECT_GT(apart(adapted, before), 1e-3);
+  Decoder other(options);
+  const StateDict merged = merged_lora(model.state_dict(), 2);
+  ASSERT_EQ(merged.tensors.size(), plain.tensors.size());
+  other.load_state_dict(merged);
+  EXPECT_LT(apart(other(ids), adapted), 1e-6);
+  merge_lora(model);
+  EXPECT_EQ(model.state_dict().tensors.size(), plain.tensors.size());
+  EXPECT_EQ(model(ids).to_vector<float>(), other(ids).to_vector<float>());
+  Linear none(2, 2);
+  EXPECT_THAT(error_text([&] { add_lora(none); }),
+              HasSubstr("add_lora: expected a module with layers that take adapters, such as Decoder, got Linear"));
+  EXPECT_THAT(error_text([&] { add_lora(model, {.rank = 0}); }), HasSubstr("expected a rank of at least 1, got 0"));
+}
+
+TEST(Decoder, SaysWhatIsWrong) {
+  const Decoder model(kSmallDecoder);
+  EXPECT_THAT(error_text([&] { model(some_ids(1, 201)); }), HasSubstr("Decoder: expected at most 200 tokens, got 201"));
+  EXPECT_THAT(error_text([&] { model(Tensor::zeros({3}, DType::i64)); }),
+              HasSubstr("Decoder: expected ids [N, tokens], got i64[3]"));
+  EXPECT_THAT(
+      error_text([] { Decoder({.width = 20, .heads = 4, .groups = 3}); }),
+      HasSubstr("Decoder: expected heads that divide the width and are a multiple of the groups, got a width of "
+                "20, 4 heads and 3 groups"));
+  EXPECT_THAT(error_text([] { Decoder({.width = 9, .heads = 3}); }),
+              HasSubstr("expected heads of an even size, got 3"));
+  EXPECT_THAT(error_text([] { Decoder({.width = 8, .heads = 2, .rotary = {.factor = 0}}); }),
+              HasSubstr("expected a positive factor and a theta above 1 of rotary positions, got 0 and 10000"));
+  std::vector<KeysAndValues> past;
+  model.extend(some_ids(1, 3), past);
+  EXPECT_THAT(error_text([&] { model.extend(some_ids(1, 2), past); }),
+              HasSubstr("DecoderAttention: expected one token after 3, got f32[1,2,16]"));
+}
+
+}  // namespace
+}  // namespace weft::nn
