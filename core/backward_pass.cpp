@@ -208,7 +208,7 @@ class Engine {
     bool wants(size_t input) const override { return engine_.wants(node_.inputs[input]); }
     bool fills_leaves() const override { return engine_.fills_leaves_; }
     Tensor history(size_t input, const Shape& sizes, DType dtype, Device device) const override {
-      return attached(Tensor::zeros({}, dtype, device).expand(sizes), node_.inputs[input]);
+      return attached(Tensor::zeros(sizes, dtype, device), node_.inputs[input]);
     }
 
    private:
