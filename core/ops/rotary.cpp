@@ -10,11 +10,13 @@
 namespace weft {
 namespace {
 
-Tensor turned(const Tensor& x, const kernels::RotaryArguments& arguments) {
+/// Its gradient turns back, and that one's forth again.
+Tensor turned(const Tensor& x, kernels::RotaryArguments arguments) {
   const Tensor from = x.stride(-1) == 1 ? x : x.contiguous();
   const Tensor y = Tensor::empty(x.sizes(), x.dtype(), x.device());
   kernels::rotary(y.queue(), y, from, arguments);
-  return y;
+  arguments.back = !arguments.back;
+  return differentiable(y, "rotary", {x}, [arguments](const Tensor& dy) { return Grads{turned(dy, arguments)}; });
 }
 
 }  // namespace
@@ -29,9 +31,7 @@ Tensor rotary(const Tensor& x, const RotaryOptions& options) {
              " frequencies for ", x, ", got ", options.frequencies.size());
   kernels::RotaryArguments arguments{.first = options.first, .scale = options.scale};
   std::copy(options.frequencies.begin(), options.frequencies.end(), arguments.frequencies);
-  const Tensor y = turned(x, arguments);
-  arguments.back = true;
-  return differentiable(y, "rotary", {x}, [arguments](const Tensor& dy) { return Grads{turned(dy, arguments)}; });
+  return turned(x, arguments);
 }
 
 }  // namespace weft
