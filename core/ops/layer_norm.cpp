@@ -162,7 +162,7 @@ NormedSum add_rms_norm(const Tensor& input, const Tensor& residual, const Tensor
 
 namespace {
 
-/// The same from ops that can be differentiated twice.
+/// group_norm() by ops that can be differentiated twice.
 Tensor group_norm_by_ops(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
   const int64_t N = x.size(0), C = x.size(-1), positions = x.numel() / (N * C);
   const Tensor rows = x.reshape({N, positions, groups, C / groups}).transpose(1, 2);  // [N, group, position, channel]

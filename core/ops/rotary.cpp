@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-/// Its gradient turns back, and that one's forth again.
+/// The gradient turns back, and the second gradient forth again.
 Tensor turned(const Tensor& x, kernels::RotaryArguments arguments) {
   const Tensor from = x.stride(-1) == 1 ? x : x.contiguous();
   const Tensor y = Tensor::empty(x.sizes(), x.dtype(), x.device());
