@@ -7,6 +7,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
+#include "core/ops/linear.h"
 #include "core/ops/multiply.h"
 #include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
@@ -308,17 +309,23 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Ten
     }
   }
   if (!dx && !dw) return y;
-  return differentiable(
-      y, kOp, {x, w},
-      [gx = dx ? Saved(gx) : Saved(), gw = dw ? Saved(gw) : Saved(), scale = scale.defined() ? Saved(scale) : Saved(),
-       x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype()](const Tensor& dy) {
-        refuse_create_graph(kOp);
-        const Tensor by = scale ? div(dy, scale) : dy;
-        Grads grads(2);
-        if (gx) grads[0] = mul(gx, by).to(x_dtype).reshape(x_sizes);
-        if (gw) grads[1] = mul(gw, by).to(w_dtype);
-        return grads;
-      });
+  return differentiable(y, kOp, {x, w},
+                        [gx, gw, scale, x = Saved(x), w = Saved(w), target, options, x_dtype = input.dtype(),
+                         w_dtype = weight.dtype()](const Tensor& dy, BackwardContext& context) {
+                          if (grad_enabled())
+                            return gradients_by_ops(
+                                [&](const std::vector<Tensor>& given) {
+                                  return cross_entropy(
+                                      linear(given[0], given[1]), target,
+                                      {options.label_smoothing, options.ignore_index, options.reduction});
+                                },
+                                {x, w}, dy, context);
+                          const Tensor by = scale.defined() ? div(dy, scale) : dy;
+                          Grads grads(2);
+                          if (gx.defined()) grads[0] = mul(gx, by).to(x_dtype).reshape(x.sizes());
+                          if (gw.defined()) grads[1] = mul(gw, by).to(w_dtype);
+                          return grads;
+                        });
 }
 
 }  // namespace weft
