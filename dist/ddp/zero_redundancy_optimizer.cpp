@@ -49,7 +49,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
     part.length = std::clamp<int64_t>(first() + part_ - slice.offset, 0, slice.numel) - part.begin;
     Shape sizes{part.length};  // all dimensions are kept: rules by rank (no weight decay on vectors) still work
     while (sizes.rank() < slice.parameter.dim()) sizes.push_back(1);
-    part.shard = Tensor::empty(sizes, flat_->dtype(), flat_->device()).requires_grad_();
+    part.shard = Tensor::zeros(sizes, flat_->dtype(), flat_->device()).requires_grad_();
     shards.emplace(slice.parameter.impl(), part.shard);
     slices.push_back({slice.name, part.shard, std::clamp<int64_t>(slice.offset - first(), 0, part_), part.length});
     parts_.push_back(std::move(part));

@@ -133,9 +133,9 @@ class MmaStage {
   template <bool kVectors>
   __device__ __forceinline__ void fill(int stage, int k) {
     if (kVectors || walk_.vector()) {
-      walk_.next_step([&](auto i, int bytes, const T* from) {
+      walk_.next_step([&](auto i, bool there, const T* from) {
         constexpr int kWrite = i.value % kWrites;
-        ptx::cp_async_zfill_at<(i.value - kWrite) * Walk::kLineStep * kLineBytes>(write_[kWrite] + stage, from, bytes);
+        ptx::cp_async_zfill_at<(i.value - kWrite) * Walk::kLineStep * kLineBytes>(write_[kWrite] + stage, from, there);
       });
     } else {
       walk_.template each_element<2>(k, [&](int i, int e, bool there, auto address) {

@@ -21,7 +21,6 @@
 //   bool has(line, column)    whether the element exists; elements beyond K and in an image's padding are zero
 //   const T* at(line, column) address of the element; must not be read unless has() is true
 //   bool vector               16-byte loads are allowed: aligned, whole segments, each all or nothing in bounds
-//   int bytes(line, column)   how much of a 16-byte segment exists; only operands whose lines may end within one
 //
 // Rows (m or n) beyond the matrix may read any element, since they only affect results that are not stored. So with
 // Major::depth all of a thread's segments share one condition.
@@ -69,10 +68,6 @@ struct MatrixOperand {
   }
   __device__ bool has(const Line& line, const Column& column) const {
     return kAlongDepth ? column.j < columns : line.left > 0;
-  }
-  __device__ int bytes(const Line& line, const Column& column) const {
-    const int left = static_cast<int>(sizeof(T)) * min(columns - column.j, 16 / static_cast<int>(sizeof(T)));
-    return kAlongDepth ? max(left, 0) : line.left > 0 ? left : 0;
   }
   __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
@@ -275,13 +270,13 @@ class TileWalk {
   __device__ int line(int i) const { return line_ + i * kLineStep; }
   __device__ int run() const { return run_; }
 
-  /// Calls visit(i, how many of segment i's bytes exist, its address) for each segment of the next step; i is an
+  /// Calls visit(i, whether segment i exists, its address) for each segment of the next step; i is an
   /// integral_constant.
   template <class Visit>
   __device__ __forceinline__ void next_step(Visit&& visit) {
     unrolled<kCount>([&](auto i) {
       constexpr int kWay = kAlongDepth ? i.value : 0;
-      visit(i, bytes(lines_[kWay]), from_[kWay]);
+      visit(i, operand_.has(lines_[kWay], column_), from_[kWay]);
       if constexpr (!kAlongDepth) from_[0] += operand_.advance(lines_[0], step_);
     });
     if constexpr (kAlongDepth) {
@@ -324,13 +319,6 @@ class TileWalk {
   }
 
  private:
-  __device__ __forceinline__ int bytes(const typename Operand::Line& line) const {
-    if constexpr (sizeof(T) == 2 && requires { operand_.bytes(line, column_); })
-      return operand_.bytes(line, column_);
-    else
-      return operand_.has(line, column_) ? 16 : 0;
-  }
-
   template <class Visit, class... Index>
   __device__ void visit_at(const typename Operand::Line& line, const typename Operand::Column& column, Visit& visit,
                            Index... index) const {

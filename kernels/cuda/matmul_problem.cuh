@@ -41,14 +41,13 @@ struct RowSumsProblem : MatmulProblem<T, Major::rows, Major::rows> {
   Epilogue<T> row_sums;
 };
 
-/// A view's matrix as an operand: rows x K elements along dimensions `row_dim` and `depth_dim`. Two-byte lines may end
-/// within a segment, see MatrixOperand::bytes.
+/// A view's matrix as an operand: rows x K elements along dimensions `row_dim` and `depth_dim`.
 template <class T, Major major>
 MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_dim) {
   const int line_dim = major == Major::depth ? row_dim : depth_dim, along_dim = row_dim + depth_dim - line_dim;
   const int64_t pitch = view.strides[line_dim], columns = view.sizes[along_dim];
   const bool vector = allows_vector_load<T>(view.data, pitch) && allows_vector_load<T>(view.data, view.strides[0]) &&
-                      (sizeof(T) == 2 || allows_vector_load<T>(nullptr, columns));
+                      allows_vector_load<T>(nullptr, columns);
   return {static_cast<const T*>(view.data), pitch, static_cast<int>(view.sizes[line_dim]), static_cast<int>(columns),
           vector};
 }

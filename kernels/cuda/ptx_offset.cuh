@@ -26,10 +26,11 @@ namespace weft::kernels::cuda::ptx {
 using SharedAddress = uint32_t;
 __device__ __forceinline__ SharedAddress to_shared(void* pointer) { return shared_address(pointer); }
 
-/// Like cp_async_zfill<16>: copies the first `bytes` of 16, then writes zeros.
+/// Like cp_async_zfill<16>: copies all 16 bytes if `there`, else writes zeros.
 template <int kOffset>
-__device__ __forceinline__ void cp_async_zfill_at(SharedAddress shared, const void* global, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0+%3], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(bytes), "n"(kOffset)
+__device__ __forceinline__ void cp_async_zfill_at(SharedAddress shared, const void* global, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0+%3], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(there ? 16 : 0),
+               "n"(kOffset)
                : "memory");
 }
 
