@@ -7,7 +7,8 @@
 
 #include "dist/rendezvous/store.h"
 
-// The start of a large job on one machine: rank 0 is real, one thread plays all others. Both meet through `folder`.
+// The start of a large job on one machine: rank 0 is real, one thread plays all others. Both find each other through
+// `folder`.
 namespace weft::benchmarks {
 
 struct HerdOptions {

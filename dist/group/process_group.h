@@ -85,7 +85,7 @@ struct GroupOptions {
   Algorithms algorithms = Algorithms::own;
   Secure secure = Secure::automatic;
   Milliseconds start_timeout{300'000};  ///< for the ranks of nccl to connect; at most `timeout`
-  int nccl_ranks_per_root = 128;        ///< that meet at one rank while they connect, from NCCL 2.23 on
+  int nccl_ranks_per_root = 128;        ///< that connect through one root, from NCCL 2.23 on
   bool check = false;                   ///< nccl: ranks compare their calls before they begin them
   bool times = false;                   ///< nccl: seconds_in_collectives() counts; others always do
   std::string records{};                ///< a folder for the flight log of each rank; empty: it goes to stderr

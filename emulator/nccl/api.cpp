@@ -143,7 +143,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int size, int rank, int 
                                       ncclConfig_t* config) {
   return call("ncclCommInitRankScalable", [&] {
     if (ids < 1 || ids > size) throw Failure{ncclInvalidArgument, cat(ids, " ids for ", size, " ranks")};
-    // Further ids speed up large machines; one is enough to meet.
+    // Further ids speed up large machines; one is enough to connect.
     for (int i = 1; i < ids; ++i) {
       if (!Segment::is_id(given(id, "the ids")[i]))
         throw Failure{ncclInvalidArgument, cat("id ", i, " of ", ids, " is none of ncclGetUniqueId")};

@@ -31,7 +31,7 @@ Tensor repeated(const Tensor& x, int64_t heads) {
   return x.unsqueeze(3).expand({N, T, groups, heads / groups, D}).reshape({N, T, heads, D});
 }
 
-/// Query i sees the `window` keys up to i. A stretch of queries meets the keys that it may see: memory grows with
+/// Query i sees the `window` keys up to i. A stretch of queries multiplies the keys that it may see: memory grows with
 /// tokens times window. q, k, v [N, tokens, heads, size].
 Tensor windowed_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t window, double drop) {
   constexpr int64_t kLeast = 64;
