@@ -5,7 +5,7 @@
 #include "core/choose_device.h"
 #include "core/profile/op_table.h"
 #include "core/profile/profiler.h"
-#include "kernels/variants.h"
+#include "kernels/runtime/variants.h"
 
 namespace weft::benchmarks {
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DFOLDER=kernels/cuda -DOUT=own_version.h -P own_version.cmake: a number for the text of the kernels.
-file(GLOB texts ${FOLDER}/*.cu ${FOLDER}/*.cuh)
+file(GLOB_RECURSE texts ${FOLDER}/*.cu ${FOLDER}/*.cuh)
 list(SORT texts)
 set(hashes "")
 foreach(text ${texts})

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "core/tensor.h"
-#include "kernels/tf32.h"
+#include "kernels/runtime/tf32.h"
 
 namespace weft {
 

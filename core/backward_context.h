@@ -6,7 +6,7 @@
 
 #include "core/autograd.h"
 #include "core/tensor.h"
-#include "kernels/activation.h"
+#include "kernels/contracts/activation.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 
 #include "core/emulated.h"
 #include "core/text.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft {
 

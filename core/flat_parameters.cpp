@@ -10,8 +10,8 @@
 #include "core/ops/concat.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "kernels/copy.h"
-#include "kernels/optimizer.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/contracts/optimizer.h"
 
 namespace weft {
 namespace {

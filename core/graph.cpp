@@ -7,10 +7,10 @@
 #include "core/capture.h"
 #include "core/random.h"
 #include "core/trace.h"
-#include "kernels/allocator.h"
-#include "kernels/kernel_trace.h"
-#include "kernels/runtime.h"
-#include "kernels/wrong_index.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/runtime.h"
+#include "kernels/runtime/wrong_index.h"
 
 namespace weft {
 namespace {

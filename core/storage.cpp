@@ -3,7 +3,7 @@
 
 #include "core/stream.h"
 #include "core/trace.h"
-#include "kernels/transfer.h"
+#include "kernels/runtime/transfer.h"
 
 namespace weft {
 

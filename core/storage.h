@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "core/intrusive.h"
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/capture.h"
-#include "kernels/runtime.h"
-#include "kernels/wrong_index.h"
+#include "kernels/runtime/runtime.h"
+#include "kernels/runtime/wrong_index.h"
 
 namespace weft {
 namespace {

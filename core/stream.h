@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/queue.h"
+#include "kernels/runtime/queue.h"
 
 namespace weft {
 
@@ -9,7 +9,7 @@ void* current_stream(Device device);
 kernels::Queue current_queue(Device device);
 
 /// Waits for everything enqueued on the device's current stream of this thread. Errors, as of every wait for a device:
-/// a kernel met a label or position out of range meanwhile (kernels/wrong_index.h).
+/// a kernel met a label or position out of range meanwhile (kernels/runtime/wrong_index.h).
 void synchronize(Device device);
 
 /// A stream of its own on a device (nothing on the CPU) until the object goes; another Stream may get the device's

@@ -12,9 +12,9 @@
 #include "core/ops/broadcast.h"
 #include "core/promotion.h"
 #include "core/trace.h"
-#include "kernels/copy.h"
-#include "kernels/fill.h"
-#include "kernels/transfer.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/contracts/fill.h"
+#include "kernels/runtime/transfer.h"
 
 namespace weft {
 namespace {

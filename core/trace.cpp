@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/profile/recorder.h"
-#include "kernels/profiler_range.h"
+#include "kernels/runtime/profiler_range.h"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/philox.h"
+#include "kernels/contracts/philox.h"
 
 namespace weft::data {
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/ops/image.h"
+#include "core/ops/layers/image.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "data/dataset.h"

@@ -15,10 +15,10 @@
 #include "core/stream.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "kernels/contracts/philox.h"
 #include "kernels/error.h"
-#include "kernels/philox.h"
-#include "kernels/pinned_memory.h"
-#include "kernels/transfer.h"
+#include "kernels/runtime/pinned_memory.h"
+#include "kernels/runtime/transfer.h"
 
 namespace weft::data {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/contracts/philox.h"
 #include "kernels/error.h"
-#include "kernels/philox.h"
 
 namespace weft::data {
 

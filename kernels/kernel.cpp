@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/kernel_trace.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::kernels {
 

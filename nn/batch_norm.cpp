@@ -5,7 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/capture.h"
-#include "core/ops/conv2d.h"
+#include "core/ops/layers/conv2d.h"
 
 namespace weft::nn {
 

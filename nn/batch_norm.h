@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "core/ops/batch_norm.h"
+#include "core/ops/layers/batch_norm.h"
 #include "nn/conv.h"
 #include "nn/module.h"
 

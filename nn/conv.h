@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "core/ops/conv2d.h"
-#include "core/ops/conv3d.h"
-#include "core/ops/conv_transpose2d.h"
+#include "core/ops/layers/conv2d.h"
+#include "core/ops/layers/conv3d.h"
+#include "core/ops/layers/conv_transpose2d.h"
 #include "nn/init.h"
 #include "nn/module.h"
 

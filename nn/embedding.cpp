@@ -5,7 +5,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 
 namespace weft::nn {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/embedding_bag.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/embedding_bag.h"
+#include "core/ops/layers/losses.h"
 #include "nn/init.h"
 #include "nn/module.h"
 

@@ -28,7 +28,7 @@ bool skips(const Tensor& weight) {
   return skipping;
 }
 
-/// Draws x now, or notes the draw and takes its Philox blocks from the generator (kernels/random.h).
+/// Draws x now, or notes the draw and takes its Philox blocks from the generator (kernels/contracts/random.h).
 void draw_or_note(const Tensor& x, const std::function<void(const Tensor&)>& draw) {
   if (deferring == nullptr) return draw(x);
   Generator& random = generator(x.device());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/layer_norm.h"
+#include "core/ops/layers/layer_norm.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -12,7 +12,7 @@ struct LayerNorm : Module {
 
   explicit LayerNorm(Integer size, double eps = 1e-5);
   Tensor forward(const Tensor& x) const override;
-  /// x + residual and its norm in one pass over memory (core/ops/layer_norm.h). Hooks see x and the norm.
+  /// x + residual and its norm in one pass over memory (core/ops/layers/layer_norm.h). Hooks see x and the norm.
   NormedSum add(const Tensor& x, const Tensor& residual) const;
   void fields(Visitor& v) override;
 };

@@ -2,7 +2,7 @@
 #include "nn/linear.h"
 
 #include "core/autocast.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 
 namespace weft::nn {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/linear_fp8.h"
+#include "core/ops/layers/linear_fp8.h"
 #include "core/ops/unary.h"
 #include "nn/init.h"
 #include "nn/module.h"

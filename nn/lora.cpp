@@ -5,7 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/matmul.h"
 
 namespace weft::nn {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/pool2d.h"
+#include "core/ops/layers/pool2d.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -3,7 +3,7 @@
 
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/random.h"
 #include "nn/init.h"
 

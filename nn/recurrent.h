@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "core/ops/recurrent.h"
+#include "core/ops/layers/recurrent.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/attention.h"
 #include "core/ops/binary.h"
+#include "core/ops/layers/attention.h"
 #include "core/ops/unary.h"
 #include "nn/dropout.h"
 #include "nn/layer_norm.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "core/ops/resize2d.h"
+#include "core/ops/layers/resize2d.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/autograd.h"
-#include "core/ops/layer_norm.h"
+#include "core/ops/layers/layer_norm.h"
 #include "core/ops/reduce.h"
 #include "nn/module.h"
 

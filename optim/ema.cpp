@@ -3,7 +3,7 @@
 
 #include "core/autograd.h"
 #include "core/trace.h"
-#include "kernels/optimizer.h"
+#include "kernels/contracts/optimizer.h"
 
 namespace weft::optim {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "kernels/optimizer.h"
+#include "kernels/contracts/optimizer.h"
 
 namespace weft::optim {
 

@@ -136,7 +136,7 @@ class ByParameter : public Optimizer {
   bool adapts(int group) const { return always_adapt_ || weight_decay(group) != 0; }
   /// Of each parameter in each of these flat buffers: [buffers, parameters]; undefined where no group needs it.
   Tensor squares(const std::vector<Tensor>& buffers) const;
-  /// Which elements belong to which parameter of a launch (kernels/optimizer.h).
+  /// Which elements belong to which parameter of a launch (kernels/contracts/optimizer.h).
   const Tensor& chunks(const Launch& launch) const {
     return chunks_.at(static_cast<size_t>(&launch - launches().data()));
   }

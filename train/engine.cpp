@@ -13,12 +13,12 @@
 #include "core/trace.h"
 #include "dist/group/same_lines.h"
 #include "io/checkpoint_reader.h"
-#include "kernels/kernel_trace.h"
-#include "train/averages.h"
+#include "kernels/runtime/kernel_trace.h"
 #include "train/not_finite.h"
+#include "train/record/averages.h"
+#include "train/record/run_folder.h"
+#include "train/record/stopwatch.h"
 #include "train/resume.h"
-#include "train/run_folder.h"
-#include "train/stopwatch.h"
 #include "train/training_main.h"
 
 namespace weft::train {

@@ -118,7 +118,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   }
   hand_over();
   for (const auto& [weight, index] : deferred)
-    later->note(weight, [file, weight, index] { weight.copy_(file->read(index)); });
+    later->note(weight, [file, weight = weight, index = index] { weight.copy_(file->read(index)); });
   result.loaded = fitting.size() + deferred.size();
   return result;
 }

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::train {
 

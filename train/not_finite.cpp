@@ -10,7 +10,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "dist/ddp/sync_batch_norm.h"
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 
 namespace weft::train {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "dist/group/same_lines.h"
 #include "io/crc32c.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 
 namespace weft::train {
 

@@ -7,7 +7,7 @@
 #include "data/dataset.h"
 #include "dist/group/world.h"
 #include "io/checkpoint.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 
 namespace weft::train {
 

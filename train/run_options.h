@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "data/image_loader.h"
-#include "train/averages.h"
 #include "train/engine.h"
+#include "train/record/averages.h"
 #include "train/resume.h"
 
 namespace weft::train {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "train/step_sums.h"
+#include "train/record/step_sums.h"
 
 namespace weft::train {
 

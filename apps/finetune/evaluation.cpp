@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "train/loader_task.h"
 

@@ -7,7 +7,7 @@
 
 #include "apps/support/python_text.h"
 #include "io/atomic_file.h"
-#include "train/scalar_log.h"
+#include "train/record/scalar_log.h"
 
 namespace weft::finetune {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 #include "apps/finetune/evaluation.h"
 #include "apps/finetune/trainer_state.h"
-#include "train/metrics.h"
-#include "train/run_folder.h"
-#include "train/tensorboard.h"
+#include "train/record/metrics.h"
+#include "train/record/run_folder.h"
+#include "train/record/tensorboard.h"
 
 namespace weft::finetune {
 

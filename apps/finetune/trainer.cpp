@@ -8,7 +8,7 @@
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/optimizer_files.h"
 #include "core/autocast.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "io/file_reader.h"
 #include "optim/layer_decay.h"

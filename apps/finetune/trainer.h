@@ -9,7 +9,7 @@
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
-#include "train/stopwatch.h"
+#include "train/record/stopwatch.h"
 
 namespace weft::finetune {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "dist/tensor/parallel_block.h"
 #include "train/memory.h"
 #include "train/resume.h"

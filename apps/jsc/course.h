@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train/stopwatch.h"
+#include "train/record/stopwatch.h"
 
 namespace weft::jsc {
 

@@ -7,8 +7,8 @@
 
 #include "io/atomic_file.h"
 #include "kernels/error.h"
-#include "train/scalar_log.h"
-#include "train/yaml_text.h"
+#include "train/record/scalar_log.h"
+#include "train/record/yaml_text.h"
 
 namespace weft::jsc {
 namespace {

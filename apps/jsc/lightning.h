@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "io/torch/torch_object.h"
-#include "train/tensorboard.h"
+#include "train/record/tensorboard.h"
 
 namespace weft::jsc {
 

@@ -5,11 +5,11 @@
 
 #include "apps/jsc/lightning.h"
 #include "core/autograd.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/random.h"
 #include "io/torch/zip_archive.h"
 #include "nn/models/resnet.h"
-#include "train/class_names.h"
+#include "train/record/class_names.h"
 #include "train/torch_optimizer.h"
 
 namespace weft::jsc {

@@ -5,7 +5,7 @@
 #include "apps/jsc/images.h"
 #include "optim/optimizers.h"
 #include "train/loader_task.h"
-#include "train/scalar_log.h"
+#include "train/record/scalar_log.h"
 
 namespace weft::jsc {
 

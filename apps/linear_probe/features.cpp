@@ -11,7 +11,7 @@
 #include "io/checkpoint.h"
 #include "io/crc32c.h"
 #include "train/progress.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 
 namespace weft::linear_probe {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "apps/linear_probe/options.h"
-#include "core/ops/resize2d.h"
+#include "core/ops/layers/resize2d.h"
 #include "data/image_loader.h"
 #include "dist/group/world.h"
 

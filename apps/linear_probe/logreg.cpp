@@ -10,14 +10,14 @@
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
-#include "core/ops/linear.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/linear.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "data/sampler.h"
 #include "io/safetensors.h"
-#include "train/class_names.h"
-#include "train/run_folder.h"
-#include "train/stopwatch.h"
+#include "train/record/class_names.h"
+#include "train/record/run_folder.h"
+#include "train/record/stopwatch.h"
 
 namespace weft::linear_probe {
 namespace {

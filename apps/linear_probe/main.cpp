@@ -15,7 +15,7 @@
 #include "dist/fsdp/wrap_policy.h"
 #include "io/safetensors.h"
 #include "optim/layer_decay.h"
-#include "train/class_names.h"
+#include "train/record/class_names.h"
 #include "train/training_main.h"
 
 namespace weft::linear_probe {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "core/ops/losses.h"
-#include "kernels/allocator.h"
+#include "core/ops/layers/losses.h"
+#include "kernels/runtime/allocator.h"
 #include "optim/layer_decay.h"
 #include "train/memory.h"
 

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "train/class_names.h"
+#include "train/record/class_names.h"
 #include "train/resume.h"
 
 namespace weft::linear_probe {

@@ -8,10 +8,10 @@
 #include "apps/linear_probe/options.h"
 #include "io/checkpoint.h"
 #include "train/engine.h"
-#include "train/metrics.h"
-#include "train/run_folder.h"
-#include "train/scalar_log.h"
-#include "train/tensorboard.h"
+#include "train/record/metrics.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
+#include "train/record/tensorboard.h"
 
 namespace weft::linear_probe {
 

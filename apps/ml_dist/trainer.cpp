@@ -9,10 +9,10 @@
 
 #include "core/autograd.h"
 #include "core/choose_device.h"
-#include "core/ops/losses.h"
-#include "core/ops/pool2d.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/pool2d.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/reduce.h"
-#include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "data/idx.h"

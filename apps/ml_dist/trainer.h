@@ -11,8 +11,8 @@
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
-#include "train/run_folder.h"
-#include "train/scalar_log.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
 
 namespace weft::ml_dist {
 

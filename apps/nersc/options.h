@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "train/record/tensorboard.h"
 #include "train/run_options.h"
-#include "train/tensorboard.h"
 
 namespace weft::nersc {
 

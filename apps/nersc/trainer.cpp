@@ -11,7 +11,7 @@
 #include "core/autograd.h"
 #include "core/choose_device.h"
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -19,8 +19,8 @@
 #include "io/checkpoint.h"
 #include "nn/summary.h"
 #include "optim/optimizers.h"
+#include "train/record/stopwatch.h"
 #include "train/resume.h"
-#include "train/stopwatch.h"
 #include "train/training_main.h"
 
 namespace weft::nersc {

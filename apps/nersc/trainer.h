@@ -10,8 +10,8 @@
 #include "apps/nersc/options.h"
 #include "apps/nersc/random_fields.h"
 #include "train/loader_task.h"
-#include "train/run_folder.h"
-#include "train/scalar_log.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
 #include "train/torch_optimizer.h"
 
 namespace weft::nersc {

@@ -7,7 +7,7 @@
 #include "apps/nersc_vit/options.h"
 #include "data/field_series.h"
 #include "dist/group/world.h"
-#include "train/canvas.h"
+#include "train/record/canvas.h"
 
 namespace weft::nersc_vit {
 

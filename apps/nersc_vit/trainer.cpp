@@ -10,8 +10,8 @@
 #include "core/choose_device.h"
 #include "core/random.h"
 #include "io/checkpoint.h"
-#include "kernels/profiler_range.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/profiler_range.h"
+#include "kernels/runtime/runtime.h"
 #include "train/memory.h"
 #include "train/resume.h"
 

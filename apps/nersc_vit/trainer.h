@@ -14,9 +14,9 @@
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
-#include "train/run_folder.h"
-#include "train/scalar_log.h"
-#include "train/stopwatch.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
+#include "train/record/stopwatch.h"
 
 namespace weft::nersc_vit {
 

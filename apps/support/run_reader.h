@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "train/appended_file.h"
-#include "train/event_file.h"
+#include "train/record/appended_file.h"
+#include "train/record/event_file.h"
 
 namespace weft::support {
 

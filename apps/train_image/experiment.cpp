@@ -16,9 +16,9 @@
 #include "nn/summary.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
-#include "train/class_names.h"
 #include "train/exit.h"
 #include "train/load_weights.h"
+#include "train/record/class_names.h"
 
 namespace weft::train_image {
 namespace {

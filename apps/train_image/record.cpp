@@ -7,13 +7,13 @@
 
 #include "core/autocast.h"
 #include "core/choose_device.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "train/class_names.h"
 #include "train/loader_task.h"
 #include "train/memory.h"
-#include "train/stopwatch.h"
+#include "train/record/class_names.h"
+#include "train/record/stopwatch.h"
 
 namespace weft::train_image {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "apps/train_image/experiment.h"
-#include "train/confusion_matrix.h"
 #include "train/engine.h"
-#include "train/metrics.h"
 #include "train/progress.h"
-#include "train/run_folder.h"
-#include "train/tensorboard.h"
+#include "train/record/confusion_matrix.h"
+#include "train/record/metrics.h"
+#include "train/record/run_folder.h"
+#include "train/record/tensorboard.h"
 
 namespace weft::train_image {
 

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "data/transforms/mixup.h"
 #include "io/checkpoint.h"
-#include "train/class_names.h"
+#include "train/record/class_names.h"
 #include "train/resume.h"
 
 namespace weft::train_image {

@@ -6,7 +6,7 @@
 
 #include "apps/support/run_flags.h"
 #include "core/choose_device.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/random.h"
 #include "core/random.h"
 

@@ -8,8 +8,8 @@
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "train/loader_task.h"
+#include "train/record/scalar_log.h"
 #include "train/run_options.h"
-#include "train/scalar_log.h"
 
 namespace weft::vista {
 

@@ -5,7 +5,7 @@
 
 #include "apps/vista/regression.h"
 #include "io/weights/weights_file.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 #include "train/training_main.h"
 
 namespace weft::vista {

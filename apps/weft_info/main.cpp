@@ -16,7 +16,7 @@
 #include "io/hdf5/hdf5_state.h"
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::weft_info {
 namespace {

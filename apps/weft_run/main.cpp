@@ -20,7 +20,7 @@
 #include "dist/group/flight_record.h"
 #include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/handshake.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 #include "train/exit.h"
 
 namespace weft::weft_run {

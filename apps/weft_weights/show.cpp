@@ -6,8 +6,8 @@
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
 #include "core/text.h"
-#include "train/class_names.h"
 #include "train/exit.h"
+#include "train/record/class_names.h"
 
 namespace weft::weft_weights {
 namespace {

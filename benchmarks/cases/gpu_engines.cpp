@@ -3,12 +3,12 @@
 
 #include "benchmarks/cases/cases.h"
 #include "core/ops/random.h"
-#include "kernels/attention.h"
-#include "kernels/conv2d.h"
-#include "kernels/cuda/wgmma_plan.h"
-#include "kernels/engine.h"
-#include "kernels/fp8.h"
-#include "kernels/matmul.h"
+#include "kernels/contracts/attention.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/contracts/fp8.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
+#include "kernels/runtime/engine.h"
 
 // The kernels of products, convolutions and attention alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME
 // is Weft's own, NAME@vendor the same call by cuBLASLt or cuDNN, measured right after it in the same process. bf16 in

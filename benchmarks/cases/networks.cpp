@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/training.h"
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::benchmarks {
 

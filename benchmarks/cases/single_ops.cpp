@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/gradients.h"
-#include "core/ops/attention.h"
-#include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
-#include "core/ops/conv2d.h"
-#include "core/ops/layer_norm.h"
-#include "core/ops/linear.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/attention.h"
+#include "core/ops/layers/batch_norm.h"
+#include "core/ops/layers/conv2d.h"
+#include "core/ops/layers/layer_norm.h"
+#include "core/ops/layers/linear.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 

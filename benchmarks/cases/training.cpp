@@ -3,7 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/random.h"
 
 namespace weft::benchmarks {

@@ -9,7 +9,7 @@
 
 #include "benchmarks/harness/measure.h"
 #include "core/autograd.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/random.h"
 #include "dist/ddp/ddp.h"
 #include "dist/fsdp/fsdp.h"

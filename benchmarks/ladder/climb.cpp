@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "benchmarks/ladder/counts.h"
-#include "kernels/allocator.h"
-#include "kernels/engine.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/engine.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::benchmarks {
 namespace {

@@ -6,7 +6,7 @@
 #include "benchmarks/ladder/climb.h"
 #include "core/choose_device.h"
 #include "kernels/error.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 // build/bin/ladder matmul_f32: the table of a ladder, timed on a GPU or counted by weft-emulate.
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "kernels/kernel_cost.h"
+#include "kernels/runtime/kernel_cost.h"
 
 namespace weft::benchmarks {
 

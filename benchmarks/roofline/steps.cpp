@@ -6,9 +6,9 @@
 
 #include "benchmarks/cases/training.h"
 #include "core/autocast.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/matmul.h"
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 #include "nn/models/vision_transformer.h"
 #include "optim/optimizers.h"
 

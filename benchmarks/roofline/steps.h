@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel_cost.h"
+#include "kernels/runtime/kernel_cost.h"
 
 namespace weft::benchmarks {
 

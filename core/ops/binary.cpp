@@ -7,7 +7,7 @@
 #include "core/ops/unary.h"
 #include "core/promotion.h"
 #include "core/trace.h"
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
 namespace weft {
 

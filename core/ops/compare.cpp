@@ -11,8 +11,8 @@
 #include "core/ops/unary.h"
 #include "core/promotion.h"
 #include "core/trace.h"
-#include "kernels/binary.h"
-#include "kernels/index.h"
+#include "kernels/contracts/binary.h"
+#include "kernels/contracts/index.h"
 
 namespace weft {
 namespace {

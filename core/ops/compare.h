@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/tensor.h"
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
 namespace weft {
 
 // bool tensors, element by element, with broadcasting and promotion; no gradient: eq (a == b), ne, lt, le, gt, ge, and
 // logical_and, logical_or of bool tensors (other dtypes count as x != 0). Comparisons with NaN are false (ne: true).
-// Integers are compared with a number exactly. The rows of kernels/binary_table.h.
+// Integers are compared with a number exactly. The rows of kernels/contracts/binary_table.h.
 #define WEFT_LOGICAL(name, ...) Tensor name(const Tensor& a, const Tensor& b);
 #define WEFT_COMPARISON(name, ...) \
   WEFT_LOGICAL(name)               \

@@ -2,10 +2,10 @@
 #include "core/ops/concat.h"
 
 #include "core/autograd.h"
-#include "core/ops/image.h"
+#include "core/ops/layers/image.h"
 #include "core/promotion.h"
 #include "core/trace.h"
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
 
 namespace weft {
 namespace {

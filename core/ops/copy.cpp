@@ -9,11 +9,11 @@
 #include "core/promotion.h"
 #include "core/tensor.h"
 #include "core/trace.h"
-#include "kernels/binary.h"
-#include "kernels/copy.h"
-#include "kernels/runtime.h"
-#include "kernels/transfer.h"
-#include "kernels/unary.h"
+#include "kernels/contracts/binary.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/contracts/unary.h"
+#include "kernels/runtime/runtime.h"
+#include "kernels/runtime/transfer.h"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/index.h"
 #include "core/trace.h"
-#include "kernels/index.h"
+#include "kernels/contracts/index.h"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
 #include "core/trace.h"
-#include "kernels/index.h"
+#include "kernels/contracts/index.h"
 
 namespace weft {
 namespace {

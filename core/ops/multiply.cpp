@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "kernels/linear.h"
-#include "kernels/matmul.h"
-#include "kernels/variants.h"
+#include "kernels/contracts/linear.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/runtime/variants.h"
 
 namespace weft {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/tensor.h"
-#include "kernels/activation.h"
+#include "kernels/contracts/activation.h"
 #include "kernels/kernel.h"
 
 namespace weft {

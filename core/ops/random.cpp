@@ -12,13 +12,13 @@
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "core/trace.h"
-#include "kernels/copy.h"
-#include "kernels/random.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/contracts/random.h"
 
 namespace weft {
 namespace {
 
-/// Takes as many Philox blocks from the device's generator as `n` elements of `dtype` use (kernels/random.h).
+/// Takes as many Philox blocks from the device's generator as `n` elements of `dtype` use (kernels/contracts/random.h).
 kernels::RandomArguments draw(Device device, int64_t n, DType dtype) {
   const uint64_t per_block = dtype == DType::f64 || dtype == DType::i64 ? 2 : 4;
   return {generator(device).take((static_cast<uint64_t>(n) + per_block - 1) / per_block)};

@@ -12,8 +12,8 @@
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
-#include "kernels/cumsum.h"
-#include "kernels/reduce.h"
+#include "kernels/contracts/cumsum.h"
+#include "kernels/contracts/reduce.h"
 
 namespace weft {
 namespace {

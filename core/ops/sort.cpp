@@ -11,8 +11,8 @@
 #include "core/ops/index.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "kernels/index.h"
-#include "kernels/sort.h"
+#include "kernels/contracts/index.h"
+#include "kernels/contracts/sort.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/ops/broadcast.h"
 #include "core/tensor.h"
 #include "core/trace.h"
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
 
 namespace weft {
 namespace {

@@ -10,11 +10,11 @@
 #include "core/capture.h"
 #include "core/profile/recorder.h"
 #include "core/trace.h"
-#include "kernels/allocator.h"
-#include "kernels/kernel_cost.h"
-#include "kernels/kernel_trace.h"
-#include "kernels/kernel_variant.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/kernel_cost.h"
+#include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/kernel_variant.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::profile {
 namespace {

@@ -21,10 +21,10 @@ struct Span {
   bool backward = false;  ///< in the backward of an op
   int track = 0;          ///< index into Recording::tracks
   const char* name = "";
-  const char* variant = "";  ///< a kernel's, see kernels/kernel_variant.h
+  const char* variant = "";  ///< a kernel's, see kernels/runtime/kernel_variant.h
   const char* op = "";       ///< a kernel's: the op that called it
   int64_t start = 0, end = 0;
-  int64_t bytes = 0;  ///< a kernel's, see kernels/kernel_cost.h
+  int64_t bytes = 0;  ///< a kernel's, see kernels/runtime/kernel_cost.h
   double flop = 0;
 
   /// `conv2d_forward`; `conv2d_forward_sm90` where other kernels than the plain ones of kernels/cuda computed it.

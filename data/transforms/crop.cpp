@@ -29,13 +29,6 @@ Image centre_crop(const Image& image, int64_t height, int64_t width) {
   return crop(image, offset(image.height, height), offset(image.width, width), height, width);
 }
 
-Image pad_and_crop(const Image& image, int64_t padding, Draw& draw) {
-  WEFT_CHECK(padding >= 0, "pad_and_crop: expected a padding of at least 0, got ", padding);
-  const int64_t top = draw.below(2 * padding + 1) - padding;
-  const int64_t left = draw.below(2 * padding + 1) - padding;
-  return crop(image, top, left, image.height, image.width);
-}
-
 namespace {
 
 void erase(Image& image, int64_t top, int64_t left, int64_t height, int64_t width, const Fill& fill) {

@@ -18,9 +18,6 @@ Image crop(const Image& image, int64_t top, int64_t left, int64_t height, int64_
 /// and columns, the odd one of them below and on the right.
 Image centre_crop(const Image& image, int64_t height, int64_t width);
 
-/// A random window of the image's own size after `padding` black pixels were added on every side.
-Image pad_and_crop(const Image& image, int64_t padding, Draw& draw);
-
 struct RandomErasingOptions {
   double probability = 0.5;
   double least_area = 0.02;  ///< share of the image's area

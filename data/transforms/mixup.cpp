@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/image.h"
+#include "core/ops/layers/image.h"
 
 namespace weft::data {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/capture.h"
 #include "core/ops/binary.h"
 #include "core/trace.h"
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
 namespace weft::dist {
 namespace {

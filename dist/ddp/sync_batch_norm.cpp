@@ -6,13 +6,13 @@
 #include "core/ops/binary.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
-#include "kernels/batch_norm.h"
+#include "kernels/contracts/batch_norm.h"
 #include "nn/batch_norm.h"
 
 namespace weft::dist {
 namespace {
 
-/// This rank's part, [2 C + 1] as in kernels/batch_norm.h.
+/// This rank's part, [2 C + 1] as in kernels/contracts/batch_norm.h.
 Tensor own_statistics(const Tensor& x, const Tensor& known, bool stand_in) {
   const Shape sizes{2 * x.size(-1) + 1};
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/batch_norm.h"
+#include "core/ops/layers/batch_norm.h"
 #include "dist/group/process_group.h"
 #include "nn/module.h"
 

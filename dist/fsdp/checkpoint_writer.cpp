@@ -17,8 +17,8 @@
 #include "io/checkpoint_index.h"
 #include "io/file_reader.h"
 #include "io/safetensors.h"
-#include "kernels/runtime.h"
-#include "kernels/transfer.h"
+#include "kernels/runtime/runtime.h"
+#include "kernels/runtime/transfer.h"
 
 namespace weft::dist {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "dist/fsdp/sharded_checkpoint.h"
 #include "io/checkpoint.h"
-#include "kernels/pinned_memory.h"
+#include "kernels/runtime/pinned_memory.h"
 
 namespace weft::dist {
 

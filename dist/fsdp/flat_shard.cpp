@@ -8,8 +8,8 @@
 #include "core/backward_pass.h"
 #include "core/ops/binary.h"
 #include "core/trace.h"
-#include "kernels/binary.h"
-#include "kernels/copy.h"
+#include "kernels/contracts/binary.h"
+#include "kernels/contracts/copy.h"
 
 namespace weft::dist {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/fsdp/fsdp_state.h"
-#include "dist/fsdp/sharded_checkpoint.h"
 
 #include <algorithm>
 #include <functional>

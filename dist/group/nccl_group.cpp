@@ -17,7 +17,7 @@
 #include "dist/group/nccl_log.h"
 #include "dist/group/transport.h"
 #include "dist/group/watchdog.h"
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
 namespace weft::dist {
 namespace {

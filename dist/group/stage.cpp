@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "dist/group/host_math.h"
-#include "kernels/transfer.h"
+#include "kernels/runtime/transfer.h"
 
 namespace weft::dist {
 namespace {

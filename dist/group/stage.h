@@ -6,7 +6,7 @@
 
 #include "core/stream.h"
 #include "dist/group/link.h"
-#include "kernels/pinned_memory.h"
+#include "kernels/runtime/pinned_memory.h"
 
 namespace weft::dist {
 

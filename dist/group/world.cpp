@@ -12,7 +12,7 @@
 #include "dist/rendezvous/session.h"
 #include "dist/rendezvous/socket.h"
 #include "kernels/error.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::dist {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/tensor/parallel_block.h"
 
-#include "core/ops/attention.h"
 #include "core/ops/binary.h"
+#include "core/ops/layers/attention.h"
 #include "core/random.h"
 
 namespace weft::dist {
@@ -30,7 +30,7 @@ Tensor ParallelAttention::forward(const Tensor& x, const AttentionOptions& optio
   AttentionOptions with_dropout = options;
   with_dropout.dropout = is_training() ? dropout : 0;
   const Tensor packed = qkv(x).reshape({N, tokens, 3, own, length});
-  // The ranks' Philox blocks lie one after another: four weights of a head share one (kernels/attention.h).
+  // The ranks' Philox blocks lie one after another: four weights of a head share one (kernels/contracts/attention.h).
   const int64_t pairs = (tokens + 1) / 2, blocks = with_dropout.dropout > 0 ? N * own * pairs * pairs : 0;
   Generator& random = generator(x.device());
   random.take(static_cast<uint64_t>(rank * blocks));

@@ -3,7 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/ops/binary.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "dist/tensor/parallel_region.h"
 
 namespace weft::dist {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exercises/weft_ptx.h"
-#include "kernels/cuda/tensor_map.cu"  // tiled_map: what TMA must know of a matrix
+#include "kernels/cuda/ptx/tensor_map.cu"  // tiled_map: what TMA must know of a matrix
 
 #ifndef PARITY
 #define PARITY step / kStages % 2  // of the phase that ends when tile `step` is there

@@ -7,7 +7,7 @@
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/graph.h"
 #include "emulator/machine/findings.h"
-#include "emulator/ptx/control.h"
+#include "emulator/ptx/instructions/control.h"
 
 namespace emulator::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include "emulator/cuda/cubin.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
-#include "emulator/ptx/time_count.h"
+#include "emulator/ptx/time/time_count.h"
 
 namespace emulator::cuda {
 namespace {

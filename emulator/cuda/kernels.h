@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "emulator/cuda/fatbin.h"
-#include "emulator/ptx/kernel.h"
+#include "emulator/ptx/run/kernel.h"
 
 namespace emulator::cuda {
 

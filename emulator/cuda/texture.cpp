@@ -9,7 +9,7 @@
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
 #include "emulator/machine/scheduler.h"
-#include "emulator/ptx/texture.h"
+#include "emulator/ptx/instructions/texture.h"
 
 namespace emulator::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include "emulator/cuda/stream_check.h"
 #include "emulator/machine/fresh.h"
 #include "emulator/machine/memory.h"
-#include "emulator/ptx/standstill.h"
+#include "emulator/ptx/check/standstill.h"
 
 namespace emulator::cuda {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "emulator/cuda/library.h"
 #include "emulator/cuda/stream.h"
-#include "emulator/ptx/warp.h"
+#include "emulator/ptx/run/warp.h"
 
 namespace emulator::cuda {
 

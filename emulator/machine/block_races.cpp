@@ -106,8 +106,6 @@ int BlockRaces::mbarrier_number(uint32_t key) {
 }
 Handover& BlockRaces::mbarrier(uint32_t key) { return handover(mbarriers_[static_cast<size_t>(mbarrier_number(key))]); }
 
-void BlockRaces::mbarrier_made(uint32_t key) { mbarrier(key).reset(blocks_, threads_); }
-
 void BlockRaces::mbarrier_init(const Actor& by, const char* memory) {
   const Run word[] = {{memory, 8}};
   visit_runs<true>(by, stamp_of(by.thread), word, true);

@@ -48,8 +48,6 @@ class BlockRaces {
   void cluster_acquire(int thread);
 
   // mbarriers: `key` identifies an mbarrier within its block. `memory`: in any block of the cluster.
-  /// The mbarrier was initialised: forgets the order that an earlier mbarrier there established.
-  void mbarrier_made(uint32_t key);
   void mbarrier_init(const Actor& by, const char* memory);
   void mbarrier_use(const Actor& by, const char* memory);
   void mbarrier_arrive(int thread, BlockRaces& owner, uint32_t key, bool relaxed);

@@ -45,7 +45,7 @@ char* Shadow::take(size_t bytes) {
 }
 
 void Shadow::give_cells(ShadowPage& page, int cell_shift) {
-  page.cell_shift = page.room_shift = cell_shift;
+  page.cell_shift = cell_shift;
   page.cells = reinterpret_cast<ShadowPage::Cells*>(take(cell_bytes(cell_shift)));
 }
 
@@ -60,12 +60,8 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
     __atomic_store_n(&known, page, __ATOMIC_RELEASE);
   } else if (known->cell_shift > fine) {
     ShadowPage old = *known;
-    if (known->room_shift > fine)
-      give_cells(*known, fine);
-    else
-      known->cell_shift = fine;
-    // From the last to the first: the old ones may lie in the same memory.
-    for (size_t k = ShadowPage::kBytes >> fine; k-- > 0;) {
+    give_cells(*known, fine);
+    for (size_t k = 0; k < ShadowPage::kBytes >> fine; ++k) {
       const Cell to(*known, k), from(old, k >> (old.cell_shift - fine));
       to.write() = from.write();
       to.write_at() = from.write_at();
@@ -78,16 +74,9 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
   return *known;
 }
 
-void Shadow::coarsen(uintptr_t begin, size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  const uintptr_t end = (begin + bytes) >> ShadowPage::kShift;
-  for (uintptr_t page = (begin + ShadowPage::kBytes - 1) >> ShadowPage::kShift; page < end; ++page)
-    if (ShadowPage* const known = table_[page]) known->cell_shift = ShadowPage{}.cell_shift;
-}
-
 void Shadow::clear() {
   const std::lock_guard lock(mutex_);
-  for (ShadowPage* const page : pages_) std::memset(static_cast<void*>(page->cells), 0, cell_bytes(page->room_shift));
+  for (ShadowPage* const page : pages_) std::memset(static_cast<void*>(page->cells), 0, cell_bytes(page->cell_shift));
 }
 
 }  // namespace emulator

@@ -26,7 +26,6 @@ struct ShadowPage {
   };
 
   int cell_shift = 2;
-  int room_shift = 2;  ///< log2 of the smallest cell size with reserved room
   Cells* cells = nullptr;
 
   size_t cell(uintptr_t address) const { return (address & (kBytes - 1)) >> cell_shift; }
@@ -60,9 +59,6 @@ class Shadow {
       return *found;
     return make(address, bytes);
   }
-  /// Resets pages that are wholly in [begin, begin + bytes) to coarse cells. No launch that may still run has accessed
-  /// this memory.
-  void coarsen(uintptr_t begin, size_t bytes);
   /// Forgets everything.
   void clear();
 

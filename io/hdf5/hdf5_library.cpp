@@ -3,7 +3,7 @@
 
 #include "io/hdf5/hdf5_state.h"
 #include "kernels/error.h"
-#include "kernels/shared_library.h"
+#include "kernels/runtime/shared_library.h"
 
 namespace weft {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention.h"
+#include "kernels/contracts/attention.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
-#include "kernels/attention_shape.h"
+#include "kernels/contracts/attention_shape.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/row_loops.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/batch_norm.h"
+#include "kernels/contracts/batch_norm.h"
 
 #include <cmath>
 #include <vector>

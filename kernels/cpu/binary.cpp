@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
-#include "kernels/binary_math.h"
+#include "kernels/contracts/binary_math.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/with_bits.h"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv2d.h"
+#include "kernels/contracts/conv2d.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "kernels/allocator.h"
-#include "kernels/batch_norm.h"
-#include "kernels/binary.h"
-#include "kernels/conv2d_size.h"
-#include "kernels/copy.h"
+#include "kernels/contracts/batch_norm.h"
+#include "kernels/contracts/binary.h"
+#include "kernels/contracts/conv2d_size.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/runtime/allocator.h"
 
 #include "kernels/cpu/conv2d_winograd.h"
 #include "kernels/cpu/dnnl_conv2d.h"

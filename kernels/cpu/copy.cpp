@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
 
 #include <cstring>
 

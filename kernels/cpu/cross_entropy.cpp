@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cross_entropy.h"
+#include "kernels/contracts/cross_entropy.h"
 
 #include <cmath>
 #include <limits>

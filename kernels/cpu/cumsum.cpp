@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cumsum.h"
+#include "kernels/contracts/cumsum.h"
 
 #include "kernels/cpu/parallel.h"
 

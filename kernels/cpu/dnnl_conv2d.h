@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/conv2d.h"
+#include "kernels/contracts/conv2d.h"
 
 namespace weft::kernels::cpu {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
 #include "kernels/cpu/dnnl_lane.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/processor.h"

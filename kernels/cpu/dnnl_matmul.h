@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/matmul.h"
+#include "kernels/contracts/matmul.h"
 
 namespace weft::kernels::cpu {
 

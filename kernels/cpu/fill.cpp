@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/fill.h"
+#include "kernels/contracts/fill.h"
 
 #include "kernels/cpu/elements.h"
 

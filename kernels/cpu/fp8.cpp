@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/fp8.h"
+#include "kernels/contracts/fp8.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "kernels/allocator.h"
+#include "kernels/contracts/matmul.h"
 #include "kernels/cpu/elements.h"
-#include "kernels/matmul.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::kernels::cpu {
 namespace {

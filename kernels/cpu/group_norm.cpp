@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/group_norm.h"
+#include "kernels/contracts/group_norm.h"
 
 #include <cmath>
 #include <vector>
 
+#include "kernels/contracts/reduce.h"
 #include "kernels/cpu/elements.h"
-#include "kernels/reduce.h"
 
 // A task takes neighbouring groups of one sample: columns of a matrix whose rows are the positions. Sums over positions
 // are one per column, so that the loops vectorise along the channels; then the columns of a group are added.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/index.h"
+#include "kernels/contracts/index.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/runtime/wrong_index.h"
 #include "kernels/with_bits.h"
-#include "kernels/wrong_index.h"
 
 namespace weft::kernels::cpu {
 namespace {

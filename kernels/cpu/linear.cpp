@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/linear.h"
+#include "kernels/contracts/linear.h"
 
 #include <algorithm>
 
-#include "kernels/allocator.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/contracts/reduce.h"
 #include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/unary_loops.h"
-#include "kernels/matmul.h"
-#include "kernels/reduce.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::kernels::cpu {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/matmul.h"
+#include "kernels/contracts/matmul.h"
 
 #include <atomic>
 #include <cstdio>
 #include <vector>
 
-#include "kernels/allocator.h"
 #include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/unary_loops.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -24,7 +24,7 @@ template <class C>
 struct Epilogue {
   const View &y, &pre, &residual;
   std::vector<C> bias;  ///< empty for none
-  UnaryLoop<C> f;  ///< null for none
+  UnaryLoop<C> f;       ///< null for none
   bool accumulate;
 
   void operator()(const C* sums, int64_t row, int64_t column, int64_t count) const {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/optimizer.h"
+#include "kernels/contracts/optimizer.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "kernels/contracts/optimizer_rules.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/optimizer_rules.h"
 
 namespace weft::kernels::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/contracts/philox.h"
 #include "kernels/cpu/panel_product_loops.h"
-#include "kernels/philox.h"
 
 namespace weft::kernels::cpu {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/random.h"
+#include "kernels/contracts/random.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
+#include "kernels/contracts/random_math.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/philox_loops.h"
 #include "kernels/cpu/processor.h"
 #include "kernels/cpu/vector_math.h"
-#include "kernels/random_math.h"
-#include "kernels/wrong_index.h"
+#include "kernels/runtime/wrong_index.h"
 
 namespace weft::kernels::cpu {
 namespace {

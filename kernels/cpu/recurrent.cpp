@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/recurrent.h"
+#include "kernels/contracts/recurrent.h"
 
+#include "kernels/contracts/recurrent_math.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector_math.h"
-#include "kernels/recurrent_math.h"
 
 namespace weft::kernels::cpu {
 namespace {

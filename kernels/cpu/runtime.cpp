@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/contracts/unary_math.h"
 #include "kernels/cpu/vector_math.h"
-#include "kernels/unary_math.h"
 
 namespace weft::kernels::cpu {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <atomic>
 
-#include "kernels/capability_scope.h"
 #include "kernels/error.h"
+#include "kernels/runtime/capability_scope.h"
 
 namespace weft::kernels::cuda {
 

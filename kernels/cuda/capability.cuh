@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/queue.h"
+#include "kernels/runtime/queue.h"
 
 namespace weft::kernels::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/ptx_convert.cuh"
+#include "kernels/cuda/ptx/ptx_convert.cuh"
 #include "kernels/dtype.h"
 
 // Conversions between element types and the types in which kernels compute, by the hardware's instructions

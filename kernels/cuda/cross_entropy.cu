@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cross_entropy.h"
+#include "kernels/contracts/cross_entropy.h"
 
 #include <numeric>
 
+#include "kernels/contracts/matmul.h"
 #include "kernels/cuda/row.cuh"
 #include "kernels/cuda/wrong_index.cuh"
-#include "kernels/matmul.h"
 
 // Grid, block, ownership: row.cuh. Forward reads the logits once for the log of the sum of exponentials; smoothing and
 // probability targets read them again for the mean distance from that value. Backward recomputes the probabilities,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cumsum.h"
+#include "kernels/contracts/cumsum.h"
 
 #include <optional>
 
-#include "kernels/allocator.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/unroll.cuh"
+#include "kernels/runtime/allocator.h"
 
 // A prefix sum in three layers (Sengupta et al. 2007, "Scan primitives for GPU computing"): a thread sums its kItems
 // neighbours, a warp the 32 threads by shuffles, a block its warps in shared memory.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/index.h"
+#include "kernels/contracts/index.h"
 
 #include <algorithm>
 
-#include "kernels/allocator.h"
+#include "kernels/contracts/sort.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/cuda/wrong_index.cuh"
-#include "kernels/sort.h"
+#include "kernels/runtime/allocator.h"
 #include "kernels/with_bits.h"
 
 // A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads per block, no barrier.

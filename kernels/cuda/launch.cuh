@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/error.h"
-#include "kernels/queue.h"
+#include "kernels/runtime/queue.h"
 
 // All kernel launches go through this header.
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pool2d.h"
+#include "kernels/contracts/pool2d.h"
 
 #include <algorithm>
 
+#include "kernels/contracts/reduce.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
-#include "kernels/reduce.h"
 
 // Grid: images along y, the positions of an image along x, 256 threads per block; no barrier, no shared memory. In
 // forward a thread owns V neighbouring channels (16 bytes; V = 1 if C or a pointer does not allow it) of one output

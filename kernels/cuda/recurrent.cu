@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/recurrent.h"
+#include "kernels/contracts/recurrent.h"
 
+#include "kernels/contracts/recurrent_math.h"
+#include "kernels/contracts/unary_math.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/recurrent_math.h"
-#include "kernels/unary_math.h"
 
 // Grid-stride, 256 threads per block, one unit of one sequence per thread, no barrier; neighbouring lanes access
 // neighbours in each gate's row. Elements per unit: LSTM 11 forward, 14 backward; GRU 12 and 14. A step of a typical

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reduce.h"
+#include "kernels/contracts/reduce.h"
 
 #include <algorithm>
 
-#include "kernels/allocator.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
+#include "kernels/runtime/allocator.h"
 
 // The dimensions of x are divided into kept and reduced ones; each kind is sorted by x's strides and merged if
 // possible, so that `outputs` sums of `length` elements remain.

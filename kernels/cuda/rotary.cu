@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/rotary.h"
+#include "kernels/contracts/rotary.h"
 
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"

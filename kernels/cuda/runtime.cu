@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 #include <cuda_runtime.h>
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "kernels/error.h"
-#include "kernels/sticky_error.h"
+#include "kernels/runtime/sticky_error.h"
 
 namespace weft::kernels::cuda {
 

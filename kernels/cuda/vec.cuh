@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/ptx/ptx.cuh"
 
 namespace weft::kernels::cuda {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/wrong_index.h"
+#include "kernels/runtime/wrong_index.h"
 
 namespace weft::kernels::cuda {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/attention.h"
-#include "kernels/conv2d.h"
+#include "kernels/contracts/attention.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/contracts/matmul.h"
 #include "kernels/engines/problem.h"
-#include "kernels/matmul.h"
 
 namespace weft::kernels::vendor {
 
@@ -45,7 +45,7 @@ const char* op_of(const Conv2dCall& call);
 /// The convolution alone of a call.
 Conv2dCall convolution_of(const Conv2dCall& call);
 
-/// Factors of this dtype may be rounded to tf32 (kernels/tf32.h).
+/// Factors of this dtype may be rounded to tf32 (kernels/runtime/tf32.h).
 bool may_use_tf32(DType dtype);
 
 /// What distinguishes the calls: everything but addresses, of which the alignment counts; and for f32

@@ -4,7 +4,7 @@
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cublaslt_plan.h"
 #include "kernels/engines/cuda_stream.h"
-#include "kernels/kernel_variant.h"
+#include "kernels/runtime/kernel_variant.h"
 
 namespace weft::kernels::vendor::cublaslt {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/allocator.h"
 #include "kernels/engines/cuda_stream.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::kernels::vendor {
 namespace {

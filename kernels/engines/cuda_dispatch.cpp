@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/allocator.h"
-#include "kernels/batch_norm.h"
+#include "kernels/contracts/batch_norm.h"
+#include "kernels/contracts/linear.h"
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/cudnn.h"
@@ -17,8 +17,8 @@
 #include "kernels/engines/own_version.h"  // written by CMake: WEFT_OWN_VERSION
 #include "kernels/engines/recurrent.h"
 #include "kernels/engines/tuner.h"
-#include "kernels/linear.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::kernels::vendor {
 namespace {

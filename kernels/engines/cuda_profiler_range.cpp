@@ -2,7 +2,7 @@
 #include <cuda_profiler_api.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include "kernels/profiler_range.h"
+#include "kernels/runtime/profiler_range.h"
 
 namespace weft::kernels {
 

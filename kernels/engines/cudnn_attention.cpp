@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "kernels/cuda/attention_lengths.h"
+#include "kernels/cuda/attention/attention_lengths.h"
 
 namespace weft::kernels::vendor {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/engines/cudnn_attention.h"
 #include "kernels/engines/cudnn_plan.h"
 #include "kernels/engines/cudnn_recurrent.h"
-#include "kernels/kernel_variant.h"
+#include "kernels/runtime/kernel_variant.h"
 
 namespace weft::kernels::vendor::cudnn {
 namespace {

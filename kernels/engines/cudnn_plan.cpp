@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
 namespace weft::kernels::vendor {
 

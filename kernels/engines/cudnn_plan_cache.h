@@ -6,10 +6,10 @@
 #include <optional>
 #include <unordered_map>
 
-#include "kernels/allocator.h"
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/cudnn_engines.h"
 #include "kernels/engines/problem.h"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::kernels::vendor {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/contracts/fill.h"
 #include "kernels/engines/calls.h"
-#include "kernels/fill.h"
 
 namespace weft::kernels::vendor {
 namespace {

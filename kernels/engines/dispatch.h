@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/attention.h"
-#include "kernels/conv2d.h"
-#include "kernels/engine.h"
-#include "kernels/matmul.h"
+#include "kernels/contracts/attention.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/runtime/engine.h"
 
 // Where the contracts of matmul, conv2d and attention turn to NVIDIA's libraries. The functions below are called in
 // kernels/cuda, after the checks of the contract: false means that the caller's own kernel shall run.

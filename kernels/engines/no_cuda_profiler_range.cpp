@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces cuda_profiler_range.cpp in a build without CUDA: no profiler watches.
-#include "kernels/profiler_range.h"
+#include "kernels/runtime/profiler_range.h"
 
 namespace weft::kernels {
 

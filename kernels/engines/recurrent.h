@@ -3,12 +3,13 @@
 #include <array>
 #include <functional>
 
-#include "kernels/engine.h"
 #include "kernels/engines/problem.h"
 #include "kernels/kernel.h"
+#include "kernels/runtime/engine.h"
 
 // Layers of LSTM and GRU by cuDNN. Its call takes the product with the input too, where our kernels
-// (kernels/recurrent.h) compute the recurrence alone: so core/ops/recurrent.cpp asks here before it calls those.
+// (kernels/contracts/recurrent.h) compute the recurrence alone: so core/ops/layers/recurrent.cpp asks here before it
+// calls those.
 
 namespace weft::kernels::vendor {
 

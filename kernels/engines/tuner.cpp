@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/error.h"
-#include "kernels/kernel_variant.h"
+#include "kernels/runtime/kernel_variant.h"
 
 namespace weft::kernels::vendor {
 namespace {

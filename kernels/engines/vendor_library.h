@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "kernels/shared_library.h"
+#include "kernels/runtime/shared_library.h"
 
 namespace weft::kernels::vendor {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/queue.h"
+#include "kernels/runtime/queue.h"
 #include "kernels/view.h"
 
 namespace weft::kernels::ladder {

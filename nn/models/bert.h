@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/ops/attention.h"
+#include "core/ops/layers/attention.h"
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/layer_norm.h"

@@ -2,7 +2,7 @@
 #include "nn/models/cifar_resnet.h"
 
 #include "core/ops/concat.h"
-#include "core/ops/pool2d.h"
+#include "core/ops/layers/pool2d.h"
 #include "nn/batch_norm.h"
 
 namespace weft::nn {

@@ -7,11 +7,11 @@
 #include <numbers>
 
 #include "core/autograd.h"
-#include "core/ops/attention.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
+#include "core/ops/layers/attention.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/matmul.h"
-#include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/text.h"
 

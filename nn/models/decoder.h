@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/ops/rotary.h"
+#include "core/ops/layers/rotary.h"
 #include "nn/dropout.h"
 #include "nn/layer_norm.h"
 #include "nn/lora.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/ops/pool2d.h"
+#include "core/ops/layers/pool2d.h"
 #include "nn/batch_norm.h"
 
 namespace weft::nn {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/resize2d.h"
+#include "core/ops/layers/resize2d.h"
 #include "nn/conv.h"
 #include "nn/transformer.h"
 

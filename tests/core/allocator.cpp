@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 
 #include <gmock/gmock.h>
 
@@ -16,7 +16,7 @@
 
 #include "core/tensor.h"
 #include "core/trace.h"
-#include "kernels/pinned_memory.h"
+#include "kernels/runtime/pinned_memory.h"
 #include "tests/support/still_device.h"
 
 namespace weft {

@@ -3,9 +3,9 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/batch_norm.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"

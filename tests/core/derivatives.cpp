@@ -8,13 +8,13 @@
 #include "core/check_gradient.h"
 #include "core/flat_parameters.h"
 #include "core/ops/binary.h"
-#include "core/ops/conv2d.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/conv2d.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 #include "tests/support/devices.h"
 
 namespace weft::derivative_tests {

@@ -8,13 +8,13 @@
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
-#include "kernels/allocator.h"
-#include "kernels/kernel_trace.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/runtime.h"
 #include "tests/support/devices.h"
 
 namespace weft {

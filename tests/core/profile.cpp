@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/autograd.h"
-#include "core/ops/attention.h"
-#include "core/ops/conv2d.h"
+#include "core/ops/layers/attention.h"
+#include "core/ops/layers/conv2d.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
@@ -19,7 +19,7 @@
 #include "core/profile/profiler.h"
 #include "core/profile/recorder.h"
 #include "core/trace.h"
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 #include "tests/support/hopper.h"
 
 namespace weft {

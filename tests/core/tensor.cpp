@@ -9,7 +9,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/reduce.h"
 #include "tests/support/devices.h"
 

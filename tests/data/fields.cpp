@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "data/field_series.h"
-#include "kernels/transfer.h"
+#include "kernels/runtime/transfer.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"

@@ -7,7 +7,7 @@
 #include "data/dataset.h"
 #include "data/random_images.h"
 #include "data/transforms/crop.h"
-#include "kernels/transfer.h"
+#include "kernels/runtime/transfer.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"
 #include "tests/support/still_device.h"

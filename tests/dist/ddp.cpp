@@ -8,7 +8,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "nn/transformer.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"

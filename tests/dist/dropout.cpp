@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "core/graph.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/random.h"
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"

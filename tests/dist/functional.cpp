@@ -8,7 +8,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "nn/linear.h"

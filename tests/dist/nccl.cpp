@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/graph.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 #include "tests/dist/fake_membership.h"
 #include "tests/dist/memory_store.h"
 #include "tests/dist/ranks.h"

@@ -13,7 +13,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "dist/pipeline/pipeline_state.h"
 #include "nn/models/gpt.h"
 #include "optim/optimizers.h"

@@ -5,7 +5,7 @@
 
 #include "dist/group/group_record.h"
 #include "dist/group/world.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 #include "tests/support/error_text.h"
 
 namespace weft::dist {

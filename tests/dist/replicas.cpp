@@ -8,7 +8,7 @@
 #include <random>
 
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "nn/batch_norm.h"

@@ -13,8 +13,8 @@
 #include "nn/linear.h"
 #include "nn/module_of.h"
 #include "optim/optimizers.h"
+#include "tests/dist/fsdp/sharded_training.h"
 #include "tests/dist/replicas.h"
-#include "tests/dist/sharded_training.h"
 #include "tests/support/error_text.h"
 
 namespace weft::dist::testing {
@@ -82,7 +82,8 @@ void expect_ranks_equal_one(const typename Parallel::Options& options, const Sta
     const std::vector<double> got = values_of(state(parallel));
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << i;
-    EXPECT_EQ(weft::error_text([&] { parallel(wave(3, 1), 1.5); }), "TwoTowers: expected a ModuleOf for these 2 inputs");
+    EXPECT_EQ(weft::error_text([&] { parallel(wave(3, 1), 1.5); }),
+              "TwoTowers: expected a ModuleOf for these 2 inputs");
   });
 }
 

@@ -12,7 +12,7 @@
 #include "core/derivatives.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/dist/ranks.h"

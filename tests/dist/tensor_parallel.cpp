@@ -9,7 +9,7 @@
 #include "core/autograd.h"
 #include "core/derivatives.h"
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "dist/tensor/parallel_region.h"
 #include "dist/tensor/tensor_parallel_state.h"

@@ -5,9 +5,9 @@
 
 #include <mutex>
 
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "tests/dist/ranks.h"

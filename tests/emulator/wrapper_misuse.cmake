@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One misuse of Hopper's instructions each (wrapper_misuse.cu), and what is said of it; included by CMakeLists.txt.
-emulated_program(wrapper_misuse wrapper_misuse.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/tensor_map.cu)
+emulated_program(wrapper_misuse wrapper_misuse.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/ptx/tensor_map.cu)
 set_target_properties(emulated_wrapper_misuse PROPERTIES CUDA_ARCHITECTURES 90a-virtual)
 target_include_directories(emulated_wrapper_misuse PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_options(emulated_wrapper_misuse PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)

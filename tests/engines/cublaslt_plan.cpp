@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/tf32.h"
+#include "kernels/runtime/tf32.h"
 #include "tests/engines/cublaslt_without_gpu.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

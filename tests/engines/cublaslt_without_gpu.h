@@ -7,8 +7,8 @@
 
 #include "kernels/engines/cublaslt_library.h"
 #include "kernels/half.h"
-#include "kernels/queue.h"
-#include "kernels/tf32.h"
+#include "kernels/runtime/queue.h"
+#include "kernels/runtime/tf32.h"
 
 // cuBLASLt without a GPU: its real layouts and descriptors (they need no device), with two functions of ours in the
 // places of the heuristic, which offers what the test says, and of the product, which reads the descriptors back and

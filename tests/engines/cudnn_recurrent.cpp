@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 #include "tests/engines/cudnn_without_gpu.h"
 #include "tests/support/device_array.h"
 #include "tests/support/devices.h"

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "kernels/engines/cudnn_engines.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 #include "tests/support/devices.h"
 
 // cuDNN without a GPU, or beside the emulated one, which it does not see. Since 9.8 it makes plans for a GPU that is

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/engine.h"
+#include "kernels/runtime/engine.h"
 
 #include <cstdlib>
 #include <thread>
 
+#include "kernels/contracts/matmul.h"
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
 #include "kernels/engines/vendor_library.h"
-#include "kernels/matmul.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 #include "tests/support/random_values.h"

@@ -3,9 +3,9 @@
 
 #include <thread>
 
+#include "kernels/contracts/linear.h"
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
-#include "kernels/linear.h"
 #include "tests/kernels/attention_problem.h"
 
 // Every engine on a GPU against f64. The CPU runs the same problems, which holds these tests' own references up; what

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/allocator.h"
-#include "kernels/conv2d.h"
-#include "kernels/engine.h"
-#include "kernels/matmul.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/engine.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "kernels/kernel_variant.h"
+#include "kernels/runtime/kernel_variant.h"
 #include "tests/support/error_text.h"
 
 // The tuner with engines and a clock that the test makes up.

@@ -6,7 +6,7 @@
 #include "apps/weft_watch/html_page.h"
 #include "apps/weft_watch/terminal_chart.h"
 #include "tests/fuzz/fuzz.h"
-#include "train/event_file.h"
+#include "train/record/event_file.h"
 
 using namespace weft;
 using namespace weft::weft_watch;

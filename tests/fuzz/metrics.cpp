@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: the step to resume at, a metrics.jsonl that a run left behind.
-#include "train/metrics.h"
+#include "train/record/metrics.h"
 
 #include "tests/fuzz/fuzz.h"
 

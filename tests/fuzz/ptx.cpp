@@ -2,7 +2,7 @@
 // Input: PTX. Functions are parsed and kernels made ready to run, as at their first launch; a Fault of one line
 // refuses.
 #include "emulator/machine/fault.h"
-#include "emulator/ptx/kernel.h"
+#include "emulator/ptx/run/kernel.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace emulator;

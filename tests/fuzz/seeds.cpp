@@ -18,8 +18,8 @@
 #include "io/weights/weights_file.h"
 #include "tests/data/python2_pickle.h"
 #include "tests/fuzz/fuzz.h"
-#include "train/metrics.h"
-#include "train/protobuf.h"
+#include "train/record/metrics.h"
+#include "train/record/protobuf.h"
 
 namespace {
 

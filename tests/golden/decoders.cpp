@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What decoders.py computed with Hugging Face's models of each family.
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "nn/models/decoder.h"
 #include "tests/golden/digest.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/unary.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/reduce.h"
-#include "core/ops/softmax.h"
 #include "kernels/engines/cudnn.h"
 #include "nn/conv.h"
 #include "nn/embedding.h"

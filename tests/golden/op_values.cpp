@@ -6,25 +6,25 @@
 #include <set>
 
 #include "core/autograd.h"
-#include "core/ops/attention.h"
-#include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
-#include "core/ops/conv2d.h"
-#include "core/ops/conv_transpose2d.h"
 #include "core/ops/einsum.h"
 #include "core/ops/gather.h"
 #include "core/ops/index.h"
-#include "core/ops/layer_norm.h"
-#include "core/ops/linear.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/attention.h"
+#include "core/ops/layers/batch_norm.h"
+#include "core/ops/layers/conv2d.h"
+#include "core/ops/layers/conv_transpose2d.h"
+#include "core/ops/layers/layer_norm.h"
+#include "core/ops/layers/linear.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/pool2d.h"
+#include "core/ops/layers/rotary.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/matmul.h"
-#include "core/ops/pool2d.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
-#include "core/ops/rotary.h"
-#include "core/ops/softmax.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "tests/golden/golden.h"
@@ -287,7 +287,7 @@ TEST_P(Ops, EqualPyTorch) {
   EXPECT_GT(cases, 0u);
 }
 
-/// All but the ops of kernels/unary_table.h for which the file has no case.
+/// All but the ops of kernels/contracts/unary_table.h for which the file has no case.
 std::set<std::string> op_names() {
   std::set<std::string> names;
   for (const auto& [name, function] : functions()) names.insert(name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/resnet.h"
 
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "nn/models/cifar_resnet.h"
 #include "tests/golden/digest.h"
 #include "tests/golden/training.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/losses.h"
-#include "core/ops/pool2d.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/pool2d.h"
 #include "core/ops/unary.h"
 #include "nn/batch_norm.h"
 #include "nn/conv.h"

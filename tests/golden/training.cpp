@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/golden/training.h"
 
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 
 namespace weft::golden {
 

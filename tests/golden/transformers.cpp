@@ -2,8 +2,8 @@
 // What paper_models.py computed: resized positions, a DINOv2 of two blocks, a BERT of two layers, a GPT-2 of
 // two blocks.
 #include "core/ops/concat.h"
-#include "core/ops/losses.h"
-#include "core/ops/resize2d.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/resize2d.h"
 #include "nn/models/bert.h"
 #include "nn/models/dinov2.h"
 #include "nn/models/gpt.h"

@@ -3,11 +3,11 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/cuda/tensor_map.cuh"
+#include "kernels/contracts/fp8.h"
+#include "kernels/cuda/ptx/tensor_map.cuh"
 #include "kernels/dtype.h"
-#include "kernels/fp8.h"
 #include "kernels/half.h"
-#include "kernels/queue.h"
+#include "kernels/runtime/queue.h"
 
 namespace weft::kernels::cuda {
 

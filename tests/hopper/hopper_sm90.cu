@@ -2,7 +2,7 @@
 #include "tests/hopper/hopper.h"
 
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/ptx_hopper.cuh"
+#include "kernels/cuda/ptx/ptx_hopper.cuh"
 
 // One kernel per instruction of Hopper: its effect on memory is compared with the host's reference.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/ptx_wgmma_fp8.cuh"
+#include "kernels/cuda/ptx/ptx_wgmma_fp8.cuh"
 #include "tests/hopper/hopper.h"
 
 namespace weft::kernels::cuda {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/attention_lengths.h"
+#include "kernels/cuda/attention/attention_lengths.h"
 
 #include <gtest/gtest.h>
 

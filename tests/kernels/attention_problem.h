@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/attention.h"
-#include "kernels/philox.h"
+#include "kernels/contracts/attention.h"
+#include "kernels/contracts/philox.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

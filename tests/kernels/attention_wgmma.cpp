@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/attention/attention_plan.h"
 #include "tests/kernels/attention_problem.h"
 #include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"
 #include "tests/support/launches.h"
 
-// Attention on TMA and wgmma (kernels/cuda/attention_*_wgmma.cuh), each way of cutting it.
+// Attention on TMA and wgmma (kernels/cuda/attention/*_wgmma.cuh), each way of cutting it.
 
 namespace weft::tests {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/binary.h"
+#include "kernels/contracts/binary.h"
 
 #include <limits>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv2d.h"
+#include "kernels/contracts/conv2d.h"
 
 #include <gmock/gmock.h>
 
-#include "kernels/cuda/gemm_plan.h"
-#include "kernels/cuda/wgmma_plan.h"
+#include "kernels/cuda/gemm/gemm_plan.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"

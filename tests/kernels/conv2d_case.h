@@ -4,8 +4,8 @@
 #include <ostream>
 #include <vector>
 
-#include "kernels/conv2d.h"
-#include "kernels/cuda/wgmma_plan.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
 
 namespace weft::tests {
 

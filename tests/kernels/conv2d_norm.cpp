@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "kernels/cuda/wgmma_plan.h"
-#include "kernels/tf32.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
+#include "kernels/runtime/tf32.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"

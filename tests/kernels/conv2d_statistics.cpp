@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "kernels/cuda/gemm_plan.h"
-#include "kernels/cuda/wgmma_plan.h"
-#include "kernels/tf32.h"
+#include "kernels/cuda/gemm/gemm_plan.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
+#include "kernels/runtime/tf32.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/emulator_seed.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
 
-#include "kernels/fill.h"
+#include "kernels/contracts/fill.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/strided.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cross_entropy.h"
+#include "kernels/contracts/cross_entropy.h"
 
 #include <limits>
 
-#include "kernels/wrong_index.h"
+#include "kernels/runtime/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cumsum.h"
+#include "kernels/contracts/cumsum.h"
 
 #include <cmath>
 #include <limits>
 
-#include "kernels/index.h"
+#include "kernels/contracts/index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

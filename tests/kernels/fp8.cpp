@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/fp8.h"
+#include "kernels/contracts/fp8.h"
 
 #include <array>
 #include <cmath>
 #include <numeric>
 
-#include "kernels/cuda/wgmma_plan.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
 #include "tests/support/compare.h"
 #include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"

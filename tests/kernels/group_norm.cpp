@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/group_norm.h"
+#include "kernels/contracts/group_norm.h"
 
 #include <cmath>
 

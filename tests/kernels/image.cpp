@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/image.h"
+#include "kernels/contracts/image.h"
 
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

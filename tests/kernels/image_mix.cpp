@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/image.h"
+#include "kernels/contracts/image.h"
 
 #include <cmath>
 
-#include "kernels/wrong_index.h"
+#include "kernels/runtime/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/index.h"
+#include "kernels/contracts/index.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/kernel_cost.h"
+#include "kernels/runtime/kernel_cost.h"
 
 #include <gtest/gtest.h>
 

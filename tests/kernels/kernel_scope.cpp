@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/copy.h"
-#include "kernels/kernel_trace.h"
+#include "kernels/contracts/copy.h"
+#include "kernels/runtime/kernel_trace.h"
 #include "tests/support/compare.h"
 #include "tests/support/device_array.h"
 #include "tests/support/devices.h"

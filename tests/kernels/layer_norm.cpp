@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/layer_norm.h"
+#include "kernels/contracts/layer_norm.h"
 
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/linear.h"
+#include "kernels/contracts/linear.h"
 
 #include <cmath>
 #include <optional>
 
-#include "kernels/cuda/gemm_plan.h"
-#include "kernels/cuda/wgmma_plan.h"
+#include "kernels/cuda/gemm/gemm_plan.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
 #include "tests/support/compare.h"
 #include "tests/support/emulator_seed.h"
 #include "tests/support/hopper.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/matmul.h"
+#include "kernels/contracts/matmul.h"
 
 #include <omp.h>
 
 #include <cmath>
 
-#include "kernels/capability_scope.h"
-#include "kernels/cuda/gemm_plan.h"
+#include "kernels/cuda/gemm/gemm_plan.h"
 #include "kernels/half.h"
+#include "kernels/runtime/capability_scope.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "kernels/capability_scope.h"
-#include "kernels/matmul.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/runtime/capability_scope.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

@@ -2,7 +2,7 @@
 #include "tests/kernels/matmul_wgmma_case.h"
 #include "tests/support/emulator_seed.h"
 
-// Products on TMA and wgmma (kernels/cuda/gemm_wgmma.cuh), each way of cutting them into tiles on sizes that the
+// Products on TMA and wgmma (kernels/cuda/gemm/gemm_wgmma.cuh), each way of cutting them into tiles on sizes that the
 // emulator can afford.
 
 namespace weft::tests {

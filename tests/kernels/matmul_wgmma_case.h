@@ -2,9 +2,9 @@
 #pragma once
 #include <cmath>
 
-#include "kernels/cuda/wgmma_plan.h"
-#include "kernels/matmul.h"
-#include "kernels/tf32.h"
+#include "kernels/contracts/matmul.h"
+#include "kernels/cuda/gemm/wgmma_plan.h"
+#include "kernels/runtime/tf32.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
 #include "tests/support/tf32.h"

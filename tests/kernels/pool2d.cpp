@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/pool2d.h"
+#include "kernels/contracts/pool2d.h"
 
 #include <limits>
 

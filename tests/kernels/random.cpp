@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/random.h"
+#include "kernels/contracts/random.h"
 
-#include "kernels/philox.h"
-#include "kernels/wrong_index.h"
+#include "kernels/contracts/philox.h"
+#include "kernels/runtime/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/recurrent.h"
+#include "kernels/contracts/recurrent.h"
 
 #include <cmath>
 

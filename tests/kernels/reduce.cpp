@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reduce.h"
+#include "kernels/contracts/reduce.h"
 
 #include <algorithm>
 #include <limits>

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 
 namespace weft::tests {
 namespace {

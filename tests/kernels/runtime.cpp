@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/sort.h"
+#include "kernels/contracts/sort.h"
 
 #include <algorithm>
 #include <cmath>

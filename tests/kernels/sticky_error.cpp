@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/sticky_error.h"
+#include "kernels/runtime/sticky_error.h"
 
 #include <gmock/gmock.h>
 
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 
 namespace weft::kernels {
 namespace {

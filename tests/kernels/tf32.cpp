@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/tf32.h"
+#include "kernels/runtime/tf32.h"
 
 #include <cmath>
 #include <cstdlib>
 
-#include "kernels/conv2d.h"
-#include "kernels/linear.h"
-#include "kernels/matmul.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/contracts/linear.h"
+#include "kernels/contracts/matmul.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
 #include "tests/support/tf32.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv2d.h"
-#include "kernels/kernel_variant.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/runtime/kernel_variant.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/kernels/matmul_wgmma_case.h"
 

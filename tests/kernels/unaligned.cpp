@@ -3,12 +3,12 @@
 #include <deque>
 #include <functional>
 
-#include "kernels/batch_norm.h"
-#include "kernels/binary.h"
-#include "kernels/pool2d.h"
-#include "kernels/reduce.h"
-#include "kernels/softmax.h"
-#include "kernels/unary.h"
+#include "kernels/contracts/batch_norm.h"
+#include "kernels/contracts/binary.h"
+#include "kernels/contracts/pool2d.h"
+#include "kernels/contracts/reduce.h"
+#include "kernels/contracts/softmax.h"
+#include "kernels/contracts/unary.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

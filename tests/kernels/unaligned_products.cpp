@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 
-#include "kernels/conv2d.h"
-#include "kernels/matmul.h"
+#include "kernels/contracts/conv2d.h"
+#include "kernels/contracts/matmul.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
 #include "tests/support/random_values.h"
 
-// Products and convolutions of tensors that begin one element after a boundary of 16 bytes, against the same tensors at a
-// boundary, which other tests hold against f64.
+// Products and convolutions of tensors that begin one element after a boundary of 16 bytes, against the same tensors at
+// a boundary, which other tests hold against f64.
 
 namespace weft::tests {
 namespace {

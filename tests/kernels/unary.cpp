@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/unary.h"
+#include "kernels/contracts/unary.h"
 
 #include <limits>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/unary.h"
+#include "kernels/contracts/unary.h"
 #include "tests/support/device_array.h"
 #include "tests/support/devices.h"
 

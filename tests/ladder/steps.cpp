@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "kernels/capability_scope.h"
 #include "kernels/ladder/ladder.h"
+#include "kernels/runtime/capability_scope.h"
 #include "tests/ladder/reference.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

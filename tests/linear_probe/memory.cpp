@@ -6,9 +6,9 @@
 
 #include "apps/linear_probe/probe.h"
 #include "core/autocast.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/random.h"
-#include "kernels/allocator.h"
+#include "kernels/runtime/allocator.h"
 #include "nn/models/dinov2.h"
 #include "optim/optimizers.h"
 #include "tests/support/error_text.h"

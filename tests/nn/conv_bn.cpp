@@ -9,7 +9,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 #include "nn/batch_norm.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/resnet.h"

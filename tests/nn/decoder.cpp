@@ -4,7 +4,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/random.h"

@@ -6,7 +6,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "tests/nn/leaves.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/attention.h"
+#include "core/ops/layers/attention.h"
 
 #include <gmock/gmock.h>
 

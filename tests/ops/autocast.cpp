@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 
 #include "core/autograd.h"
-#include "core/ops/conv2d.h"
-#include "core/ops/linear.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/conv2d.h"
+#include "core/ops/layers/linear.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
-#include "core/ops/softmax.h"
 
 namespace weft {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/conv2d.h"
+#include "core/ops/layers/conv2d.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
-#include "core/ops/conv3d.h"
-#include "core/ops/conv_transpose2d.h"
-#include "core/ops/layer_norm.h"
-#include "core/ops/recurrent.h"
+#include "core/ops/layers/conv3d.h"
+#include "core/ops/layers/conv_transpose2d.h"
+#include "core/ops/layers/layer_norm.h"
+#include "core/ops/layers/recurrent.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

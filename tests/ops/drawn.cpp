@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that draw random numbers: the seed is set before each call, so that every device draws the same.
 #include "core/ops/copy.h"
-#include "core/ops/image.h"
+#include "core/ops/layers/image.h"
 #include "core/ops/random.h"
 #include "tests/ops/op_case.h"
 

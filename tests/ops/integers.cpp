@@ -11,7 +11,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
 #include "core/ops/index.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"

@@ -6,10 +6,10 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "kernels/kernel_trace.h"
+#include "kernels/runtime/kernel_trace.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 
 #include <gtest/gtest.h>
 

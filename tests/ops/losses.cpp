@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/random.h"
-#include "core/ops/softmax.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/devices.h"
 #include "tests/support/launches.h"

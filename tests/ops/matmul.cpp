@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/matmul.h"
 #include "core/ops/einsum.h"
-#include "core/ops/linear.h"
+#include "core/ops/layers/linear.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

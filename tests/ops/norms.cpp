@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
-#include "core/ops/layer_norm.h"
+#include "core/ops/layers/batch_norm.h"
+#include "core/ops/layers/layer_norm.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

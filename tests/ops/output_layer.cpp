@@ -6,13 +6,13 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/linear.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/linear.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
-#include "kernels/allocator.h"
-#include "kernels/kernel_trace.h"
-#include "kernels/kernel_variant.h"
+#include "kernels/runtime/allocator.h"
+#include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/kernel_variant.h"
 #include "tests/support/devices.h"
 #include "tests/support/hopper.h"
 

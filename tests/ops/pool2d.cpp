@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/pool2d.h"
+#include "core/ops/layers/pool2d.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

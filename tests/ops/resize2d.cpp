@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/resize2d.h"
+#include "core/ops/layers/resize2d.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/rotary.h"
+#include "core/ops/layers/rotary.h"
 
 #include <cmath>
 

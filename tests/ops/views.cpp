@@ -2,8 +2,8 @@
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/copy.h"
-#include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
+#include "core/ops/layers/embedding_bag.h"
 #include "core/ops/rearrange.h"
 #include "tests/ops/op_case.h"
 

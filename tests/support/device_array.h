@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 #include "kernels/view.h"
 
 namespace weft::tests {

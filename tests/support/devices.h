@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/queue.h"
-#include "kernels/runtime.h"
+#include "kernels/runtime/queue.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::tests {
 

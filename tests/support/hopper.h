@@ -2,7 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "kernels/capability_scope.h"
+#include "kernels/runtime/capability_scope.h"
 #include "tests/support/devices.h"
 
 namespace weft::tests {

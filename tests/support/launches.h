@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::tests {
 

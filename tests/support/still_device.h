@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime.h"
+#include "kernels/runtime/runtime.h"
 
 namespace weft::tests {
 

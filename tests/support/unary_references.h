@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/unary.h"
+#include "kernels/contracts/unary.h"
 
 namespace weft::tests {
 
@@ -11,7 +11,8 @@ namespace weft::tests {
 /// multiples of 0.5.
 enum class Domain { all, positive, but_zero, between_halves };
 
-/// What a row of kernels/unary_table.h is tested against: the function in f64, by other formulas than the row's.
+/// What a row of kernels/contracts/unary_table.h is tested against: the function in f64, by other formulas than the
+/// row's.
 struct UnaryReference {
   kernels::Unary function;
   Domain domain;
@@ -61,7 +62,7 @@ inline const UnaryReference& reference_of(kernels::Unary function) {
   for (const UnaryReference& reference : kUnaryReferences)
     if (reference.function == function) return reference;
   fail("function ", static_cast<int>(function),
-       " of kernels/unary_table.h has no row in tests/support/unary_references.h");
+       " of kernels/contracts/unary_table.h has no row in tests/support/unary_references.h");
 }
 
 /// Its name in the table.

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "tests/train/temporary_folder.h"
-#include "train/event_file.h"
-#include "train/metrics.h"
-#include "train/scalar_log.h"
+#include "train/record/event_file.h"
+#include "train/record/metrics.h"
+#include "train/record/scalar_log.h"
 
 namespace weft::support {
 namespace {

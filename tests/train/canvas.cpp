@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/canvas.h"
+#include "train/record/canvas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/temporary_folder.h"
-#include "train/confusion_matrix.h"
+#include "train/record/confusion_matrix.h"
 
 namespace weft::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/class_names.h"
+#include "train/record/class_names.h"
 
 #include <gmock/gmock.h>
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/autograd.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "data/text/byte_pair.h"
 #include "io/weights/safetensors_shards.h"
 #include "tests/train/temporary_folder.h"

@@ -8,14 +8,14 @@
 
 #include "core/autograd.h"
 #include "core/ops/gather.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/random.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "tests/support/error_text.h"
 #include "tests/train/temporary_folder.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 #include "train/training_main.h"
 
 namespace weft::train {

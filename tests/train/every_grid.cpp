@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/autograd.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "nn/linear.h"

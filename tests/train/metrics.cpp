@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/metrics.h"
+#include "train/record/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

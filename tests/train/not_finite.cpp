@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/ops/binary.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/random.h"

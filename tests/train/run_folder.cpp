@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

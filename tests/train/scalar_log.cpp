@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/scalar_log.h"
+#include "train/record/scalar_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

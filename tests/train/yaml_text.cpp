@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/yaml_text.h"
+#include "train/record/yaml_text.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include "io/checkpoint.h"
 #include "io/safetensors.h"
 #include "tests/train_image/program.h"
-#include "train/canvas.h"
-#include "train/class_names.h"
+#include "train/record/canvas.h"
+#include "train/record/class_names.h"
 
 namespace weft::tests {
 namespace {

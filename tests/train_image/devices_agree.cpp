@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/autocast.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/random.h"
 #include "data/image_loader.h"
 #include "nn/models/cifar_resnet.h"

@@ -10,7 +10,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/flat_parameters.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/losses.h"
 #include "core/random.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"

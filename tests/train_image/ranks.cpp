@@ -15,7 +15,7 @@
 #include "io/checkpoint.h"
 #include "tests/support/compare.h"
 #include "train/exit.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 
 namespace weft::tests {
 namespace {

@@ -12,7 +12,7 @@
 #include "io/checkpoint.h"
 #include "tests/train_image/program.h"
 #include "train/exit.h"
-#include "train/run_folder.h"
+#include "train/record/run_folder.h"
 #if WEFT_HAVE_HDF5
 #include "tests/support/hdf5_checkpoint.h"
 #endif

@@ -8,7 +8,7 @@
 #include "io/torch/zip_archive.h"
 #include "io/weights/weights_file.h"
 #include "tests/train_image/program.h"
-#include "train/canvas.h"
+#include "train/record/canvas.h"
 
 namespace weft::tests {
 namespace {

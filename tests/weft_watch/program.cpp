@@ -12,8 +12,8 @@
 
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
-#include "train/metrics.h"
-#include "train/scalar_log.h"
+#include "train/record/metrics.h"
+#include "train/record/scalar_log.h"
 
 namespace weft::tests {
 namespace {

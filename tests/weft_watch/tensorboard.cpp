@@ -11,7 +11,7 @@
 
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
-#include "train/scalar_log.h"
+#include "train/record/scalar_log.h"
 
 namespace weft::tests {
 namespace {

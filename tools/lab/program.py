@@ -105,7 +105,7 @@ class Program:
         self.path = Path(self.folder.name) / self.source.stem
         arch = ARCHITECTURES[gpu]
         # PTX alone: ptxas has nothing to do. The runtime is shared, so that the emulator's can replace it. Weft's own wrappers of PTX
-        # (kernels/cuda/ptx*.cuh) are there for who includes them.
+        # (kernels/cuda/ptx) are there for who includes them.
         nvcc = [find_nvcc(), "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "--no-compress", "-gencode",
                 f"arch=compute_{arch},code=compute_{arch}", f"-I{ROOT}", *flags]
         link = [f"{self.path}.o", "-o", str(self.path)]

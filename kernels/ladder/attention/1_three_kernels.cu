@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/allocator.h"
 #include "kernels/ladder/attention/attention.cuh"
+#include "kernels/runtime/allocator.h"
 
 // 1. Three kernels: the formula, with its L x L matrix in memory.
 //

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/allocator.h"
-#include "kernels/attention.h"
+#include "kernels/contracts/attention.h"
 #include "kernels/ladder/attention/attention.cuh"
+#include "kernels/runtime/allocator.h"
 
-// 5. Weft: kernels/cuda/attention*.cu.
+// 5. Weft: kernels/cuda/attention.
 //
 // Any head dimension up to 256, any length, causal and key-padding masks, dropout, q, k and v as slices of one packed
 // array, and the logarithm of each row's sum, from which the backward recomputes the weights: they are stored in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/allocator.h"
 #include "kernels/ladder/conv2d/conv2d.cuh"
+#include "kernels/runtime/allocator.h"
 
 // 2. im2col: write every pixel's neighbourhood into a row, then multiply matrices.
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv2d.h"
+#include "kernels/contracts/conv2d.h"
 #include "kernels/ladder/conv2d/conv2d.cuh"
 
-// 5. Weft: kernels/cuda/conv2d_forward.cu, the framework's product main loops with an operand that walks pixels.
+// 5. Weft: kernels/cuda/conv2d/conv2d_forward.cu, the framework's product main loops with an operand that walks pixels.
 //
 // Any stride, padding, dilation, groups, bias and dtype; larger tiles; divisions by the image's sizes become
 // multiplications (divider.cuh); 1 x 1 layers are plain products; depthwise layers, where there is no product to speak

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/capability.cuh"
-#include "kernels/cuda/ptx_wgmma.cuh"
-#include "kernels/cuda/ring_position.cuh"
+#include "kernels/cuda/ptx/ptx_wgmma.cuh"
+#include "kernels/cuda/ptx/ring_position.cuh"
 #include "kernels/ladder/matmul.cuh"
 
 // 10. Clusters: two blocks on neighbouring multiprocessors work on one tile above the other and share what they load.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/contracts/matmul.h"
 #include "kernels/ladder/matmul.cuh"
-#include "kernels/matmul.h"
 
 // 11. Weft: the framework's own product.
 //
-// sm_80's main loop is kernels/cuda/gemm_mma.cuh: step 6 with any size (cp.async fills what lies outside with zeros),
-// tiles of 128 x 256, two sets of fragments in registers, either operand transposed, batches, K shared out over blocks
-// where the output is small, bias, accumulation, f32 output, convolutions.
+// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async fills what lies outside with
+// zeros), tiles of 128 x 256, two sets of fragments in registers, either operand transposed, batches, K shared out over
+// blocks where the output is small, bias, accumulation, f32 output, convolutions.
 //
-// sm_90a's is kernels/cuda/gemm_wgmma.cuh: step 10 with all of that, tiles and clusters chosen by the sizes
+// sm_90a's is kernels/cuda/gemm/gemm_wgmma.cuh: step 10 with all of that, tiles and clusters chosen by the sizes
 // (wgmma_plan.h), the wgmmas of one step issued while those of the step before still run, and stores that pass through
 // shared memory: stmatrix, then TMA, 128 bytes a line. Others' gains for these, on an H100: 660 -> 704 (barriers by
 // PTX) for the second, 734 -> 763 TFLOP/s (stores, Hilbert order) for the last, where cuBLAS has 716

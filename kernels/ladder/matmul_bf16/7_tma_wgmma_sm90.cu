@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/capability.cuh"
-#include "kernels/cuda/ptx_wgmma.cuh"
+#include "kernels/cuda/ptx/ptx_wgmma.cuh"
 #include "kernels/ladder/matmul.cuh"
 
 // 7. TMA and wgmma: Hopper's tensor cores read their operands from shared memory, and a copy engine brings them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/capability.cuh"
-#include "kernels/cuda/ptx_wgmma.cuh"
+#include "kernels/cuda/ptx/ptx_wgmma.cuh"
 #include "kernels/ladder/matmul.cuh"
 
 // 8. Warp specialisation: one warpgroup only loads, two only multiply; they meet at barriers, never all at once.

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/capability.cuh"
-#include "kernels/cuda/ptx_wgmma.cuh"
-#include "kernels/cuda/ring_position.cuh"
+#include "kernels/cuda/ptx/ptx_wgmma.cuh"
+#include "kernels/cuda/ptx/ring_position.cuh"
 #include "kernels/ladder/matmul.cuh"
 
 // 9. Persistent blocks, and an order of tiles that suits L2: as many blocks as multiprocessors, each of which goes from

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/contracts/matmul.h"
 #include "kernels/ladder/matmul.cuh"
-#include "kernels/matmul.h"
 
-// 10. Weft: the same main loop as a part of the framework, kernels/cuda/gemm_fma.cuh.
+// 10. Weft: the same main loop as a part of the framework, kernels/cuda/gemm/gemm_fma.cuh.
 //
 // What it has beyond step 9 is not speed on the one problem of this ladder, but all the others: any size (masked
 // edges), either operand transposed, batches, K shared out over several blocks when the result is small (and added in a

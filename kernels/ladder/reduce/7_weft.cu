@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/contracts/reduce.h"
 #include "kernels/ladder/ladder.cuh"
-#include "kernels/reduce.h"
 
 // 7. Weft: kernels/cuda/reduce.cu, for any dimensions, strides, dtypes and operations.
 //

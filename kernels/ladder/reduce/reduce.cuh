@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "kernels/allocator.h"
 #include "kernels/ladder/ladder.cuh"
+#include "kernels/runtime/allocator.h"
 
 namespace weft::kernels::cuda::inline rungs {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/contracts/softmax.h"
 #include "kernels/ladder/ladder.cuh"
-#include "kernels/softmax.h"
 
 // 6. Weft: kernels/cuda/softmax.cu, for rows of any length, f32, bf16, f16 and f64, softmax and its logarithm.
 //

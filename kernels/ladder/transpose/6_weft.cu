@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "kernels/copy.h"
+#include "kernels/contracts/copy.h"
 #include "kernels/ladder/transpose/transpose.cuh"
 
-// 6. Weft: a copy whose input's strides are exchanged, kernels/cuda/copy.cu.
+// 6. Weft: a copy whose input's strides are exchanged, kernels/cuda/elementwise/copy.cu.
 //
 // A transpose is no operation of its own there: x.transpose() changes strides and moves nothing, and contiguous()
 // copies. The copy kernel looks for the dimension along which each side is dense; where these differ, it turns tiles of

@@ -13,8 +13,8 @@
 
 #include "dist/ddp/sync_batch_norm.h"
 #include "dist/group/world.h"
+#include "tests/dist/fsdp/sharded_training.h"
 #include "tests/dist/replicas.h"
-#include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
 
 using namespace weft;

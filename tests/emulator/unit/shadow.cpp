@@ -14,7 +14,6 @@ namespace {
 struct Page {
   Page() : begin((reinterpret_cast<uintptr_t>(memory) + ShadowPage::kBytes - 1) & ~(ShadowPage::kBytes - 1)) {}
   ShadowPage& with_cells_for(size_t bytes) { return Shadow::get().page(begin + bytes, bytes); }
-  void coarsen() { Shadow::get().coarsen(begin, ShadowPage::kBytes); }
   char memory[2 * ShadowPage::kBytes];
   uintptr_t begin;
 };
@@ -56,27 +55,6 @@ TEST(Shadow, FinerCellsHaveWhatTheCoarseOnesHad) {
     expect_filled(page, 1000);
   }
   EXPECT_EQ(memory->with_cells_for(4).cell_shift, 0) << "they stay fine";
-}
-
-TEST(Shadow, CellsThatAreCoarseAgainBecomeFineInTheSameRoom) {
-  const auto memory = std::make_unique<Page>();
-  const ShadowPage::Cells* const cells = memory->with_cells_for(1).cells;
-  memory->coarsen();
-  fill(memory->with_cells_for(4), 5000);
-  for (const size_t bytes : {2u, 1u}) {
-    ShadowPage& page = memory->with_cells_for(bytes);
-    EXPECT_EQ(size_t{1} << page.cell_shift, bytes);
-    EXPECT_EQ(page.cells, cells);
-    expect_filled(page, 5000);
-  }
-}
-
-TEST(Shadow, OnlyWholePagesBecomeCoarse) {
-  const auto memory = std::make_unique<Page>();
-  memory->with_cells_for(1);
-  Shadow::get().coarsen(memory->begin + 1, ShadowPage::kBytes);
-  Shadow::get().coarsen(memory->begin, ShadowPage::kBytes - 1);
-  EXPECT_EQ(memory->with_cells_for(4).cell_shift, 0);
 }
 
 }  // namespace

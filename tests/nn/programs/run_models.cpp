@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "core/ops/attention.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
-#include "core/ops/losses.h"
+#include "core/ops/layers/attention.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/softmax.h"
 #include "core/ops/reduce.h"
-#include "core/ops/softmax.h"
 #include "io/weights/weights_file.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/layers/pool2d.h"
+
+#include "core/autograd.h"
+#include "core/ops/gather.h"
+#include "core/ops/layers/image.h"
+#include "core/trace.h"
+#include "kernels/contracts/pool2d.h"
+
+namespace weft {
+namespace {
+
+/// The two window pools share this: the kernel's arguments and the sizes of the result.
+struct Pooling {
+  kernels::Pool2dArguments arguments;
+  Shape sizes;
+};
+
+Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options) {
+  WEFT_CHECK(x.defined() && x.is_floating() && x.dim() == 4, op, ": expected a floating input [N, H, W, C], got ", x);
+  check_image_layout(op, x);
+  const Size2d kernel = options.kernel, padding = options.padding;
+  const Size2d stride{options.stride.h == 0 ? kernel.h : options.stride.h,
+                      options.stride.w == 0 ? kernel.w : options.stride.w};
+  WEFT_CHECK(kernel.h >= 1 && kernel.w >= 1 && stride.h >= 1 && stride.w >= 1, op,
+             ": expected kernel and stride of at least 1, got kernel ", kernel.h, "x", kernel.w, ", stride ", stride.h,
+             "x", stride.w);
+  WEFT_CHECK(padding.h >= 0 && padding.w >= 0 && 2 * padding.h <= kernel.h && 2 * padding.w <= kernel.w, op,
+             ": expected padding of at most half of the kernel ", kernel.h, "x", kernel.w, ", got ", padding.h, "x",
+             padding.w);
+  const int64_t H = x.size(1) + 2 * padding.h - kernel.h, W = x.size(2) + 2 * padding.w - kernel.w;
+  WEFT_CHECK(H >= 0 && W >= 0, op, ": the kernel ", kernel.h, "x", kernel.w, " is larger than the padded input ", x);
+  const auto windows = [&](int64_t rest, int64_t step, int64_t end) {
+    const int64_t whole = rest / step + 1;
+    return options.ceil_mode && rest % step != 0 && whole * step < end ? whole + 1 : whole;
+  };
+  return {
+      {kernel, stride, padding, options.count_include_pad},
+      {x.size(0), windows(H, stride.h, x.size(1) + padding.h), windows(W, stride.w, x.size(2) + padding.w), x.size(3)}};
+}
+
+Tensor max_pool_backward(const Tensor& dy, const Tensor& index, const Shape& sizes,
+                         const kernels::Pool2dArguments& arguments) {
+  const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+  kernels::max_pool2d_backward(dx.queue(), dx, dy.contiguous(), index, arguments);
+  return differentiable(dx, "max_pool2d", {dy}, [index = Saved(index), y_sizes = dy.sizes()](const Tensor& ddx) {
+    const int64_t N = ddx.size(0), C = ddx.size(3), pixels = ddx.size(1) * ddx.size(2);
+    const Tensor at = index.get().reshape({N, y_sizes[1] * y_sizes[2], C});
+    return Grads{gather(ddx.reshape({N, pixels, C}), 1, at).reshape(y_sizes)};
+  });
+}
+
+// Averaging is linear: each direction is the other one's gradient.
+Tensor avg_pool_backward(const Tensor& dy, const Shape& sizes, const kernels::Pool2dArguments& arguments);
+
+Tensor avg_pool(const Tensor& x, const Shape& sizes, const kernels::Pool2dArguments& arguments) {
+  const Tensor y = Tensor::empty(sizes, x.dtype(), x.device());
+  kernels::avg_pool2d_forward(y.queue(), y, x, arguments);
+  return differentiable(y, "avg_pool2d", {x}, [x_sizes = x.sizes(), arguments](const Tensor& dy) {
+    return Grads{avg_pool_backward(dy, x_sizes, arguments)};
+  });
+}
+
+Tensor avg_pool_backward(const Tensor& dy, const Shape& sizes, const kernels::Pool2dArguments& arguments) {
+  const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+  kernels::avg_pool2d_backward(dx.queue(), dx, dy.contiguous(), arguments);
+  return differentiable(dx, "avg_pool2d", {dy}, [y_sizes = dy.sizes(), arguments](const Tensor& ddx) {
+    return Grads{avg_pool(ddx.contiguous(), y_sizes, arguments)};
+  });
+}
+
+Tensor adaptive_backward(const Tensor& dy, const Shape& sizes) {
+  const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+  kernels::adaptive_avg_pool2d_backward(dx.queue(), dx, dy.contiguous());
+  return differentiable(dx, "adaptive_avg_pool2d", {dy}, [size = Size2d{dy.size(1), dy.size(2)}](const Tensor& ddx) {
+    return Grads{adaptive_avg_pool2d(ddx, size)};
+  });
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& input, const Pool2dOptions& options) {
+  const OpScope scope("max_pool2d");
+  const Pooling pool = pooling("max_pool2d", input, options);
+  const Tensor x = input.contiguous(), y = Tensor::empty(pool.sizes, x.dtype(), x.device());
+  const Tensor index = Tensor::empty(pool.sizes, DType::i32, x.device());
+  kernels::max_pool2d_forward(y.queue(), y, index, x, pool.arguments);
+  if (!wants_gradient(x)) return y;
+  return differentiable(y, "max_pool2d", {x},
+                        [index = Saved(index), sizes = x.sizes(), arguments = pool.arguments](const Tensor& dy) {
+                          return Grads{max_pool_backward(dy, index, sizes, arguments)};
+                        });
+}
+
+Tensor avg_pool2d(const Tensor& input, const Pool2dOptions& options) {
+  const OpScope scope("avg_pool2d");
+  const Pooling pool = pooling("avg_pool2d", input, options);
+  return avg_pool(input.contiguous(), pool.sizes, pool.arguments);
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
+  const OpScope scope("adaptive_avg_pool2d");
+  WEFT_CHECK(input.defined() && input.is_floating() && input.dim() == 4 && input.size(1) > 0 && input.size(2) > 0,
+             "adaptive_avg_pool2d: expected a floating input [N, H, W, C], got ", input);
+  check_image_layout("adaptive_avg_pool2d", input);
+  WEFT_CHECK(size.h >= 1 && size.w >= 1, "adaptive_avg_pool2d: expected an output of at least 1x1, got ", size.h, "x",
+             size.w);
+  const Tensor x = input.contiguous(), y = Tensor::empty({x.size(0), size.h, size.w, x.size(3)}, x.dtype(), x.device());
+  kernels::adaptive_avg_pool2d_forward(y.queue(), y, x);
+  return differentiable(y, "adaptive_avg_pool2d", {x},
+                        [sizes = x.sizes()](const Tensor& dy) { return Grads{adaptive_backward(dy, sizes)}; });
+}
+
+}  // namespace weft

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/ops/layers/conv2d.h"
+#include "core/tensor.h"
+
+namespace weft {
+
+struct Pool2dOptions {
+  Size2d kernel = 2;
+  Size2d stride = 0;              ///< 0: the kernel's size
+  Size2d padding = 0;             ///< at most half of the kernel
+  bool count_include_pad = true;  ///< average pooling: padded zeros count in the divisor
+  bool ceil_mode = false;         ///< a last window may begin in x or its padding on the left and reach beyond
+};
+
+/// The maximum of each window of x [N, H, W, C]; the gradient goes to the first maximum of a window.
+/// Errors: not [N, H, W, C], not floating, a window that does not fit.
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+
+/// The mean of each window of x [N, H, W, C]. Errors: as max_pool2d.
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+
+/// x [N, H, W, C] averaged down (or up) to `size`: y[p, q] is the mean over rows floor(p H / P) … ceil((p + 1) H / P) -
+/// 1 and columns alike. 1 is the global average.
+Tensor adaptive_avg_pool2d(const Tensor& x, Size2d size = 1);
+
+}  // namespace weft

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+#include "emulator/ptx/lower/lowering.h"
+
+namespace emulator::ptx {
+
+/// Lowers the call at hand when it is one of a function that the system provides: vprintf, malloc, free, __assertfail,
+/// cudaGraphSetConditional.
+/// False: it is none of these.
+bool lower_builtin_call(Lowering& l);
+
+/// Sets the value of a conditional handle of a graph. False: there is no such handle. nullptr: there are none.
+inline bool (*set_graph_condition)(uint64_t handle, uint32_t value) = nullptr;
+
+}  // namespace emulator::ptx

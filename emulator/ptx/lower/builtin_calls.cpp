@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that CUDA's device runtime provides to kernels by name.
+#include <algorithm>
+#include <cstdio>
+
+#include "emulator/machine/memory.h"
+#include "emulator/ptx/instructions/control.h"
+#include "emulator/ptx/instructions/lanes.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+struct CallForm {
+  struct Place {
+    Ref at = kNoRef;
+    int bytes = 0;
+  };
+  std::vector<Place> arguments;
+  Place result;
+};
+
+class Call {
+ public:
+  Call(Warp& w, const Instruction* i, int lane)
+      : w_(w), i_(i), lane_(lane), form_(*static_cast<const CallForm*>(i->more)) {}
+
+  uint64_t argument(size_t n) const {
+    const CallForm::Place& place = form_.arguments[n];
+    return place.bytes == 4 ? w_.in<uint32_t>(place.at)[lane_] : w_.in<uint64_t>(place.at)[lane_];
+  }
+  void give(uint64_t value) const {
+    if (form_.result.at == kNoRef) return;
+    if (form_.result.bytes == 4)
+      w_.out<uint32_t>(form_.result.at)[lane_] = static_cast<uint32_t>(value);
+    else
+      w_.out<uint64_t>(form_.result.at)[lane_] = value;
+  }
+  template <class T>
+  T at(uint64_t address) const {
+    T value;
+    std::memcpy(&value, resolve_generic(w_, i_, lane_, address, sizeof(T), false), sizeof(T));
+    return value;
+  }
+  /// The text at a generic address.
+  std::string text(uint64_t address) const {
+    std::string found;
+    if (address == 0) return "(null)";
+    for (;; ++address) {
+      const char c = at<char>(address);
+      if (c == 0) return found;
+      found += c;
+    }
+  }
+  [[noreturn]] void fail(FaultCode code, const std::string& what) const { w_.fail(i_, lane_, code, what); }
+
+  const Warp& warp() const { return w_; }
+  int lane() const { return lane_; }
+
+ private:
+  Warp& w_;
+  const Instruction* i_;
+  int lane_;
+  const CallForm& form_;
+};
+
+/// printf's arguments, each aligned to its size.
+class Arguments {
+ public:
+  Arguments(const Call& call, uint64_t address) : call_(call), address_(address), next_(address) {}
+  template <class T>
+  T next() {
+    next_ = address_ + (next_ - address_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    const T value = call_.at<T>(next_);
+    next_ += sizeof(T);
+    ++count_;
+    return value;
+  }
+  std::string text() { return call_.text(next<uint64_t>()); }
+  int count() const { return count_; }
+
+ private:
+  const Call& call_;
+  uint64_t address_, next_;
+  int count_ = 0;
+};
+
+template <class T>
+void print_one(std::string& out, const std::string& spec, T value) {
+  const int length = std::snprintf(nullptr, 0, spec.c_str(), value);
+  if (length <= 0) return;
+  const size_t end = out.size();
+  out.resize(end + static_cast<size_t>(length) + 1);
+  std::snprintf(out.data() + end, static_cast<size_t>(length) + 1, spec.c_str(), value);
+  out.pop_back();
+}
+
+/// Programming Guide, "Formatted Output": what the host's printf does, but for %n and wide characters.
+std::string formatted(const std::string& format, Arguments& arguments) {
+  std::string out;
+  for (size_t at = 0; at < format.size();) {
+    if (format[at] != '%') {
+      out += format[at++];
+      continue;
+    }
+    const size_t begin = at++;
+    std::string spec = "%";
+    const auto number = [&] {
+      if (at < format.size() && format[at] == '*') {
+        ++at;
+        spec += std::to_string(arguments.next<int32_t>());
+      }
+      while (at < format.size() && format[at] >= '0' && format[at] <= '9') spec += format[at++];
+    };
+    while (at < format.size() && std::string_view("-+ #0").find(format[at]) != std::string_view::npos)
+      spec += format[at++];
+    number();
+    if (at < format.size() && format[at] == '.') {
+      spec += format[at++];
+      number();
+    }
+    bool is_long = false;
+    while (at < format.size() && std::string_view("hlLjzt").find(format[at]) != std::string_view::npos) {
+      is_long = is_long || format[at] != 'h';
+      if (format[at] == 'h') spec += 'h';
+      ++at;
+    }
+    const char kind = at < format.size() ? format[at++] : '\0';
+    switch (kind) {
+      case '%':
+        out += '%';
+        break;
+      case 'd':
+      case 'i':
+        if (is_long)
+          print_one(out, spec + "lld", static_cast<long long>(arguments.next<int64_t>()));
+        else
+          print_one(out, spec + 'd', arguments.next<int32_t>());
+        break;
+      case 'u':
+      case 'o':
+      case 'x':
+      case 'X':
+        if (is_long)
+          print_one(out, spec + "ll" + kind, static_cast<unsigned long long>(arguments.next<uint64_t>()));
+        else
+          print_one(out, spec + kind, arguments.next<uint32_t>());
+        break;
+      case 'c':
+        print_one(out, spec + 'c', arguments.next<int32_t>());
+        break;
+      case 'p':
+        print_one(out, spec + 'p', reinterpret_cast<void*>(arguments.next<uint64_t>()));
+        break;
+      case 'e':
+      case 'E':
+      case 'f':
+      case 'F':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A':
+        print_one(out, spec + kind, arguments.next<double>());
+        break;
+      case 's':
+        print_one(out, spec + 's', arguments.text().c_str());
+        break;
+      default:  // not a conversion: the plain text
+        out += format.substr(begin, at - begin);
+        break;
+    }
+  }
+  return out;
+}
+
+void print(const Call& call) {
+  const std::string format = call.text(call.argument(0));
+  Arguments arguments(call, call.argument(1));
+  const std::string out = formatted(format, arguments);
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  call.give(static_cast<uint64_t>(arguments.count()));
+}
+
+void take_memory(const Call& call) {
+  const uint64_t bytes = call.argument(0);
+  void* const memory = bytes ? allocate(bytes, MemoryKind::device, call.warp().block->grid->launch->device) : nullptr;
+  call.give(reinterpret_cast<uint64_t>(memory));
+}
+
+void free_memory(const Call& call) {
+  const uint64_t address = call.argument(0);
+  if (address != 0 && !release(reinterpret_cast<void*>(address), MemoryKind::device))
+    call.fail(FaultCode::launch_failure,
+              cat("free of ", describe_address(address), ": nothing that malloc gave begins there"));
+}
+
+void set_condition(const Call& call) {
+  const uint64_t handle = call.argument(0);
+  if (!set_graph_condition || !set_graph_condition(handle, static_cast<uint32_t>(call.argument(1))))
+    call.fail(FaultCode::launch_failure,
+              cat("cudaGraphSetConditional of ", handle, ": no handle that cudaGraphConditionalHandleCreate gave"));
+}
+
+std::string assertion_text(const Call& call) {
+  const Warp& w = call.warp();
+  const Dim3 index = w.block->index, size = w.block->grid->launch->block;
+  const uint32_t thread = w.first_thread + static_cast<uint32_t>(call.lane());
+  return cat(call.text(call.argument(1)), ':', call.argument(2), ": ", call.text(call.argument(3)), ": block: [",
+             index.x, ',', index.y, ',', index.z, "], thread: [", thread % size.x, ',', thread / size.x % size.y, ',',
+             thread / size.x / size.y, "] Assertion `", call.text(call.argument(0)), "` failed.\n");
+}
+
+template <void (*Function)(const Call&)>
+const Instruction* run_call(Warp& w, const Instruction* i) {
+  for (uint32_t left = w.lanes(i); left != 0; left &= left - 1) Function(Call(w, i, std::countr_zero(left)));
+  return i + 1;
+}
+
+/// Every failing thread reports before the kernel ends.
+const Instruction* run_assertion(Warp& w, const Instruction* i) {
+  const uint32_t lanes = w.lanes(i);
+  if (lanes == 0) return i + 1;
+  std::string all;
+  for (uint32_t left = lanes; left != 0; left &= left - 1) all += assertion_text(Call(w, i, std::countr_zero(left)));
+  std::fwrite(all.data(), 1, all.size(), stderr);
+  const int first = std::countr_zero(lanes);
+  const Call call(w, i, first);
+  call.fail(FaultCode::assertion, cat("assertion `", call.text(call.argument(0)), "` failed"));
+}
+
+struct Builtin {
+  std::string_view name;
+  size_t arguments;
+  Handler run;
+};
+constexpr Builtin kBuiltins[] = {
+    {"vprintf", 2, run_call<print>},
+    {"malloc", 1, run_call<take_memory>},
+    {"free", 1, run_call<free_memory>},
+    {"__assertfail", 5, run_assertion},
+    {"cudaGraphSetConditional", 2, run_call<set_condition>},
+};
+
+}  // namespace
+
+bool lower_builtin_call(Lowering& l) {
+  const auto* const builtin = std::ranges::find(kBuiltins, l.callee(), &Builtin::name);
+  if (builtin == std::end(kBuiltins)) return false;
+  if (l.call_arguments() != builtin->arguments) l.unknown("number of arguments");
+  CallForm form;
+  for (size_t n = 0; n < builtin->arguments; ++n)
+    form.arguments.push_back({l.call_argument(n), l.call_argument_bytes(n)});
+  form.result = {l.call_result(), l.call_result_bytes()};
+  l.emit(builtin->run).more = l.keep(std::move(form));
+  return true;
+}
+
+}  // namespace emulator::ptx

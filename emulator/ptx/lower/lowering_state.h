@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <utility>
+
+#include "emulator/ptx/lower/lowering.h"
+#include "emulator/ptx/lower/register_places.h"
+#include "emulator/ptx/parse/symbols.h"
+
+namespace emulator::ptx {
+
+struct Lowering::State {
+  Module& module;
+  Function body;  ///< calls inlined
+  std::unique_ptr<Kernel> kernel;
+  RegisterPlaces places;
+  const Liveness* liveness = nullptr;
+  std::unique_ptr<Symbols> symbols;
+  size_t current = 0;  ///< statement
+
+  std::vector<char> constants;
+  std::map<std::pair<uint64_t, int>, Ref> constant_refs;
+  std::map<std::pair<int, int>, Ref> scratch;  ///< by bytes and number; of predicates by 0 and number
+  Ref false_predicate = kNoRef;                ///< a word that is never written
+};
+
+}  // namespace emulator::ptx

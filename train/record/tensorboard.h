@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "train/record/canvas.h"
+
+namespace weft::train {
+
+using HyperParameter = std::variant<double, bool, std::string>;
+using HyperParameters = std::vector<std::pair<std::string, HyperParameter>>;
+
+/// Writes a TensorBoard event file (`tensorboard --logdir FOLDER`): records of length, masked CRC-32C, protobuf message
+/// (tensorflow/core/util/event.proto), masked CRC-32C. Each call appends one record with one write, so a killed run
+/// leaves whole records.
+class TensorBoard {
+ public:
+  /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder. TensorBoard forgets the points after `resumed_step`
+  /// (-1: a new run) that an earlier run of the same folder wrote.
+  explicit TensorBoard(const std::filesystem::path& folder, int64_t resumed_step = -1);
+  ~TensorBoard();
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
+
+  void scalar(std::string_view tag, double value, int64_t step);
+  /// As PNG. Errors: see encode_png.
+  void image(std::string_view tag, const Canvas& canvas, int64_t step);
+  /// What the HPARAMS page shows of this run; call it once.
+  void hyper_parameters(const HyperParameters& values);
+  /// How the run ended, for the HPARAMS page.
+  void end(bool success);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void append(std::string_view event);
+
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace weft::train
