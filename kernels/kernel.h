@@ -82,12 +82,14 @@ struct Kernel<void(const Queue&, Args...)> {
 /// declares cpu::relu_forward and cuda::relu_forward (each defined in the folder of its name; a build without CUDA
 /// defines the latter in no_cuda.cpp) and the callable relu_forward that picks one by the queue.
 #ifndef WEFT_KERNEL
-#define WEFT_KERNEL(kernel_name, ...) \
-  namespace cpu {                     \
-  void kernel_name(__VA_ARGS__);      \
-  }                                   \
-  namespace cuda {                    \
-  void kernel_name(__VA_ARGS__);      \
-  }                                   \
-  inline constexpr Kernel<void(__VA_ARGS__)> kernel_name { #kernel_name, &cpu::kernel_name, &cuda::kernel_name }
+#define WEFT_KERNEL(kernel_name, ...)                                       \
+  namespace cpu {                                                           \
+  void kernel_name(__VA_ARGS__);                                            \
+  }                                                                         \
+  namespace cuda {                                                          \
+  void kernel_name(__VA_ARGS__);                                            \
+  }                                                                         \
+  inline constexpr Kernel<void(__VA_ARGS__)> kernel_name {                  \
+#kernel_name, &cpu::kernel_name, &cuda::kernel_name \
+  }
 #endif

@@ -5,9 +5,8 @@
 
 namespace weft {
 
-// y = f(x), element by element: `Tensor exp(const Tensor& x)` and its like, one for each OP of
-// kernels/contracts/unary_table.h, which gives f and its derivative. Errors: x is not floating (nor, where the table
-// says "any", i64 or i32).
+// y = f(x), element by element: `Tensor exp(const Tensor& x)` and its like, one for each OP of kernels/contracts/unary_table.h,
+// which gives f and its derivative. Errors: x is not floating (nor, where the table says "any", i64 or i32).
 #define WEFT_ROW(name, ...) Tensor name(const Tensor& x);
 WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
 #undef WEFT_ROW

@@ -7,7 +7,6 @@
 
 void weft_emulator_count(weft_emulator_counts* counts) {
   emulator::Lock lock = emulator::lock_state();
-  for (int device = 0; device < emulator::cuda::Device::count(); ++device)
-    emulator::cuda::device_synchronize(lock, device);
+  for (int device = 0; device < emulator::cuda::Device::count(); ++device) emulator::cuda::device_synchronize(lock, device);
   emulator::ptx::count_launches(counts);
 }

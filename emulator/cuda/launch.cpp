@@ -168,8 +168,7 @@ std::shared_ptr<const Work> make_launch(const LaunchRequest& request, int device
   kernel.launch.device = device;
   kernel.launch.number = ++launches;
   if (ptx::timed())
-    kernel.launch.resident_blocks =
-        std::max(1, blocks_per_processor(function, int(kernel.launch.block.count()), request.shared));
+    kernel.launch.resident_blocks = std::max(1, blocks_per_processor(function, int(kernel.launch.block.count()), request.shared));
   copy_arguments(*function.code, request, kernel);
   work->device = device;
   return work;

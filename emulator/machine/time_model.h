@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-// A model of a kernel's time: what a launch did, counted, and what a chip can do per cycle give the time and what
-// limits it. Numbers in, numbers out; who counts is emulator/ptx/time/time_count.h.
+// A model of a kernel's time: what a launch did, counted, and what a chip can do per cycle give the time and what limits
+// it. Numbers in, numbers out; who counts is emulator/ptx/time/time_count.h.
 
 namespace emulator::time_model {
 
@@ -16,10 +16,10 @@ enum class Limit : uint8_t {
   integer,  ///< integer, logic, compare, conversion
   half,     ///< two 16-bit operations a lane
   fp64,
-  mufu,  ///< ex2, rcp, sqrt, …
+  mufu,     ///< ex2, rcp, sqrt, …
   tensor,
-  lsu,     ///< addresses of loads, stores, shuffles: lanes a cycle
-  shared,  ///< data of shared memory and L1: wavefronts of 128 bytes
+  lsu,      ///< addresses of loads, stores, shuffles: lanes a cycle
+  shared,   ///< data of shared memory and L1: wavefronts of 128 bytes
   l2,
   dram,
   atomics,  ///< operations of global memory that meet in L2
@@ -32,49 +32,48 @@ std::string_view name_of(Limit limit);
 
 /// A chip's rates per cycle of its clock. `sources` in time_model.cpp say where each figure is from.
 struct Chip {
-  std::string_view key;  ///< as in gpu.h
+  std::string_view key;        ///< as in gpu.h
   int processors;
-  double ghz;                              ///< boost clock; who has measured another one gives it to predict()
+  double ghz;                  ///< boost clock; who has measured another one gives it to predict()
   double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
-  double tensor_bf16;                      ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
-  double mma_share;                        ///< share of that rate by mma.sync (wgmma has all of it)
-  double tensor_f64;                       ///< FLOP a cycle and SM
-  double lsu;                              ///< lanes a cycle and SM
-  double l2_gbs;                           ///< whole chip; a clock of its own, so not by the cycle
-  double sm_l2_bytes;                      ///< a cycle, of one SM
-  double dram_gbs;                         ///< of the pins; kReads and kCopies say what of it is reached
-  double l2_capacity;                      ///< bytes
-  int l1_bytes;                            ///< with shared memory, of an SM
+  double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
+  double mma_share;            ///< share of that rate by mma.sync (wgmma has all of it)
+  double tensor_f64;           ///< FLOP a cycle and SM
+  double lsu;                  ///< lanes a cycle and SM
+  double l2_gbs;               ///< whole chip; a clock of its own, so not by the cycle
+  double sm_l2_bytes;          ///< a cycle, of one SM
+  double dram_gbs;             ///< of the pins; kReads and kCopies say what of it is reached
+  double l2_capacity;          ///< bytes
+  int l1_bytes;                ///< with shared memory, of an SM
   // Latencies in cycles.
-  double alu, mma_latency, mufu_latency, shared_latency, l1_latency, l2_latency, dram_latency, barrier_latency,
-      tma_latency;
-  double launch_us;  ///< from one kernel to the next in a stream
-  double broadcast;  ///< cycles of shared memory for 16 bytes that all lanes of a load share
+  double alu, mma_latency, mufu_latency, shared_latency, l1_latency, l2_latency, dram_latency, barrier_latency, tma_latency;
+  double launch_us;            ///< from one kernel to the next in a stream
+  double broadcast;            ///< cycles of shared memory for 16 bytes that all lanes of a load share
 };
 /// nullptr: the model has no figures of this GPU.
 const Chip* find_chip(std::string_view key);
 
 /// One launch, or a part of it that stands for all: sums over `counted_blocks` blocks.
 struct Work {
-  double blocks = 1;          ///< of the launch
-  double counted_blocks = 1;  ///< that were executed and counted
+  double blocks = 1;            ///< of the launch
+  double counted_blocks = 1;    ///< that were executed and counted
   double warps_per_block = 1;
   double cluster_blocks = 1;
-  double resident_blocks = 1;  ///< an SM
+  double resident_blocks = 1;   ///< an SM
   // Warp instructions, as the hardware has them.
   double issued = 0, fp32 = 0, integer = 0, half = 0, fp64 = 0, mufu = 0, lsu = 0;
   double tensor_wgmma = 0, tensor_mma = 0;  ///< FLOP, as if all were bf16 (f64 has its own count)
   double tensor_f64 = 0;                    ///< FLOP
-  double wavefronts = 0;                    ///< of shared memory and L1
-  double l2_bytes = 0;                      ///< that leave the SMs for L2, both directions
+  double wavefronts = 0;        ///< of shared memory and L1
+  double l2_bytes = 0;          ///< that leave the SMs for L2, both directions
   double dram_bytes = 0, dram_written = 0;  ///< both directions; those written
-  double atomics = 0;                       ///< cycles of the slice of L2 that has most atomic operations
-  double path = 0;                          ///< cycles of the longest chain of dependences, summed over blocks
+  double atomics = 0;           ///< cycles of the slice of L2 that has most atomic operations
+  double path = 0;              ///< cycles of the longest chain of dependences, summed over blocks
 };
 
 struct Constants {
-  /// p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all. No source gives
-  /// it. It is fitted on the published SGEMM ladder of an A6000 alone (benchmarks/results/2026-11-25-model-of-time.md).
+  /// p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all. No source gives it.
+  /// It is fitted on the published SGEMM ladder of an A6000 alone (benchmarks/results/2026-11-25-model-of-time.md).
   double overlap = 2.8;
   double ghz = 0;  ///< the clock, where it was measured; 0: boost
 };

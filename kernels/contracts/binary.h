@@ -6,8 +6,8 @@
 
 namespace weft::kernels {
 
-/// Elementwise functions of two tensors with the same dtype as the result: the rows of
-/// kernels/contracts/binary_table.h, which gives the formulas.
+/// Elementwise functions of two tensors with the same dtype as the result: the rows of kernels/contracts/binary_table.h, which
+/// gives the formulas.
 enum class Binary : uint8_t {
 #define WEFT_ROW(name, ...) name,
   WEFT_BINARY_TABLE(WEFT_ROW)

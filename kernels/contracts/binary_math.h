@@ -6,8 +6,8 @@
 #include "kernels/contracts/binary.h"
 #include "kernels/half.h"
 
-// The formulas of kernels/contracts/binary_table.h as functions, one for every device. T is the type that the kernel
-// computes in: float, double or int64_t.
+// The formulas of kernels/contracts/binary_table.h as functions, one for every device. T is the type that the kernel computes in:
+// float, double or int64_t.
 
 namespace weft::kernels {
 

@@ -5,9 +5,9 @@
 #include "kernels/contracts/optimizer.h"
 #include "kernels/half.h"
 
-// The update rules of kernels/contracts/optimizer.h, shared by all devices. A is the weights' type (float or double). A
-// rule is constructed from its arguments, prepared once per launch and thread (P: the type for powers of the betas),
-// and then called with a weight, its states (those past kStates are unused) and its gradient.
+// The update rules of kernels/contracts/optimizer.h, shared by all devices. A is the weights' type (float or double). A rule is
+// constructed from its arguments, prepared once per launch and thread (P: the type for powers of the betas), and then
+// called with a weight, its states (those past kStates are unused) and its gradient.
 
 namespace weft::kernels {
 

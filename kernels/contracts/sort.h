@@ -9,8 +9,8 @@ namespace weft::kernels {
 /// Contiguous; any dtype; n < 2^31.
 WEFT_KERNEL(sort, const Queue& queue, const View& values, const View& indices, const View& x, bool descending);
 
-/// y [rows, m] (i64): how many elements of a row of `sorted` [rows, n] are less than values [rows, m] in sort()'s
-/// order; `right`: less or equal. One row of `sorted` serves all rows. Contiguous; any dtype, one for both.
+/// y [rows, m] (i64): how many elements of a row of `sorted` [rows, n] are less than values [rows, m] in sort()'s order;
+/// `right`: less or equal. One row of `sorted` serves all rows. Contiguous; any dtype, one for both.
 WEFT_KERNEL(search_sorted, const Queue& queue, const View& y, const View& sorted, const View& values, bool right);
 
 /// Checks the arguments of search_sorted; both devices call it.

@@ -6,8 +6,8 @@
 #include "kernels/contracts/unary.h"
 #include "kernels/half.h"
 
-// The formulas of kernels/contracts/unary_table.h as functions, one for every device. T is the type that the kernel
-// computes in: float, double, or int64_t for those of the functions that take integers.
+// The formulas of kernels/contracts/unary_table.h as functions, one for every device. T is the type that the kernel computes in:
+// float, double, or int64_t for those of the functions that take integers.
 
 namespace weft::kernels {
 
@@ -39,8 +39,8 @@ struct StandardMath {
   }
 };
 
-// The formulas of kernels/contracts/unary_table.h that are too long for a row: x Phi(x), Phi by erf (Hendrycks and
-// Gimpel 2016) or by the tanh formula of the paper, and the derivatives.
+// The formulas of kernels/contracts/unary_table.h that are too long for a row: x Phi(x), Phi by erf (Hendrycks and Gimpel 2016)
+// or by the tanh formula of the paper, and the derivatives.
 
 template <class Math, class T>
 WEFT_HD T gelu_value(T x) {

@@ -6,9 +6,9 @@
 //
 // A row: name, numbers (floating, or any: i64 and i32, too), what backward reads (x or y), y, dx. The formulas are C++
 // in x, y, dy and the two scalars a and b of UnaryArguments, all of the type T that the kernel computes in; Math is
-// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where
-// a function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow
-// is IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
+// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where a
+// function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow is
+// IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
 //
 // An OP is also the op `Tensor name(const Tensor& x)`. The op of a FUNCTION takes more arguments, and has a file of its
 // own in core/ops. New rows go to the end, so that the others keep their numbers.
@@ -47,6 +47,6 @@
   OP(silu, floating, x, x / (T(1) + Math::exp(-x)), dy * silu_slope<Math>(x))                                          \
   OP(softplus, floating, x, softplus_value<Math>(x), dy / (T(1) + Math::exp(-x)))                                      \
   OP(mish, floating, x, x * Math::tanh(softplus_value<Math>(x)), dy * mish_slope<Math>(x))                             \
-  FUNCTION(elu, floating, x, x > T(0) ? x : a * Math::expm1(x), x > T(0) ? dy : dy * a * Math::exp(x))
+  FUNCTION(elu, floating, x, x > T(0) ? x : a * Math::expm1(x), x > T(0) ? dy : dy * a * Math::exp(x))                 \
 
 // clang-format on

@@ -24,7 +24,7 @@ template <class C>
 struct Epilogue {
   const View &y, &pre, &residual;
   std::vector<C> bias;  ///< empty for none
-  UnaryLoop<C> f;       ///< null for none
+  UnaryLoop<C> f;  ///< null for none
   bool accumulate;
 
   void operator()(const C* sums, int64_t row, int64_t column, int64_t count) const {

@@ -24,8 +24,8 @@ void keep_first(Entries<Bits>& entries, int64_t k) {
   entries.resize(static_cast<size_t>(k));
 }
 
-/// The first k of n keys, in any order, for a k far below n. Most keys are compared with the last key kept so far, no
-/// more. A later key does not come before an equal one.
+/// The first k of n keys, in any order, for a k far below n. Most keys are compared with the last key kept so far, no more.
+/// A later key does not come before an equal one.
 template <class Bits>
 void find_first(const Bits* keys, int64_t n, int64_t k, Entries<Bits>& entries) {
   constexpr int64_t kBlock = 64;

@@ -25,15 +25,13 @@ std::string describe(const Geometry& g) {
 /// The hint for a failed launch on the current device: the GPU and the cure if the program has no code for it; how to
 /// find the kernel that caused an asynchronous error; or nothing.
 std::string hint(cudaError_t status) {
-  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction)
-    return sticky_error_hint(status);
+  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction) return sticky_error_hint(status);
   Queue queue;
   if (cudaGetDevice(&queue.device.index) != cudaSuccess) return "";
   const int capability = compute_capability(queue);
   return str(": GPU ", queue.device.index, " has compute capability ", capability / 10, '.', capability % 10,
-             capability < 80
-                 ? "; Weft needs 8.0 (A100) or later"
-                 : str(", for which this build has no code: add ", capability, " to WEFT_CUDA_ARCHITECTURES"));
+             capability < 80 ? "; Weft needs 8.0 (A100) or later"
+                             : str(", for which this build has no code: add ", capability, " to WEFT_CUDA_ARCHITECTURES"));
 }
 
 /// Raises the limit once per kernel, device and size: the driver call takes about a microsecond.

@@ -8,8 +8,7 @@
 #include "kernels/runtime/engine.h"
 
 // Layers of LSTM and GRU by cuDNN. Its call takes the product with the input too, where our kernels
-// (kernels/contracts/recurrent.h) compute the recurrence alone: so core/ops/layers/recurrent.cpp asks here before it
-// calls those.
+// (kernels/contracts/recurrent.h) compute the recurrence alone: so core/ops/layers/recurrent.cpp asks here before it calls those.
 
 namespace weft::kernels::vendor {
 

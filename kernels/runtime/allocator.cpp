@@ -24,9 +24,9 @@ namespace weft::kernels {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr size_t kGranule = 256;            // every block of a size class is a multiple of this
-constexpr size_t kLargeGranule = 16 << 10;  // and every other block of this: 1.6% at most are lost
-constexpr size_t kSmallest = kMiB;          // of large blocks; a piece that is left over may be smaller
+constexpr size_t kGranule = 256;             // every block of a size class is a multiple of this
+constexpr size_t kLargeGranule = 16 << 10;   // and every other block of this: 1.6% at most are lost
+constexpr size_t kSmallest = kMiB;           // of large blocks; a piece that is left over may be smaller
 constexpr int kStepsPerOctave = 8;
 
 size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
@@ -417,9 +417,9 @@ struct CachingAllocator::State {
           << ", \"in_graph\": " << (segment->pool ? "true" : "false") << ", \"blocks\": [";
       for (const Block* block = segment->first; block; block = block->after) {
         const char* const state = block->is_free ? "free" : block->next ? "live" : "waiting";
-        out << (block == segment->first ? "" : ", ")
-            << "{\"offset\": " << static_cast<char*>(block->data) - segment->data << ", \"bytes\": " << block->capacity
-            << ", \"state\": \"" << state << "\", \"owner\": " << quoted(block->is_free ? "" : block->owner) << '}';
+        out << (block == segment->first ? "" : ", ") << "{\"offset\": " << static_cast<char*>(block->data) - segment->data
+            << ", \"bytes\": " << block->capacity << ", \"state\": \"" << state
+            << "\", \"owner\": " << quoted(block->is_free ? "" : block->owner) << '}';
       }
       out << "]}";
       separator = ",\n";

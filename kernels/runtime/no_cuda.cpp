@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled instead of the .cu files in a build without CUDA: each kernel throws.
 #define WEFT_DEVICE cuda
-#define WEFT_NO_DEVICE                                                                                           \
-  ": this build has no CUDA. Configure with -DWEFT_CUDA=ON (needs nvcc of the CUDA Toolkit 12.x or 13.x, which " \
+#define WEFT_NO_DEVICE                                                                                              \
+  ": this build has no CUDA. Configure with -DWEFT_CUDA=ON (needs nvcc of the CUDA Toolkit 12.x or 13.x, which "      \
   "`tools/install_packages test` gets where there is none), or use --device cpu"
 #include "kernels/cuda/attention/attention_lengths.h"
 #include "kernels/cuda/no_device.cuh"

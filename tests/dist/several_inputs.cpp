@@ -82,8 +82,7 @@ void expect_ranks_equal_one(const typename Parallel::Options& options, const Sta
     const std::vector<double> got = values_of(state(parallel));
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << i;
-    EXPECT_EQ(weft::error_text([&] { parallel(wave(3, 1), 1.5); }),
-              "TwoTowers: expected a ModuleOf for these 2 inputs");
+    EXPECT_EQ(weft::error_text([&] { parallel(wave(3, 1), 1.5); }), "TwoTowers: expected a ModuleOf for these 2 inputs");
   });
 }
 

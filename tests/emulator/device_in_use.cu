@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A watchdog's or a loader's thread has set no device. On a node of several GPUs its calls must not make a context on
-// GPU 0, where another rank works: Weft's runtime takes the device that the process uses, here the second.
+// A watchdog's or a loader's thread has set no device. On a node of several GPUs its calls must not make a context on GPU 0, where
+// another rank works: Weft's runtime takes the device that the process uses, here the second.
 #include <cuda_runtime.h>
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Misuses of Hopper's instructions through Weft's wrappers, named by the argument: wrapper_misuse.cmake has what the
-// emulator must report, misuse_hopper.cu has others. `right` uses the same instructions rightly.
+// Misuses of Hopper's instructions through Weft's wrappers, named by the argument: wrapper_misuse.cmake has what the emulator must
+// report, misuse_hopper.cu has others. `right` uses the same instructions rightly.
 #include <cuda_runtime.h>
 
 #include <cstdio>

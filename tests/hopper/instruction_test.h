@@ -10,8 +10,8 @@
 #include "tests/support/devices.h"
 #include "tests/support/emulator_seed.h"
 
-// Tests of single instructions of Hopper, on the emulated GPU and on a real one: both are compared with one reference
-// on the host, so the emulator's reading of the PTX ISA is tested on the hardware, too.
+// Tests of single instructions of Hopper, on the emulated GPU and on a real one: both are compared with one reference on
+// the host, so the emulator's reading of the PTX ISA is tested on the hardware, too.
 
 namespace weft::tests {
 

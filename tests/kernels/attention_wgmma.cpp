@@ -8,7 +8,7 @@
 #include "tests/support/hopper.h"
 #include "tests/support/launches.h"
 
-// Attention on TMA and wgmma (kernels/cuda/attention/*_wgmma.cuh), each way of cutting it.
+// Attention on TMA and wgmma (kernels/cuda/attention_*_wgmma.cuh), each way of cutting it.
 
 namespace weft::tests {
 namespace {

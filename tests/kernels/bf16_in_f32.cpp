@@ -47,8 +47,8 @@ TEST(Bf16InF32, InTheChild) {
 }
 
 TEST(Bf16InF32, IsAboutAsFastAsF32AndSaysSoOnce) {
-  const Outcome child = shell("env WEFT_TEST_DEVICES=cpu WEFT_CPU=avx2 WEFT_TEST_BF16=1 OMP_NUM_THREADS=1 /proc/" +
-                              std::to_string(getpid()) + "/exe --gtest_filter=Bf16InF32.InTheChild");
+  const Outcome child = shell("env WEFT_TEST_DEVICES=cpu WEFT_CPU=avx2 WEFT_TEST_BF16=1 OMP_NUM_THREADS=1 /proc/" + std::to_string(getpid()) +
+                              "/exe --gtest_filter=Bf16InF32.InTheChild");
   const std::string note =
       "weft: bf16 products and convolutions on this CPU are computed in f32: it has no bf16 instructions, or this "
       "build "

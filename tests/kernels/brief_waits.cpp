@@ -27,8 +27,8 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The CPU time that a waiting thread takes of a pause of 100 ms, in milliseconds: the mean of 5. The pauses are long:
-/// a thread that spins has its share of a busy machine in each.
+/// The CPU time that a waiting thread takes of a pause of 100 ms, in milliseconds: the mean of 5. The pauses are long: a
+/// thread that spins has its share of a busy machine in each.
 double milliseconds_of_waiting() {
   constexpr int kPauses = 5;
   double sum = 0;
@@ -50,8 +50,8 @@ TEST(BriefWaits, InTheChild) {
 
 double wait_of_child(const std::string& environment) {
   const Outcome child =
-      shell("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT WEFT_TEST_WAITS=1 WEFT_TEST_DEVICES=cpu OMP_NUM_THREADS=2 " +
-            environment + " /proc/" + std::to_string(getpid()) + "/exe --gtest_filter=BriefWaits.InTheChild");
+      shell("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT WEFT_TEST_WAITS=1 WEFT_TEST_DEVICES=cpu OMP_NUM_THREADS=2 " + environment + " /proc/" +
+            std::to_string(getpid()) + "/exe --gtest_filter=BriefWaits.InTheChild");
   const size_t at = child.output.find("waiting took ");
   double wait = -1;
   if (at == std::string::npos || std::sscanf(child.output.c_str() + at, "waiting took %lf ms", &wait) != 1)

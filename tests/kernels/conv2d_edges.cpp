@@ -10,8 +10,8 @@ namespace {
 
 using kernels::View;
 
-/// Stems that TMA cannot read take an A100's kernels: filters in no multiple of 8, a stride above 8, and padding of 128
-/// rows. A driver that refuses overlapping pixels in tensor maps would lead there, too.
+/// Stems that TMA cannot read take an A100's kernels: filters in no multiple of 8, a stride above 8, and padding of 128 rows.
+/// A driver that refuses overlapping pixels in tensor maps would lead there, too.
 TEST(Conv2dEdges, StemsWithoutTensorMapsOnHopper) {
   const Conv2dCase cases[] = {{2, 15, 13, 3, 17, 7, 7, {{2, 2}, {3, 3}, {1, 1}, 1}},
                               {2, 25, 13, 3, 16, 7, 7, {{9, 2}, {3, 3}, {1, 1}, 1}},

@@ -23,8 +23,7 @@ inline double away(double value) {
   return value_of((bits_of(value) + 0x1000u) & 0xffffe000u);
 }
 
-/// Ties to even: a load by TMA from a map that says so (kernels/cuda/ptx/tensor_map.cuh), by which gemm_wgmma.cuh
-/// rounds.
+/// Ties to even: a load by TMA from a map that says so (kernels/cuda/ptx/tensor_map.cuh), by which gemm_wgmma.cuh rounds.
 inline double even(double value) {
   if (!std::isfinite(value)) return value;
   const uint32_t bits = bits_of(value);

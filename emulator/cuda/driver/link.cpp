@@ -41,8 +41,7 @@ std::string renumbered(const std::string& ptx, int before, int& files) {
         digits = line.find_first_not_of(" \t", word + name.size());
     int number = 0;
     if (digits == std::string_view::npos ||
-        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() ||
-        number > kMostFiles) {
+        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() || number > kMostFiles) {
       out += line;
       continue;
     }
@@ -56,8 +55,7 @@ std::string renumbered(const std::string& ptx, int before, int& files) {
 void add(Link& link, CUjitInputType type, const void* data, size_t bytes, const char* name) {
   require(data != nullptr && bytes > 0);
   if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)
-    fail(cudaErrorNotSupported,
-         cat("cuLinkAddData: an input that is neither PTX nor a fat binary: only PTX can be linked"));
+    fail(cudaErrorNotSupported, cat("cuLinkAddData: an input that is neither PTX nor a fat binary: only PTX can be linked"));
   std::string ptx;
   if (type == CU_JIT_INPUT_PTX) {
     ptx.assign(static_cast<const char*>(data), bytes);

@@ -221,8 +221,7 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
   for (int g = 0; g < same.groups; ++g) {
     const uint32_t lanes = same.lanes[g];
     const int lane = std::countr_zero(lanes);
-    visitor.now = visitor.mark =
-        now | static_cast<uint64_t>((lanes & (lanes - 1)) == 0 ? first_thread + lane : stamp::warp_some(warp));
+    visitor.now = visitor.mark = now | static_cast<uint64_t>((lanes & (lanes - 1)) == 0 ? first_thread + lane : stamp::warp_some(warp));
     visitor.lanes = lanes;
     const uintptr_t address = number(note.at(lane));
     if (!page || address >> ShadowPage::kShift != number_of_page) {

@@ -101,21 +101,19 @@ void BlockChecks::mbarrier_by_proxy(const Issuer& by, const SharedPlace& place) 
   const auto init = unfenced_init(place.data());
   if (!init || !is_new(by.at, init->at)) return;
   const std::string here = where(by.at), there = where(init->at);
-  report_finding(
-      "race",
-      cat(launch_text(*block_.grid->launch), ": ", thread_text(by.w, by.lane), ": the async proxy (", by.what, " at ",
-          here, ") uses an mbarrier that ", who_text(init->stamp), " initialised at ", there,
-          ". Missing: fence.mbarrier_init or fence.proxy.async in the thread that initialised it, before the barrier."),
-      cat(block_.grid->kernel->name, '\n', here, '\n', there, "\ninit"));
+  report_finding("race",
+                 cat(launch_text(*block_.grid->launch), ": ", thread_text(by.w, by.lane), ": the async proxy (", by.what,
+                     " at ", here, ") uses an mbarrier that ", who_text(init->stamp), " initialised at ", there,
+                     ". Missing: fence.mbarrier_init or fence.proxy.async in the thread that initialised it, before the barrier."),
+                 cat(block_.grid->kernel->name, '\n', here, '\n', there, "\ninit"));
 }
 
 void BlockChecks::report_unawaited(const Issuer& by, const char* why) {
   if (!is_new(by.at, ~Site{0} - 2)) return;
   const std::string here = where(by.at);
-  report_finding(
-      "race",
-      cat(launch_text(*block_.grid->launch), ": ", thread_text(by.w, by.lane), ": ", by.what, " at ", here, ": ", why),
-      cat(block_.grid->kernel->name, '\n', here, "\nunawaited"));
+  report_finding("race",
+                 cat(launch_text(*block_.grid->launch), ": ", thread_text(by.w, by.lane), ": ", by.what, " at ", here, ": ", why),
+                 cat(block_.grid->kernel->name, '\n', here, "\nunawaited"));
 }
 
 void BlockChecks::report_undefined(Warp& w, const Instruction* i, int lane, const std::string& why) {

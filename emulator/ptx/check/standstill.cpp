@@ -44,13 +44,11 @@ uint64_t state_of(const std::vector<std::unique_ptr<Cluster>>& clusters) {
       for (const Warp& w : block->warps) {
         if (w.groups.empty()) continue;
         for (const Group& group : w.groups) {
-          const uint64_t words[] = {reinterpret_cast<uint64_t>(group.pc),
-                                    uint64_t{group.mask} << 8 | static_cast<uint64_t>(group.state)};
+          const uint64_t words[] = {reinterpret_cast<uint64_t>(group.pc), uint64_t{group.mask} << 8 | static_cast<uint64_t>(group.state)};
           add(hash, words, sizeof(words));
         }
         add(hash, w.registers, w.kernel().register_bytes);
-        for (uint32_t p = 0; p < w.kernel().predicates; ++p)
-          hash = std::rotl((hash ^ w.predicates[p]) * 0x9e3779b97f4a7c15u, 29);
+        for (uint32_t p = 0; p < w.kernel().predicates; ++p) hash = std::rotl((hash ^ w.predicates[p]) * 0x9e3779b97f4a7c15u, 29);
         add(hash, w.local, size_t{w.local_bytes} * kLanes);
         hash = (hash ^ w.carry) * 0x9e3779b97f4a7c15u;
       }
@@ -116,9 +114,8 @@ bool Standstill::is_final(const std::vector<std::unique_ptr<Cluster>>& clusters)
   }
   if (period_ == 0) return false;
   const auto now = Clock::now();
-  const bool final =
-      !grid_.reads_host && everybody.standing.size() == everybody.all.size() && everybody.changes == saved_changes_ &&
-      std::ranges::all_of(everybody.standing, [&](const Standstill* one) { return now - one->since_ >= kPatience; });
+  const bool final = !grid_.reads_host && everybody.standing.size() == everybody.all.size() && everybody.changes == saved_changes_ &&
+         std::ranges::all_of(everybody.standing, [&](const Standstill* one) { return now - one->since_ >= kPatience; });
   lock.unlock();
   if (!final) std::this_thread::sleep_for(std::chrono::microseconds(100));
   return final;
@@ -138,8 +135,7 @@ void note_spin(const Warp& w, uint32_t lanes, char* const* at) {
   Grid& grid = *w.block->grid;
   for (; lanes != 0; lanes &= lanes - 1) {
     const char* const memory = at[std::countr_zero(lanes)];
-    if (is_shared(w, memory) || (memory >= grid.sync_workspace && memory < grid.sync_workspace + Grid::kWorkspace))
-      continue;
+    if (is_shared(w, memory) || (memory >= grid.sync_workspace && memory < grid.sync_workspace + Grid::kWorkspace)) continue;
     Allocation owner;
     const bool is_known = find_allocation(reinterpret_cast<uintptr_t>(memory), owner);
     if (!is_known || owner.kind == MemoryKind::pinned || owner.kind == MemoryKind::managed) grid.reads_host = true;

@@ -23,14 +23,14 @@ class Standstill {
 
   /// Threads have changed memory, or have gone on.
   void moved();
-  /// Each of the clusters has had a turn, in which its threads read memory and nothing moved. True: no kernel can go
-  /// on. Memory that the host writes, too, is never waited for in vain.
+  /// Each of the clusters has had a turn, in which its threads read memory and nothing moved. True: no kernel can go on.
+  /// Memory that the host writes, too, is never waited for in vain.
   bool is_final(const std::vector<std::unique_ptr<Cluster>>& clusters);
 
  private:
   using Clock = std::chrono::steady_clock;
   Grid& grid_;
-  uint64_t quiet_ = 0;                      ///< turns of all clusters since something moved
+  uint64_t quiet_ = 0;                     ///< turns of all clusters since something moved
   uint64_t saved_ = 0, saved_changes_ = 0;  ///< a state of the threads, by its hash, and of memory …
   uint64_t saved_at_ = 0, next_save_ = 0;   ///< … of this turn; after how many another one is kept
   uint64_t period_ = 0;                     ///< of the threads' states, when one has come back

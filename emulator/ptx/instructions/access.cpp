@@ -47,8 +47,7 @@ std::string wrong_global(uint64_t address, uint64_t bytes, bool write) {
   Allocation owner;
   if (find_allocation(address, owner)) {
     if (write && owner.read_only)
-      return cat("illegal write of ", bytes, " bytes that begin at ", describe_address(address),
-                 ": __constant__ memory is read-only");
+      return cat("illegal write of ", bytes, " bytes that begin at ", describe_address(address), ": __constant__ memory is read-only");
     if (owner.holds(address, bytes)) return {};
     return cat("illegal ", verb(write), " of ", bytes, " bytes that begin at ", describe_address(address),
                " and go beyond its end");
@@ -178,8 +177,7 @@ char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, 
       w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", wrong_shared(*block, at, bytes, write)));
     return block->shared + offset;
   }
-  const Block::Known* const known =
-      known_range(w.block->known[(size_t{line} * 2 + write) % Block::kKnown], address, write);
+  const Block::Known* const known = known_range(w.block->known[(size_t{line} * 2 + write) % Block::kKnown], address, write);
   if (!known || known->bytes < bytes || address - known->begin > known->bytes - bytes) {
     const std::string why = wrong_global(address, bytes, write);
     if (!why.empty()) w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", why));
@@ -328,8 +326,8 @@ void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lane
   for (size_t space = 0; space < where.size(); ++space)
     if (where[space] != 0)
       note_access(w, i,
-                  {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr,
-                   0, write && !atomic && form.type != Type::none ? &form : nullptr, form.replaces});
+                  {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr, 0,
+                   write && !atomic && form.type != Type::none ? &form : nullptr, form.replaces});
 }
 
 }  // namespace emulator::ptx

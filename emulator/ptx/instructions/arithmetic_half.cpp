@@ -85,8 +85,7 @@ struct Halves<H, F, M, packed, std::tuple<A...>> {
   }
 };
 
-/// `rounded`, an f32 next to a * b + c, moved one unit in the last place towards the exact value: then it is no tie
-/// unless that is one.
+/// `rounded`, an f32 next to a * b + c, moved one unit in the last place towards the exact value: then it is no tie unless that is one.
 float nudged(float rounded, float a, float b, float c) {
   const double p = static_cast<double>(a) * b;  // exact
   const double sum = p + c, part = sum - p;

@@ -476,18 +476,18 @@ void lower_arithmetic(Lowering& l) {
 
 Family integer_family() {
   static constexpr Opcode kOpcodes[] = {
-      {"add", lower_arithmetic},  {"sub", lower_arithmetic}, {"mul", lower_arithmetic}, {"mad", lower_arithmetic},
-      {"min", lower_arithmetic},  {"max", lower_arithmetic}, {"abs", lower_arithmetic}, {"neg", lower_arithmetic},
-      {"div", lower_arithmetic},  {"rem", lower_divide},     {"sad", lower_sad},        {"mul24", lower_mul24},
-      {"mad24", lower_mul24},     {"addc", lower_add_carry}, {"subc", lower_add_carry}, {"madc", lower_mad_carry},
-      {"and", lower_bits},        {"or", lower_bits},        {"xor", lower_bits},       {"not", lower_bits},
-      {"cnot", lower_bits},       {"lop3", lower_bits},      {"shl", lower_bits},       {"shr", lower_bits},
-      {"shf", lower_bits},        {"prmt", lower_bits},      {"bfe", lower_bits},       {"bfi", lower_bits},
-      {"bfind", lower_bits},      {"bmsk", lower_bits},      {"szext", lower_bits},     {"brev", lower_bits},
-      {"popc", lower_bits},       {"clz", lower_bits},       {"fns", lower_bits},       {"dp4a", lower_bits},
-      {"dp2a", lower_bits},       {"vadd2", lower_video},    {"vadd4", lower_video},    {"vsub2", lower_video},
-      {"vsub4", lower_video},     {"vavrg2", lower_video},   {"vavrg4", lower_video},   {"vabsdiff2", lower_video},
-      {"vabsdiff4", lower_video}, {"vmin2", lower_video},    {"vmin4", lower_video},    {"vmax2", lower_video},
+      {"add", lower_arithmetic}, {"sub", lower_arithmetic}, {"mul", lower_arithmetic}, {"mad", lower_arithmetic},
+      {"min", lower_arithmetic}, {"max", lower_arithmetic}, {"abs", lower_arithmetic}, {"neg", lower_arithmetic},
+      {"div", lower_arithmetic}, {"rem", lower_divide},     {"sad", lower_sad},        {"mul24", lower_mul24},
+      {"mad24", lower_mul24},    {"addc", lower_add_carry}, {"subc", lower_add_carry}, {"madc", lower_mad_carry},
+      {"and", lower_bits},       {"or", lower_bits},        {"xor", lower_bits},       {"not", lower_bits},
+      {"cnot", lower_bits},      {"lop3", lower_bits},      {"shl", lower_bits},       {"shr", lower_bits},
+      {"shf", lower_bits},       {"prmt", lower_bits},      {"bfe", lower_bits},       {"bfi", lower_bits},
+      {"bfind", lower_bits},     {"bmsk", lower_bits},      {"szext", lower_bits},     {"brev", lower_bits},
+      {"popc", lower_bits},      {"clz", lower_bits},       {"fns", lower_bits},       {"dp4a", lower_bits},
+      {"dp2a", lower_bits},      {"vadd2", lower_video},    {"vadd4", lower_video},    {"vsub2", lower_video},
+      {"vsub4", lower_video},    {"vavrg2", lower_video},   {"vavrg4", lower_video},   {"vabsdiff2", lower_video},
+      {"vabsdiff4", lower_video}, {"vmin2", lower_video},   {"vmin4", lower_video},    {"vmax2", lower_video},
       {"vmax4", lower_video},
   };
   return {kOpcodes, std::size(kOpcodes)};

@@ -36,8 +36,8 @@ SharedPlace shared_place(Warp& w, const Instruction* i, int lane, Where where, u
   if (at % alignment)
     w.fail(i, lane, FaultCode::misaligned_address,
            cat(what, ": shared address ", at, " is not a multiple of ", alignment));
-  // CUDA leaves accesses to a block that has ended undefined. An H100 keeps the shared memory of a cluster until its
-  // last block ends, and kernels that are in use arrive at such mbarriers (fast.cu, 8 to 10): only a check reports it.
+  // CUDA leaves accesses to a block that has ended undefined. An H100 keeps the shared memory of a cluster until its last block ends,
+  // and kernels that are in use arrive at such mbarriers (fast.cu, 8 to 10): only a check reports it.
   if (block != w.block && block->done())
     if (BlockChecks* const checks = race_checks_of(*w.block)) checks->report_ended(w, i, lane, what, *block);
   return {block, static_cast<uint32_t>(at)};
@@ -140,8 +140,7 @@ struct StoreArrives : Pending {
   void block_ends(const Block& block) override {
     if (place.block == &block)
       warp->block->checks->report_unawaited(
-          {*warp, lane, site, what()},
-          "the block ends before the store to its shared memory has arrived. Missing: the wait on its mbarrier.");
+          {*warp, lane, site, what()}, "the block ends before the store to its shared memory has arrived. Missing: the wait on its mbarrier.");
   }
   void apply() override {
     const uint32_t bytes = store->bytes * static_cast<uint32_t>(store->count);

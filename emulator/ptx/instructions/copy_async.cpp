@@ -183,7 +183,8 @@ void find_all(Warp& w, const Instruction* i, const AccessForm& form, uint32_t la
   }
   if (form.space == Space::global && touched(w))
     touched(w)->note(at, lanes, form.bytes, touch_of(Order::weak, write, false));
-  if (checked(w)) note_access(w, i, {form.space, Order::weak, Scope::none, write, false, lanes, form.bytes, at});
+  if (checked(w))
+    note_access(w, i, {form.space, Order::weak, Scope::none, write, false, lanes, form.bytes, at});
 }
 
 bool is_row(char* const* at, uint32_t bytes) {
@@ -365,9 +366,8 @@ void report_copies_of(Warp& w, uint32_t lanes) {
     // Copies without a source, of zeros, are how loops end that prefetch.
     for (uint32_t left = c.lanes & lanes; left != 0; left &= left - 1)
       if (const int lane = std::countr_zero(left); c.given[lane] != 0) {
-        w.block->checks->report_unawaited(
-            {w, lane, c.site, "cp.async"},
-            "the thread exits and has not waited for the copy. Missing: cp.async.wait_group.");
+        w.block->checks->report_unawaited({w, lane, c.site, "cp.async"},
+                                          "the thread exits and has not waited for the copy. Missing: cp.async.wait_group.");
         break;
       }
   }

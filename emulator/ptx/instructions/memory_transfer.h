@@ -169,8 +169,7 @@ template <Reach S, class Base>
                                                 uint32_t bytes, Touch touch) {
   if constexpr (S == Reach::global || S == Reach::generic) {
     if (Touched* const all = touched(w)) [[unlikely]]
-      if (span.origin == 0)
-        note_lanes(*all, reinterpret_cast<const uint64_t*>(span.base), span.offset, lanes, bytes, touch);
+      if (span.origin == 0) note_lanes(*all, reinterpret_cast<const uint64_t*>(span.base), span.offset, lanes, bytes, touch);
   }
 }
 
@@ -181,24 +180,14 @@ template <Reach S, class Base>
   const AccessForm& form = *static_cast<const AccessForm*>(i->more);
   constexpr Space kSpace = S == Reach::shared ? Space::shared : S == Reach::local ? Space::local : Space::global;
   // A generic window that has an origin is the block's shared memory.
-  AccessNote note{S == Reach::generic && span.origin != 0 ? Space::shared : kSpace,
-                  form.order,
-                  form.scope,
-                  write,
-                  false,
-                  lanes,
-                  bytes,
-                  nullptr,
-                  nullptr,
-                  0,
-                  write ? &form : nullptr};
+  AccessNote note{S == Reach::generic && span.origin != 0 ? Space::shared : kSpace, form.order, form.scope, write, false,
+                  lanes, bytes, nullptr, nullptr, 0, write ? &form : nullptr};
   char* at[kLanes];
   if (S != Reach::local && (pattern == Pattern::dense || pattern == Pattern::same)) {
     note.first = span.at(0);
     note.stride = pattern == Pattern::dense ? bytes : 0;
   } else {
-    for (uint32_t left = lanes; left != 0; left &= left - 1)
-      at[std::countr_zero(left)] = span.at(std::countr_zero(left));
+    for (uint32_t left = lanes; left != 0; left &= left - 1) at[std::countr_zero(left)] = span.at(std::countr_zero(left));
     note.addresses = at;
   }
   note_access(w, i, note);

@@ -101,8 +101,7 @@ uint32_t encode(const Format& f, double value, Rounding rounding, bool saturates
   } else if (magnitude == 0) {
     bits = 0;
   } else {
-    // In units in the last place of its binade (of the lowest one for subnormal numbers); a carry goes on into the
-    // exponent.
+    // In units in the last place of its binade (of the lowest one for subnormal numbers); a carry goes on into the exponent.
     const int exponent = std::max(std::ilogb(magnitude), 1 - bias(f));
     const double places = std::ldexp(magnitude, f.mantissa_bits - exponent), low = std::floor(places);
     const auto rounded = static_cast<uint64_t>(round_place(low, places - low, negative, rounding));

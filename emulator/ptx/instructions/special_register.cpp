@@ -84,7 +84,7 @@ uint64_t processors() { return static_cast<uint64_t>(options().gpu->processors);
 struct Special {
   std::string_view name;
   uint64_t (*read)(const Warp& w);
-  bool is_wide = false;                                          ///< 64 bits
+  bool is_wide = false;  ///< 64 bits
   void (*read_lanes)(const Warp& w, uint32_t* lanes) = nullptr;  ///< when the lanes' values differ, instead of `read`
 };
 template <class F>
@@ -127,7 +127,9 @@ constexpr Special kSpecials[] = {
     lanes_of("lanemask_gt", [](uint32_t lane) { return kAllLanes << lane << 1; }),
     {"warpid", [](const Warp& w) -> uint64_t { return w.index; }},
     {"nwarpid",
-     [](const Warp&) -> uint64_t { return static_cast<uint64_t>(options().gpu->threads_per_processor / kLanes); }},
+     [](const Warp&) -> uint64_t {
+       return static_cast<uint64_t>(options().gpu->threads_per_processor / kLanes);
+     }},
     {"smid", [](const Warp& w) -> uint64_t { return w.block->number % processors(); }},
     {"nsmid", [](const Warp&) -> uint64_t { return processors(); }},
     {"gridid", [](const Warp& w) -> uint64_t { return w.block->grid->launch->number; }, true},
@@ -153,8 +155,11 @@ constexpr Special kSpecials[] = {
      }},
     // Where grid.sync() of cooperative launches finds its workspace: the upper and the lower half of an address.
     {"envreg1",
-     [](const Warp& w) -> uint64_t { return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace) >> 32; }},
-    {"envreg2", [](const Warp& w) -> uint64_t { return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace); }},
+     [](const Warp& w) -> uint64_t {
+       return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace) >> 32;
+     }},
+    {"envreg2",
+     [](const Warp& w) -> uint64_t { return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace); }},
     // For mutants of kernels: the number in the variable WEFT_MUTANT.
     {"envreg3",
      [](const Warp&) -> uint64_t {

@@ -12,13 +12,12 @@ namespace emulator::ptx {
 inline bool are_all(const Warp& w, uint32_t lanes, uint32_t members) { return (members & ~w.exited & ~lanes) == 0; }
 
 /// Lanes of other groups that wait at another instruction of this kind, for the same members.
-inline uint32_t waiting_elsewhere(const Warp& w, const Instruction* i, Ref Instruction::*mask, uint32_t members) {
+inline uint32_t waiting_elsewhere(const Warp& w, const Instruction* i, Ref Instruction::* mask, uint32_t members) {
   uint32_t found = 0;
   for (const Group& group : w.groups) {
     if (group.state != Group::State::meeting || group.pc == i || group.pc->run != i->run) continue;
     for (uint32_t left = group.mask; left != 0; left &= left - 1)
-      if (const int lane = std::countr_zero(left); w.in<uint32_t>(group.pc->*mask)[lane] == members)
-        found |= 1u << lane;
+      if (const int lane = std::countr_zero(left); w.in<uint32_t>(group.pc->*mask)[lane] == members) found |= 1u << lane;
   }
   return found;
 }

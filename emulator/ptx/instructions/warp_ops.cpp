@@ -48,8 +48,8 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
 }
 
 /// The check of uninitialised values: CUDA lets a lane read only from one that executes the instruction, too.
-[[gnu::noinline]] void note_absent_sources(Warp& w, const Instruction* i, uint32_t lanes, uint32_t members,
-                                           uint32_t there, const Table& table) {
+[[gnu::noinline]] void note_absent_sources(Warp& w, const Instruction* i, uint32_t lanes, uint32_t members, uint32_t there,
+                                           const Table& table) {
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const uint32_t from = table.from[lane], bit = 1u << from;

@@ -274,8 +274,7 @@ class Inliner {
     const auto place = [&](const Variable& formal, int actual) {
       Variable& v = out_.variables[static_cast<size_t>(actual)];
       const uint64_t offset = FrameLayout::reserve(end, formal.bytes);
-      if (inlined_.contains(actual) || (v.base >= 0 && (v.base != top || v.offset != offset)))
-        refuse(s, s.line, kTwoCalls);
+      if (inlined_.contains(actual) || (v.base >= 0 && (v.base != top || v.offset != offset))) refuse(s, s.line, kTwoCalls);
       place_in_frame(v, top, offset);
     };
     for_each_argument(s, results, call.results, place);

@@ -39,8 +39,8 @@ class Lowering {
   /// .shared are offsets in the block's shared memory (from kSharedBase), of .local offsets in the lane's local memory,
   /// of .param offsets in the kernel's parameters, all else addresses of the process.
   struct Address {
-    Ref base;        ///< lanes of `base_bytes`
-    int base_bytes;  ///< 4 or 8: registers of 32 bits may address .shared and .local
+    Ref base;          ///< lanes of `base_bytes`
+    int base_bytes;    ///< 4 or 8: registers of 32 bits may address .shared and .local
     int64_t offset;
     bool is_constant;  ///< the base is a constant: `base_value`
     uint64_t base_value;
@@ -59,10 +59,10 @@ class Lowering {
     kernel().kept.push_back(std::move(owned));
     return pointer;
   }
-  // Calls of functions without a body. The others are inlined before anything is lowered, with `ret` as bra. Arguments
-  // and results of 4 or 8 bytes are registers by then (st.param and ld.param have become mov): the parts of the lists
-  // are Kind::reg, Kind::sink of one that is never stored or loaded, and Kind::symbol of a variable that is something
-  // else, which lies in the lane's local memory like one of .local.
+  // Calls of functions without a body. The others are inlined before anything is lowered, with `ret` as bra. Arguments and
+  // results of 4 or 8 bytes are registers by then (st.param and ld.param have become mov): the parts of the lists are
+  // Kind::reg, Kind::sink of one that is never stored or loaded, and Kind::symbol of a variable that is something else,
+  // which lies in the lane's local memory like one of .local.
   /// The function that is called; empty of an indirect call.
   std::string_view callee() const;
   size_t call_arguments() const;
@@ -100,16 +100,16 @@ class Lowering {
 
 /// An instruction's operands as register allocation must know them before lowering.
 enum class Roles : uint8_t {
-  first_written,  ///< operand 0 (with all parts of a vector or pair) is written, all others are read: the usual case
-  all_read,       ///< st, red, bar, …
-  first_updated,  ///< operand 0 is read and written, later than the instruction perhaps (wgmma): its registers get
-                  ///< storage of their own, shared with nothing but copies of them
+  first_written,   ///< operand 0 (with all parts of a vector or pair) is written, all others are read: the usual case
+  all_read,        ///< st, red, bar, …
+  first_updated,   ///< operand 0 is read and written, later than the instruction perhaps (wgmma): its registers get storage
+                   ///< of their own, shared with nothing but copies of them
 };
 
-// A destination may share the register of a source of the same width that is read for the last time, where both are
-// single registers and the opcode works lane by lane (can_work_in_place() in accesses.cpp has the list). Such a
-// lowering that emits several instructions must not write its destination before the last of them that reads a source.
-// Of all other opcodes, and of vectors and p|q, destinations and sources never share.
+// A destination may share the register of a source of the same width that is read for the last time, where both are single
+// registers and the opcode works lane by lane (can_work_in_place() in accesses.cpp has the list). Such a lowering
+// that emits several instructions must not write its destination before the last of them that reads a source. Of all
+// other opcodes, and of vectors and p|q, destinations and sources never share.
 
 /// One opcode: `lower` reads the instruction through Lowering and emits bytecode (one instruction or several).
 struct Opcode {
@@ -122,9 +122,8 @@ struct Family {
   size_t count;
 };
 
-// The families, a file each. arithmetic_*.cpp: integers, floats, conversions; memory_*.cpp: ld, st, atomics;
-// warp_*.cpp: control, shuffles, votes, barriers; matrix_*.cpp: ldmatrix, mma, wgmma; hopper_*.cpp: mbarrier, TMA,
-// clusters.
+// The families, a file each. arithmetic_*.cpp: integers, floats, conversions; memory_*.cpp: ld, st, atomics; warp_*.cpp:
+// control, shuffles, votes, barriers; matrix_*.cpp: ldmatrix, mma, wgmma; hopper_*.cpp: mbarrier, TMA, clusters.
 Family integer_family();
 Family float_family();
 Family half_family();
@@ -132,17 +131,17 @@ Family convert_family();
 Family move_family();
 Family memory_family();
 Family atomic_family();
-Family copy_family();     // cp.async, prefetch, …
-Family call_family();     // calls that are not inlined
-Family texture_family();  // tex, tld4, suld, sust, txq, suq
-Family control_family();  // bra, brx, ret, exit, trap, call of built-in functions
-Family warp_family();     // shfl, vote, match, redux, activemask, elect
-Family barrier_family();  // bar, barrier, membar, fence, nanosleep
-Family matrix_family();   // ldmatrix, stmatrix, movmatrix, mma, wmma
+Family copy_family();      // cp.async, prefetch, …
+Family call_family();      // calls that are not inlined
+Family texture_family();   // tex, tld4, suld, sust, txq, suq
+Family control_family();   // bra, brx, ret, exit, trap, call of built-in functions
+Family warp_family();      // shfl, vote, match, redux, activemask, elect
+Family barrier_family();   // bar, barrier, membar, fence, nanosleep
+Family matrix_family();    // ldmatrix, stmatrix, movmatrix, mma, wmma
 Family wgmma_family();
 Family mbarrier_family();
-Family bulk_family();     // cp.async.bulk, cp.reduce.async.bulk, tensormap
-Family cluster_family();  // mapa, getctarank, barrier.cluster is in barrier_family, st.async, red.async, setmaxnreg
+Family bulk_family();      // cp.async.bulk, cp.reduce.async.bulk, tensormap
+Family cluster_family();   // mapa, getctarank, barrier.cluster is in barrier_family, st.async, red.async, setmaxnreg
 
 /// nullptr when it is unknown.
 const Opcode* find_opcode(const Statement& statement);

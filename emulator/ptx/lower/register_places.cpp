@@ -159,8 +159,8 @@ class Coalescer {
   std::vector<int> class_of_;
 };
 
-/// Assigns slots to classes of one width, in the order in which they begin to live: the first slot that is free for all
-/// of a class's life, holes included.
+/// Assigns slots to classes of one width, in the order in which they begin to live: the first slot that is free for all of
+/// a class's life, holes included.
 class Allocator {
  public:
   explicit Allocator(Point end) : end_(end) {}

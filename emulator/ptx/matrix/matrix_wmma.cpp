@@ -78,9 +78,8 @@ const Instruction* move(Warp& w, const Instruction* i) {
     }
     if (checked(w)) [[unlikely]]
       for (int e = 0; e < each; ++e)
-        note_access(w, i,
-                    {is_shared(w, places[e][0]) ? Space::shared : Space::global, Order::weak, Scope::none, !kLoad,
-                     false, kAllLanes, f.bytes, places[e]});
+        note_access(w, i, {is_shared(w, places[e][0]) ? Space::shared : Space::global, Order::weak, Scope::none, !kLoad, false,
+                           kAllLanes, f.bytes, places[e]});
   }
   if (kLoad)
     for (int r = 0; r < f.count; ++r)

@@ -169,16 +169,15 @@ void WarpMatrices::tell_checks(Warp& w, const Instruction* i, const Wgmma& form,
   if (!checks) return;
   const auto gather = [&](uint64_t bits, int first_line, int lines, bool along_lines) {
     std::vector<BlockChecks::Run> runs;
-    for_each_run(MatrixDescriptor::decode(bits), first_line, lines, along_lines,
-                 [&](uint32_t address, uint32_t, uint32_t) {
-                   const char* const memory = w.block->shared + address;
-                   if (!runs.empty() && runs.back().memory + runs.back().bytes == memory)
-                     runs.back().bytes += kRun;
-                   else if (!runs.empty() && memory + kRun == runs.back().memory)
-                     runs.back() = {memory, runs.back().bytes + kRun};
-                   else
-                     runs.push_back({memory, kRun});
-                 });
+    for_each_run(MatrixDescriptor::decode(bits), first_line, lines, along_lines, [&](uint32_t address, uint32_t, uint32_t) {
+      const char* const memory = w.block->shared + address;
+      if (!runs.empty() && runs.back().memory + runs.back().bytes == memory)
+        runs.back().bytes += kRun;
+      else if (!runs.empty() && memory + kRun == runs.back().memory)
+        runs.back() = {memory, runs.back().bytes + kRun};
+      else
+        runs.push_back({memory, kRun});
+    });
     return runs;
   };
   const size_t count = issued() - 1;
@@ -325,8 +324,9 @@ void WarpMatrices::compute(Warp& w, size_t number, Loaded& loaded) {
 }
 
 bool WarpMatrices::holds(Ref sum) const {
-  return std::ranges::any_of(
-      sums_, [&](const Sums& sums) { return sums.held && std::ranges::find(sums.form->d, sum) != sums.form->d.end(); });
+  return std::ranges::any_of(sums_, [&](const Sums& sums) {
+    return sums.held && std::ranges::find(sums.form->d, sum) != sums.form->d.end();
+  });
 }
 
 void WarpMatrices::wait(Warp& w, const Instruction* i, size_t pending) {

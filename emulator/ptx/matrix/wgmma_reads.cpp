@@ -14,8 +14,7 @@ const Instruction* look(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   if (lanes != 0 && matrix::holds_sums(w, i->a))
     w.fail(i, std::countr_zero(lanes), FaultCode::launch_failure,
-           cat("warp ", w.index,
-               " reads the sums of a wgmma that it has not waited for: each warp of a warpgroup must run "
+           cat("warp ", w.index, " reads the sums of a wgmma that it has not waited for: each warp of a warpgroup must run "
                "wgmma.wait_group"));
   return i + 1;
 }

@@ -14,50 +14,9 @@ enum class Space : uint8_t { generic, global, shared, local, param, constant };
 
 /// The types that instructions and registers have. Packed ones (f16x2 …) are as wide as their b-type.
 enum class Type : uint8_t {
-  none,
-  pred,
-  b8,
-  b16,
-  b32,
-  b64,
-  b128,
-  u8,
-  u16,
-  u32,
-  u64,
-  s8,
-  s16,
-  s32,
-  s64,
-  f16,
-  bf16,
-  f16x2,
-  bf16x2,
-  tf32,
-  f32,
-  f32x2,
-  f64,
-  u16x2,
-  s16x2,
-  e4m3,
-  e5m2,
-  e2m3,
-  e3m2,
-  e2m1,
-  ue8m0,
-  e4m3x2,
-  e5m2x2,
-  e2m3x2,
-  e3m2x2,
-  e2m1x2,
-  ue8m0x2,
-  b1,
-  b4,
-  b6,
-  s4,
-  u4,
-  s2,
-  u2,
+  none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64,
+  f16, bf16, f16x2, bf16x2, tf32, f32, f32x2, f64, u16x2, s16x2,
+  e4m3, e5m2, e2m3, e3m2, e2m1, ue8m0, e4m3x2, e5m2x2, e2m3x2, e3m2x2, e2m1x2, ue8m0x2, b1, b4, b6, s4, u4, s2, u2,
 };
 /// Type::none when the text names no type. The leading dot is not part of `text`.
 Type type_of(std::string_view text);
@@ -76,10 +35,10 @@ struct Operand {
     vector,   ///< { … }: `parts`
     address,  ///< [ … ]: parts[0] is the base (reg, symbol, or integer), `value` the offset in bytes; of [ a, {…} ] and
               ///< [ a, b ] parts[1] … are what follows
-    symbol,  ///< a variable, parameter, function or label by `name`, plus `value` bytes
-    sink,    ///< _
-    pair,    ///< p|q: two parts
-    list,    ///< ( … ) of a call: `parts`
+    symbol,   ///< a variable, parameter, function or label by `name`, plus `value` bytes
+    sink,     ///< _
+    pair,     ///< p|q: two parts
+    list,     ///< ( … ) of a call: `parts`
   };
   Kind kind = Kind::none;
   bool negated = false;
@@ -94,11 +53,11 @@ struct Operand {
 struct Statement {
   int guard = -1;  ///< a predicate register, or -1
   bool guard_negated = false;
-  std::string_view op;                 ///< `mad`; everything before the first dot
-  std::vector<std::string_view> mods;  ///< `lo`, `s32`; `shared::cta` is one, and so is `cg::sync`
+  std::string_view op;                ///< `mad`; everything before the first dot
+  std::vector<std::string_view> mods; ///< `lo`, `s32`; `shared::cta` is one, and so is `cg::sync`
   std::vector<Operand> operands;
-  int target = -1;        ///< of bra: the index of the instruction at the label; of brx.idx: index in Function::tables;
-                          ///< of a call through a register: index in Function::prototypes
+  int target = -1;  ///< of bra: the index of the instruction at the label; of brx.idx: index in Function::tables;
+                    ///< of a call through a register: index in Function::prototypes
   uint32_t line = 0;      ///< index in Function::lines
   uint32_t ptx_line = 0;  ///< in the module's text
 
@@ -131,7 +90,7 @@ struct Variable {
   Space space = Space::global;
   Type type = Type::none;
   uint32_t align = 1;
-  uint64_t bytes = 0;  ///< 0 of an array without a size: dynamic shared memory
+  uint64_t bytes = 0;    ///< 0 of an array without a size: dynamic shared memory
   bool is_external = false, is_array = false;
   bool is_managed = false;       ///< .attribute(.managed)
   std::vector<uint8_t> content;  ///< the bytes as far as they are given; the rest is 0
@@ -161,15 +120,15 @@ struct Function {
   std::string_view name;
   bool is_kernel = false;
   std::vector<Variable> parameters, results;
-  int max_threads[3] = {0, 0, 0};       ///< .maxntid, 0: not given
+  int max_threads[3] = {0, 0, 0};   ///< .maxntid, 0: not given
   int required_threads[3] = {0, 0, 0};  ///< .reqntid
-  int min_blocks = 0;                   ///< .minnctapersm
+  int min_blocks = 0;               ///< .minnctapersm
   int max_registers = 0;
-  int cluster[3] = {0, 0, 0};  ///< .reqnctapercluster
-  int max_cluster = 0;         ///< .maxclusterrank
+  int cluster[3] = {0, 0, 0};       ///< .reqnctapercluster
+  int max_cluster = 0;              ///< .maxclusterrank
   bool explicit_cluster = false;
-  std::string_view body;   ///< the text between { and }; without data() when there is only a declaration
-  uint32_t body_line = 0;  ///< its first line in the module
+  std::string_view body;            ///< the text between { and }; without data() when there is only a declaration
+  uint32_t body_line = 0;           ///< its first line in the module
 
   // The body, when parsed:
   bool parsed = false;
@@ -191,9 +150,9 @@ struct Function {
 /// The header of a module and its functions, whose bodies are skipped. Errors: Fault with the line of the text.
 struct Text {
   std::string text;
-  int version = 0;                 ///< 90 for 9.0
-  int target = 0;                  ///< 90
-  bool arch_specific = false;      ///< sm_90a
+  int version = 0;  ///< 90 for 9.0
+  int target = 0;   ///< 90
+  bool arch_specific = false;  ///< sm_90a
   std::vector<std::string> files;  ///< indexed by number; [0] is empty
   std::vector<Variable> variables;
   std::vector<Function> functions;

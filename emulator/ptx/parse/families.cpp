@@ -13,10 +13,11 @@ namespace {
 using Opcodes = std::unordered_map<std::string_view, std::vector<const Opcode*>>;
 
 Opcodes all_opcodes() {
-  const Family families[] = {integer_family(), float_family(),  half_family(),   convert_family(),  move_family(),
-                             memory_family(),  atomic_family(), copy_family(),   control_family(),  warp_family(),
-                             barrier_family(), matrix_family(), wgmma_family(),  mbarrier_family(), bulk_family(),
-                             cluster_family(), call_family(),   texture_family()};
+  const Family families[] = {integer_family(), float_family(),    half_family(),    convert_family(),
+                             move_family(),    memory_family(),   atomic_family(),  copy_family(),
+                             control_family(), warp_family(),     barrier_family(), matrix_family(),
+                             wgmma_family(),   mbarrier_family(), bulk_family(),    cluster_family(),
+                             call_family(),    texture_family()};
   Opcodes opcodes;
   for (const Family& family : families)
     for (size_t i = 0; i < family.count; ++i) {

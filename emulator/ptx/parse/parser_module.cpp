@@ -163,8 +163,7 @@ class ModuleParser {
       out[n++] = read_count(lexer_);
     } while (lexer_.accept(','));
     constexpr int64_t kMost = std::numeric_limits<int>::max();
-    if (int64_t{out[0]} * out[1] > kMost || int64_t{out[0]} * out[1] * out[2] > kMost)
-      lexer_.fail("a size is out of range");
+    if (int64_t{out[0]} * out[1] > kMost || int64_t{out[0]} * out[1] * out[2] > kMost) lexer_.fail("a size is out of range");
   }
 
   /// A declaration gives way to its definition.

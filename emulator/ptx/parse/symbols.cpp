@@ -93,8 +93,7 @@ void Symbols::place_shared(const Module& module, const Function& body, Kernel& k
     const Variable& v = body.variables[i];
     if (v.space == Space::shared && first.emplace(v.name.data(), i).second) place(v, of_body_[i]);
   }
-  // Cooperative groups keep 12 bytes where %reserved_smem_offset_1 says. They get a variable, so that bounds are
-  // checked.
+  // Cooperative groups keep 12 bytes where %reserved_smem_offset_1 says. They get a variable, so that bounds are checked.
   if (names.contains("reserved_smem_offset_1")) {
     Variable scratch;
     scratch.name = "reserved_smem_offset_1";

@@ -9,8 +9,7 @@
 
 namespace emulator::ptx {
 
-/// The addresses of a kernel's variables and parameters: those of .shared and .local that its code names are assigned
-/// here.
+/// The addresses of a kernel's variables and parameters: those of .shared and .local that its code names are assigned here.
 class Symbols {
  public:
   /// Fills in the kernel's parameters and its sizes of shared and local memory.

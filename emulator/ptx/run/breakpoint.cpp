@@ -109,9 +109,8 @@ void look_at(const Warp& w, const Instruction* i) {
   if (last_launch == w.block->grid->launch->number) return;
   last_launch = w.block->grid->launch->number;
 
-  std::string text =
-      cat("Breakpoint in ", launch_text(*w.block->grid->launch), "\n", thread_text(w, std::countr_zero(w.mask)),
-          ", warp ", w.index, " at ", kernel.where(i), "\n=> ", ptx_text(kernel, line.ptx_line), '\n');
+  std::string text = cat("Breakpoint in ", launch_text(*w.block->grid->launch), "\n", thread_text(w, std::countr_zero(w.mask)),
+                         ", warp ", w.index, " at ", kernel.where(i), "\n=> ", ptx_text(kernel, line.ptx_line), '\n');
   char mask[16];
   std::snprintf(mask, sizeof(mask), "0x%08x", w.mask);
   text += cat("lanes          ", mask, '\n');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a grid runs: OS threads take clusters in order; a cluster's warps take turns. A cluster whose warps only spin
-// lets the next one begin, so that blocks may wait for each other as far as a GPU would hold them at the same time.
+// How a grid runs: OS threads take clusters in order; a cluster's warps take turns. A cluster whose warps only spin lets the
+// next one begin, so that blocks may wait for each other as far as a GPU would hold them at the same time.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -123,8 +123,7 @@ void begin_block(Block& block, const Grid& grid) {
     warp.constants = kernel.constants;
     std::memset(warp.predicates, 0, predicate_bytes);
     warp.local_bytes = static_cast<uint32_t>(lane_bytes);
-    for (size_t l = 0; kernel.local_bytes && l < kLanes; ++l)
-      std::memset(warp.local + l * lane_bytes, 0xff, kernel.local_bytes);
+    for (size_t l = 0; kernel.local_bytes && l < kLanes; ++l) std::memset(warp.local + l * lane_bytes, 0xff, kernel.local_bytes);
     warp.block = &block;
     warp.index = w;
     warp.first_thread = w * kLanes;
@@ -135,8 +134,7 @@ void begin_block(Block& block, const Grid& grid) {
   }
 }
 
-/// Applies one pending operation; false when there is none. The oldest of the first block that has one, or a random
-/// one.
+/// Applies one pending operation; false when there is none. The oldest of the first block that has one, or a random one.
 bool apply_pending(Cluster& cluster) {
   size_t count = 0;
   for (const auto& block : cluster.blocks) count += block->pending.size();
@@ -162,8 +160,7 @@ class Help {
   explicit Help(std::function<void()> call) : call_(std::move(call)) {}
   /// Called again and again by the launching thread.
   void consider(const Grid& grid, uint64_t clusters) {
-    if (!call_ || grid.next_cluster.load(std::memory_order_relaxed) >= clusters || Clock::now() - begun_ < kPatience)
-      return;
+    if (!call_ || grid.next_cluster.load(std::memory_order_relaxed) >= clusters || Clock::now() - begun_ < kPatience) return;
     std::exchange(call_, nullptr)();
   }
 
@@ -176,8 +173,7 @@ class Help {
 
 enum class Round { worked, spins, stuck, done };
 
-/// A turn for every warp of the cluster that can run; `after_each` is called after each. `spins`: all threads only read
-/// memory.
+/// A turn for every warp of the cluster that can run; `after_each` is called after each. `spins`: all threads only read memory.
 template <class F>
 Round run_round(Cluster& cluster, const F& after_each) {
   bool worked = false, yielded = false, spins = false, changed = false;
@@ -223,11 +219,10 @@ std::string waits_text(const Cluster& cluster) {
     for (Warp& warp : block->warps)
       for (const Group& group : warp.groups) {
         if (++lines > 16) return text + "\n  …";
-        text +=
-            cat("\n  ", thread_text(warp, std::countr_zero(group.mask)),
-                std::popcount(group.mask) > 1 ? cat(" and ", std::popcount(group.mask) - 1, " more of its warp") : "",
-                " waits for ", group.waits_for ? group.waits_for : "a change of memory", " at ",
-                warp.kernel().where(group.pc));
+        text += cat("\n  ", thread_text(warp, std::countr_zero(group.mask)),
+                    std::popcount(group.mask) > 1 ? cat(" and ", std::popcount(group.mask) - 1, " more of its warp") : "",
+                    " waits for ", group.waits_for ? group.waits_for : "a change of memory", " at ",
+                    warp.kernel().where(group.pc));
         text += missing_text(warp, group);
         const uint32_t members = group.state == Group::State::meeting ? static_cast<uint32_t>(group.wait_key) : 0;
         if (const uint32_t absent = members & ~warp.exited & ~group.mask)
@@ -354,8 +349,7 @@ class Run {
   std::string resident_text(const std::vector<std::unique_ptr<Cluster>>& resident) const {
     std::string text = "all threads that run read memory that nothing changes";
     const uint64_t begun = std::min(grid_.next_cluster.load(), clusters_);
-    if (begun < clusters_)
-      text += cat("; ", clusters_ - begun, " of ", clusters_, " blocks or clusters have not begun");
+    if (begun < clusters_) text += cat("; ", clusters_ - begun, " of ", clusters_, " blocks or clusters have not begun");
     if (launch_.cooperative) text += "; a barrier of the grid waits for all of its blocks";
     for (const auto& cluster : resident) {
       if (text.size() > 4000) return text + "\n  …";
@@ -380,8 +374,7 @@ class Run {
     cluster->number = number;
     if (counts() || grid_.profile || time_) cluster->count = &own.count;
     cluster->random = mixed(grid_.seed ^ mixed(launch_.number ^ mixed(number)));
-    const Dim3 size = grid_.cluster_dim,
-               count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
+    const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
     cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
                       static_cast<uint32_t>(number / count.x / count.y)};
     for (uint32_t rank = 0; rank < grid_.cluster_blocks; ++rank) {
@@ -393,8 +386,7 @@ class Run {
       block->rank = rank;
       block->index = {cluster->index.x * size.x + rank % size.x, cluster->index.y * size.y + rank / size.x % size.y,
                       cluster->index.z * size.z + rank / size.x / size.y};
-      block->number =
-          block->index.x + uint64_t{launch_.grid.x} * (block->index.y + uint64_t{launch_.grid.y} * block->index.z);
+      block->number = block->index.x + uint64_t{launch_.grid.x} * (block->index.y + uint64_t{launch_.grid.y} * block->index.z);
       begin_block(*block, grid_);
       cluster->threads += block->threads;
     }

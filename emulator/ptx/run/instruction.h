@@ -16,9 +16,8 @@ struct Instruction;
 using Handler = const Instruction* (*)(Warp& warp, const Instruction* i);
 
 /// Where an operand lies: a byte offset into the warp's registers, or, with kConstant set, into the kernel's constants.
-/// Both hold 32 lanes side by side: of 4 bytes for types of up to 32 bits (8 and 16 bits in the low ones; the upper
-/// ones are 0), of 8 bytes for 64, of 16 for 128. Predicates are no lanes but one word of 32 bits: a Ref is then its
-/// index.
+/// Both hold 32 lanes side by side: of 4 bytes for types of up to 32 bits (8 and 16 bits in the low ones; the upper ones
+/// are 0), of 8 bytes for 64, of 16 for 128. Predicates are no lanes but one word of 32 bits: a Ref is then its index.
 using Ref = uint32_t;
 constexpr Ref kConstant = 0x80000000u;
 constexpr Ref kNoRef = 0x7fffffffu;  ///< the sink `_`, or an operand that is not there
@@ -38,9 +37,9 @@ struct Instruction {
 };
 static_assert(sizeof(Instruction) == 56);
 
-constexpr uint32_t kLeader = 1;  ///< begins a basic block: lanes that went apart may meet here
-constexpr uint32_t kJump = 2;  ///< `imm` is the index of a statement, of which lower() makes the distance to its first
-                               ///< instruction, in bytes from this one
+constexpr uint32_t kLeader = 1;     ///< begins a basic block: lanes that went apart may meet here
+constexpr uint32_t kJump = 2;       ///< `imm` is the index of a statement, of which lower() makes the distance to its first
+                                    ///< instruction, in bytes from this one
 constexpr uint32_t kOwnFlags = 16;  ///< bits from 4 up are the handler's own
 
 }  // namespace emulator::ptx

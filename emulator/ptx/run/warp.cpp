@@ -169,8 +169,7 @@ void Warp::fail(const Instruction* i, int lane, FaultCode code, const std::strin
 void Warp::fail_later(uint32_t line, int lane, FaultCode code, const std::string& what) const {
   Instruction at{};
   at.line = line;
-  throw Fault(code, cat(launch_text(*block->grid->launch), ": ",
-                        thread_text(*this, lane < 0 ? std::countr_zero(mask | 1u << 31) : lane),
+  throw Fault(code, cat(launch_text(*block->grid->launch), ": ", thread_text(*this, lane < 0 ? std::countr_zero(mask | 1u << 31) : lane),
                         line ? cat(" at ", kernel().where(&at)) : "", ": ", what));
 }
 

@@ -14,8 +14,8 @@
 #include "emulator/machine/memory.h"
 #include "emulator/ptx/run/kernel.h"
 
-// Execution: a grid of clusters of blocks of warps of 32 lanes. One OS thread runs all blocks of a cluster, warp by
-// warp; a warp runs until it blocks, ends or its turn is over, so nothing here needs a stack of its own.
+// Execution: a grid of clusters of blocks of warps of 32 lanes. One OS thread runs all blocks of a cluster, warp by warp;
+// a warp runs until it blocks, ends or its turn is over, so nothing here needs a stack of its own.
 
 namespace emulator {
 class Touched;
@@ -41,8 +41,8 @@ constexpr uint64_t kSharedWindow = uint64_t{1} << 56;  ///< + shared::cluster ad
 constexpr uint64_t kLocalWindow = uint64_t{2} << 56;   ///< + offset in the lane's local memory
 constexpr uint64_t kCodeWindow = uint64_t{3} << 56;    ///< addresses of device functions: nothing to read
 constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
-/// Shared memory begins here (the first KiB is the system's own, as on sm_90). A shared::cluster address of another
-/// block has its rank + 1 from bit 24 up; without, it is the own block's.
+/// Shared memory begins here (the first KiB is the system's own, as on sm_90). A shared::cluster address of another block
+/// has its rank + 1 from bit 24 up; without, it is the own block's.
 constexpr uint32_t kSharedBase = 1024;
 constexpr int kRankShift = 24;
 
@@ -63,7 +63,7 @@ struct Group {
   } state = State::ready;
   const char* waits_for = nullptr;  ///< `bar.sync 0`, `mbarrier.try_wait`: for reports
   uint64_t wait_key = 0;            ///< used by the blocking handler to tell waiters apart
-  uint32_t depth = 0;  ///< of calls: the deepest run first, so that lanes meet again where they were called
+  uint32_t depth = 0;               ///< of calls: the deepest run first, so that lanes meet again where they were called
 };
 
 /// How a warp's turn ended.
@@ -80,25 +80,24 @@ struct Warp {
   char* registers = nullptr;
   const char* constants = nullptr;
   uint32_t* predicates = nullptr;
-  uint32_t mask = 0;   ///< lanes that execute now, before the guard
-  uint32_t carry = 0;  ///< CC.CF of each lane (addc, subc, madc)
-  int32_t fuel = 0;    ///< backward branches left in this turn
+  uint32_t mask = 0;       ///< lanes that execute now, before the guard
+  uint32_t carry = 0;      ///< CC.CF of each lane (addc, subc, madc)
+  int32_t fuel = 0;        ///< backward branches left in this turn
   Block* block = nullptr;
-  uint32_t index = 0;  ///< in its block
+  uint32_t index = 0;      ///< in its block
   uint32_t first_thread = 0;
-  uint32_t exited = 0;   ///< lanes that have ended, or never were (a last warp that is not full)
-  uint32_t current = 0;  ///< the group that runs
+  uint32_t exited = 0;     ///< lanes that have ended, or never were (a last warp that is not full)
+  uint32_t current = 0;    ///< the group that runs
   Turn turn = Turn::none;
-  bool spins = false;  ///< memory that others write was read since the last turn (volatile, acquire, compare and swap)
-  bool changed = false;  ///< memory that others read was written since the last turn
+  bool spins = false;      ///< memory that others write was read since the last turn (volatile, acquire, compare and swap)
+  bool changed = false;    ///< memory that others read was written since the last turn
   std::vector<Group> groups;
-  char* local = nullptr;     ///< lane l's local memory is at local + l * local_bytes
+  char* local = nullptr;   ///< lane l's local memory is at local + l * local_bytes
   uint32_t local_bytes = 0;  ///< per lane: Kernel::local_bytes and the stack
-  Allocation recent;         ///< the last global range that was found, for the next access
+  Allocation recent;       ///< the last global range that was found, for the next access
   uint64_t recent_generation = 0;
-  uint32_t cluster_arrived = 0,
-           cluster_phase = 0;  ///< barrier.cluster, by lane: has arrived and not waited; in an odd phase
-  struct Async;                ///< cp.async groups and the like, by lane; copy_family's and bulk_family's own
+  uint32_t cluster_arrived = 0, cluster_phase = 0;  ///< barrier.cluster, by lane: has arrived and not waited; in an odd phase
+  struct Async;            ///< cp.async groups and the like, by lane; copy_family's and bulk_family's own
   std::shared_ptr<void> async, bulk;
   std::shared_ptr<CallStacks> calls;
 
@@ -131,8 +130,8 @@ struct Warp {
   const Instruction* poll(const Instruction* again, const char* what);
   /// The group goes on at `next`, but other warps come first (nanosleep, the end of the fuel).
   const Instruction* yield(const Instruction* next);
-  /// For .sync instructions: true when all lanes of `members` that have not exited are in this group. Else the lanes
-  /// are gathered at `i`: return meet(i).
+  /// For .sync instructions: true when all lanes of `members` that have not exited are in this group. Else the lanes are
+  /// gathered at `i`: return meet(i).
   bool together(uint32_t members) const { return (members & ~exited & ~mask) == 0; }
   const Instruction* meet(const Instruction* i, const char* what, uint32_t members);
   /// `taken` of the group's lanes go to `target`, the others to `next`.
@@ -180,34 +179,34 @@ struct Pending {
 struct Block {
   Grid* grid = nullptr;
   Cluster* cluster = nullptr;
-  Dim3 index;               ///< blockIdx
-  uint64_t number = 0;      ///< linear
-  uint32_t rank = 0;        ///< in its cluster
-  char* shared = nullptr;   ///< address a of .shared is at shared + a; the first kSharedBase bytes are unused
-  uint32_t shared_end = 0;  ///< addresses from kSharedBase to here exist
+  Dim3 index;              ///< blockIdx
+  uint64_t number = 0;     ///< linear
+  uint32_t rank = 0;       ///< in its cluster
+  char* shared = nullptr;  ///< address a of .shared is at shared + a; the first kSharedBase bytes are unused
+  uint32_t shared_end = 0; ///< addresses from kSharedBase to here exist
   std::vector<Warp> warps;
   uint32_t threads = 0, live_threads = 0;
   std::unique_ptr<char, void (*)(void*)> memory{nullptr, [](void*) {}};
 
   struct Barrier {
-    uint32_t arrived = 0;    ///< threads
-    uint32_t expected = 0;   ///< threads; 0: none has come yet
-    bool all = false;        ///< expects all threads of the block, also those that exit meanwhile
-    bool uncounted = false;  ///< a thread named no count: __syncthreads
-    uint32_t value = 0;      ///< of barrier.red: the result of the arrived threads (or, and: bit; popc: count)
+    uint32_t arrived = 0;   ///< threads
+    uint32_t expected = 0;  ///< threads; 0: none has come yet
+    bool all = false;       ///< expects all threads of the block, also those that exit meanwhile
+    bool uncounted = false; ///< a thread named no count: __syncthreads
+    uint32_t value = 0;     ///< of barrier.red: the result of the arrived threads (or, and: bit; popc: count)
     uint32_t phase = 0;
-    uint32_t padding = 0;  ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
+    uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
   };
   std::array<Barrier, 16> barriers;
   uint32_t open_barriers = 0;  ///< barriers at which a thread has arrived, a bit each
-  /// Ranges of global memory that instructions found last; a slot each, by the instruction's address. All blocks that
-  /// an OS thread runs of a grid share them.
+  /// Ranges of global memory that instructions found last; a slot each, by the instruction's address. All blocks that an
+  /// OS thread runs of a grid share them.
   struct Known {
     uint64_t begin = 0, bytes = 0, generation = 0;
   };
   static constexpr size_t kKnown = 64;
   Known* known = nullptr;
-  std::shared_ptr<void> hopper;         ///< the wgmmas of its warps: wgmma.cpp's own
+  std::shared_ptr<void> hopper;  ///< the wgmmas of its warps: wgmma.cpp's own
   std::shared_ptr<void> register_pool;  ///< register_pool.cpp's own
 
   std::shared_ptr<BlockChecks> checks;  ///< checker.h: of --check races and uninitialised, or nullptr
@@ -227,9 +226,9 @@ struct Cluster {
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t barrier_arrived = 0, barrier_phase = 0;  ///< barrier.cluster: threads of all blocks
   uint32_t threads = 0, live_threads = 0;
-  uint64_t random = 0;                  ///< state of its generator
-  bool phase_ended = false;             ///< of an mbarrier, since it was cleared
-  Count* count = nullptr;               ///< of the OS thread that runs it, with --count, --time and a profile
+  uint64_t random = 0;  ///< state of its generator
+  bool phase_ended = false;  ///< of an mbarrier, since it was cleared
+  Count* count = nullptr;  ///< of the OS thread that runs it, with --count, --time and a profile
   timing::ClusterTime* time = nullptr;  ///< with --time
   std::shared_ptr<void> time_owner;
 
@@ -245,34 +244,33 @@ struct Launch {
   const Kernel* kernel = nullptr;
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared = 0;
-  uint32_t stack_bytes = 1024;  ///< per thread: cudaLimitStackSize
+  uint32_t stack_bytes = 1024;   ///< per thread: cudaLimitStackSize
   bool cooperative = false;
   int resident_blocks = 1;       ///< an SM, for --time
   std::vector<char> parameters;  ///< Kernel::parameter_bytes
   int device = 0;
-  uint64_t number = 0;  ///< unique over the process
-  std::string stream;   ///< for reports: `stream 3`
+  uint64_t number = 0;           ///< unique over the process
+  std::string stream;            ///< for reports: `stream 3`
 };
 
 struct Grid {
   const Launch* launch = nullptr;
   const Kernel* kernel = nullptr;
-  char* parameters = nullptr;  ///< 64-byte aligned, readable by kernels at this very address
+  char* parameters = nullptr;    ///< 64-byte aligned, readable by kernels at this very address
   uint64_t blocks = 0;
-  uint64_t seed = 0;  ///< for the orders; 0: fixed ones
+  uint64_t seed = 0;             ///< for the orders; 0: fixed ones
   uint32_t cluster_blocks = 1;
   std::atomic<uint64_t> next_cluster{0};
   std::atomic<bool> failed{false};
   static constexpr uint32_t kWorkspace = 4096;
-  char* sync_workspace = nullptr;  ///< the workspace of a cooperative launch: %envreg1 has the high half of its
-                                   ///< address, %envreg2 the low one
+  char* sync_workspace = nullptr;  ///< the workspace of a cooperative launch: %envreg1 has the high half of its address, %envreg2 the low one
   Dim3 cluster_dim{1, 1, 1};
-  bool checked = false;                 ///< every access is told to the checks, see access.h
+  bool checked = false;          ///< every access is told to the checks, see access.h
   std::atomic<bool> suspected{false};   ///< that it makes no progress for ever: see standstill.h
   std::atomic<bool> reads_host{false};  ///< has read memory of the host while it was
   std::shared_ptr<LaunchChecks> checks;
   LaunchProfile* profile = nullptr;  ///< with --profile and exported_counts.h
-  Touched* touched = nullptr;        ///< notes the grid's accesses to global memory
+  Touched* touched = nullptr;    ///< notes the grid's accesses to global memory
 };
 
 /// Runs the whole grid; returns when its last thread has ended. Errors: Fault. Launch limits are the caller's to check.

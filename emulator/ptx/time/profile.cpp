@@ -64,8 +64,7 @@ json access_json(const AccessCount& a, LaunchProfile::Where where) {
 /// [[file, line], …]: the innermost first, the calls that were inlined after it.
 json places_json(const Entry& e, uint32_t line) {
   json places = json::array();
-  for (uint32_t at = line, depth = 0; at != 0 && at < e.lines.size() && depth < 64;
-       at = e.lines[at].inlined_at, ++depth)
+  for (uint32_t at = line, depth = 0; at != 0 && at < e.lines.size() && depth < 64; at = e.lines[at].inlined_at, ++depth)
     if (const Line& l = e.lines[at]; l.line != 0 && l.file < e.files.size())
       places.push_back({e.files[l.file], l.line});
   return places;
@@ -80,10 +79,7 @@ json kernel_json(const Key& key, const Entry& e) {
       all.add(e.sum->sites()[i]);
       if (i != row.first) all.executed = executed;
     }
-    json j{{"op", row.op},
-           {"ptx", row.text},
-           {"ptx_line", row.ptx_line},
-           {"at", places_json(e, row.line)},
+    json j{{"op", row.op}, {"ptx", row.text}, {"ptx_line", row.ptx_line}, {"at", places_json(e, row.line)},
            {"executed", all.executed}};
     if (row.first != row.last) {
       j["active"] = e.sum->sites()[row.first].active;
@@ -95,36 +91,21 @@ json kernel_json(const Key& key, const Entry& e) {
     if (all.bulk_bytes != 0) j["bulk_bytes"] = all.bulk_bytes;
     static constexpr const char* kNames[] = {"global", "shared", "local"};
     for (size_t where = 0; where < 3; ++where)
-      if (all.access[where])
-        j[kNames[where]] = access_json(*all.access[where], static_cast<LaunchProfile::Where>(where));
+      if (all.access[where]) j[kNames[where]] = access_json(*all.access[where], static_cast<LaunchProfile::Where>(where));
     instructions.push_back(std::move(j));
   }
-  return {{"name", demangled(e.name)},
-          {"mangled", e.name},
-          {"launches", e.launches},
-          {"grid", key.grid},
-          {"block", key.block},
-          {"cluster", key.cluster},
-          {"dynamic_shared", key.dynamic_shared},
-          {"static_shared", e.static_shared},
-          {"registers_estimate", e.registers},
-          {"read_bytes", e.read_sectors * kSectorBytes},
-          {"written_bytes", e.written_sectors * kSectorBytes},
+  return {{"name", demangled(e.name)}, {"mangled", e.name}, {"launches", e.launches}, {"grid", key.grid},
+          {"block", key.block}, {"cluster", key.cluster}, {"dynamic_shared", key.dynamic_shared},
+          {"static_shared", e.static_shared}, {"registers_estimate", e.registers},
+          {"read_bytes", e.read_sectors * kSectorBytes}, {"written_bytes", e.written_sectors * kSectorBytes},
           {"instructions", std::move(instructions)}};
 }
 
 json gpu_json(const Gpu& g) {
-  return {{"key", g.key},
-          {"name", g.name},
-          {"capability", g.capability()},
-          {"processors", g.processors},
-          {"shared_per_processor", g.shared_per_processor},
-          {"threads_per_processor", g.threads_per_processor},
-          {"blocks_per_processor", g.blocks_per_processor},
-          {"clock_khz", g.clock_khz},
-          {"memory_clock_khz", g.memory_clock_khz},
-          {"memory_bus_bits", g.memory_bus_bits},
-          {"l2_bytes", g.l2_bytes}};
+  return {{"key", g.key}, {"name", g.name}, {"capability", g.capability()}, {"processors", g.processors},
+          {"shared_per_processor", g.shared_per_processor}, {"threads_per_processor", g.threads_per_processor},
+          {"blocks_per_processor", g.blocks_per_processor}, {"clock_khz", g.clock_khz},
+          {"memory_clock_khz", g.memory_clock_khz}, {"memory_bus_bits", g.memory_bus_bits}, {"l2_bytes", g.l2_bytes}};
 }
 
 /// All that was counted. Never destroyed: threads that run kernels outlive main.
@@ -141,8 +122,7 @@ class Profiles {
   void add(const Launch& launch, std::unique_ptr<LaunchProfile> profile, const Touched& touched) {
     const Kernel& kernel = *launch.kernel;
     const std::lock_guard lock(mutex_);
-    Entry& e =
-        entries_[{&kernel, shape(launch.grid), shape(launch.block), shape(launch.cluster), launch.dynamic_shared}];
+    Entry& e = entries_[{&kernel, shape(launch.grid), shape(launch.block), shape(launch.cluster), launch.dynamic_shared}];
     for (const Touched::Page& page : touched.pages()) {
       uint64_t sectors = 0;
       for (const uint64_t word : *page.mask)
@@ -167,8 +147,7 @@ class Profiles {
     std::vector<std::pair<uint64_t, json>> kernels;
     for (const auto& [key, entry] : entries_) kernels.emplace_back(entry.first, kernel_json(key, entry));
     std::ranges::sort(kernels, {}, &std::pair<uint64_t, json>::first);
-    json all{
-        {"version", 1}, {"gpu", gpu_json(*options().gpu)}, {"findings", json::array()}, {"kernels", json::array()}};
+    json all{{"version", 1}, {"gpu", gpu_json(*options().gpu)}, {"findings", json::array()}, {"kernels", json::array()}};
     for (const Told& told : all_told()) all["findings"].push_back({{"kind", told.kind}, {"text", told.text}});
     for (auto& [first, kernel] : kernels) all["kernels"].push_back(std::move(kernel));
     std::ofstream file(options().profile);
@@ -228,8 +207,7 @@ void keep_profile_table(Kernel& kernel, const Function& body, const std::vector<
     for (const std::string_view mod : statement.mods) op += cat(".", mod);
     std::string_view ptx = statement.ptx_line < lines.size() ? lines[statement.ptx_line] : "";
     while (!ptx.empty() && (ptx[0] == ' ' || ptx[0] == '\t')) ptx.remove_prefix(1);
-    table->rows.push_back(
-        {std::move(op), std::string(ptx), statement.ptx_line, statement.line, start[s], start[s + 1]});
+    table->rows.push_back({std::move(op), std::string(ptx), statement.ptx_line, statement.line, start[s], start[s + 1]});
   }
   kernel.profile = std::move(table);
 }
@@ -335,11 +313,9 @@ void LaunchProfile::access(Warp& w, const Instruction* i, const AccessNote& note
   if (note.atomic) {
     std::array<uintptr_t, kLanes> sorted;
     int lanes = 0;
-    for (uint32_t left = note.lanes; left != 0; left &= left - 1)
-      sorted[static_cast<size_t>(lanes++)] = at[std::countr_zero(left)];
+    for (uint32_t left = note.lanes; left != 0; left &= left - 1) sorted[static_cast<size_t>(lanes++)] = at[std::countr_zero(left)];
     std::sort(sorted.begin(), sorted.begin() + lanes);
-    count.collisions +=
-        static_cast<uint64_t>(lanes - (std::unique(sorted.begin(), sorted.begin() + lanes) - sorted.begin()));
+    count.collisions += static_cast<uint64_t>(lanes - (std::unique(sorted.begin(), sorted.begin() + lanes) - sorted.begin()));
   }
   if (cost <= count.worst) return;
   count.worst = cost;

@@ -12,15 +12,14 @@
 #include "emulator/ptx/run/warp.h"
 
 // `weft-emulate --profile FILE`: what each instruction of each kernel cost, as facts of the program: warp instructions,
-// active lanes, divergent branches, sectors, bank conflicts. Written as JSON at the program's end (the members are
-// named where they are written, profile.cpp); tools/weft-lab shows it beside the source.
+// active lanes, divergent branches, sectors, bank conflicts. Written as JSON at the program's end (the members are named
+// where they are written, profile.cpp); tools/weft-lab shows it beside the source.
 
 namespace emulator::ptx {
 
 struct Function;
 
-/// The statements of a kernel's PTX, which are what is counted: an instruction of the bytecode is a statement or a part
-/// of one.
+/// The statements of a kernel's PTX, which are what is counted: an instruction of the bytecode is a statement or a part of one.
 struct ProfileTable {
   struct Row {
     std::string op;           ///< `ld.global.f32`
@@ -46,7 +45,7 @@ struct AccessCount {
   bool write = false, atomic = false;
   // The most expensive request.
   uint32_t worst = 0, worst_mask = 0, worst_bytes = 0;  ///< sectors or wavefronts; lanes; bytes a lane
-  std::array<int64_t, kLanes> worst_at{};  ///< per lane, from the beginning of shared memory or of a line of 128 bytes
+  std::array<int64_t, kLanes> worst_at{};               ///< per lane, from the beginning of shared memory or of a line of 128 bytes
   void add(const AccessCount& other);
 };
 

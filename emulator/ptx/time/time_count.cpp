@@ -34,8 +34,8 @@ uint64_t hash_of(uint64_t page) {
   return page ^ (page >> 31);
 }
 
-/// How many cycles the banks of shared memory need for the lanes' words: as many as there are different words in one
-/// bank. Lanes that read the same word share it.
+/// How many cycles the banks of shared memory need for the lanes' words: as many as there are different words in one bank.
+/// Lanes that read the same word share it.
 uint32_t bank_cycles_at_once(const uint32_t* address, uint32_t lanes, uint32_t words) {
   uint32_t seen[32][8], count[32] = {}, most = 1;
   uint32_t last = ~0u;
@@ -107,8 +107,8 @@ uint32_t find_turns(const Address* address, uint32_t lanes, uint32_t* turn) {
 }
 
 /// So many sectors side by side lie in one slice of L2, which does one a cycle: one lane at an address (NVIDIA's white
-/// paper of GK110), or all lanes with words of their own in the sector. Two histograms on GitHub (an Ada GPU of 40 SMs
-/// and a Jetson Thor, some 2 and 1.5 GHz; read in copies that do not name them): one word 1 lane a cycle, 128 bytes 0.8
+/// paper of GK110), or all lanes with words of their own in the sector. Two histograms on GitHub (an Ada GPU of 40 SMs and
+/// a Jetson Thor, some 2 and 1.5 GHz; read in copies that do not name them): one word 1 lane a cycle, 128 bytes 0.8
 /// sectors, 1 KiB 1.5, 4 KiB 6.
 constexpr uint32_t kSliceSectors = 16;
 
@@ -180,8 +180,8 @@ void ClusterTime::to_l2(uint64_t sector, uint64_t count, bool write) {
   }
 }
 
-/// 1 when the sector has to come from L2. L1 holds what other warps of the block have read, which run at the same pace,
-/// and what the warp itself has read while its block has not read more than fits.
+/// 1 when the sector has to come from L2. L1 holds what other warps of the block have read, which run at the same pace, and
+/// what the warp itself has read while its block has not read more than fits.
 uint32_t ClusterTime::read_global(BlockClock& block, uint32_t warp, WarpClock& clock, uint64_t sector) {
   constexpr uint64_t kShift = kPageBits - kSectorBits;
   if (block.last_page != sector >> kShift) {
@@ -191,8 +191,7 @@ uint32_t ClusterTime::read_global(BlockClock& block, uint32_t warp, WarpClock& c
   uint32_t& last = (*block.last)[sector & (kSectorsOfPage - 1)];
   const uint32_t toucher = last >> kTouchBits;
   const uint32_t since = (clock.first_touches - last) & kTouchMask;
-  const bool hit = toucher != 0 &&
-                   (toucher != warp + 1 || since * 32.0 * static_cast<double>(block.warps.size()) < launch_.l1_bytes_);
+  const bool hit = toucher != 0 && (toucher != warp + 1 || since * 32.0 * static_cast<double>(block.warps.size()) < launch_.l1_bytes_);
   if (!hit) ++clock.first_touches;
   last = (warp + 1) << kTouchBits | (clock.first_touches & kTouchMask);
   return !hit;
@@ -289,8 +288,8 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
 
 /// Lanes that meet in a bank take turns of two cycles, whether or not at one address: 70 cycles for 32 lanes at an
 /// address, 8 for one (Jia et al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", arXiv 1903.07486; V100:
-/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes
-/// of an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
+/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes of
+/// an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
 /// where they add different numbers).
 Cycle ClusterTime::shared_atomic(const TimeNote& n, const uint32_t* address, uint32_t lanes, WarpClock& clock) {
   const time_model::Chip& chip = *launch_.chip_;
@@ -325,8 +324,7 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
   const time_model::Chip& chip = *launch_.chip_;
   // Its wait is over: it runs.
   if (c.barrier >= 0) [[unlikely]] {
-    c.horizon = std::max(
-        c.horizon, blocks_[w.block->rank].barriers[static_cast<size_t>(c.barrier)][c.phase & 1] + chip.barrier_latency);
+    c.horizon = std::max(c.horizon, blocks_[w.block->rank].barriers[static_cast<size_t>(c.barrier)][c.phase & 1] + chip.barrier_latency);
     c.entry = c.horizon;
     c.issued = 0;
     c.barrier = -1;
@@ -351,9 +349,8 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   const uint32_t* const refs = table.refs.data() + n.first_ref;
   const auto when = [&](uint32_t ref) -> Cycle& {
-    return ref & TimeTable::kPredicate
-               ? c.predicates[std::min<size_t>(ref & ~TimeTable::kPredicate, c.predicates.size() - 1)]
-               : c.ready[std::min<size_t>(ref, c.ready.size() - 1)];
+    return ref & TimeTable::kPredicate ? c.predicates[std::min<size_t>(ref & ~TimeTable::kPredicate, c.predicates.size() - 1)]
+                                       : c.ready[std::min<size_t>(ref, c.ready.size() - 1)];
   };
   Cycle begin = c.entry;
   for (uint32_t k = 0; k < n.reads; ++k) begin = std::max(begin, when(refs[k]));
@@ -511,8 +508,7 @@ void ClusterTime::bulk_issued(BulkCopy& copy) {
   const double targets = std::max<double>(1, static_cast<double>(copy.arrivals.size()));
   work_.wavefronts += static_cast<double>(copy.bytes) / 128 * targets;
   // The bytes come at the rate of the SM's port.
-  const Cycle done =
-      std::max(c.horizon, c.entry) + chip.tma_latency + static_cast<double>(copy.bytes) / chip.sm_l2_bytes;
+  const Cycle done = std::max(c.horizon, c.entry) + chip.tma_latency + static_cast<double>(copy.bytes) / chip.sm_l2_bytes;
   copy.arrives = done;
   if (stores) c.bulk = std::max(c.bulk, done);
 }
@@ -541,8 +537,7 @@ void ClusterTime::mbarrier_waited(const Warp& w, const SharedPlace& place, bool 
 }
 
 LaunchTime::LaunchTime(const Launch& launch) : launch_(launch), chip_(time_model::find_chip(options().gpu->key)) {
-  if (!chip_)
-    throw Fault(FaultCode::unsupported, cat("--time: the model of time has no figures of a ", options().gpu->key));
+  if (!chip_) throw Fault(FaultCode::unsupported, cat("--time: the model of time has no figures of a ", options().gpu->key));
   const double cluster = static_cast<double>(launch.cluster.count());
   const double resident = std::max(1, launch.resident_blocks);
   clusters_ = launch.grid.count() / launch.cluster.count();
@@ -561,8 +556,7 @@ LaunchTime::LaunchTime(const Launch& launch) : launch_(launch), chip_(time_model
   page_step_ = std::bit_floor(static_cast<uint64_t>(
       std::max(1.0, pages * static_cast<double>(count_) / static_cast<double>(clusters_) / kNotedPages)));
   // A small grid leaves its blocks more of L1.
-  const double on_one =
-      std::clamp(std::ceil(static_cast<double>(launch.grid.count()) / chip_->processors), 1.0, resident);
+  const double on_one = std::clamp(std::ceil(static_cast<double>(launch.grid.count()) / chip_->processors), 1.0, resident);
   const double shared = on_one * (launch.kernel->static_shared + launch.dynamic_shared);
   l1_bytes_ = std::max(8192.0, (chip_->l1_bytes - shared)) / on_one;
   work_.blocks = static_cast<double>(launch.grid.count());

@@ -14,13 +14,13 @@
 #include "emulator/ptx/run/warp.h"
 
 // What --time counts while a kernel runs: machine instructions by unit, wavefronts of shared memory, sectors that leave
-// the SM, bytes from memory, tensor FLOP, and the longest chain of dependent instructions. The model (time_model.h)
-// makes a time of it.
+// the SM, bytes from memory, tensor FLOP, and the longest chain of dependent instructions. The model (time_model.h) makes
+// a time of it.
 //
 // The chain is kept as clocks of warps: an instruction begins when what it reads is there, and the instructions
-// of a basic block in any order, as ptxas may move them; basic blocks follow each other. Barriers, mbarriers,
-// asynchronous copies and wgmma hand clocks from one warp to the next. Nobody waits for a unit that others use: the
-// model adds that.
+// of a basic block in any order, as ptxas may move them; basic blocks follow each other. Barriers, mbarriers, asynchronous
+// copies and wgmma hand clocks from one warp to the next. Nobody waits for a unit that others use: the model adds
+// that.
 
 namespace emulator::ptx {
 
@@ -58,21 +58,21 @@ struct Epoch {
 };
 
 struct WarpClock {
-  Cycle entry = 0, horizon = 0;        ///< when the basic block began, and the latest begin of its instructions
-  Cycle issued = 0;                    ///< of its instructions
+  Cycle entry = 0, horizon = 0;  ///< when the basic block began, and the latest begin of its instructions
+  Cycle issued = 0;              ///< of its instructions
   const Instruction* begin = nullptr;  ///< the basic block's
   uint32_t turn = 0;                   ///< of a loop that ptxas unrolls
-  Cycle stored[2] = {0, 0};            ///< the last store to global and to shared memory: loads do not pass it
+  Cycle stored[2] = {0, 0};      ///< the last store to global and to shared memory: loads do not pass it
   Cycle tensor_free = 0;
-  Cycle copies = 0;  ///< the end of the cp.async of the open group
+  Cycle copies = 0;              ///< the end of the cp.async of the open group
   std::deque<Cycle> copy_groups, matrix_groups, bulk_groups;
   Cycle bulk = 0;
-  int32_t barrier = -1;  ///< it waits for this one …
+  int32_t barrier = -1;          ///< it waits for this one …
   uint32_t phase = 0;
   bool waits_for_cluster = false;
-  uint32_t cluster_phase = 0;  ///< how often it has arrived at barrier.cluster
-  uint32_t first_touches = 0;  ///< sectors
-  std::vector<Cycle> ready;    ///< indexed by slot of the register file
+  uint32_t cluster_phase = 0;    ///< how often it has arrived at barrier.cluster
+  uint32_t first_touches = 0;    ///< sectors
+  std::vector<Cycle> ready;      ///< indexed by slot of the register file
   std::vector<Cycle> predicates;
 };
 
@@ -120,8 +120,8 @@ class ClusterTime {
   class LaunchTime& launch_;
   time_model::Work work_;
   std::vector<BlockClock> blocks_;
-  std::vector<Cycle> cluster_phases_;             ///< when the last warp arrived at barrier.cluster
-  double asked_ = 0;                              ///< bytes of L2
+  std::vector<Cycle> cluster_phases_;  ///< when the last warp arrived at barrier.cluster
+  double asked_ = 0;  ///< bytes of L2
   std::unordered_map<uint64_t, double> atomics_;  ///< cycles of a slice of L2, by its part of memory
   uint32_t epoch_ = 0, wave_ = 0;
   uint64_t last_page_[2] = {~uint64_t{0}, ~uint64_t{0}};
@@ -148,7 +148,7 @@ class LaunchTime {
   /// Of so many pages, a power of two, one is noted, by a hash, and stands for all (Waldspurger et al., "Efficient MRC
   /// Construction with SHARDS", FAST 2015).
   uint64_t page_step_;
-  double l1_bytes_;  ///< per block
+  double l1_bytes_;     ///< per block
   std::mutex mutex_;
   time_model::Work work_;
   std::unordered_map<uint64_t, Epoch> epochs_;

@@ -40,8 +40,8 @@ void units(TimeNote& n, Limit unit, double issue, double on_unit, double mufu = 
 bool is_wide(const Lowering& l) { return bytes_of(l.type(0)) == 8; }
 bool is_half(Type t) { return t == Type::f16 || t == Type::bf16 || t == Type::f16x2 || t == Type::bf16x2; }
 
-/// Arithmetic. How many machine instructions of which unit: as cuobjdump shows them for sm_80 to sm_90 (they differ by
-/// one here and there). 64-bit integers are pairs of 32-bit ones.
+/// Arithmetic. How many machine instructions of which unit: as cuobjdump shows them for sm_80 to sm_90 (they differ by one
+/// here and there). 64-bit integers are pairs of 32-bit ones.
 void note_arithmetic(const Lowering& l, TimeNote& n) {
   const std::string_view op = l.op();
   const Type type = l.type(0);
@@ -54,10 +54,8 @@ void note_arithmetic(const Lowering& l, TimeNote& n) {
     const bool halves = packs && bytes_of(type) == 4;
     return units(n, Limit::integer, special || halves ? 1 : 0, special || halves ? 1 : 0);
   }
-  if (op == "cvta" || op == "mapa" || op == "isspacep")
-    return units(n, Limit::integer, op == "cvta" ? 0 : 1, op == "cvta" ? 0 : 1);
-  if (op == "fma" || op == "add" || op == "sub" || op == "mul" || op == "mad" || op == "neg" || op == "abs" ||
-      op == "min" || op == "max") {
+  if (op == "cvta" || op == "mapa" || op == "isspacep") return units(n, Limit::integer, op == "cvta" ? 0 : 1, op == "cvta" ? 0 : 1);
+  if (op == "fma" || op == "add" || op == "sub" || op == "mul" || op == "mad" || op == "neg" || op == "abs" || op == "min" || op == "max") {
     if (type == Type::f32) return units(n, Limit::fp32, 1, 1);
     if (type == Type::f32x2) return units(n, Limit::fp32, 2, 2);
     if (type == Type::f64) return units(n, Limit::fp64, 1, 1);
@@ -78,16 +76,12 @@ void note_arithmetic(const Lowering& l, TimeNote& n) {
     const double count = wide == 2 ? 70 : 20;
     return units(n, Limit::integer, count, count, 1);
   }
-  if (op == "ex2" || op == "lg2" || op == "sin" || op == "cos" || op == "rcp" || op == "rsqrt" || op == "sqrt" ||
-      op == "tanh") {
+  if (op == "ex2" || op == "lg2" || op == "sin" || op == "cos" || op == "rcp" || op == "rsqrt" || op == "sqrt" || op == "tanh") {
     if (type == Type::f64) return units(n, Limit::fp64, 16, 10, 1);
     if (is_half(type)) return units(n, Limit::half, 2, 0, bytes_of(type) == 4 ? 2 : 1);
     const bool approximate = l.has("approx");
     // Subnormal numbers are scaled into range and back where they are not flushed.
-    const double around = !approximate                                ? 8
-                          : l.has("ftz") || op == "tanh"              ? 0
-                          : op == "rcp" || op == "sin" || op == "cos" ? 1
-                                                                      : 2;
+    const double around = !approximate ? 8 : l.has("ftz") || op == "tanh" ? 0 : op == "rcp" || op == "sin" || op == "cos" ? 1 : 2;
     return units(n, Limit::fp32, 1 + around, around, 1);
   }
   if (op == "cvt") {
@@ -103,8 +97,7 @@ void note_arithmetic(const Lowering& l, TimeNote& n) {
     if (type == Type::f64) return units(n, Limit::fp64, 1, 1);
     return units(n, Limit::integer, wide, wide);
   }
-  if (op == "bra" || op == "brx" || op == "ret" || op == "exit" || op == "call" || op == "trap")
-    return units(n, Limit::issue, 1, 0);
+  if (op == "bra" || op == "brx" || op == "ret" || op == "exit" || op == "call" || op == "trap") return units(n, Limit::issue, 1, 0);
   if (op == "shfl") {
     n.unit = Limit::lsu;
     return;
@@ -112,8 +105,8 @@ void note_arithmetic(const Lowering& l, TimeNote& n) {
   if (op == "redux") return units(n, Limit::integer, 1, 2);
   if (op == "popc" || op == "clz" || op == "bfind" || op == "brev") return units(n, Limit::mufu, 1, 1);
   if (op == "bfe" || op == "bfi") return units(n, Limit::integer, 2, 2);
-  if (op == "fence" || op == "membar" || op == "nanosleep" || op == "griddepcontrol" || op == "setmaxnreg" ||
-      op == "elect" || op == "activemask" || op == "vote" || op == "match" || op == "createpolicy" || op == "pmevent")
+  if (op == "fence" || op == "membar" || op == "nanosleep" || op == "griddepcontrol" || op == "setmaxnreg" || op == "elect" ||
+      op == "activemask" || op == "vote" || op == "match" || op == "createpolicy" || op == "pmevent")
     return units(n, Limit::issue, 1, 0);
   units(n, Limit::integer, wide, wide);  // logic, shifts, prmt and what else there is
 }
@@ -203,10 +196,7 @@ void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces&
     n.imm = l.has("x4") ? 4 : l.has("x2") ? 2 : 1;
     note_address(l, n.write ? 0 : 1, n.address);
   } else if (op == "cp" && l.has("bulk")) {
-    n.kind = l.has("commit_group") ? Kind::bulk_commit
-             : l.has("wait_group") ? Kind::bulk_wait
-             : l.has("prefetch")   ? Kind::plain
-                                   : Kind::bulk;
+    n.kind = l.has("commit_group") ? Kind::bulk_commit : l.has("wait_group") ? Kind::bulk_wait : l.has("prefetch") ? Kind::plain : Kind::bulk;
     units(n, Limit::issue, 1, 0);
     if (n.kind == Kind::bulk_wait) n.imm = static_cast<uint32_t>(l.operand(0).value);
   } else if (op == "cp" && mod == "async") {

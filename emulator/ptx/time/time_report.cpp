@@ -32,7 +32,7 @@ struct Key {
 struct Row {
   uint64_t launches = 0;
   double seconds = 0;
-  Work work;  ///< the last launch's
+  Work work;              ///< the last launch's
   Prediction prediction;
 };
 
@@ -46,9 +46,8 @@ class Report {
     return *report;
   }
 
-  /// What decides a launch's counts, in any run of these kernels. Addresses: those of one allocation that are near each
-  /// other by how far apart they are, others by their place in 256 bytes. Layers of a network are the same so, wherever
-  /// their tensors lie.
+  /// What decides a launch's counts, in any run of these kernels. Addresses: those of one allocation that are near each other by how far apart they
+  /// are, others by their place in 256 bytes. Layers of a network are the same so, wherever their tensors lie.
   static std::string identity(const Launch& launch) {
     std::vector<char> arguments = launch.parameters;
     std::vector<std::pair<uint64_t, uint64_t>> owners;  // an allocation's number, the first address in it
@@ -139,18 +138,15 @@ class Report {
     std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second->seconds > b.second->seconds; });
     std::fprintf(stderr, "weft-emulate: predicted times on %s, not measured. %s (docs/cuda_without_a_gpu.md)\n",
                  std::string(options().gpu->name).c_str(), std::string(time_model::error_bar()).c_str());
-    std::fprintf(stderr, "%12s %9s %10s  %s\n", "us each", "launches", "us in all",
-                 "kernel: what limits it (of its time)");
+    std::fprintf(stderr, "%12s %9s %10s  %s\n", "us each", "launches", "us in all", "kernel: what limits it (of its time)");
     std::fprintf(stderr, "%12s %9s %10.1f  all %zu\n", "", "", all * 1e6, rows.size());
     for (const auto& [key, row] : rows) {
-      std::fprintf(stderr,
-                   "%12.1f %9llu %10.1f  %s <<<%llu, %llu>>>:", row->seconds / static_cast<double>(row->launches) * 1e6,
+      std::fprintf(stderr, "%12.1f %9llu %10.1f  %s <<<%llu, %llu>>>:", row->seconds / static_cast<double>(row->launches) * 1e6,
                    static_cast<unsigned long long>(row->launches), row->seconds * 1e6, demangled(key->name).c_str(),
                    static_cast<unsigned long long>(key->blocks), static_cast<unsigned long long>(key->threads));
       std::vector<size_t> order;
       for (size_t k = 0; k < time_model::kLimits; ++k) order.push_back(k);
-      std::ranges::sort(
-          order, [&row = row](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
+      std::ranges::sort(order, [&row = row](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
       for (size_t k = 0; k < 3; ++k)
         std::fprintf(stderr, "%s %s %.0f%%", k ? "," : "", std::string(name_of(static_cast<Limit>(order[k]))).c_str(),
                      row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds);

@@ -297,8 +297,7 @@ inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShap
                                          bool last_first, const Workspace& drawn) {
   constexpr int64_t kShareOfL2 = 24 << 20;  // half of an H100's 50 MB
   const int64_t heads = shape.B * shape.H;
-  AttentionTiles tiles{
-      static_cast<int>(rows), static_cast<int>(attention_tiles(shape, rows)), problem.H, 1, false, nullptr};
+  AttentionTiles tiles{static_cast<int>(rows), static_cast<int>(attention_tiles(shape, rows)), problem.H, 1, false, nullptr};
   if (problem.causal) {
     tiles.group = static_cast<int>(std::clamp<int64_t>(kShareOfL2 / (4 * streamed * shape.D), 1, heads));
     tiles.last_first = last_first;
@@ -312,12 +311,12 @@ inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShap
 
 /// Starts a kernel whose blocks walk over `tiles` tiles.
 template <class Kernel, class Call>
-void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared,
-                            Kernel kernel, const Call& call) {
+void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared, Kernel kernel,
+                            const Call& call) {
   const int resident = std::max(1, multiprocessors(queue));
   note_kernel_variant("sm90");
-  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared,
-         kernel, call);
+  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared, kernel,
+         call);
 }
 
 }  // namespace weft::kernels::cuda

@@ -60,8 +60,8 @@ void image_normalize(const Queue& queue, const View& y, const View& x, const Vie
   WEFT_CHECK(x.rank == 4 && y.rank == 4 && x.is_contiguous() && y.is_contiguous() && x.sizes[0] == y.sizes[0] &&
                  x.sizes[3] == y.sizes[3] && x.sizes[3] <= 4,
              "image_normalize: expected contiguous [N, H, W, C] and [N, P, Q, C] with C <= 4, got ", x, " and ", y);
-  WEFT_CHECK(!crop || (crop.is_contiguous() && crop.numel() == 3 * x.sizes[0]), "image_normalize: expected crop i32[",
-             x.sizes[0], ",3], got ", crop);
+  WEFT_CHECK(!crop || (crop.is_contiguous() && crop.numel() == 3 * x.sizes[0]),
+             "image_normalize: expected crop i32[", x.sizes[0], ",3], got ", crop);
   const Shape s{x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[1], y.sizes[2]};
   with_dtype<float, bf16, double>(y.dtype, "image_normalize", [&]<class T>() {
     constexpr int V = kVecSize<T>;

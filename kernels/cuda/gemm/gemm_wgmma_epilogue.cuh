@@ -357,7 +357,7 @@ struct WgmmaEpilogue {
 
   template <class Y, bool kDerives>
   __device__ __forceinline__ void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
-                                              float (&values)[32]) const {
+                                                 float (&values)[32]) const {
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
       with_slope<Y>([&](auto&& slope) {
@@ -600,7 +600,7 @@ struct WgmmaEpilogue {
   /// Stores one chunk. sent(column) is called after each box that TMA stores; column is its first.
   template <class Y, class Sent = Nothing>
   __device__ __forceinline__ void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
-                                        int z, const float (&values)[32], Sent&& sent = {}) const {
+                                           int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
     if constexpr (kScattered && sizeof(Y) == 2) {
       const auto take = [&](int i, int run, uint4 eight) {
@@ -627,7 +627,7 @@ struct WgmmaEpilogue {
   /// The same if TMA stores y.
   template <class Y, class Sent>
   __device__ __forceinline__ void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
-                                       const float (&values)[32], Sent&& sent) const {
+                                          const float (&values)[32], Sent&& sent) const {
     if constexpr (sizeof(Y) == 2) {
       warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill<Y>(box, warp.lane(), values); });
       sent(first_n);

@@ -7,12 +7,12 @@
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/runtime/allocator.h"
 
-// Each block owns a group of a sample: P lines of C / G channels, C apart. Thread t owns channel t mod lanes at
-// position t / lanes, where lanes = min(C / G, 256). It goes on by lanes channels and by ways = 256 / lanes positions.
-// So neighbours read neighbouring channels. Forward reads the group three times (mean, variance about it, result),
-// backward twice; all but the first come from the caches for groups up to some megabytes. Bytes per element: x read and
-// y written once (backward: dy too). The order of every sum depends on the sizes alone. Groups narrower than 32 bytes
-// waste part of each sector.
+// Each block owns a group of a sample: P lines of C / G channels, C apart. Thread t owns channel t mod lanes at position
+// t / lanes, where lanes = min(C / G, 256). It goes on by lanes channels and by ways = 256 / lanes positions. So
+// neighbours read neighbouring channels.
+// Forward reads the group three times (mean, variance about it, result), backward twice; all but the first come from
+// the caches for groups up to some megabytes. Bytes per element: x read and y written once (backward: dy too).
+// The order of every sum depends on the sizes alone. Groups narrower than 32 bytes waste part of each sector.
 
 namespace weft::kernels::cuda {
 

@@ -4,8 +4,8 @@
 
 #include "kernels/contracts/fp8.h"
 
-// PTX of conversions to FP8 (cvt, compute capability 8.9 and later). Other devices and the emulator use
-// kernels/contracts/fp8.h, with the same bits.
+// PTX of conversions to FP8 (cvt, compute capability 8.9 and later). Other devices and the emulator use kernels/contracts/fp8.h,
+// with the same bits.
 
 namespace weft::kernels::cuda::ptx {
 

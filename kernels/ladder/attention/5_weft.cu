@@ -3,7 +3,7 @@
 #include "kernels/ladder/attention/attention.cuh"
 #include "kernels/runtime/allocator.h"
 
-// 5. Weft: kernels/cuda/attention.
+// 5. Weft: kernels/cuda/attention*.cu.
 //
 // Any head dimension up to 256, any length, causal and key-padding masks, dropout, q, k and v as slices of one packed
 // array, and the logarithm of each row's sum, from which the backward recomputes the weights: they are stored in

@@ -4,9 +4,9 @@
 
 // 11. Weft: the framework's own product.
 //
-// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async fills what lies outside with
-// zeros), tiles of 128 x 256, two sets of fragments in registers, either operand transposed, batches, K shared out over
-// blocks where the output is small, bias, accumulation, f32 output, convolutions.
+// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async fills what lies outside with zeros),
+// tiles of 128 x 256, two sets of fragments in registers, either operand transposed, batches, K shared out over blocks
+// where the output is small, bias, accumulation, f32 output, convolutions.
 //
 // sm_90a's is kernels/cuda/gemm/gemm_wgmma.cuh: step 10 with all of that, tiles and clusters chosen by the sizes
 // (wgmma_plan.h), the wgmmas of one step issued while those of the step before still run, and stores that pass through

@@ -187,10 +187,10 @@ TEST(FsdpOrder, TheFirstStepLearnsWhatLaterStepsGatherAhead) {
                                              "use root", "reduce 2", "free 2", "gather 1", "use 1",    "reduce 1",
                                              "free 1",   "gather 0", "use 0",  "reduce 0", "free 0"};
   EXPECT_THAT(costs.events[0], ElementsAreArray(learning));
-  const std::vector<std::string> ahead = {"use root",   "prefetch 0", "use 0", "prefetch 1", "free 0",   "use 1",
-                                          "prefetch 2", "free 1",     "use 2", "use 2",      "use root", "prefetch 1",
-                                          "reduce 2",   "free 2",     "use 1", "prefetch 0", "reduce 1", "free 1",
-                                          "use 0",      "reduce 0",   "free 0"};
+  const std::vector<std::string> ahead = {
+      "use root", "prefetch 0", "use 0",      "prefetch 1", "free 0",   "use 1",      "prefetch 2", "free 1",
+      "use 2",    "use 2",      "use root",   "prefetch 1", "reduce 2",   "free 2",
+      "use 1",    "prefetch 0", "reduce 1",   "free 1",     "use 0",    "reduce 0",   "free 0"};
   EXPECT_THAT(costs.events[1], ElementsAreArray(ahead));
   EXPECT_EQ(costs.events[2], costs.events[1]);
 }

@@ -43,14 +43,14 @@ struct ShardedTraining {
   FsdpOptions options = {};
   DType dtype = DType::f64;
   Device device = {};
-  int micro_batches = 1;      ///< per step
-  bool unsharded = false;     ///< micro-batches but the last run under no_sync()
-  bool evaluation = false;    ///< Module::eval(): norms by fixed statistics
-  bool adam = false;          ///< AdamW with weight decay on matrices only; else SGD with momentum
-  bool layer_decay = false;   ///< AdamW with rates by depth
+  int micro_batches = 1;     ///< per step
+  bool unsharded = false;    ///< micro-batches but the last run under no_sync()
+  bool evaluation = false;   ///< Module::eval(): norms by fixed statistics
+  bool adam = false;         ///< AdamW with weight decay on matrices only; else SGD with momentum
+  bool layer_decay = false;  ///< AdamW with rates by depth
   std::string by_norms = {};  ///< lars or lamb, of matrices only
-  bool averaged = false;      ///< the weights in the result are their averages over the steps
-  double clip = 0;            ///< norm at which gradients are clipped; 0: not at all
+  bool averaged = false;     ///< the weights in the result are their averages over the steps
+  double clip = 0;           ///< norm at which gradients are clipped; 0: not at all
   std::string backend = "threads";
   /// Called on every rank with its model before it is sharded.
   std::function<void(nn::Module&, const ProcessGroupPtr&)> prepare = {};
