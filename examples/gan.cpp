@@ -63,7 +63,8 @@ Tensor squares(int64_t count, std::mt19937& random, Device device) {
   std::vector<float> pixels(static_cast<size_t>(count * kSide * kSide), -1);
   for (int64_t n = 0; n < count; ++n) {
     const int64_t top = random() % 6, left = random() % 6;
-    for (int64_t i = 0; i < 9; ++i) pixels[(n * kSide + top + i / 3) * kSide + left + i % 3] = 1;
+    for (int64_t i = 0; i < 9; ++i)
+      pixels[static_cast<size_t>((n * kSide + top + i / 3) * kSide + left + i % 3)] = 1;
   }
   return Tensor::from(pixels, {count, kSide, kSide, 1}, device);
 }
