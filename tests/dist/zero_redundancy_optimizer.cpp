@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kSteps = 4;
+constexpr int kTrainedSteps = 4;
 
 using Maker = ZeroRedundancyOptimizer::Maker;
 
@@ -61,7 +61,7 @@ struct Branches : nn::Module {
 struct Run {
   Maker make = adamw();
   bool shards = true;
-  int first = 0, steps = kSteps;
+  int first = 0, steps = kTrainedSteps;
   DeviceKind device = DeviceKind::cpu;
   bool branches = false;
   Result begin = {};  ///< weights and state to go on from
@@ -143,7 +143,7 @@ TEST_P(ZeroRedundancy, NormsOfWholeParametersAreAddedUpOverTheRanks) {
   run_on(backend_, size_, [&](const ProcessGroupPtr& group) {
     const Result got = train({.make = lars(), .device = device_}, group);
     const Result want = train({.make = lars(), .shards = false, .device = device_}, group);
-    EXPECT_TRUE(tests::near(got.weights, want.weights, tests::tolerance(DType::f32, 1000).times(kSteps)));
+    EXPECT_TRUE(tests::near(got.weights, want.weights, tests::tolerance(DType::f32, 1000).times(kTrainedSteps)));
   });
 }
 
@@ -158,14 +158,14 @@ INSTANTIATE_TEST_SUITE_P(, ZeroRedundancy,
 TEST(ZeroRedundancyState, GoesOnWhereItWasSaved) {
   Result half, whole, rest;
   const ProcessGroupPtr alone = make_process_group_alone();
-  whole = train({.steps = kSteps}, alone);
+  whole = train({.steps = kTrainedSteps}, alone);
   half = train({.steps = 2}, alone);
   rest = train({.first = 2, .steps = 2, .begin = half}, alone);
   EXPECT_EQ(rest.weights, whole.weights);
   EXPECT_EQ(values_of(rest.state), values_of(whole.state));
   run_ranks(3, [&](const ProcessGroupPtr& group) {
     const Result before = train({.steps = 2}, group), after = train({.first = 2, .steps = 2, .begin = before}, group);
-    const Result once = train({.steps = kSteps}, group);
+    const Result once = train({.steps = kTrainedSteps}, group);
     EXPECT_EQ(after.weights, once.weights);
     EXPECT_EQ(values_of(after.state), values_of(once.state));
   });

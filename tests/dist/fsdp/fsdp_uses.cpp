@@ -22,7 +22,7 @@ using ::testing::Not;
 
 // Modules that are used in other ways than once each, one behind the other.
 
-constexpr int kSteps = 6;
+constexpr int kFewSteps = 6;
 
 class FsdpUses : public ::testing::TestWithParam<Sharding> {
  protected:
@@ -34,7 +34,7 @@ class FsdpUses : public ::testing::TestWithParam<Sharding> {
   void check(const ShardedTraining& t) const {
     for (const int ranks : {2, 4}) {
       ShardedTraining cut = t;
-      cut.parts = unequal_parts(kSteps, ranks);
+      cut.parts = unequal_parts(kFewSteps, ranks);
       expect_equal(train_sharded(cut, ranks), train_whole(cut), cut);
     }
   }
@@ -183,10 +183,12 @@ TEST_P(FsdpUses, AParameterSharedByModulesOfSeveralUnits) {
   const auto tied = [] { return std::make_shared<Tied>(); };
   // One process would list the shared weight twice, which its optimizer refuses: compare forward and gradients' effect
   // through the state after each rank count instead.
-  const ShardedTraining t{
-      .make = tied, .parts = equal_parts(kSteps, 1, 4), .options = options({.kinds = {"Linear"}}), .dtype = DType::f64};
+  const ShardedTraining t{.make = tied,
+                          .parts = equal_parts(kFewSteps, 1, 4),
+                          .options = options({.kinds = {"Linear"}}),
+                          .dtype = DType::f64};
   ShardedTraining two = t;
-  two.parts = equal_parts(kSteps, 2, 2);
+  two.parts = equal_parts(kFewSteps, 2, 2);
   ShardedTraining alone = t;
   alone.options.strategy = Sharding::no_shard;
   alone.options.shard_size = 0;

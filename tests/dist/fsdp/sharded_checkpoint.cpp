@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_text;
 
-constexpr int kBefore = 5, kSteps = 10;
+constexpr int kBefore = 5, kAllSteps = 10;
 constexpr int64_t kWholeBatch = 12;
 
 std::vector<std::shared_ptr<nn::Module>> towers(int count, uint64_t seed = 3) {
@@ -63,8 +63,8 @@ void load(const fs::path& folder, FSDP& fsdp, optim::Optimizer& optimizer) {
 
 std::vector<double> losses(const Run& run) {
   const auto models = towers(run.ranks, run.load.empty() ? 3 : 4);
-  const ShardedTraining t{.make = {}, .parts = equal_parts(kSteps, 1, kWholeBatch)};
-  std::vector<std::vector<double>> parts(static_cast<size_t>(run.ranks), std::vector<double>(kSteps));
+  const ShardedTraining t{.make = {}, .parts = equal_parts(kAllSteps, 1, kWholeBatch)};
+  std::vector<std::vector<double>> parts(static_cast<size_t>(run.ranks), std::vector<double>(kAllSteps));
   run_ranks(run.ranks, [&](const ProcessGroupPtr& group) {
     FSDP fsdp(models[static_cast<size_t>(group->rank())], group,
               {.strategy = run.strategy,
@@ -73,7 +73,7 @@ std::vector<double> losses(const Run& run) {
     optim::AdamW adam(fsdp.parameters(), {.lr = 0.01});
     CheckpointWriter writer(group);
     if (!run.load.empty()) load(run.load, fsdp, adam);
-    for (int step = run.load.empty() ? 0 : kBefore; step < kSteps; ++step) {
+    for (int step = run.load.empty() ? 0 : kBefore; step < kAllSteps; ++step) {
       if (step == kBefore && !run.save.empty()) save(writer, run.save, fsdp, adam);
       const auto [x, target] = data_of(t, static_cast<size_t>(step));
       const int64_t each = kWholeBatch / run.ranks, begin = group->rank() * each;
@@ -85,9 +85,9 @@ std::vector<double> losses(const Run& run) {
     }
     writer.wait();
   });
-  std::vector<double> result(kSteps);  // added up in the order of the ranks, so that it can be compared bit by bit
+  std::vector<double> result(kAllSteps);  // added up in the order of the ranks, so that it can be compared bit by bit
   for (const std::vector<double>& part : parts)
-    for (size_t step = 0; step < kSteps; ++step) result[step] += part[step];
+    for (size_t step = 0; step < kAllSteps; ++step) result[step] += part[step];
   return result;
 }
 
@@ -123,7 +123,7 @@ TEST_F(ShardedCheckpointTest, OneProcessReadsAndWritesThem) {
   // A plain model goes on with the sharded checkpoint, and saves another one.
   const auto model = towers(1, 9)[0];
   const fs::path second = temporary_.path() / "second";
-  const ShardedTraining t{.make = {}, .parts = equal_parts(kSteps, 1, kWholeBatch)};
+  const ShardedTraining t{.make = {}, .parts = equal_parts(kAllSteps, 1, kWholeBatch)};
   optim::AdamW adam(model->parameters(), {.lr = 0.01});
   {
     const ShardedCheckpoint checkpoint(folder());
@@ -135,7 +135,7 @@ TEST_F(ShardedCheckpointTest, OneProcessReadsAndWritesThem) {
               {{"step", "5"}});
   writer.wait();
   std::vector<double> got;
-  for (int step = kBefore; step < kSteps; ++step) {
+  for (int step = kBefore; step < kAllSteps; ++step) {
     const auto [x, target] = data_of(t, static_cast<size_t>(step));
     adam.zero_grad();
     const Tensor loss = loss_of((*model)(x), target);
@@ -162,7 +162,7 @@ TEST_F(ShardedCheckpointTest, AWholeCheckpointGoesOnAtAnyNumberOfRanks) {
 }
 
 TEST_F(ShardedCheckpointTest, ConvolutionsAndCountersSurvive) {
-  struct Net : nn::Module {
+  struct ConvNet : nn::Module {
     nn::Conv2d conv{3, 5, {3, 3}};
     int64_t count = 0;
     void fields(nn::Visitor& v) override {
@@ -171,7 +171,7 @@ TEST_F(ShardedCheckpointTest, ConvolutionsAndCountersSurvive) {
     }
   };
   manual_seed(1);
-  std::vector<std::shared_ptr<Net>> models{std::make_shared<Net>(), std::make_shared<Net>()};
+  std::vector<std::shared_ptr<ConvNet>> models{std::make_shared<ConvNet>(), std::make_shared<ConvNet>()};
   models[0]->count = 42;
   const StateDict want = [&] {
     StateDict copies = models[0]->state_dict();
@@ -199,8 +199,8 @@ TEST_F(ShardedCheckpointTest, ConvolutionsAndCountersSurvive) {
   alone.parts = {{"model", want}};
   save_checkpoint(whole, alone);
   for (const int ranks : {1, 2, 3}) {
-    std::vector<std::shared_ptr<Net>> readers;
-    for (int i = 0; i < ranks; ++i) readers.push_back(std::make_shared<Net>());
+    std::vector<std::shared_ptr<ConvNet>> readers;
+    for (int i = 0; i < ranks; ++i) readers.push_back(std::make_shared<ConvNet>());
     run_ranks(ranks, [&](const ProcessGroupPtr& group) {
       const auto& net = readers[static_cast<size_t>(group->rank())];
       FSDP fsdp(net, group);
