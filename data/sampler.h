@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <memory>
+
+#include "data/order.h"
 
 namespace weft::data {
 
@@ -32,8 +35,10 @@ struct SamplerOptions {
 class Sampler {
  public:
   Sampler(int64_t set_size, SamplerOptions options = {});
+  /// With samples in the order that `order` says; `shuffle` is not asked.
+  explicit Sampler(std::shared_ptr<const Order> order, SamplerOptions options = {});
 
-  int64_t set_size() const { return set_size_; }
+  int64_t set_size() const { return order_ ? order_->set_size() : count_; }
   /// Images of this rank in one epoch, of all ranks, and of the rank that has most.
   int64_t size() const { return size_; }
   int64_t size_of_all() const;
@@ -46,8 +51,9 @@ class Sampler {
   const SamplerOptions& options() const { return options_; }
 
  private:
-  int64_t set_size_;
+  int64_t count_;  ///< positions of an epoch
   SamplerOptions options_;
+  std::shared_ptr<const Order> order_ = {};
   int64_t size_, batch_size_ = 0;
 };
 

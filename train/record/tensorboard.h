@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/tensor.h"
 #include "train/record/canvas.h"
 
 namespace weft::train {
@@ -30,6 +31,13 @@ class TensorBoard {
   void scalar(std::string_view tag, double value, int64_t step);
   /// As PNG. Errors: see encode_png.
   void image(std::string_view tag, const Canvas& canvas, int64_t step);
+  /// [height, width, 1 or 3], u8 or floating from 0 to 1 (what lies outside is cut off). Errors: another shape or
+  /// dtype.
+  void image(std::string_view tag, const Tensor& image, int64_t step);
+  /// How a tensor's numbers are distributed, in 64 equal bins. Errors: no numbers, one that is not finite.
+  void histogram(std::string_view tag, const Tensor& values, int64_t step);
+  /// Markdown, for the TEXT page.
+  void text(std::string_view tag, std::string_view markdown, int64_t step);
   /// What the HPARAMS page shows of this run; call it once.
   void hyper_parameters(const HyperParameters& values);
   /// How the run ended, for the HPARAMS page.
