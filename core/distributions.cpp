@@ -30,7 +30,7 @@ void check(const char* name, const Tensor& a, const Tensor& b) {
              ": expected parameters of one dtype on one device, got ", a, " and ", b);
 }
 
-/// Of the sizes that both parameters broadcast to.
+/// The sizes that both parameters broadcast to.
 Shape sizes_of(const Tensor& a, const Tensor& b) { return (a.detach() + b.detach()).sizes(); }
 
 /// p log q of probabilities by their logarithms; 0, and no gradient, where p is 0.

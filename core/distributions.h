@@ -12,7 +12,7 @@ class Normal {
  public:
   Normal(Tensor mean, Tensor std);
   Tensor rsample() const;                  ///< mean + std * normal: gradients reach the parameters
-  Tensor sample() const;                   ///< the same without gradients
+  Tensor sample() const;                   ///< rsample() without gradients
   Tensor log_prob(const Tensor& x) const;  ///< natural logarithm of the density
   Tensor entropy() const;
   const Tensor& mean() const { return mean_; }
@@ -72,7 +72,7 @@ namespace weft {
 
 struct GumbelSoftmaxOptions {
   double tau = 1;     ///< temperature
-  bool hard = false;  ///< one-hot rows whose gradients are those of the soft ones
+  bool hard = false;  ///< one-hot rows with the gradients of soft ones
 };
 
 /// Samples of a relaxed categorical distribution along the last dimension (Jang et al., Maddison et al., ICLR 2017):

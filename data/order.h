@@ -19,7 +19,7 @@ class Order {
 };
 
 struct WeightedOptions {
-  int64_t samples = 0;      ///< of an epoch; 0: as many as the set has
+  int64_t samples = 0;      ///< an epoch's; 0: as many as the set has
   bool replacement = true;  ///< a sample may come several times in an epoch
 };
 
@@ -32,7 +32,7 @@ std::shared_ptr<const Order> weighted(std::vector<double> weights, WeightedOptio
 std::vector<double> class_weights(const std::vector<int64_t>& labels);
 
 struct ByLengthOptions {
-  int64_t batch_size = 64;  ///< of all ranks together
+  int64_t batch_size = 64;  ///< all ranks' together
   int64_t pool = 100;       ///< batches that are sorted together: more is less padding, and less random
 };
 
