@@ -129,7 +129,7 @@ template <class Set, class Predicate>
 std::shared_ptr<Subset<Set>> filter(std::shared_ptr<Set> set, Predicate keep) {
   WEFT_CHECK(set, "filter: expected a set, got a null pointer");
   std::vector<int64_t> indices;
-  const ThreadGenerators own;  // what samples draw changes nothing of the caller's
+  const ThreadGenerators own;  // samples draw nothing from the caller's
   for (int64_t index = 0; index < static_cast<int64_t>(set->size()); ++index) {
     Draw draw = Draw::of_sample(0, 0, index);
     if (keep(sample_of(*set, index, draw))) indices.push_back(index);

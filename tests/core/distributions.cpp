@@ -74,7 +74,7 @@ TEST(Distributions, AMaskedClassHasNoGradientAndNoNan) {
 
 TEST(Distributions, SamplesHaveTheirMoments) {
   constexpr int64_t kSamples = 20000;
-  const double error = 6 / std::sqrt(double{kSamples});  // of a mean, in standard deviations
+  const double error = 6 / std::sqrt(double{kSamples});  // a mean's, in standard deviations
   for (const DeviceKind kind : tests::test_devices()) {
     manual_seed(3);
     const Device device{kind, 0};
