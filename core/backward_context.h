@@ -30,9 +30,9 @@ class BackwardContext {
   /// spares a separate addition.
   virtual Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) = 0;
 
-  /// For a GEMM whose kernel can multiply the gradient of the input, in `dtype`, by the derivative of the activation that
-  /// made this input. Returns that activation if an ActivationNode made the input, no other gradient of the pass reaches
-  /// the input, and no hook wants the gradient; else none. The caller takes the activation: the backward must return the
+  /// For a GEMM whose kernel can multiply the gradient of the input, in `dtype`, by the derivative of the activation
+  /// that made this input. Returns that activation if an ActivationNode made the input, no other gradient of the pass
+  /// reaches the input, and no hook wants it; else none. The caller takes the activation: the backward must return the
   /// product times f'(saved).
   virtual TakenActivation take_activation(size_t input, DType dtype) = 0;
 

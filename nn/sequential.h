@@ -24,8 +24,8 @@ std::shared_ptr<Sequential> sequential(std::shared_ptr<Modules>... modules) {
   return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{std::move(modules)...});
 }
 
-/// [N, …] to [N, the rest]. Images [N, H, W, C] and volumes [N, D, H, W, C] are flattened in the order C, H, W, and so
-/// the next Linear takes PyTorch's weights unchanged; after a pool to 1x1 nothing moves. [N, T, C] keeps its order,
+/// [N, …] to [N, the rest]. Images [N, H, W, C] and volumes [N, D, H, W, C] are flattened in the order C, H, W. So the
+/// next Linear takes PyTorch's weights unchanged; after a pool to 1x1 nothing moves. [N, T, C] keeps its order,
 /// tokens first: after a Conv1d PyTorch's is C, T.
 struct Flatten : Module {
   Tensor forward(const Tensor& x) const override {

@@ -74,7 +74,7 @@ class Lbfgs {
 
  private:
   struct Pair {
-    Tensor step, change;  // of the parameters; of the gradient
+    Tensor step, change;  // step along the parameters; change of the gradient
     double product;       // step · change, above 0
   };
 

@@ -23,8 +23,8 @@ struct StoreServerOptions {
 };
 
 /// The store and the membership of a job: a thread in rank 0's process. It listens on the addresses of one host name
-/// only, accepts peers that prove that they know the secret (dist/rendezvous/handshake.h), and limits every message
-/// and the number of unauthenticated peers. Unauthenticated peers cannot stop it.
+/// only and accepts peers that prove to know the secret (dist/rendezvous/handshake.h). Every message and the number of
+/// unauthenticated peers are limited. Unauthenticated peers cannot stop it.
 class StoreServer {
  public:
   /// Port 0: the system picks one. Errors: the host is not this one, all its ports are taken, no secret.

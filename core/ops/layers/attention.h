@@ -22,8 +22,8 @@ struct AttentionOptions {
 /// fit, two dtypes, two devices, a scale that is not positive, dropout outside [0, 1].
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 
-/// As attention(), with q, k, v side by side in qkv [B, N, 3, H, D], as one product with a weight [3 H D, C] makes
-/// them. The gradient has the same layout and is written in place.
+/// As attention(), with q, k, v side by side in qkv [B, N, 3, H, D], the layout that a fused projection gives. The
+/// gradient has the same layout and is written in place.
 Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options = {});
 
 }  // namespace weft

@@ -22,8 +22,8 @@ struct ImageBox {
 /// Errors: x of another kind, a box that reaches outside, own outside [0, 1].
 Tensor image_mix(const Tensor& x, const ImageBox& box, double own);
 
-/// The targets of images mixed by image_mix(), as probabilities for cross_entropy(): f32 [N, classes] with `own` at
-/// the image's own label and 1 - own at the label of the image before (the first's is the last); equal labels add up.
+/// The targets of images mixed by image_mix(), as probabilities for cross_entropy(): f32 [N, classes]. `own` is at the
+/// image's own label, 1 - own at its predecessor's (the first's is the last); equal labels add up.
 /// labels i64 [N]; no gradient. Errors: labels of another kind, classes below 1, own outside [0, 1]; a
 /// label outside 0 … classes - 1, which is looked at where that costs no synchronisation: on the CPU. Elsewhere its
 /// rows are NaN, and so is their loss.
@@ -35,8 +35,8 @@ Tensor mixed_targets(const Tensor& labels, int64_t classes, double own);
 /// Switches the checks on or off, instead of the environment.
 void check_image_layouts(bool on);
 
-/// Errors, while the checks are on: x looks like [N, C, H, W]. Either only its last two sizes are equal, or only the
-/// second and the last, or x has 1 or 3 rows and at least 32 columns and channels. Equal sizes in all three, which tell
+/// Errors, while the checks are on: x looks like [N, C, H, W]. Its last two sizes alone are equal, or the second and
+/// the last alone; or x has 1 or 3 rows and at least 32 columns and channels. Equal sizes in all three, which tell
 /// nothing, are noted once on stderr.
 void check_image_layout(const char* op, const Tensor& x);
 
