@@ -10,8 +10,8 @@
 namespace weft::data {
 
 /// Where an element of variable length lies in an HDF5 file whose offsets and lengths have 8 bytes: 16 bytes of dataset
-/// storage. They are u32 length (in elements, here bytes), u64 address of a heap collection, u32 number of the object
-/// (HDF5 File Format Specification 3.0, IV.B and III.E).
+/// storage. u32 length (in elements, here bytes), u64 heap collection's address, u32 object's number (HDF5 File Format
+/// Specification 3.0, IV.B and III.E).
 struct HeapReference {
   uint32_t bytes = 0, object = 0;
   uint64_t collection = 0;

@@ -51,8 +51,8 @@ struct ReducerOptions {
 /// all_reduce begins when the last of its gradients has come, buckets in the same order on all ranks; the end of
 /// backward begins what is left and waits. Gradients are reduced where they lie; nothing is copied (but for bf16).
 ///
-/// The first pass only counts how many gradients each parameter gets in a backward (a module in several checkpoint()
-/// segments gets a gradient from each), and reduces all at the end; later passes begin early by that count.
+/// The first pass only counts how many gradients each parameter gets in a backward (several for a module in several
+/// checkpoint() segments). It reduces all at the end; later passes begin early by that count.
 /// At its end, once, all ranks cut the buckets again, in the order of arrival of rank 0's modules.
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:

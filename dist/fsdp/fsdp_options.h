@@ -39,7 +39,7 @@ constexpr std::string_view name(Offload offload) {
 }
 
 /// The dtypes of a step. Weights and optimizer state stay f32 in the shards. With `param` bf16 (or f16) the parameters
-/// of the named kinds of modules are gathered in it, which halves the bytes, and the model runs under Autocast(param).
+/// of the named kinds of modules are gathered as such, which halves the bytes. The model runs under Autocast(param).
 /// All other parameters (norms, which take f32 weights here, and modules of your own) are gathered in f32.
 struct MixedPrecision {
   DType param = DType::f32;

@@ -14,8 +14,8 @@ struct MpiWorld {
   int rank = 0, size = 1;
 };
 
-/// Errors: the MPI does not allow calls from several threads. MPI_Init cannot be cancelled: this process ends with
-/// a message and exit code 1 if ranks miss the deadline, or if the membership (which may be null) reports a
+/// Errors: the MPI does not allow calls from several threads. MPI_Init cannot be cancelled: this process ends
+/// with a message and exit code 1 if ranks miss the deadline or the membership (may be null) reports a
 /// failure.
 MpiWorld begin_mpi(TimePoint deadline, Membership* membership = nullptr);
 

@@ -12,7 +12,7 @@ using kernels::Size2d;
 using Conv2dOptions = kernels::Conv2dArguments;
 
 /// Cross-correlation of x [N, H, W, C] with w [O, R, S, C / groups], plus bias [O]. y is [N, P, Q, O].
-///   y[n,p,q,o] = bias[o] + sum over r, s, c of x[n, p stride + r dilation - padding, …, c] w[o,r,s,c].
+///   y[n,p,q,o] = bias[o] + sum over r, s, c: x[n, p stride + r dilation - padding, …, c] w[o,r,s,c].
 ///   P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, Q likewise.
 /// Under autocast in the low precision. Errors: sizes that do not fit, two dtypes, two devices.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv2dOptions& options = {});
