@@ -36,8 +36,8 @@ struct ProbeHead : nn::Module {
 /// A backbone by its name, without a head and with weights as memory is. Errors: an unknown name, with the nearest one.
 std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bool recompute_blocks);
 
-/// Copies weights from a file of any format into a backbone, under the names of DINOv2, train_image or Hugging Face
-/// (docs/weights.md), without the classifier (`head.`). `key`:
+/// Copies weights from a file of any format into a backbone, without the classifier (`head.`). Names are those of
+/// DINOv2, train_image or Hugging Face (docs/weights.md). `key`:
 /// LoadWeightsOptions::key. Errors: it cannot be read; names
 /// or shapes that do not fit.
 void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& key = "");

@@ -37,7 +37,7 @@ struct PhaseResult {
   double peak_tensor_bytes = 0;  ///< most at once on this rank's device, in what this process ran of the phase
 };
 
-/// What lasts over the phases of a run: its folder, the checkpoint to resume from, its reasons to stop.
+/// The state that lasts over the phases of a run: its folder, the checkpoint to resume from, its reasons to stop.
 class Session {
  public:
   /// Opens the run folder and reads the checkpoint of --resume. All ranks make it. Errors: the folder's, the

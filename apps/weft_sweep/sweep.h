@@ -20,7 +20,7 @@ struct Sweep {
   bool smaller_wins = true;
   bool by_best = false;  ///< rank by a run's best value, not by its last
 
-  /// The points are chosen one by one (next_point) until there are `trials`; `points` has the points so far.
+  /// The points are chosen in sequence (next_point) until there are `trials`; `points` has the points so far.
   struct Bayes {
     std::vector<Parameter> parameters;
     size_t trials = 0;
