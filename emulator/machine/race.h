@@ -42,7 +42,7 @@ struct Visitor {
     if (((first | second) & stamp::kWrote) == 0) [[likely]] {
       const uint64_t to_first = first ^ mark, to_second = second ^ mark, held = first ^ second;
       if (to_first <= stamp::kWhoMask && ((first | mark) & kOther) == 0) {
-        // The recorded access has this tick: by this warp, or by another, and then the second may be by this or a third warp.
+        // This tick: by this warp, or by another; then the second may be by this or a third warp.
         if (to_first == 0) return true;
         if ((to_first & stamp::kWarpMask) == 0) return join(cell, 0, first);
         if (to_second <= stamp::kWhoMask && ((second ^ first) & stamp::kWarpMask) != 0 && (second & kOther) == 0)

@@ -9,7 +9,7 @@
 
 namespace emulator {
 
-// The knowledge of single threads, for blocks where only some threads take part in a barrier (mbarrier, named barriers,
+// Knowledge per thread. Blocks need it where only some threads take part in a barrier (mbarrier, named barriers,
 // clusters), or where readers and writers are no threads (TMA, wgmma).
 
 /// Proxies: they access memory on a thread's behalf, in the block whose shared memory it is.

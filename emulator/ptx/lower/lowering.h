@@ -107,7 +107,7 @@ enum class Roles : uint8_t {
                    ///< of their own, shared with nothing but copies of them
 };
 
-// A destination may share the register of a source that is read for the last time. Both must be single registers of the same
+// A destination may share the register of a source that is read for the last time. Both must be single registers of one
 // width, and the opcode must work lane by lane (can_work_in_place() in accesses.cpp has the list). Such a lowering
 // that emits several instructions must write its destination after the last read of a source. For all
 // other opcodes, and for vectors and p|q, destinations and sources never share.

@@ -63,7 +63,7 @@ struct Group {
   } state = State::ready;
   const char* waits_for = nullptr;  ///< `bar.sync 0`, `mbarrier.try_wait`: for reports
   uint64_t wait_key = 0;            ///< used by the blocking handler to tell waiters apart
-  uint32_t depth = 0;               ///< depth of calls: the deepest run first, so that lanes reconverge after the call
+  uint32_t depth = 0;               ///< calls: the deepest run first, so that lanes reconverge after the call
 };
 
 /// How a warp's turn ended.

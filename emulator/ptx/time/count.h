@@ -9,7 +9,7 @@ struct Kernel;
 /// The numbers that --count adds up and prints at the program's end: the cost of emulated kernels.
 struct Count {
   uint64_t warp_instructions = 0;
-  uint64_t lane_instructions = 0;  ///< by lanes that execute, guards considered
+  uint64_t lane_instructions = 0;  ///< counts executing lanes, guards considered
   double seconds = 0;              ///< total of the OS threads that ran blocks
 };
 

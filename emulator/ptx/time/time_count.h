@@ -13,9 +13,9 @@
 #include "emulator/machine/time_model.h"
 #include "emulator/ptx/run/warp.h"
 
-// The counts of --time while a kernel runs: machine instructions by unit, wavefronts of shared memory, sectors that leave
-// the SM, bytes from memory, tensor FLOP, and the longest chain of dependent instructions. The model (time_model.h) makes
-// a time of it.
+// Counts of --time while a kernel runs: machine instructions by unit, wavefronts of shared memory, sectors that leave
+// the SM, bytes from memory, tensor FLOP, and the longest chain of dependent instructions. The model (time_model.h)
+// computes the time.
 //
 // The chain is kept as clocks of warps: an instruction begins when its operands are ready, in any order within
 // a basic block, as ptxas may move instructions; basic blocks follow each other. Barriers, mbarriers, asynchronous
@@ -144,8 +144,8 @@ class LaunchTime {
   const Launch& launch_;
   const time_model::Chip* chip_;
   uint64_t clusters_, per_wave_, first_, count_;
-  double epoch_bytes_;  ///< bytes that a cluster requests in an epoch
-  /// One page in this number, a power of two, is noted, by a hash, as a sample (Waldspurger et al., "Efficient MRC
+  double epoch_bytes_;  ///< bytes that a cluster requests in an epoch.
+  /// A sample: one page in this number, a power of two, chosen by a hash (Waldspurger et al., "Efficient MRC
   /// Construction with SHARDS", FAST 2015).
   uint64_t page_step_;
   double l1_bytes_;     ///< per block

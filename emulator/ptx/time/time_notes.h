@@ -8,7 +8,7 @@
 #include "emulator/ptx/lower/liveness.h"
 #include "emulator/ptx/lower/register_places.h"
 
-// The facts that --time needs of each instruction before its run: its unit, its number of machine instructions from ptxas,
+// The facts that --time needs of each instruction before its run: its unit, its number of ptxas's machine instructions,
 // the registers that it waits for, its addresses. Made at lowering, from PTX alone: no cubin, no disassembler.
 
 namespace emulator::ptx {
@@ -80,8 +80,8 @@ struct TimeTable {
 void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces& places, size_t statement, size_t first,
                     TimeTable& table);
 
-/// Finds the loops that ptxas unrolls, common subexpressions, the loads from shared memory that are one machine instruction, and the
-/// atomic operations that it does once for a warp. Call this when the kernel's code is complete; `start`: each statement's first instruction.
+/// Finds the loops that ptxas unrolls, common subexpressions, shared loads that become one machine instruction, and
+/// atomics once per warp. Needs the kernel's complete code; `start`: each statement's first instruction.
 void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
                 TimeTable& table);
 
