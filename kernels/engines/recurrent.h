@@ -8,7 +8,7 @@
 #include "kernels/runtime/engine.h"
 
 // Layers of LSTM and GRU by cuDNN. Its call takes the product with the input too, where our kernels
-// (kernels/recurrent.h) compute the recurrence alone: so core/ops/recurrent.cpp asks here first.
+// (kernels/contracts/recurrent.h) compute the recurrence alone: so core/ops/layers/recurrent.cpp asks here first.
 
 namespace weft::kernels::vendor {
 
