@@ -9,8 +9,8 @@
 
 namespace emulator {
 
-// Knowledge per thread. Blocks need it where only some threads take part in a barrier (mbarrier, named barriers, clusters)
-// and where TMA or wgmma read or write.
+// Knowledge per thread. Blocks need it where only some threads take part in a barrier (mbarrier, named barrier,
+// cluster), and where TMA or wgmma read or write.
 
 /// Proxies: they access memory on a thread's behalf, in the block whose shared memory it is.
 namespace proxy {
