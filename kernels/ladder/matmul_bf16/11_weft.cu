@@ -4,8 +4,8 @@
 
 // 11. Weft: the framework's own product.
 //
-// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async fills with zeros beyond the
-// edges), tiles of 128 x 256, two sets of fragments in registers, either operand transposed. Also batches, split-K
+// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async zero-fills beyond edges), tiles
+// of 128 x 256, two register sets of fragments, either operand transposed. Also batches, split-K
 // where the output is small, bias, accumulation, f32 output, convolutions.
 //
 // sm_90a's is kernels/cuda/gemm/gemm_wgmma.cuh: step 10 with all of that, tiles and clusters chosen by the sizes

@@ -12,7 +12,7 @@
 // stored step i + 1 and have read step i - 1, whose buffer step i + 2 will take: one barrier per step instead of
 // two.
 //
-// Saves: the wait. Without this a step of 8 k costs 500 clocks of latency, and 8 x 64 / 4 x 2 (warps per scheduler) =
+// Saves: the wait. A step of 8 k else costs 500 clocks of latency, and 8 x 64 / 4 x 2 (warps per scheduler) =
 // 256 clocks of multiplying. Other blocks may fill the gap; with double buffers the larger of both counts. Others:
 // 70.8% -> 74.3% of cuBLAS. Costs 8 registers and twice the shared memory (16 KiB).
 //
