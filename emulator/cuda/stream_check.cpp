@@ -19,7 +19,7 @@ namespace {
 /// Under the state's lock.
 struct Clocks {
   std::vector<uint32_t> last;  ///< per timeline: the time of its last operation
-  std::vector<uint32_t> host;  ///< operations that the host knows as ended; one for all its threads, as they tell each other
+  std::vector<uint32_t> host;  ///< operations that the host knows as ended; all its threads share the list
   std::map<uint64_t, std::shared_ptr<Trace>> unfinished;
   struct Release {
     std::shared_ptr<const Trace> free;

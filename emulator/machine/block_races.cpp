@@ -319,7 +319,7 @@ void BlockRaces::visit_runs(const Actor& by, uint64_t mark, std::span<const Run>
   const int warp = by.thread / 32;
   Visitor<kShared> visitor{
       clock_, clock_.glance<kShared>(static_cast<uint32_t>(warp)), now, mark, by.at, warp * 32, 1u << by.thread % 32};
-  // A tile has one writer and one reader: the answer for a cell holds for the next.
+  // A tile has a single writer and a single reader: the answer for a cell holds for the next.
   uint64_t known_write = 0, known_read = 0, last_read = 0, last_other = 0;
   const bool fences_count = kShared && by_proxy;
   const auto is_known = [&](uint64_t s) {

@@ -3,7 +3,7 @@
 
 // 2. Online: maximum and sum in one pass.
 //
-//   x        3      1      5      2            when the maximum rises from 3 to 5, the sum so far
+//   x        3      1      5      2            when the maximum rises from 3 to 5, the sum so far.
 //   most     3      3      5      5            was too large by exp(5 - 3). The sum is scaled by exp(3 - 5),
 //   sum      1      1+e-2  ·e-2+1 +e-3         and goes on under the new maximum.
 //
