@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For LD_PRELOAD, in a rank under attack.
-//   ATTACK_PROXY=PORT        TCP connections go through the program at 127.0.0.1:PORT, which gets the port that the rank
+//   ATTACK_PROXY=PORT        TCP connections go through the program at 127.0.0.1:PORT, which gets the port that a rank
 //                            wants (2 bytes) and answers with the port to connect to instead.
 //   ATTACK_CLOCK=CALLS:SECONDS  after CALLS looks at the wall clock it jumps by SECONDS. The steady clock does
 //                            not, as on a host whose time is set.
