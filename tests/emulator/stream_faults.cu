@@ -343,8 +343,8 @@ void condition_of_nobody(bool right) {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// A host function is a part of its stream: other streams do not wait for it, and the kernel before is as unordered as
-/// without it.
+/// A host function is a part of its stream: other streams do not wait, and the kernel before is as unordered as without
+/// it.
 void host_function(bool right) {
   float *a = zeros(), *b = zeros();
   Stream producer, consumer;

@@ -200,7 +200,7 @@ TEST(Conv2d, PhasesInTurnsOnHopper) {
 }
 
 /// The weight's gradient in columns of all taps: chunks at the taps of a row and of two, tiles that end within a tap
-/// and after the last, a row of tiles and two. All tiles, the positions whole and in three shares.
+/// and after the last; a row of tiles and two. All tiles, the positions whole and in three shares.
 TEST(Conv2d, ColumnsOfAllTapsOnHopper) {
   using enum kernels::WgmmaPlan::Tile;
   on_wgmma([&](DeviceKind kind) {

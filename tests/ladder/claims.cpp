@@ -69,7 +69,7 @@ TEST(Claims, MatmulF32) {
     EXPECT_EQ(2 * step[4].loads.sectors, step[3].loads.sectors);
     EXPECT_EQ(step[4].shared.wavefronts, 9 * warp_k / 8 + stored_3 / 2) << "9 for 8 multiply-adds";
     EXPECT_EQ(2 * step[5].loads.sectors, step[4].loads.sectors);
-    const int64_t tiles_k = warp_k / 64, stored = 8 * K;  // by warps; 8 warps store 4 + 4 lines for each 8 of k
+    const int64_t tiles_k = warp_k / 64, stored = 8 * K;  // for warps; 8 warps store 4 + 4 lines for each 8 of k
     EXPECT_EQ(step[5].shared.wavefronts, 48 * tiles_k + stored);
     EXPECT_EQ(step[5].shared.conflicts, 32 * tiles_k);
     EXPECT_EQ(step[6].shared.wavefronts, 20 * tiles_k + stored * 3 / 2) << "the store of a twice";

@@ -78,8 +78,8 @@ bool has_living_children(pid_t process) {
 }
 
 // mpirun ends all ranks when one is killed. It does not notice a stopped rank: MPI_Init would wait without end. Its
-// ranks must end. On a crowded machine mpirun 4.1 itself may stay when no rank is left. It may also blame a rank that
-// it has ended before Weft could name the killed rank: only a stopped rank must be named.
+// ranks must end. On a crowded machine mpirun 4.1 itself may stay when no rank is left. It may also blame an innocent
+// rank before Weft can name the killed rank: only a stopped rank must be named.
 TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
   WEFT_NEEDS_GLOO();
   if (tests::shell("mpirun --version").exit_code != 0) GTEST_SKIP() << "NOT TESTED: there is no mpirun";
