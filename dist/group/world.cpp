@@ -192,8 +192,7 @@ World init(const InitOptions& options) {
     // they would report that, not the mistake.
     world.wait_for_all("start");
   } catch (const std::exception& error) {
-    world.session_->give_up(
-        error.what());  // mpirun ends this rank, before its message, as soon as another exits
+    world.session_->give_up(error.what());  // mpirun ends this rank, before its message, as soon as another exits
     throw;
   }
   return world;

@@ -22,7 +22,7 @@ struct Node {
   std::vector<Node*> dependencies, dependents;
   bool enabled = true;
   std::shared_ptr<const CallSite> site;  ///< the call that added the node, while streams are checked
-  const Node* original = nullptr;  ///< for a clone: the node that it was made from
+  const Node* original = nullptr;        ///< for a clone: the node that it was made from
 };
 
 /// A cudaGraph_t points at this. Under the state's lock.

@@ -10,9 +10,11 @@ namespace {
 
 // Sources.
 // [guide] CUDA C++ Programming Guide, "Arithmetic Instructions": results a cycle and SM by compute capability.
-// [paper] NVIDIA's white papers of GA100, GA102 and GH100, and data sheets: clocks, tensor FLOP, load and store units of an SM
+// [paper] NVIDIA's white papers of GA100, GA102 and GH100, and data sheets: clocks, tensor FLOP, load and store units
+// of an SM
 //         (GA100, GH100: 32; GA102: 16), bandwidth of memory, 5120 bytes a cycle from L2 of GA100.
-// [luo]   Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499:
+// [luo]   Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv
+// 2402.13499:
 //         latencies of L1, L2 and memory on A100 and H100; mma.sync reaches 63% of the rate of wgmma on H100.
 // [c&c]   Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" (2023): L2 of H100 PCIe and A100.
 // [h200]  Measured on one H200: benchmarks/results/2026-11-27-h200.md; peers in 2026-11-25-model-of-time.md.

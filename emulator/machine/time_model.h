@@ -34,7 +34,7 @@ std::string_view name_of(Limit limit);
 struct Chip {
   std::string_view key;        ///< as in gpu.h
   int processors;
-  double ghz;                  ///< boost clock; a caller with a measured clock gives it to predict()
+  double ghz;                              ///< boost clock; a caller with a measured clock gives it to predict()
   double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
   double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
   double mma_share;            ///< share of that rate by mma.sync (wgmma has all of it)
@@ -64,7 +64,7 @@ struct Work {
   double issued = 0, fp32 = 0, integer = 0, half = 0, fp64 = 0, mufu = 0, lsu = 0;
   double tensor_wgmma = 0, tensor_mma = 0;  ///< FLOP, as if all were bf16 (f64 has its own count)
   double tensor_f64 = 0;                    ///< FLOP
-  double wavefronts = 0;        ///< wavefronts of shared memory and L1
+  double wavefronts = 0;                    ///< wavefronts of shared memory and L1
   double l2_bytes = 0;          ///< that leave the SMs for L2, both directions
   double dram_bytes = 0, dram_written = 0;  ///< both directions; those written
   double atomics = 0;           ///< cycles of the slice of L2 that has most atomic operations

@@ -19,9 +19,9 @@ struct AttentionArguments {
 // N], contiguous, f32 (f64 for f64 q); sums are kept in that type. A query sees key j of its batch element if j <
 // key_lengths[b] and key_mask[b,j] and, with `causal`, j <= i. key_lengths is i64 [B], key_mask bool [B, M],
 // contiguous, or none. A query that sees no key has y = 0, lse = -infinity, gradients 0. With dropout, `state` is the
-// generator's (kernels/contracts/random.h), else none: p[b,h,i,j] is dropped where uniform01(word 2 (i % 2) + j % 2 of block B)
-// is below `dropout`. Philox block B: base + offset + ((b H + h) ceil(N / 2) + i / 2) ceil(M / 2) + j / 2. Two queries
-// by two keys share a block, which suits kernels that hold s or its transpose.
+// generator's (kernels/contracts/random.h), else none: p[b,h,i,j] is dropped where uniform01(word 2 (i % 2) + j % 2 of
+// block B) is below `dropout`. Philox block B: base + offset + ((b H + h) ceil(N / 2) + i / 2) ceil(M / 2) + j / 2. Two
+// queries by two keys share a block, which suits kernels that hold s or its transpose.
 
 WEFT_KERNEL(attention_forward, const Queue& queue, const View& y, const View& lse, const View& q, const View& k,
             const View& v, const View& key_lengths, const View& key_mask, const View& state,

@@ -6,9 +6,9 @@
 //
 // A row: name, numbers (floating, or any: i64 and i32, too), what backward reads (x or y), y, dx. The formulas are C++
 // in x, y, dy and the scalars a and b of UnaryArguments, all of the kernel's type T; Math is
-// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where a
-// function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow is
-// IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
+// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where
+// a function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow
+// is IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
 //
 // An OP is also the op `Tensor name(const Tensor& x)`. The op of a FUNCTION takes more arguments, and has a file of its
 // own in core/ops. New rows go to the end, so that the others keep their numbers.

@@ -60,10 +60,10 @@ class Lowering {
     kernel().kept.push_back(std::move(owned));
     return pointer;
   }
-  // Calls of functions without a body. The others are inlined before anything is lowered, with `ret` as bra. Arguments and
-  // results of 4 or 8 bytes are registers by then (st.param and ld.param have become mov): the parts of the lists are
-  // Kind::reg, Kind::sink (never stored or loaded), or Kind::symbol. The last is a variable that is something else and
-  // lies in the lane's local memory like a variable of .local.
+  // Calls of functions without a body. The others are inlined before anything is lowered, with `ret` as bra. Arguments
+  // and results of 4 or 8 bytes are registers by then (st.param and ld.param have become mov): the parts of the lists
+  // are Kind::reg, Kind::sink (never stored or loaded), or Kind::symbol. The last is a variable that is something else
+  // and lies in the lane's local memory like a variable of .local.
   /// The function that is called; empty for an indirect call.
   std::string_view callee() const;
   size_t call_arguments() const;

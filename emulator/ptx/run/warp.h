@@ -227,8 +227,8 @@ struct Cluster {
   uint32_t barrier_arrived = 0, barrier_phase = 0;  ///< barrier.cluster: threads of all blocks
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
-  bool phase_ended = false;  ///< a phase of an mbarrier has ended since it was cleared
-  Count* count = nullptr;  ///< count of the OS thread that runs it, with --count, --time and a profile
+  bool phase_ended = false;             ///< a phase of an mbarrier has ended since it was cleared
+  Count* count = nullptr;               ///< count of the OS thread that runs it, with --count, --time and a profile
   timing::ClusterTime* time = nullptr;  ///< with --time
   std::shared_ptr<void> time_owner;
 

@@ -288,8 +288,8 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
 
 /// Lanes with the same bank are serialised at two cycles each, at equal addresses or not: 70 cycles for 32 lanes at an
 /// address, 8 for one (Jia et al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", arXiv 1903.07486; V100:
-/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes of
-/// an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
+/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes
+/// of an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
 /// where they add different numbers).
 Cycle ClusterTime::shared_atomic(const TimeNote& n, const uint32_t* address, uint32_t lanes, WarpClock& clock) {
   const time_model::Chip& chip = *launch_.chip_;

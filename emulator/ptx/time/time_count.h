@@ -67,7 +67,7 @@ struct WarpClock {
   Cycle copies = 0;              ///< the end of the cp.async of the open group
   std::deque<Cycle> copy_groups, matrix_groups, bulk_groups;
   Cycle bulk = 0;
-  int32_t barrier = -1;          ///< waits for this barrier …
+  int32_t barrier = -1;  ///< waits for this barrier …
   uint32_t phase = 0;
   bool waits_for_cluster = false;
   uint32_t cluster_phase = 0;    ///< how often it has arrived at barrier.cluster

@@ -55,7 +55,7 @@ struct TimeNote {
   int32_t stride = 0;         ///< there: how far its address moves in a turn
   Ref id = kNoRef;          ///< a barrier's number
   uint32_t imm = 0;
-  uint32_t first_ref = 0;   ///< index in TimeTable::refs: operands, then results
+  uint32_t first_ref = 0;  ///< index in TimeTable::refs: operands, then results
   uint16_t reads = 0, writes = 0;
 };
 
