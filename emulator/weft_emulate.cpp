@@ -59,7 +59,7 @@ int print_ptx(const std::string& path, const emulator::Gpu& gpu) {
   return found ? 0 : 1;
 }
 
-/// Predictions of the launches in a file of --time-table, a line each: kernel, seconds, what limits it.
+/// Predictions of the launches in a file of --time-table, a line each: kernel, seconds, limit.
 int print_predictions(const std::string& path, const std::string& key, double overlap, double ghz) {
   namespace model = emulator::time_model;
   std::ifstream file(path);
@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (!time_of.empty()) return print_predictions(time_of, gpu, overlap, clock);
   set("WEFT_EMULATE_GPU", gpu);
-  setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: a program that must know it is emulated looks for it
+  setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: programs look for this variable to detect emulation
   set("WEFT_EMULATE_GPUS", gpus);
   set("WEFT_EMULATE_MEMORY", memory);
   set("WEFT_EMULATE_STREAMS", streams);

@@ -33,7 +33,7 @@ struct NumpyHeader {
     fail(printable(str(where, ": ", parts...)));
   }
 
-  /// What follows `'key':`, without leading spaces.
+  /// The text after `'key':`, without leading spaces.
   std::string_view value(const std::string& key) const {
     const size_t at = text.find('\'' + key + "':");
     if (at == std::string::npos) bad("expected the key '", key, "' in the header, got none");

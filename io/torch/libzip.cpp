@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr uint64_t kAlignment = 64;  // of an entry's data, as in PyTorch's files
+constexpr uint64_t kAlignment = 64;  // alignment of an entry's data, as in PyTorch's files
 constexpr uint64_t kLocalHeader = 30, kExtraHeader = 4, kZip64Extra = 20, kLargest32 = 0xffffffff;
 constexpr uint16_t kPadding = 0x4246;  // the extra field that PyTorch pads with ("FB")
 
@@ -108,7 +108,7 @@ void ZipArchive::read(size_t index, void* to) const {
   if (end > 0) bad("more data");
 }
 
-/// One entry as libzip asks for it: open, read piece by piece, close.
+/// An entry as libzip reads: open, read piece by piece, close.
 struct ZipWriter::Parts {
   struct Source {
     uint64_t size, done = 0;

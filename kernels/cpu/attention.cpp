@@ -13,7 +13,7 @@
 #include "kernels/cpu/transpose_eight.h"
 #include "kernels/cpu/unary_loops.h"
 
-// A task is one head of one batch entry (forward: or some of its query blocks, where heads are fewer than threads). It
+// A task is a head of a batch entry (forward: or some of its query blocks, if heads are fewer than threads). It
 // packs the head's keys and values once into the panels that panel_product.h multiplies by. Then kQueries queries meet
 // kKeys keys at a time: two small products around a softmax whose block of weights stays in the second-level cache.
 // bf16 is multiplied as it is where the processor can; there, and f16 everywhere, sums and softmax are f32. So few
@@ -116,7 +116,7 @@ int64_t padded(int64_t columns) {
   return (columns + width - 1) / width * width;
 }
 
-/// One matrix [rows, D] of one head.
+/// A matrix [rows, D] of a head.
 struct HeadRows {
   const View& view;
   int64_t base;
@@ -172,7 +172,7 @@ class Panels {
     }
   }
 
-  /// c (+)= alpha a b, c's rows `row` apart with room for whole panels. Of b: `columns` columns from `column` on, a
+  /// c (+)= alpha a b, c's rows `row` apart with room for whole panels. b has `columns` columns from `column` on, a
   /// multiple of the panel, and `depth` rows from `first` on, a multiple of kDeep.
   void multiply(typename F::Sum alpha, const Left<Factor>& a, int64_t rows, int64_t first, int64_t depth,
                 int64_t column, int64_t columns, typename F::Sum* c, int64_t row, bool add) const {
@@ -222,7 +222,7 @@ Left<typename F::Factor> along_channels(const HeadRows& from, int64_t first, int
   return {memory.data(), row, 1};
 }
 
-/// Which keys the queries of one batch entry see, and which weights of one head are dropped.
+/// The keys that the queries of a batch entry see, and the dropped weights of a head.
 class Sight {
  public:
   Sight(const AttentionShape& s, int64_t b, int64_t h, const View& key_lengths, const View& key_mask, const View& state,
@@ -404,7 +404,7 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, K
   }
 }
 
-/// dq, dk and dv of one head, those that are wanted.
+/// The requested gradients among dq, dk and dv, for a head.
 template <class F>
 void backward_head(const View& dq, const View& dk, const View& dv, const HeadRows& dy, const HeadRows& q,
                    const HeadRows& k, const HeadRows& v, const HeadRows& y, int64_t b, int64_t h,

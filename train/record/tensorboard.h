@@ -17,8 +17,8 @@ using HyperParameter = std::variant<double, bool, std::string>;
 using HyperParameters = std::vector<std::pair<std::string, HyperParameter>>;
 
 /// Writes a TensorBoard event file (`tensorboard --logdir FOLDER`): records of length, masked CRC-32C, protobuf message
-/// (tensorflow/core/util/event.proto), masked CRC-32C. Each call appends one record with one write, so a killed run
-/// leaves whole records.
+/// (tensorflow/core/util/event.proto), masked CRC-32C. Each call appends a record in one write, so a killed run leaves
+/// whole records.
 class TensorBoard {
  public:
   /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder. TensorBoard forgets the points after `resumed_step`
@@ -38,7 +38,7 @@ class TensorBoard {
   void histogram(std::string_view tag, const Tensor& values, int64_t step);
   /// Markdown, for the TEXT page.
   void text(std::string_view tag, std::string_view markdown, int64_t step);
-  /// What the HPARAMS page shows of this run; call it once.
+  /// Writes this run's entry on the HPARAMS page; to be called once.
   void hyper_parameters(const HyperParameters& values);
   /// How the run ended, for the HPARAMS page.
   void end(bool success);

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
   Tile::load(own_second, own_b, own_b.head(b, h), position.first, kRows, own_end, D);
   const int64_t statistics = (static_cast<int64_t>(b) * problem.H + h) * problem.N;
 
-  // Of a causal problem: keys are seen by themselves and by later queries.
+  // In a causal problem keys are seen by themselves and by later queries.
   const int begin = for_keys && problem.causal ? position.first / kStream * kStream : 0;
   const int end =
       for_keys ? (position.first < key_count ? problem.N : 0) : problem.key_end(key_count, position.first + kRows);
