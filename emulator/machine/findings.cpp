@@ -29,8 +29,8 @@ Findings& findings() {
   return *all;
 }
 
-/// Keeps it, and appends it to the file of weft-emulate --report: one write, so that lines of several processes stay
-/// whole.
+/// Keeps a finding, and appends it to the file of `weft-emulate --report`. The line is a single write, so that lines of
+/// several processes stay whole.
 void keep(Told told) {
   if (const std::string& path = options().report; !path.empty()) {
     const std::string line = nlohmann::json{{"kind", told.kind}, {"text", told.text}}.dump(

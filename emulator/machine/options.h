@@ -26,7 +26,7 @@ struct Options {
   bool time = false;       ///< whether to print each kernel's predicted time on the GPU at the end
   int time_waves = 0;      ///< waves of blocks to run per launch; 0: all
   std::string time_table;  ///< a file that gets the counts and predictions, or empty
-  int exit_code = 86;      ///< of a program in which a check reported a finding
+  int exit_code = 86;      ///< exit code of a program with findings
   std::string report;      ///< a file to which findings are appended, a JSON object a line, or empty
   std::string time_known;  ///< a file of launches that were counted by earlier runs and do not run again, or empty
 };
