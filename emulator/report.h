@@ -18,8 +18,8 @@ std::vector<Reported> read_reported(const std::filesystem::path& lines);
 bool is_report_name(const std::filesystem::path& name);
 
 /// The findings as a report of the format that the name's end says. SARIF 2.1.0 has the first source line of each text
-/// as its location, the others as related ones, relative to the working folder where they lie in it. JUnit has a failed
-/// case for each, or one that passed.
+/// as its location and the others as related locations. Their paths are relative to the working folder if they lie in
+/// it. JUnit has a failed case for each finding, or a case that passed.
 std::string report_text(const std::filesystem::path& name, const std::string& program,
                         const std::vector<Reported>& findings);
 
