@@ -12,10 +12,12 @@
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "train/progress.h"
+#include "train/record/confusion_matrix.h"
 
 namespace weft::train_image {
 
-/// The statistics that normalise pixels, per channel; white is 1.
+/// What pixels are normalised by, per channel; white is 1.
 struct PixelStatistics {
   std::vector<float> mean, std;
   std::string origin;  ///< `the training part`, …
@@ -23,11 +25,6 @@ struct PixelStatistics {
   /// As texts of a checkpoint and metadata of what --export writes: `pixel_mean`, `pixel_std`.
   std::map<std::string, std::string> texts() const;
 };
-
-/// --mean and --std where they are given. Else of the training part; with --eval-only first what the file of --weights
-/// says (texts()), and where there is neither, of the validation part. `train` may be null, `val` not. Errors:
-/// UsageError for another count of channels or a deviation that is not positive.
-PixelStatistics pixel_statistics(const Options& options, const data::Dataset* train, const data::Dataset& val);
 
 /// The objects that the options describe: sets, loaders, the model on its device. `auto` values are resolved in
 /// `options`.
@@ -44,8 +41,8 @@ struct Experiment {
   PixelStatistics pixels;
   std::string class_note;  ///< how the classes were matched with those of --weights
   int classes = 0;
-  int64_t height = 0, width = 0, channels = 0;                  ///< size of the model's input
-  std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< this rank's; no val_loader where it has no image
+  int64_t height = 0, width = 0, channels = 0;                  ///< of the model's input
+  std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no image
   std::shared_ptr<nn::Module> model;
   std::unique_ptr<train::Strategy> strategy;
   std::string summary;  ///< the table of layers, with --summary
@@ -54,7 +51,7 @@ struct Experiment {
   /// The learning rate as a function of the step of the whole run.
   optim::SchedulePtr make_schedule() const;
   int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
-  /// The texts in checkpoints and --export: PixelStatistics::texts(), and the names of the classes.
+  /// What checkpoints and --export say beside tensors: PixelStatistics::texts(), and the names of the classes.
   std::map<std::string, std::string> texts() const;
   /// Images of a whole step on all ranks.
   int64_t global_batch() const { return options.batch_size * ranks.size(); }
@@ -66,5 +63,17 @@ struct Experiment {
   void make_loaders();
   void make_model();
 };
+
+struct Evaluation {
+  double loss = 0;                  ///< mean cross entropy per image
+  double accuracy = 0;              ///< share of right answers
+  int64_t correct = 0, images = 0;  ///< of all ranks
+  double images_per_second = 0;
+  train::ConfusionMatrix confusion{1};
+};
+
+/// Runs the experiment's model, in evaluation mode, over everything that the ranks' loaders have, each image once;
+/// the counts of all ranks are added up. All ranks call it. `progress` shows how far this rank is.
+Evaluation evaluate(Experiment& experiment, train::Progress& progress);
 
 }  // namespace weft::train_image
