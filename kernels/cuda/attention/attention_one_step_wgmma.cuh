@@ -99,15 +99,15 @@ __device__ __forceinline__ void attention_one_step_produce(const OneStepCall& ca
   bool loaded = false;  // whether k and v of the head are loaded
   for (int index = call.begin(); index < call.end();) {
     for (int consumer = 0; consumer < OneStep::kConsumers && index < call.end(); ++consumer, ++index) {
-      const int b = head / call.problem.H, h = head % call.problem.H;
+      const int b = head / call.problem.H, h = head % call.problem.H, key_head = h / call.problem.group;
       if (!loaded)
         Keys::load(shared + OneStep::kFirstK + at.stage * Keys::kBytes, call.k, barriers.k.begin(at, Keys::kBytes), 0,
-                   b, h);
+                   b, key_head);
       OneStep::Own::load(OneStep::q(shared, consumer, at_q.stage), call.q,
                          barriers.q[consumer].begin(at_q, OneStep::Own::kBytes), tile * 64, b, h);
       if (!loaded) {
         Keys::load(shared + OneStep::kFirstV + at.stage * Keys::kBytes, call.v, barriers.v.begin(at, Keys::kBytes), 0,
-                   b, h);
+                   b, key_head);
         at.advance();
       }
       loaded = ++tile < call.per_head;
