@@ -52,9 +52,9 @@ struct AttentionBackwardCall {
   }
 };
 
-/// A tile's range of streamed rows, in steps, and of streamed heads: a step of each head in turn, then the next step.
+/// A tile's range of streamed rows, in steps. Each step is done for heads() heads from first_head() on.
 struct StreamedSteps {
-  int begin, end, first_head, heads;
+  int begin, end;
 };
 
 /// Owned queries stream the batch element's keys, from the first one that the tile's first query sees to the last one
@@ -62,12 +62,13 @@ struct StreamedSteps {
 struct OwnedQueries {
   static constexpr bool kStatistics = false;
 
+  static __device__ int first_head(const AttentionProblem<float>& problem, int h) { return h / problem.group; }
+  static __device__ int heads(const AttentionProblem<float>&) { return 1; }
   template <int kStream>
   static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
                                         int keys) {
     return {problem.key_begin(position.first) / kStream,
-            (problem.key_end(keys, position.first + kAttentionRows) + kStream - 1) / kStream,
-            position.h / problem.group, 1};
+            (problem.key_end(keys, position.first + kAttentionRows) + kStream - 1) / kStream};
   }
 };
 
@@ -76,12 +77,13 @@ struct OwnedQueries {
 struct OwnedKeys {
   static constexpr bool kStatistics = true;
 
+  static __device__ int first_head(const AttentionProblem<float>& problem, int h) { return h * problem.group; }
+  static __device__ int heads(const AttentionProblem<float>& problem) { return problem.group; }
   template <int kStream>
   static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
                                         int keys) {
     return {problem.causal ? position.first / kStream : 0,
-            position.first < keys ? (problem.query_end(position.first + kAttentionRows) + kStream - 1) / kStream : 0,
-            position.h * problem.group, problem.group};
+            position.first < keys ? (problem.query_end(position.first + kAttentionRows) + kStream - 1) / kStream : 0};
   }
 };
 
@@ -103,17 +105,23 @@ __device__ __forceinline__ void attention_backward_produce(const AttentionBackwa
         Own::load(Shape::own(shared, at_own.stage, tensor) + c * Own::kBytes, call.own[tensor], full,
                   position.first + c * 64, position.b, position.h);
     at_own.advance();
-    for (int step = steps.begin; step < steps.end; ++step)
-      for (int h = steps.first_head; h < steps.first_head + steps.heads; ++h, at.advance()) {
-        const int row = step * Shape::kStream;
-        ptx::Barrier* const landed =
-            barriers.streamed.begin(at, 2 * Streamed::kBytes + (Owned::kStatistics ? Shape::kStatisticsBytes : 0));
-        for (int tensor = 0; tensor < 2; ++tensor)
-          Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, position.b, h);
-        if constexpr (Owned::kStatistics)
-          ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(position.b, h, row),
-                         Shape::kStatisticsBytes, landed);
+    int h = Owned::first_head(call.problem, position.h), left = Owned::heads(call.problem);
+    WEFT_UNROLL_BY(1)
+    for (int row = steps.begin * Shape::kStream; row < steps.end * Shape::kStream; at.advance()) {
+      ptx::Barrier* const landed =
+          barriers.streamed.begin(at, 2 * Streamed::kBytes + (Owned::kStatistics ? Shape::kStatisticsBytes : 0));
+      for (int tensor = 0; tensor < 2; ++tensor)
+        Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, position.b, h);
+      if constexpr (Owned::kStatistics)
+        ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(position.b, h, row),
+                       Shape::kStatisticsBytes, landed);
+      ++h;
+      if (--left == 0) {
+        left = Owned::heads(call.problem);
+        h -= left;
+        row += Shape::kStream;
       }
+    }
   }
   barriers.own.begin(at_own, 0, index);
 }

@@ -169,7 +169,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
     for (int step = steps.begin; step < steps.end; ++step)
-      for (int h = steps.first_head; h < steps.first_head + steps.heads; ++h, at.advance()) {
+      for (int member = 0; member < problem.group; ++member, at.advance()) {
         barriers.streamed.wait(at);
         const uint64_t q = Queries::descriptor(Shape::streamed(shared, at.stage, 0));
         const uint64_t dy = Queries::descriptor(Shape::streamed(shared, at.stage, 1));
@@ -188,7 +188,8 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
         KeptWeights<with_dropout, kQueries / 2> kept{};
         const auto draw = [&] {
           if constexpr (with_dropout)
-            kept.template draw<true>(problem.kept(position.b, h), problem.dropout, key, query, lane);
+            kept.template draw<true>(problem.kept(position.b, position.h * problem.group + member), problem.dropout,
+                                     key, query, lane);
         };
         // At 128 channels dp, p and rounded p do not fit the registers together.
         if constexpr (kChannels == 64) {

@@ -287,7 +287,7 @@ bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q
                                                : &attention_forward_wgmma_kernel<Shape, false, T>,
                            call);
   };
-  const bool plain = !problem.causal && problem.key_lengths == nullptr && problem.dropout == 0;
+  const bool plain = !problem.causal && problem.key_lengths == nullptr && problem.dropout == 0 && problem.group == 1;
   const int keys = attention_plan(shape.M, shape.D, plain).keys;
   if (keys == kOneStepKeys) {
     attention_forward_in_one_step<T>(queue, y, q, k, v, shape, problem);

@@ -99,15 +99,15 @@ __device__ __forceinline__ void attention_one_step_produce(const OneStepCall& ca
   bool loaded = false;  // whether k and v of the head are loaded
   for (int index = call.begin(); index < call.end();) {
     for (int consumer = 0; consumer < OneStep::kConsumers && index < call.end(); ++consumer, ++index) {
-      const int b = head / call.problem.H, h = head % call.problem.H, key_head = h / call.problem.group;
+      const int b = head / call.problem.H, h = head % call.problem.H;
       if (!loaded)
         Keys::load(shared + OneStep::kFirstK + at.stage * Keys::kBytes, call.k, barriers.k.begin(at, Keys::kBytes), 0,
-                   b, key_head);
+                   b, h);
       OneStep::Own::load(OneStep::q(shared, consumer, at_q.stage), call.q,
                          barriers.q[consumer].begin(at_q, OneStep::Own::kBytes), tile * 64, b, h);
       if (!loaded) {
         Keys::load(shared + OneStep::kFirstV + at.stage * Keys::kBytes, call.v, barriers.v.begin(at, Keys::kBytes), 0,
-                   b, key_head);
+                   b, h);
         at.advance();
       }
       loaded = ++tile < call.per_head;
@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(OneStep::kThreads, 1)
   }
 }
 
-/// Requires tensors that TMA can access, 129 to kOneStepKeys keys and at most 64 channels; no dropout, causal mask or
-/// lengths.
+/// Requires tensors that TMA can access, 129 to kOneStepKeys keys and at most 64 channels; no dropout, causal mask,
+/// lengths or shared keys.
 template <class T>
 void attention_forward_in_one_step(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                                    const AttentionShape& shape, const AttentionProblem<float>& problem) {
