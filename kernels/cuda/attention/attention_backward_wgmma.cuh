@@ -165,7 +165,11 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     bool there[2];  // whether the keys of this lane's rows are visible
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
-    const bool all_there = __all_sync(0xffffffffu, there[0] && there[1]);
+    // The warp's keys are seen as a whole by the queries of `wholes` steps' beginnings from first_whole on.
+    const int first_whole = problem.causal ? key + 15 : 0;
+    const unsigned wholes = !__all_sync(0xffffffffu, there[0] && there[1]) ? 0
+                            : problem.causal                               ? max(problem.window - (kQueries - 1) - 15, 0)
+                                                                           : ~0u;
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
     for (int step = steps.begin; step < steps.end; ++step)
@@ -201,7 +205,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
           ptx::wgmma_wait<0>();
         }
         // Most steps are fully visible; they have separate code without masks.
-        const bool whole = all_there && problem.all_see(query, kQueries, key, 16);
+        const bool whole = static_cast<unsigned>(query - first_whole) < wholes;
         const auto sees = [&](int j) {
           const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
           return there[j / 2 % 2] && problem.sees(i, row);
