@@ -22,9 +22,9 @@ struct AttentionArguments {
 // its batch element if j < key_lengths[b] (i64 [B], contiguous, or none) and key_mask[b,j] (bool [B, M], contiguous, or
 // none) and, with `causal`, j <= i and, with `window`, i - j < window: keys outside of all windows of a tile are
 // neither loaded nor multiplied. A query that sees no key has y = 0, lse = -infinity, gradients 0. With dropout,
-// `state` is the generator's (kernels/contracts/random.h), else none: p[b,h,i,j] is dropped where uniform01(word 2 (i % 2) + j %
-// 2 of Philox block base + offset + ((b H + h) ceil(N / 2) + i / 2) ceil(M / 2) + j / 2) is below `dropout`: two
-// queries by two keys share a block, which suits kernels that hold s and those that hold its transpose.
+// `state` is the generator's (kernels/contracts/random.h), else none: p[b,h,i,j] is dropped where uniform01(word 2 (i %
+// 2) + j % 2 of Philox block base + offset + ((b H + h) ceil(N / 2) + i / 2) ceil(M / 2) + j / 2) is below `dropout`:
+// two queries by two keys share a block, which suits kernels that hold s and those that hold its transpose.
 
 WEFT_KERNEL(attention_forward, const Queue& queue, const View& y, const View& lse, const View& q, const View& k,
             const View& v, const View& key_lengths, const View& key_mask, const View& state,

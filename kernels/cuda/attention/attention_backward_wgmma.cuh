@@ -165,11 +165,12 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     bool there[2];  // whether the keys of this lane's rows are visible
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
-    // The warp's keys are seen as a whole by the queries of `wholes` steps' beginnings from first_whole on.
+    // Every query of a step sees all keys of the warp if the first one lies within `wholes` queries from first_whole
+    // on.
     const int first_whole = problem.causal ? key + 15 : 0;
     const unsigned wholes = !__all_sync(0xffffffffu, there[0] && there[1]) ? 0
-                            : problem.causal                               ? max(problem.window - (kQueries - 1) - 15, 0)
-                                                                           : ~0u;
+                            : problem.causal ? max(problem.window - (kQueries - 1) - 15, 0)
+                                             : ~0u;
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
     for (int step = steps.begin; step < steps.end; ++step)
