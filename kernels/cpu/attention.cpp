@@ -13,7 +13,7 @@
 #include "kernels/cpu/transpose_eight.h"
 #include "kernels/cpu/unary_loops.h"
 
-// A task of the forward is one head of one batch entry, or some of its query blocks where heads are fewer than threads;
+// A task of the forward is a head of a batch entry, or some of its query blocks where heads are fewer than threads;
 // a task of the backward is a group of heads that share keys and values, whose gradients it adds up. It packs the keys
 // and values once into the panels that panel_product.h multiplies by. Then kQueries queries multiply kKeys keys at a
 // time: two small products around a softmax whose block of weights stays in the second-level cache. Blocks of keys

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
   Tile::load(own_first, own_a, own_a.head(b, h), position.first, kRows, own_end, D);
   Tile::load(own_second, own_b, own_b.head(b, h), position.first, kRows, own_end, D);
 
-  // Keys stream the queries of all heads of their group. Of a causal problem they are seen by themselves and by later
+  // Keys stream the queries of all heads of their group. With a causal mask they are seen by their own and by later
   // queries.
   const int first_head = for_keys ? h * problem.group : h, heads = for_keys ? problem.group : 1;
   const int begin =

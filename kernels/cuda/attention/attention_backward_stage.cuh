@@ -57,8 +57,8 @@ struct StreamedSteps {
   int begin, end;
 };
 
-/// Owned queries stream the batch element's keys, from the first one that the tile's first query sees to the last one
-/// that its last query sees.
+/// Owned queries stream the batch element's keys between the first that the tile's first query sees and the last that
+/// its last query sees.
 struct OwnedQueries {
   static constexpr bool kStatistics = false;
 

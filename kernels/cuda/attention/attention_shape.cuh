@@ -64,7 +64,7 @@ struct AttentionProblem {
   __device__ bool sees(int i, int j) const {
     return !causal || static_cast<unsigned>(i - j) < static_cast<unsigned>(window);
   }
-  /// The same for each of the queries and keys that follow these.
+  /// Whether they leave each of `keys` keys from j on to each of `queries` queries from i on.
   __device__ bool all_see(int i, int queries, int j, int keys) const {
     return !causal || (j + keys - 1 <= i && i + queries - 1 - j < window);
   }
