@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Mixed precision as a policy: while the guard lives, matmul-like ops (conv2d, linear, matmul) take their f32 inputs
-/// in `dtype`, and ops that sum (softmax, losses, sum, mean, norm) take low-precision inputs in f32. Norm layers keep
+/// Mixed precision as a policy. While the guard lives, matmul-like ops (conv2d, linear, matmul) take their f32 inputs
+/// in `dtype`. Ops that sum (softmax, losses, sum, mean, norm) take low-precision inputs in f32. Norm layers keep
 /// f32 statistics and weights whatever their input is. Weights stay f32: gradients come back to them as f32
 /// (Micikevicius et al. 2018). Per thread.
 ///   { const Autocast low(DType::bf16); loss = cross_entropy(model->forward(x), y); }

@@ -175,7 +175,8 @@ void Tensor::zero_grad() const {
   if (!meta.grad.defined() || meta.grad_is_zero) return;
   meta.drop_history();
   Storage& memory = *meta.grad.storage();
-  // Somebody holds the gradient: it keeps its values. A graph repeats addresses, so there the holder sees what comes.
+  // Another owner holds the gradient, which keeps its values. A graph repeats addresses, so there the holder sees what
+  // comes.
   if ((meta.grad.impl()->owners() > 1 || memory.owners() > 1) && !is_capturing(meta.grad.device())) {
     const Ref<Storage> whole = memory.whole();
     if (!whole) return meta.set_none(empty_like(meta.grad));

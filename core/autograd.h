@@ -119,11 +119,11 @@ class Node : public RefCounted {
 struct AutogradMeta {
   bool requires_grad = false;
   bool is_chosen = false;     // requires_grad_() was called: fields() leaves the choice alone
-  bool is_claimed = false;    // leaf: somebody knows it and its gradient, see core/unclaimed_leaf.h
+  bool is_claimed = false;    // leaf: its owner is known, see core/unclaimed_leaf.h
   bool had_gradient = false;  // leaf that is not claimed
   bool is_sharded = false;    // FSDP's: an optimizer takes its shards
   bool grad_is_zero = false;  // grad's memory counts as zero, whatever it holds: the next gradient overwrites it
-  bool grad_is_none = false;  // no gradient came since zero_grad(), unless somebody wrote into grad: see none_writes
+  bool grad_is_none = false;  // no gradient came since zero_grad(), unless a caller wrote into grad: see none_writes
   uint32_t none_writes = 0;   // own_writes() of grad's storage when it became none
   Tensor grad;
   Ref<Node> node;                                                     // made this tensor; null for a leaf
@@ -185,8 +185,8 @@ void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inpu
 
 /// Records that `y` was computed from `inputs` and how the gradients of the inputs follow from dy:
 ///   return differentiable(y, "gelu", {x}, [x = Saved(x)](const Tensor& dy) { return Grads{gelu_backward(dy, x)}; });
-/// The lambda takes dy, or dy and a BackwardContext& (core/backward_context.h). It must be a pure function of these and
-/// of what it captured, and must return one gradient per input (undefined: none), of the input's sizes, dtype and
+/// The lambda takes dy, or dy and a BackwardContext& (core/backward_context.h). The lambda must be a pure function of
+/// these and of its captures, and must return a gradient per input (undefined: none), of the input's sizes, dtype and
 /// device; anything else is an error of backward() that names the op. Does nothing while gradients are off or when no
 /// input wants one. Returns y.
 ///

@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// The result of BackwardContext::take_activation: nothing, or f and what it was applied to, dense.
+/// The result of BackwardContext::take_activation: nothing, or f and its dense operand.
 struct TakenActivation {
   kernels::Activation f = kernels::Activation::none;
   Tensor saved;
@@ -20,20 +20,20 @@ struct TakenActivation {
 /// needs none of them takes dy alone. `input` is the number of an input of the op.
 class BackwardContext {
  public:
-  /// A tensor for the gradient of the input, dense, to be written (not read) and returned. It is the leaf's own grad()
-  /// memory where this gradient is the only one of the pass and nothing is to be added to, so that large weights'
-  /// gradients are written once, in their place in the flat buffer; else new memory.
+  /// A tensor for the gradient of the input, dense, to be written (not read) and returned. If no other gradient of the
+  /// pass reaches the leaf and grad() is none, the memory is the leaf's own grad(). Large weights' gradients are then
+  /// written once, into the flat buffer. Else the memory is new.
   virtual Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device) = 0;
 
-  /// For a kernel that can add: the sum of the gradients that have come for the input in this pass so far, where that
-  /// is a dense tensor of these sizes and dtype; else undefined. It is taken: the backward must return its own gradient
-  /// plus it, and so spares the pass that would have added them.
+  /// For a kernel that can add: the sum of the input's gradients in this pass so far, if dense and with these sizes and
+  /// dtype; else undefined. The caller takes this sum: the backward must return its own gradient plus the sum, and so
+  /// spares a separate addition.
   virtual Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) = 0;
 
-  /// For a product whose kernel can multiply the gradient of the input, in `dtype`, by the derivative of the activation
-  /// that made this input: that activation, where the op that made it is an ActivationNode, the gradient is the only
-  /// one of the pass and no hook wants to see it; else none. It is taken: the backward must return the product times
-  /// f'(saved).
+  /// For a GEMM whose kernel can multiply the gradient of the input, in `dtype`, by the derivative of the activation
+  /// that made this input. Returns that activation if an ActivationNode made the input, no other gradient of the pass
+  /// reaches the input, and no hook wants it; else none. The caller takes the activation: the backward must return the
+  /// product times f'(saved).
   virtual TakenActivation take_activation(size_t input, DType dtype) = 0;
 
   /// Nobody runs this backward again: a saved tensor that nobody else holds may be overwritten.
@@ -71,8 +71,8 @@ void refuse_create_graph(const char* op);
 Grads gradients_by_ops(const std::function<Tensor(const std::vector<Tensor>&)>& composed,
                        const std::vector<Tensor>& inputs, const Tensor& dy, const BackwardContext& context);
 
-// An activation before a product, y = f(s), z = y w^T: in the backward the product's kernel can multiply dy by f'(s)
-// while it writes it, and spare a pass over dy. So the op that made y says what f and s were; the backward of the
+// An activation before a product, y = f(s), z = y w^T: in the backward the product's kernel can multiply dy by f'(s) in
+// its epilogue, and spare a pass over dy. So the op that made y names f and s; the backward of the
 // product asks for them by BackwardContext::take_activation.
 
 /// The node of an op that ends in y = f(saved), elementwise.

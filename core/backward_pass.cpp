@@ -385,8 +385,8 @@ class Engine {
          edge.node ? edge.node->device : edge.leaf->storage->device());
   }
 
-  // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks. `op`: what used
-  // it, where one op did.
+  // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks. `op`: the leaf's
+  // user, if single.
   void finish_leaf(TensorImpl* leaf, const char* op = "backward") {
     const OpScope scope("accumulate_grad", /*backward=*/true);
     const auto found = leaves_.find(leaf);

@@ -23,7 +23,7 @@ uint64_t capture_number();
 void refuse_while_capturing(const char* what, Device device);
 
 /// Host work that belongs to each run of a step (a counter on the host): done now, or, inside a capture, with each
-/// replay of the graph. What it refers to must outlive the graph.
+/// replay of the graph. Objects that `work` uses must outlive the graph.
 void on_each_run(std::function<void()> work);
 
 /// Inside a capture: `check` runs ahead of each replay and throws where the step is another one by now. Else nothing.

@@ -50,7 +50,7 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) wanted.push_back(input.defined() && input.requires_grad());
   // Parameters inside `function` get their gradients from the inner backward, so the node is recorded even when no
-  // input wants a gradient: a stand-in leaf makes it reachable.
+  // input wants a gradient: an extra leaf makes the node reachable.
   std::vector<Tensor> edges = inputs;
   edges.push_back(Tensor::empty({1}, DType::f32, device).requires_grad_());
   const DType low = autocast_dtype().value_or(DType::f32);

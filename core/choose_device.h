@@ -6,9 +6,9 @@
 
 namespace weft {
 
-/// The device that a flag names: `cpu`, `cuda`, `cuda:N`, `auto` (the first GPU where there is one, else the CPU), or
-/// `emulated[:GPU]`, which starts the program again under weft-emulate (core/emulated.h): call it before all else.
-/// Errors: not such a text; a GPU that is not there (or a build without CUDA), with the devices that are.
+/// The device that a flag names: `cpu`, `cuda`, `cuda:N`, `auto` (the first GPU, or the CPU if none is there), or
+/// `emulated[:GPU]`. The last starts the program again under weft-emulate (core/emulated.h), so call this function
+/// first. Errors: not such a text; a GPU that is not there (or a build without CUDA), with the devices that are.
 Device choose_device(const std::string& text);
 
 /// `cuda:0 (NVIDIA H200, …)`, `cpu (AMD EPYC …, 2 threads)`.

@@ -24,10 +24,10 @@ struct FlatRange {
   int64_t numel = 0;
 };
 
-/// The state of a model as flat buffers: every parameter becomes a slice of one master buffer (f32, or f64), its
-/// gradient a slice of one gradient buffer in the same places. Tensors that share a parameter's or a gradient's memory
-/// move along (core/storage.h). So the optimizer is one launch, the gradient norm one
-/// reduction, a bucket of gradients or a shard of weights a range. With a compute dtype (bf16, f16) a low-precision
+/// The state of a model as flat buffers: every parameter becomes a slice of a master buffer (f32, or f64). Its gradient
+/// has the same place in the gradient buffer. Tensors that share a parameter's or a gradient's memory
+/// move along (core/storage.h). So the optimizer is a single launch and the gradient norm a single reduction; a bucket
+/// of gradients or a shard of weights is a range. With a compute dtype (bf16, f16) a low-precision
 /// copy of the weights is kept too, which autocast uses instead of casting (core/autocast.h).
 class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
  public:
@@ -35,14 +35,14 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   static constexpr int64_t kAlignment = 32;
 
   /// Moves the parameters (values kept, their order kept) into flat buffers; sizes and strides stay as they are up to
-  /// density. When some of them are slices of one FlatParameters already (data parallelism made it, say), that one is
-  /// returned, and the others are added to it. Errors: none given, mixed dtypes or devices, not f32 or f64, a tensor
+  /// density. If some of them are slices of a FlatParameters already (made by data parallelism, say), the others join
+  /// and this object is returned. Errors: none given, mixed dtypes or devices, not f32 or f64, a tensor
   /// twice, a tensor that is no leaf; memory that cannot move: of another library, of parts of another tensor; of a
   /// parameter that FSDP has sharded.
   static std::shared_ptr<FlatParameters> of(const std::vector<NamedTensor>& parameters);
 
-  /// The same with places that the caller has chosen, in buffers of `numel` elements: the shards of all ranks must line
-  /// up. Offsets ascend; what no slice covers is padding. Slices may be empty. Errors: those of the other form; an
+  /// As above, at places that the caller has chosen, in buffers of `numel` elements: the shards of all ranks must line
+  /// up. Offsets ascend; the gaps between slices are padding. Slices may be empty. Errors: as of the other form; an
   /// offset that is no multiple of kAlignment, slices that overlap or reach past the end.
   static std::shared_ptr<FlatParameters> of(std::vector<FlatSlice> slices, int64_t numel);
 
@@ -75,8 +75,8 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
 
   /// Keeps a copy of the weights in `dtype` (bf16 or f16) from now on. Errors: any other dtype; f64 weights.
   void keep_compute_copy(DType dtype);
-  /// After the master buffer was written through master(): raises its version; the compute copy is valid again when
-  /// `copied` says that the writer wrote it too, else it is cast anew.
+  /// After the master buffer was written through master(): raises its version; with `copied` the writer has written the
+  /// compute copy too, else the weights are cast again.
   void weights_changed(bool copied);
 
   /// All gradients count as zero (nothing is written: the next backward overwrites).

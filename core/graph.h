@@ -15,7 +15,7 @@ namespace weft {
 ///   graph.capture(device, [&] { optimizer.zero_grad(); loss = …; loss.backward(); optimizer.step(); });
 ///   for (…) { input.copy_(batch); graph.replay(); }
 /// capture() runs nothing: kernels are recorded with the addresses of their tensors and the values of their arguments.
-/// So tensors that `step` reads must stay where they are (copy new data into them), and numbers that change must lie in
+/// So tensors that `step` reads must keep their addresses (copy new data into them). Numbers that change must lie in
 /// device memory, as an optimizer's learning rate and step count do. Random numbers go on: each replay draws what the
 /// same step, run eagerly in its place, would draw. Tensors made inside `step` live in memory of the graph's own, and
 /// each replay overwrites them. See docs/cuda_graphs.md.
@@ -48,15 +48,15 @@ class Graph {
 struct GraphedFunctionOptions {
   int warm_up = 2;               ///< eager runs before the capture
   bool may_run_eagerly = false;  ///< after a capture that fails; else its error is thrown
-  /// Where several ranks call the function together: true when all of them say so (a collective). A collective that one
-  /// rank replays and another one runs eagerly waits for ever, so the ranks agree on the capture, and before each
+  /// Where several ranks call the function together: true when all of them say so (a collective). A collective that
+  /// some ranks replay and others run eagerly waits for ever, so the ranks agree on the capture, and before each
   /// replay. Empty: there is one rank.
   std::function<bool(bool own)> all_agree = {};
 };
 
 /// A function of tensors that runs eagerly at first, then as a graph: `f` gets tensors of its own, into which each call
-/// copies its inputs. Calls with inputs of other sizes or dtypes than those of the capture (the last batch of an
-/// epoch), on any of the ranks, run eagerly on all.
+/// copies its inputs. Calls whose sizes or dtypes differ from the capture's (the last batch of an epoch) on any rank
+/// run eagerly on all ranks.
 class GraphedFunction {
  public:
   using Function = std::function<void(const std::vector<Tensor>& inputs)>;

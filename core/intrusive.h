@@ -24,7 +24,7 @@ class RefCounted {
   mutable std::atomic<int> owners_{0};
 };
 
-/// A counting pointer with the count inside the object: one allocation, one word.
+/// A counting pointer with the count inside the object: a single allocation, a single word.
 template <class T>
 class Ref {
  public:

@@ -42,9 +42,9 @@ class ThreadGenerators {
 void manual_seed(uint64_t seed);
 
 /// From here on dropout (of attention, too) draws for this rank: with equal seeds, ranks drop other elements. DDP, FSDP
-/// and DistributedOptimizer call it with their rank. What is drawn by name (normal, uniform, bernoulli, permutation,
-/// initial weights) stays equal on all ranks. Rank 0, the default, drops what one process would. manual_seed() leaves
-/// it; of this thread, if it has ThreadGenerators.
+/// and DistributedOptimizer call it with their rank. Numbers that are drawn by name (normal, uniform, bernoulli,
+/// permutation, initial weights) stays equal on all ranks. Rank 0, the default, drops as a single process would.
+/// manual_seed() keeps the rank. A thread with ThreadGenerators has its own.
 void set_dropout_rank(int rank);
 
 /// A rank's dropout mixes this into the seed by exclusive or; 0 for rank 0.

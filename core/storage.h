@@ -7,15 +7,15 @@
 
 namespace weft {
 
-/// The memory behind one or more tensors, and the count of in-place changes made to it. The memory may be given back
-/// while the storage lives on (sharded parameters between two uses): what autograd saved of it works again once the
-/// memory is there again, wherever that is. A storage may be a part of a larger one and may move there (parameters into
+/// The memory behind one or more tensors, and the count of in-place changes. The memory may be given back
+/// while the storage lives on (sharded parameters between two uses): tensors that autograd saved work again once the
+/// memory is there again, at any address. A storage may be a part of a larger one and may move there (parameters into
 /// flat buffers): tensors follow, for they look up the address at each use.
 class Storage : public RefCounted {
  public:
   /// Takes memory from the device's caching allocator, tagged with the running op's name.
   Storage(Device device, size_t bytes);
-  /// Wraps memory that somebody else owns; `release` is called when the last tensor goes.
+  /// Wraps memory of another owner; `release` is called when the last tensor goes.
   Storage(Device device, void* data, size_t bytes, std::function<void()> release);
   /// Bytes `offset` … `offset + bytes` - 1 of `whole`.
   Storage(Ref<Storage> whole, size_t offset, size_t bytes);
@@ -25,8 +25,8 @@ class Storage : public RefCounted {
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
 
-  /// Gives the memory back to the allocator; bytes() and version() stay. Views into it must not be used until
-  /// acquire(), and tensors that still are views need set_data() after it. Errors: memory that somebody else owns.
+  /// Gives the memory back to the allocator; bytes() and version() stay. Views must not be used until acquire(), and
+  /// tensors that still are views then need set_data(). Errors: memory of another owner.
   void release();
   /// Takes memory for bytes() again, its contents unwritten; nothing where it is there.
   void acquire();
@@ -47,8 +47,8 @@ class Storage : public RefCounted {
   /// Another library has the address from now on.
   void set_exported() { is_exported_ = true; }
 
-  /// Counts in-place writes; a tensor saved for backward remembers it. A write to a whole is one to each part, a write
-  /// to a part is one to the whole, and none to other parts.
+  /// Counts in-place writes; a tensor saved for backward remembers it. A write to a whole counts for each part. A write
+  /// to a part counts for the whole, and not for other parts.
   uint32_t version() const { return writes() + writes_to_parts_; }
   void bump_version() {
     ++version_;

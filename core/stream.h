@@ -13,7 +13,8 @@ kernels::Queue current_queue(Device device);
 void synchronize(Device device);
 
 /// A stream of its own on a device (nothing on the CPU) until the object goes; another Stream may get the device's
-/// stream then. It is never destroyed, since the allocator asks it for as long as tensors live that used it.
+/// stream then. The device's stream is never destroyed: the allocator queries the stream while tensors that used it
+/// live.
 class Stream {
  public:
   /// `priority`: work of a stream of a lower number starts first where both could; 0 is usual, GPUs offer -5 to 0.

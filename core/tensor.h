@@ -22,7 +22,7 @@ struct BackwardOptions;
 class Node;
 struct Index;  // core/ops/index.h
 
-/// What a Tensor points to: a view into a storage, and what autograd knows of it. Storages move (core/storage.h):
+/// A Tensor points to this: a view into a storage, and autograd's record of the view. Storages move (core/storage.h):
 /// Tensor's members look up where before they read the view.
 struct TensorImpl : RefCounted {
   Ref<Storage> storage;
@@ -32,7 +32,7 @@ struct TensorImpl : RefCounted {
   ~TensorImpl() override;
 
   void set(Ref<Storage> s, const kernels::View& v);
-  /// Sets view.data anew where the storage has moved since.
+  /// Sets view.data again if the storage has moved since.
   void follow() {
     if (known_base_.load(std::memory_order_acquire) != storage->data()) [[unlikely]]
       look_up();
@@ -77,7 +77,7 @@ class Tensor {
     return from(values, Shape{static_cast<int64_t>(values.size())}, device);
   }
   static Tensor from_host(const void* data, const Shape& sizes, DType dtype, Device device = {});
-  /// Wraps memory of somebody else (dense, row-major) without copying; `release` runs when the last tensor goes.
+  /// Wraps another owner's memory (dense, row-major) without copying; `release` runs when the last tensor goes.
   static Tensor wrap(void* data, const Shape& sizes, DType dtype, Device device, std::function<void()> release = {});
 
   bool defined() const { return static_cast<bool>(impl_); }

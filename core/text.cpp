@@ -78,7 +78,7 @@ std::string printable(std::string_view text, size_t most) {
     return out;
   }
   size_t head = most / 4 * 3,
-         tail = text.size() - most / 4;  // a message begins with what it is about and ends with a hint
+         tail = text.size() - most / 4;  // a message begins with its subject and ends with a hint
   while (head > 0 && continues(text[head])) --head;
   while (tail < text.size() && continues(text[tail])) ++tail;
   append(out, text.substr(0, head));

@@ -21,7 +21,7 @@ class OpScope {
  private:
   const char* previous_;
   bool previous_backward_;
-  int64_t started_;  // by the profile's clock; below 0: no profile is on
+  int64_t started_;  // on the profile's clock; below 0: no profile is on
 };
 
 /// A part of the program that a profile and NVIDIA's tools (as an NVTX range) show: `forward`, `optimizer`, `load

@@ -4,12 +4,12 @@
 
 namespace weft {
 
-/// A leaf that got the gradients of two backward passes and that nobody knows: no fields() named it, no optimizer has
-/// it, and its gradient was never read, cleared or hooked. A module's member that fields() leaves out is one. The list
-/// of them holds each until it is claimed or goes.
+/// A leaf that got the gradients of two backward passes and has no known owner: no fields() named the leaf, no
+/// optimizer has it, and its gradient was never read, cleared or hooked. A module's member that fields() leaves out is
+/// an example. The list holds each leaf until it is claimed or destroyed.
 class UnclaimedLeaf {
  public:
-  /// `description`: of the tensor; `op`: what uses it.
+  /// `description` of the tensor; `op` that uses the tensor.
   UnclaimedLeaf(std::string description, const char* op);
   ~UnclaimedLeaf();
   UnclaimedLeaf(const UnclaimedLeaf&) = delete;

@@ -19,7 +19,7 @@ constexpr int64_t kEdge = 32;
 constexpr int64_t kPlane = kEdge * kEdge;
 constexpr int64_t kPixelBytes = 3 * kPlane;
 
-/// How one variant lays out its records, and what its archives unpack to.
+/// A variant's layout of records, and the folder in its archives.
 struct Layout {
   const char* name;
   int64_t label_bytes;

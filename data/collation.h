@@ -40,9 +40,9 @@ class Row {
   int64_t position_;
 };
 
-/// How samples become batches, for the loader's engine, which knows no type of a sample. Workers either `write` each
-/// sample into its row of `parts`, where all samples have the same sizes, or `get` them all and `collate` them, as when
-/// they are padded. Both functions are called by several threads at once.
+/// How samples become batches, for the loader's engine, which knows no type of a sample. Workers `write` each sample
+/// into its row of `parts` if all samples have the same sizes. Else they `get` all samples and `collate` them, with
+/// padding, say. Both functions are called by several threads at once.
 struct Collation {
   std::vector<Part> parts = {};
   std::function<void(int64_t index, Draw& draw, const Row& row)> write = {};
@@ -51,8 +51,8 @@ struct Collation {
   /// Host tensors of a batch, from samples that it may empty.
   std::function<std::vector<Tensor>(std::vector<std::any>& samples)> collate = {};
 
-  /// What is left to do where the batch arrived, enqueued on the current stream of the thread that calls next(): there
-  /// as many tensors as the batch has, of those that travelled. Absent: these are the batch.
+  /// The last work on the device, enqueued on the current stream of the thread that calls next(): from the tensors that
+  /// were copied to the batch's. Absent: the copied tensors are the batch.
   std::function<std::vector<Tensor>(std::vector<Tensor> arrived)> on_device = {};
 
   int64_t size = -1;  ///< samples of the set, which a sampler must have, too; -1: not known
@@ -63,7 +63,7 @@ struct Collation {
 
   bool whole_batch = false;                       ///< a batch size above the number of samples is an error
   const char* unit = "samples";                   ///< in error texts
-  std::string description = {};                   ///< of the set, in error texts
+  std::string description = {};                   ///< names the set in error texts
   const char* assemble_scope = "assemble batch";  ///< names in profiles: literals
   const char* upload_scope = "upload batch";
 };
@@ -84,7 +84,7 @@ auto sample_of(const Set& set, int64_t index, [[maybe_unused]] Draw& draw) {
 template <class Set>
 using SampleOf = decltype(sample_of(std::declval<const Set&>(), 0, std::declval<Draw&>()));
 
-/// The size of the set, and what error texts say of it. Errors: no set, or one without a sample.
+/// The set's size and its description in error texts. Errors: no set, or one without a sample.
 template <class Set>
 Collation of_set(const std::shared_ptr<Set>& set) {
   static_assert(
@@ -103,7 +103,7 @@ template <class Field>
 concept Number = std::is_same_v<Field, bool> || std::is_same_v<Field, uint8_t> || std::is_same_v<Field, int32_t> ||
     std::is_same_v<Field, int64_t> || std::is_same_v<Field, float> || std::is_same_v<Field, double>;
 
-/// Calls visit(name, field) for each field of a sample: those that its fields() names, those of a tuple, or itself.
+/// Calls visit(name, field) for each field of a sample: fields named by its fields(), a tuple's elements, or itself.
 template <class Sample, class Visit>
 void each_field(Sample& sample, Visit&& visit) {
   const auto checked = [&]<class Field>(const char* name, Field& field) {
@@ -126,7 +126,7 @@ void each_field(Sample& sample, Visit&& visit) {
 /// Seeds this thread's generators, which are its own (ThreadGenerators), for one sample: what get() draws by normal(),
 /// uniform() and the like is a function of these three. `seed`: see sample_seed().
 void seed_sample(uint64_t seed, int64_t epoch, int64_t index);
-/// Of a loader's seed and that of manual_seed().
+/// Combines a loader's seed with that of manual_seed().
 uint64_t sample_seed(uint64_t loader, uint64_t manual);
 
 /// Stacks the samples of anything with `size()` and `get(index)` or `get(index, draw)`. A sample is a number, a Tensor

@@ -36,7 +36,7 @@ namespace {
 
 using SetPtr = std::shared_ptr<const Dataset>;
 
-/// A kind of set: its name, what its place is ("": it needs none), and how it is opened.
+/// A kind of set: its name, the kind of its place ("": none), and how it is opened.
 struct Kind {
   const char* name;
   const char* place;
@@ -110,7 +110,7 @@ class WithClasses final : public Dataset {
  private:
   SetPtr set_;
   std::vector<std::string> classes_;
-  std::vector<int64_t> labels_;  ///< of each class of `set_`
+  std::vector<int64_t> labels_;  ///< label per class of `set_`
   std::vector<int64_t> stored_labels_;
   Storage storage_;
 };

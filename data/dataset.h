@@ -16,7 +16,7 @@ namespace weft::data {
 enum class Split : uint8_t { train, val, evaluation };
 const char* name(Split split);
 
-/// Which of a set's parts (those of train, val, test that it has) `split` is. Errors begin with `where`: the set has no
+/// The index of `split` among a set's parts (a subset of train, val, test). Errors begin with `where`: the set has no
 /// such part. test never stands in for val: by val a run chooses its best epoch.
 std::string part_for(Split split, const std::vector<std::string>& parts, const std::string& where);
 
@@ -64,17 +64,17 @@ class Dataset {
   mutable std::optional<ChannelStatistics> statistics_;
 };
 
-/// Opens `kind:place`:
-///   shapes             the embedded set, drawn in memory          shapes:DIR       the same, written to DIR first
-///   cifar10:DIR        CIFAR-10, binary version                   cifar100:DIR     CIFAR-100, binary, fine labels
-///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels      idx:DIR          MNIST and its family, plain or .gz
-///   folder:DIR         DIR/{train,val}/CLASS/*.jpg, …             random[:NxHxWxC] uniform noise
-///   hdf5:FILE          images in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
+/// Opens `kind:place`.
+///   shapes             the embedded set, drawn in memory.        shapes:DIR       the same, written to DIR first.
+///   cifar10:DIR        CIFAR-10, binary version.                 cifar100:DIR     CIFAR-100, binary, fine labels.
+///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels.    idx:DIR          MNIST and its family, plain or .gz.
+///   folder:DIR         DIR/{train,val}/CLASS/*.jpg, …            random[:NxHxWxC] uniform noise.
+///   hdf5:FILE          images in an HDF5 file (JSC's layout).    packed:FILE      images in Weft's own format.
 /// The last three decode images when they are asked for. `~/` begins a place in the user's home folder. Errors: an
 /// unknown kind (the text names the nearest), and all errors of the readers.
 std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split, DecodeOptions decoding = {});
 
-/// The same images with their labels among `classes`, matched by name: set->classes() in another order, or some of
+/// The set's images with their labels among `classes`, matched by name: set->classes() in another order, or some of
 /// `classes`. Errors: a class of the set that is not among `classes`.
 std::shared_ptr<const Dataset> with_classes(std::shared_ptr<const Dataset> set, std::vector<std::string> classes);
 

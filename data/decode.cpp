@@ -70,7 +70,7 @@ int exif_orientation(std::span<const uint8_t> tiff) {
 
 Image upright(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;
-  // What stands at (y, x) of the upright image is found in the stored one by: transpose, then mirror rows / columns.
+  // The stored pixel for (y, x) of the upright image: transpose, then mirror rows / columns.
   const bool transpose = orientation >= 5;
   const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
   const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;

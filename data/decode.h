@@ -9,15 +9,15 @@
 namespace weft::data {
 
 struct DecodeOptions {
-  /// Where above 0, a JPEG may be decoded at 1/8 … 7/8 of its size (in the DCT domain, much faster) as long as the
-  /// shorter edge stays at least this long. The result differs slightly from a full decode followed by a resize.
+  /// If above 0, a JPEG may be decoded at 1/8 … 7/8 of its size (in the DCT domain, much faster). The shorter edge
+  /// keeps at least this length. The result differs slightly from a full decode followed by a resize.
   int64_t shortest_edge = 0;
   /// The largest width times height that is decoded: 64 megapixels, 200 MB for each worker; a progressive
   /// JPEG's coefficients take as much again.
   int64_t max_pixels = int64_t{1} << 26;
-  /// nvJPEG decodes on this GPU what it can (kernels/engines/nvjpeg.h): colour JPEGs that end as they should, at full
-  /// size; libjpeg decodes the rest. -1: none. Of subsampled colours (4:2:0, 4:2:2) nvJPEG repeats each for all of its
-  /// pixels, as libjpeg does with do_fancy_upsampling = FALSE; libjpeg's default, with which networks are trained as a
+  /// nvJPEG decodes on this GPU (kernels/engines/nvjpeg.h) colour JPEGs that end properly, at full size; libjpeg
+  /// decodes the rest. -1: none. nvJPEG repeats subsampled colours (4:2:0, 4:2:2) for all of their pixels, as libjpeg
+  /// does with do_fancy_upsampling = FALSE; libjpeg's default, with which networks are trained as a
   /// rule, interpolates them. Brightness is the same, colours differ along coloured edges.
   int gpu = -1;
 };
@@ -35,7 +35,7 @@ Image decode_other(std::span<const uint8_t> bytes, const std::string& path, Deco
 
 /// `.jpg`, `.png`, …: the suffixes, in small letters, of files that this build reads.
 std::span<const char* const> image_suffixes();
-/// Those that it would read with Leptonica.
+/// The suffixes that a build with Leptonica would add.
 std::span<const char* const> unread_suffixes();
 
 /// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.

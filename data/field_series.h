@@ -13,16 +13,16 @@ struct FieldSeriesOptions {
   int64_t dt = 1;                             ///< steps of time between input and target
   int64_t in_channels = 0, out_channels = 0;  ///< the first ones of the file
   int64_t rows = 0, columns = 0;              ///< the first ones of the file
-  int64_t limit = 0;                          ///< use the first so many samples; 0: all
-  std::vector<float> means = {}, stds = {};   ///< of each channel
+  int64_t limit = 0;                          ///< use the first `limit` samples; 0: all
+  std::vector<float> means = {}, stds = {};   ///< per channel
 };
 
-/// A folder of HDF5 files, one for each year, as pairs of fields: those at time t, and those at t + dt of the same
-/// file. Values are z-scores (x - mean) / std of their channel, channels last.
+/// A folder of HDF5 files, one for each year, as pairs of fields at times t and t + dt of the same file. Values are
+/// z-scores (x - mean) / std of their channel, channels last.
 class FieldSeries {
  public:
-  /// Errors: no file NAME.h5 in the folder, files of different sizes or smaller than the window, fewer means or
-  /// standard deviations than channels, one that is not finite or no positive deviation, no pair at all; those of
+  /// Errors: no file NAME.h5 in the folder, files of different sizes or smaller than the window; fewer means or
+  /// standard deviations than channels; a value that is not finite, a deviation not above 0; no pair at all; errors of
   /// open_fields.
   FieldSeries(const std::filesystem::path& folder, FieldSeriesOptions options);
 
@@ -39,7 +39,7 @@ class FieldSeries {
  private:
   struct Time {
     size_t file;
-    int64_t time;  ///< of the input
+    int64_t time;  ///< index of the input's time
   };
   Time find(int64_t index) const;
   void read_time(const FieldFile& file, int64_t time, int64_t channels, float* to) const;

@@ -12,8 +12,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "HDF5's metadata is little-endian");
 
-constexpr uint64_t kHeader = 16;  // of a collection: "GCOL", version, three zeros, u64 bytes of the collection
-constexpr uint64_t kObject = 16;  // of an object: u16 number, u16 references, u32 zero, u64 bytes
+constexpr uint64_t kHeader = 16;  // collection header: "GCOL", version, three zeros, u64 bytes of the collection
+constexpr uint64_t kObject = 16;  // object header: u16 number, u16 references, u32 zero, u64 bytes
 
 template <class T>
 T at(const uint8_t* bytes, uint64_t offset) {

@@ -69,7 +69,7 @@ class Fields final : public FieldFile {
 
   std::unique_ptr<FileReader> file_;
   Hdf5Id hdf5_, dataset_;
-  haddr_t offset_;  ///< of f32 values that lie in one piece; HADDR_UNDEF: others
+  haddr_t offset_;  ///< place of f32 values in one piece; HADDR_UNDEF: others
 };
 
 }  // namespace

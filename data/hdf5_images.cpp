@@ -15,7 +15,7 @@ class Reader {
  public:
   explicit Reader(const FileReader& bytes) : bytes_(bytes), file_(hdf5_file(bytes)) {}
 
-  /// Those of train, val and test that are there.
+  /// The parts among train, val and test in the file.
   std::vector<std::string> parts() const {
     std::vector<std::string> found;
     for (const char* name : {"train", "val", "test"})
@@ -97,7 +97,7 @@ class Reader {
   }
 
  private:
-  /// One-dimensional texts of one length or, as h5py writes them, of any; `read` reads all of them.
+  /// One-dimensional texts of equal length or, as h5py writes them, of any; `read` reads all.
   template <class Read>
   std::vector<std::string> texts(const char* what, hid_t type, hid_t space, const Read& read) const {
     const hssize_t count = hdf5().Sget_simple_extent_npoints(space);

@@ -10,7 +10,7 @@
 namespace weft::data {
 namespace {
 
-/// What a write to the disk failed with; HDF5 passes errno on only inside its texts.
+/// The error of a write to the disk; HDF5 passes errno on only inside its texts.
 struct WriteFailed {
   int error_number;
 };

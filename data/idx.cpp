@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // of a set, which is kept in memory
+constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // limit of a set, which is kept in memory
 constexpr uint64_t kLongestHeader = 4 + 4 * 4;
 
 /// An IDX file of unsigned bytes: its sizes, then its elements.
@@ -83,7 +83,7 @@ IdxFile open_idx(const fs::path& path) {
   return file;
 }
 
-/// The elements. Of a compressed file no more is unpacked than its header promises.
+/// The elements. A compressed file is unpacked only as far as its header promises.
 std::vector<uint8_t> read_elements(IdxFile file) {
   if (file.packed)  // a byte more tells of an oversized one
     file.bytes = gunzip(file.bytes, file.path.string(), file.header + file.elements + 1);

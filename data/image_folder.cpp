@@ -31,7 +31,7 @@ bool is_image_name(const fs::path& path) { return lists(image_suffixes(), suffix
 
 std::string shown(const fs::path& path) { return printable(path.string()); }
 
-/// What is in a folder, but for hidden names, in no order. Links are what they lead to.
+/// A folder's content, but for hidden names, in no order. Links count as their targets.
 struct Listing {
   std::vector<fs::path> folders, files;
 };

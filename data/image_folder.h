@@ -12,8 +12,8 @@ namespace weft::data {
 /// of their names, images in byte order of their paths. Every image is decoded to upright RGB when it is asked for.
 /// Hidden files and folders (is_hidden()) are skipped at any depth, links are followed, and describe() counts what else
 /// is left out. `expected_classes` (where not empty): the classes that the folder must have, so that a val part gets
-/// the labels of its train part. Errors: no such folder, no class, a class without images, a class too many or missing,
-/// a folder that cannot be read, a link to nothing or to a folder above it.
+/// the labels of its train part. Errors: no such folder, no class, a class without images, a class too many or missing;
+/// an unreadable folder; a link to nothing or to a folder above the link.
 std::shared_ptr<const EncodedDataset> image_folder_root(const std::filesystem::path& root, const std::string& title,
                                                         std::vector<std::string> expected_classes = {},
                                                         DecodeOptions decoding = {});
@@ -26,7 +26,7 @@ std::vector<std::pair<std::string, std::filesystem::path>> image_folder_parts(co
 std::shared_ptr<const EncodedDataset> image_folder(const std::filesystem::path& directory, Split split,
                                                    DecodeOptions decoding = {});
 
-/// The same of a list: `labels[i]` is the class of `paths[i]`; `left_out` ends what describe() says. Errors: a label
+/// The set of a list: `labels[i]` is the class of `paths[i]`; `left_out` ends what describe() says. Errors: a label
 /// outside the classes.
 std::shared_ptr<const EncodedDataset> image_files(const std::string& title, std::vector<std::string> classes,
                                                   std::vector<std::filesystem::path> paths, std::vector<int64_t> labels,

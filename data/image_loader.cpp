@@ -32,7 +32,7 @@ struct Size {
 
 }  // namespace
 
-/// What an image goes through: fetched, augmented, given a window, and laid down in the batch as it travels.
+/// An image's steps: fetched, augmented, given a window, and laid down in the batch as it travels.
 class ImageLoader::Collator {
  public:
   Collator(std::shared_ptr<const Dataset> set, Pipeline pipeline, ImageLoaderOptions options);
@@ -52,8 +52,8 @@ class ImageLoader::Collator {
   ImageLoaderOptions options_;
   bool on_device_;
   NormalizeTable table_;
-  Size stored_;  ///< of one image before its window is cut out
-  Size seen_;    ///< of one image as the model sees it
+  Size stored_;  ///< size of an image before its window is cut out
+  Size seen_;    ///< size of an image for the model
 };
 
 ImageLoader::Collator::Collator(std::shared_ptr<const Dataset> set, Pipeline pipeline, ImageLoaderOptions options)

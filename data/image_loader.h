@@ -6,7 +6,7 @@
 
 namespace weft::data {
 
-/// What one training step eats.
+/// The input of a training step.
 struct Batch {
   Tensor images;      ///< [count, height, width, channels], normalised (u8: as stored)
   Tensor labels;      ///< i64 [count]
@@ -23,16 +23,16 @@ enum class TransformOn : uint8_t {
   device,     ///< bytes travel, a quarter of that, and kernels::image_normalize does the rest
 };
 
-/// Those of LoaderOptions, and those of images.
+/// Options of the loader (LoaderOptions), and of images.
 struct ImageLoaderOptions {
   int64_t batch_size = 64;
   int workers = 2;
   int prefetch = 2;
   bool drop_last = false;
-  uint64_t seed = 0;  ///< of the augmentation
+  uint64_t seed = 0;  ///< seeds the augmentation
   Device device{};
-  DType dtype = DType::f32;  ///< of the images: f32, f64, bf16, or u8 for images as stored
-  /// The same bits either way; host needs f32, and u8 has nothing to transform but a window to cut out, in the workers.
+  DType dtype = DType::f32;  ///< dtype of the images: f32, f64, bf16, or u8 for images as stored
+  /// Both give the same bits; host needs f32, and u8 has nothing to transform but a window to cut out, in the workers.
   TransformOn transform_on = TransformOn::automatic;
   /// Per channel, where white is 1; empty: those of the set (channel_statistics). A validation set wants those of the
   /// training set, which its loader's options() have.

@@ -29,7 +29,7 @@ std::unique_ptr<ImageWriter> packed_writer(const std::filesystem::path& path, st
 /// Layout: hdf5_images.h. Errors: also more than 32768 classes; Weft was built without HDF5.
 std::unique_ptr<ImageWriter> hdf5_writer(const std::filesystem::path& path, std::vector<std::string> classes);
 
-/// What every ImageWriter holds its caller to.
+/// The counts that every ImageWriter requires of its caller.
 class PartCount {
  public:
   /// `what` opens the error texts. Errors: no class, a class without a name or named twice.

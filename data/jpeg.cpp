@@ -28,8 +28,8 @@ struct JpegErrors {
 
 /// Each scan of a progressive image passes over all of it: a small file of many scans would take hours.
 constexpr int kMostScans = 100;
-/// Huffman codes spend 8 bits or more on 1024 pixels: one bit per block of 8x8 samples, and the most thinly sampled
-/// components that the format allows (4x1 beside 1x4) have 8 blocks in 32x32 pixels.
+/// Huffman codes spend 8 bits or more on 1024 pixels: one bit per block of 8x8 samples. The most thinly sampled
+/// components in the format (4x1 next to 1x4) have 8 blocks in 32x32 pixels.
 constexpr uint64_t kPixelsPerByte = 1024;
 
 void on_error(j_common_ptr state) {
@@ -54,7 +54,7 @@ void on_progress(j_common_ptr state) {
 
 void print_nothing(j_common_ptr) {}
 
-/// What decoding leaves behind; plain memory that is written between setjmp and longjmp.
+/// The result of decoding; plain memory that is written between setjmp and longjmp.
 struct Decoded {
   Image image;
   std::vector<uint8_t> line;
@@ -91,7 +91,7 @@ bool suits_nvjpeg(const jpeg_decompress_struct& jpeg, std::span<const uint8_t> b
          bytes[bytes.size() - 2] == 0xff && bytes.back() == JPEG_EOI;
 }
 
-/// Not inlined: longjmp would leave what it changed of run()'s variables undefined.
+/// Not inlined: longjmp would leave changed variables of run() undefined.
 [[gnu::noinline]] void decode_into(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> bytes,
                                    const DecodeOptions& options, Decoded& out) {
   jpeg_create_decompress(&jpeg);

@@ -20,7 +20,7 @@ using Pix = std::unique_ptr<PIX, Destroy>;
 constexpr const char* kSuffixes[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".bmp",
                                      ".gif", ".tif",  ".tiff", ".ppm",  ".pgm", ".pbm",  ".pnm"};
 
-/// What Leptonica would read in wrong colours: BMP of 16 bits (as grey) and 32 bits (red and blue exchanged).
+/// Files that Leptonica would read in wrong colours: BMP of 16 bits (as grey) and 32 bits (red and blue exchanged).
 bool is_odd_bmp(std::span<const uint8_t> bytes) {
   constexpr size_t kBits = 28;
   return bytes[0] == 'B' && (bytes.size() <= kBits || bytes[kBits] == 16 || bytes[kBits] == 32);

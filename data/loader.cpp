@@ -28,7 +28,7 @@ struct Slot {
   std::vector<Tensor> host;  ///< the batch: on the CPU its own memory, for a GPU a view of `staging`
   std::vector<kernels::PinnedMemory> staging;
   std::vector<std::any> samples;  ///< that get() gave, to be collated
-  int64_t count = 0;              ///< samples of the batch; 0: it holds a stand-in
+  int64_t count = 0;              ///< samples of the batch; 0: a dummy batch
   int64_t left = 0;               ///< samples still to come; guarded by the mutex
   int64_t failed_at = -1;         ///< lowest position that failed, so that the error does not depend on timing
   std::exception_ptr failure;
@@ -63,12 +63,12 @@ void hand_over(const Event& uploaded, const std::vector<Tensor>& tensors) {
   }
 }
 
-// A worker takes so many samples at once that it rarely waits for the lock, and large ones one by one.
+// A worker takes several small samples at once, so as to wait rarely for the lock, and large ones singly.
 constexpr int64_t kMostSamples = 8;
 constexpr int64_t kChunkBytes = 8 << 20;
 constexpr int kMostWorkers = 1024;
 
-/// The same failure as an Error that names what failed; the original is nested in it.
+/// The failure as an Error that names the failed sample; the original is nested.
 std::exception_ptr at(const std::string& place, const std::exception_ptr& failure) {
   try {
     try {
@@ -173,7 +173,7 @@ class BatchQueue::Workers {
                options_.workers);
     copy_stream_ = std::make_unique<Stream>(options_.device);
     slots_.resize(static_cast<size_t>(options_.workers == 0 ? 2 : options_.prefetch + 2));
-    int64_t bytes = 1;  // of a sample
+    int64_t bytes = 1;  // bytes of a sample
     for (const Part& part : collation_.parts) {
       const auto row = static_cast<int64_t>(size_of(part.dtype)) * part.sizes.numel();
       bytes += row;
@@ -281,7 +281,7 @@ class BatchQueue::Workers {
   }
 
   std::string origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const {
-    // A stand-in comes after the last sample.
+    // A dummy batch comes after the last sample.
     const int64_t at = std::min(step * options_.batch_size + place[0], sampler_.size());
     const int64_t index = sampler_.index(epoch, at);
     const Shape in_row = std::span(place.begin() + 1, place.end());
@@ -450,7 +450,7 @@ class BatchQueue::Workers {
 
   // The consumer's position.
   bool started_ = false, ended_ = false;
-  uint64_t seed_ = 0;       ///< of the samples' own generators
+  uint64_t seed_ = 0;       ///< seeds the samples' own generators
   bool untouched_ = false;  ///< no batch was asked for since the start
   int64_t epoch_ = 0;
   int64_t next_step_ = 0;

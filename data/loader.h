@@ -10,11 +10,11 @@
 namespace weft::data {
 
 struct LoaderOptions {
-  int64_t batch_size = 64;  ///< of this rank
+  int64_t batch_size = 64;  ///< samples per batch of this rank
   int workers = 2;          ///< threads; 0: the caller assembles each batch itself
   int prefetch = 2;         ///< batches assembled ahead
   bool drop_last = false;   ///< leave out the last, smaller batch (Tail::joined: that of all ranks)
-  uint64_t seed = 0;        ///< of the samples' draws
+  uint64_t seed = 0;        ///< seeds the samples' draws
   Device device{};          ///< where batches arrive
 };
 
@@ -28,7 +28,7 @@ struct LoaderStatistics {
 /// A batch of samples that have no type of their own for it: a tensor for each field.
 struct Stacked {
   std::vector<Tensor> tensors;  ///< [count, …]
-  int64_t count = 0;            ///< the last batch of an epoch may be smaller; 0: one sample, a stand-in
+  int64_t count = 0;            ///< the last batch of an epoch may be smaller; 0: one sample, a dummy batch
   int64_t epoch = 0;
   int64_t step = 0;  ///< position in the epoch
 };
@@ -47,23 +47,23 @@ void each_tensor(Batch& batch, Visit&& visit) {
   batch.fields(checked);
 }
 
-/// Brings batches to a device. Worker threads assemble them in a ring of slots (pinned memory for a GPU, the batch's
-/// own on the CPU); copies run on a stream of their own, one batch ahead of the model. What is in a batch depends on
+/// Loads batches onto a device. Worker threads assemble them in a ring of slots (pinned memory for a GPU, the batch's
+/// own on the CPU); copies run on a stream of their own, one batch ahead of the model. A batch's content depends on
 /// (seed, epoch, step) alone: not on the number of workers, nor on where the loader was started.
-///   loader.start(epoch);                       // or start(epoch, step) to resume
-///   while (auto batch = loader.next()) { … }
-/// An exception in a worker is thrown by the next() that would have returned the batch, as a weft::Error that names the
-/// sample and has the original nested in it; after it, start anew. Random numbers that a sample draws from Weft's
-/// generators are a function of (manual_seed(), LoaderOptions::seed, epoch, index), and leave the caller's as they are.
-/// Use it from one thread. Errors: a sampler of another size than the set, a batch size below 1, workers outside 0 …
-/// 1024; with drop_last, a batch size above the number of samples.
+///   loader.start(epoch);                       // or start(epoch, step) to resume.
+///   while (auto batch = loader.next()) { … }.
+/// An exception in a worker is thrown by the next() that would have returned the batch. The weft::Error names the
+/// sample and nests the original; start() again after. Random numbers that a sample draws from
+/// Weft's generators are a function of (manual_seed(), LoaderOptions::seed, epoch, index), and leave the caller's as
+/// they are. Use a queue from one thread. Errors: a sampler of another size than the set, a batch size below 1, workers
+/// outside 0 … 1024; with drop_last, a batch size above the number of samples.
 class BatchQueue {
  public:
   BatchQueue(Collation collation, Sampler sampler, LoaderOptions options);
   ~BatchQueue();
   BatchQueue(BatchQueue&&) noexcept;
 
-  int64_t samples_per_epoch() const;  ///< of this rank
+  int64_t samples_per_epoch() const;  ///< samples of this rank's epoch
   int64_t steps_per_epoch() const;
   /// Samples of batch `step`, a mean over the ranks.
   double mean_count(int64_t step) const;
@@ -76,7 +76,7 @@ class BatchQueue {
   /// Where a value of batch `step` comes from: `sample 7 (1979.h5, time 3, channel 0)`. `place`: within tensor
   /// `number`.
   std::string origin(int64_t epoch, int64_t step, size_t number, const Shape& place) const;
-  /// Of the batch's tensors; empty where they have none.
+  /// Names of the batch's tensors; empty if they have none.
   const std::vector<std::string>& names() const;
 
   const LoaderOptions& options() const;

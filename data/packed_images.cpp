@@ -27,7 +27,7 @@ constexpr uint32_t kVersion = 1;
 constexpr uint64_t kImageBytes = 24;
 constexpr uint32_t kMostNames = 1 << 20, kLongestName = 4096;
 
-/// What a packed file says about itself.
+/// A packed file's own description.
 struct PackedIndex {
   struct Image {
     uint64_t offset = 0;

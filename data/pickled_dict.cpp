@@ -81,7 +81,7 @@ std::vector<int64_t> PickledDict::integers(std::string_view key) const {
 
 std::vector<std::string> PickledDict::texts(std::string_view key) const {
   std::vector<std::string> texts;
-  uint64_t left = file_.size();  // the same text may stand in a list again and again
+  uint64_t left = file_.size();  // a list may repeat a text
   for (const std::string* text : list<std::string>(key, "a text")) {
     if (text->size() > left)
       file_.bad("expected texts as '", key, "' no longer than the file, got longer by repetition");

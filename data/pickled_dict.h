@@ -11,8 +11,8 @@
 
 namespace weft::data {
 
-/// A pickled dict of numbers, texts, lists of them and NumPy arrays: what the python version of CIFAR is, and copies
-/// of it that Python 3 and NumPy 1 or 2 wrote by any protocol. The classes that a pickle names are looked up in a table
+/// A pickled dict of numbers, texts, lists of them and NumPy arrays: the python version of CIFAR, and its copies that
+/// Python 3 and NumPy 1 or 2 wrote by any protocol. The classes that a pickle names are looked up in a table
 /// (io/pickle/usual_names.h); nothing is imported or run.
 class PickledDict {
  public:

@@ -13,7 +13,7 @@
 
 namespace weft::data {
 
-/// What an image goes through between the set and the model, up to normalisation. Both parts are pure functions of the
+/// The steps of an image between the set and the model, up to normalisation. Both parts are pure functions of the
 /// image and the draw; the draw of `place` continues where `prepare` left off.
 struct Pipeline {
   std::string name = "none";
@@ -26,7 +26,7 @@ struct Pipeline {
   std::function<Place(Draw&)> place;
 };
 
-/// What a name does not say; for training alone, but for the filter.
+/// Settings beyond a pipeline's name; for training alone, but for the filter.
 struct PipelineOptions {
   RandomResizedCropOptions crop = {};  ///< areas, ratios and filter of imagenet; its size comes from the name
   ColorJitterOptions jitter = {};      ///< after the policy
@@ -34,22 +34,22 @@ struct PipelineOptions {
 };
 
 /// A pipeline by name, GEOMETRY or GEOMETRY+POLICY, for training with random changes, for validation without:
-///   none                 the image as it is
-///   flip                 mirrored half of the time; validation: as it is
-///   cifar                4 black pixels around it, a random window of the old size, mirrored half of the time
-///   shapes               the same with 2 pixels
+///   none                 the image as it is.
+///   flip                 mirrored half of the time; validation: as it is.
+///   cifar                4 black pixels around, a random window of the old size, mirrored half of the time.
+///   shapes               as cifar, with 2 pixels.
 ///   imagenet[:SIZE]      random resized crop to SIZE (224), mirrored half of the time; validation: shortest edge to
-///                        SIZE * 8 / 7 (256), centre crop
-///   NAME:SIZE            none, flip, cifar and shapes of an image that is first stretched to SIZE x SIZE
-///   resize:SIZE          another name of flip:SIZE
+///                        SIZE * 8 / 7 (256), centre crop.
+///   NAME:SIZE            none, flip, cifar and shapes after stretching the image to SIZE x SIZE.
+///   resize:SIZE          another name of flip:SIZE.
 /// and the policies of policy.h: cifar+randaugment:2,9. A policy works on the resized image before windows and
 /// mirroring are chosen, which fall into the normalisation; the policies are the same under mirroring. Errors: an
 /// unknown name (the text suggests the nearest), a SIZE that is no positive number, those of make_policy.
 Pipeline make_pipeline(const std::string& text, Split split, const PipelineOptions& options = {});
 std::vector<std::string> pipeline_names();
 
-/// What suits a set: shapes for the embedded set, cifar for CIFAR, none for others in memory, imagenet for images of
-/// varying size.
+/// The default for a set: shapes for the embedded set, cifar for CIFAR, none for others in memory, imagenet for images
+/// of varying size.
 std::string default_pipeline(const std::string& dataset);
 
 /// A user's choice as GEOMETRY[+POLICY]: `auto` and `standard` are default_pipeline(dataset), as is what a policy alone

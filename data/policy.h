@@ -13,10 +13,10 @@ namespace weft::data {
 using ImagePolicy = std::function<Image(Image, Draw&)>;
 
 /// An augmentation policy by name (transforms/auto_augment.h):
-///   autoaugment[:imagenet|cifar10|svhn]   one of 25 learned pairs of ops; imagenet
-///   randaugment[:N,M]                     N random ops at magnitude M of 0 … 30; 2,9
-///   trivialaugment                        one random op at a random magnitude
-/// What comes into the image from outside is black, positions are rounded to the nearest pixel, as torchvision's
+///   autoaugment[:imagenet|cifar10|svhn]   one of 25 learned pairs of ops; imagenet.
+///   randaugment[:N,M]                     N random ops at magnitude M of 0 … 30; 2,9.
+///   trivialaugment                        one random op at a random magnitude.
+/// Pixels that enter from outside are black, positions are rounded to the nearest pixel, as torchvision's
 /// defaults. Errors: an unknown name, policy or number.
 ImagePolicy make_policy(const std::string& text);
 

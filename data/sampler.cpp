@@ -2,13 +2,27 @@
 #include "data/sampler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/contracts/philox.h"
 #include "kernels/error.h"
 
 namespace weft::data {
+namespace {
 
-Sampler::Sampler(int64_t set_size, SamplerOptions options) : set_size_(set_size), options_(options) {
+int64_t positions_of(const std::shared_ptr<const Order>& order) {
+  WEFT_CHECK(order, "sampler: expected an order, got a null pointer");
+  return order->size();
+}
+
+}  // namespace
+
+Sampler::Sampler(std::shared_ptr<const Order> order, SamplerOptions options)
+    : Sampler(positions_of(order), options) {
+  order_ = std::move(order);
+}
+
+Sampler::Sampler(int64_t set_size, SamplerOptions options) : count_(set_size), options_(options) {
   WEFT_CHECK(set_size > 0, "sampler: expected a set of at least one image, got ", set_size);
   WEFT_CHECK(options.world > 0 && options.rank >= 0 && options.rank < options.world,
              "sampler: expected a rank from 0 to world - 1, got rank ", options.rank, " of ", options.world);
@@ -29,7 +43,7 @@ Sampler::Sampler(int64_t set_size, SamplerOptions options) : set_size_(set_size)
 
 int64_t Sampler::size_of_all() const {
   const bool once = options_.tail == Tail::uneven || options_.tail == Tail::joined;
-  return once ? set_size_ : size_ * options_.world;
+  return once ? count_ : size_ * options_.world;
 }
 
 int64_t Sampler::index(int64_t epoch, int64_t position) const {
@@ -37,10 +51,11 @@ int64_t Sampler::index(int64_t epoch, int64_t position) const {
   WEFT_CHECK(position >= 0 && position < end, "sampler: expected a position below ", end, ", got ", position);
   const int64_t first = batch_size_ > 0 ? position / batch_size_ * options_.step : 0;
   const int64_t in_step = batch_size_ > 0 ? position % batch_size_ : position;
-  const int64_t global = (first + options_.rank + in_step * options_.world) % set_size_;
+  const int64_t global = (first + options_.rank + in_step * options_.world) % count_;
+  if (order_) return order_->index(options_.seed, epoch, global);
   if (!options_.shuffle) return global;
   constexpr uint64_t kShuffle = 0x5A3B1E5000000000ull;
-  return permuted(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), set_size_, global);
+  return permuted(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), count_, global);
 }
 
 }  // namespace weft::data

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <memory>
+
+#include "data/order.h"
 
 namespace weft::data {
 
-/// What happens when the set does not divide by the number of ranks.
+/// The treatment of a set that is not divisible by the number of ranks.
 enum class Tail : uint8_t {
   repeat,  ///< ranks take images from the start again, so that all have the same number
   drop,    ///< images are left out, so that all have the same number
   uneven,  ///< every image once; the first ranks may have one more
-  joined,  ///< as uneven, in as many steps on all ranks: a loader brings a rank that has no image left for the last
-           ///< step a stand-in, which counts nothing
+  joined,  ///< as uneven, in as many steps on all ranks: a rank that has no image left for the last step
+           ///< gets a dummy batch, which counts nothing
 };
 
 struct SamplerOptions {
@@ -25,15 +28,17 @@ struct SamplerOptions {
 };
 
 /// Which image comes when: a pure function of (seed, epoch, position), so that resuming is setting a counter. Rank r
-/// of W takes positions r, r + W, r + 2W … of one global order (PyTorch's DistributedSampler), so that W ranks with
-/// batches of B see together what one rank with batches of W B sees. Its seed is its own, which manual_seed() does not
-/// change. Errors: an empty set, one with fewer images than ranks that Tail::drop leaves empty, a rank outside the
-/// world, a step that leaves a rank without an image.
+/// of W takes positions r, r + W, r + 2W … of one global order (PyTorch's DistributedSampler). So W ranks with batches
+/// of B see the samples of one rank with batches of W B. manual_seed() does not change the sampler's seed. Errors: an
+/// empty set, or fewer images than ranks under Tail::drop; a rank outside the world; a step that leaves a rank without
+/// an image.
 class Sampler {
  public:
   Sampler(int64_t set_size, SamplerOptions options = {});
+  /// With samples in the order that `order` says; `shuffle` is not asked.
+  explicit Sampler(std::shared_ptr<const Order> order, SamplerOptions options = {});
 
-  int64_t set_size() const { return set_size_; }
+  int64_t set_size() const { return order_ ? order_->set_size() : count_; }
   /// Images of this rank in one epoch, of all ranks, and of the rank that has most.
   int64_t size() const { return size_; }
   int64_t size_of_all() const;
@@ -41,13 +46,14 @@ class Sampler {
   /// Images of this rank in a whole step; 0: what the loader says.
   int64_t batch_size() const { return batch_size_; }
   /// Index into the set of the image at `position` (0 … size() - 1) of this rank's epoch; with Tail::joined, of the
-  /// stand-in at size().
+  /// dummy batch at size().
   int64_t index(int64_t epoch, int64_t position) const;
   const SamplerOptions& options() const { return options_; }
 
  private:
-  int64_t set_size_;
+  int64_t count_;  ///< positions of an epoch
   SamplerOptions options_;
+  std::shared_ptr<const Order> order_ = {};
   int64_t size_, batch_size_ = 0;
 };
 

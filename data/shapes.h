@@ -30,7 +30,7 @@ std::shared_ptr<const Dataset> shapes(Split split, ShapesOptions options = {});
 /// Errors: sizes below 1, train not a multiple of 5, a folder that cannot be written.
 void write_shapes(const std::filesystem::path& directory, ShapesOptions options = {});
 
-/// Reads the set from `directory`; writes it there first where it is missing.
+/// Reads the set from `directory`; writes the set there first if missing.
 std::shared_ptr<const Dataset> shapes(const std::filesystem::path& directory, Split split, ShapesOptions options = {});
 
 }  // namespace weft::data

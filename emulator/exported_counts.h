@@ -6,7 +6,7 @@
 
 extern "C" {
 
-/// A request is one instruction of one warp, with at least one active lane.
+/// A request is a warp's instruction with at least one active lane.
 struct weft_emulator_global_counts {
   int64_t requests;
   int64_t sectors;  ///< aligned 32-byte pieces that the requests touch, each once per request

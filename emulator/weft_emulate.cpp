@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft-emulate [options] PROGRAM [arguments]: starts the program with our libcudart, libcuda and libnccl in front of
 // the system's. The options travel as environment variables, so that ranks which the program starts are emulated too.
+#include <sys/wait.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +19,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/machine/time_table.h"
 #include "emulator/program_look.h"
+#include "emulator/report.h"
 
 namespace {
 
@@ -55,7 +59,7 @@ int print_ptx(const std::string& path, const emulator::Gpu& gpu) {
   return found ? 0 : 1;
 }
 
-/// Predictions of the launches in a file of --time-table, a line each: kernel, seconds, what limits it.
+/// Predictions of the launches in a file of --time-table, a line each: kernel, seconds, limit.
 int print_predictions(const std::string& path, const std::string& key, double overlap, double ghz) {
   namespace model = emulator::time_model;
   std::ifstream file(path);
@@ -83,14 +87,54 @@ int print_predictions(const std::string& path, const std::string& key, double ov
   return file.eof() ? 0 : 1;
 }
 
+/// compute-sanitizer's tools, and the checks that see what they see. Barriers are checked always, as bounds are.
+struct Tool {
+  std::string_view name, check;
+};
+constexpr Tool kTools[] = {{"memcheck", "bounds"}, {"synccheck", "bounds"}, {"racecheck", "races"}, {"initcheck", "uninitialised"}};
+
+pid_t started = 0;
+
+/// Starts the program, waits for its end and writes the report. Returns the program's exit code, 128 + N after signal N.
+int run_and_report(std::vector<char*>& words, const fs::path& report) {
+  std::string lines = fs::absolute(report).string() + ".XXXXXX";
+  const int file = mkstemp(lines.data());
+  if (file < 0) {
+    std::cerr << "weft-emulate: cannot write " << report.string() << ": " << std::strerror(errno) << '\n';
+    return 2;
+  }
+  close(file);
+  set("WEFT_EMULATE_REPORT", lines);
+  started = fork();
+  if (started == 0) {
+    execvp(words[0], words.data());
+    std::cerr << "weft-emulate: cannot start " << words[0] << ": " << std::strerror(errno) << '\n';
+    _exit(127);
+  }
+  std::signal(SIGINT, SIG_IGN);  // the terminal sends it to the program, too
+  std::signal(SIGTERM, [](int signal) { kill(started, signal); });
+  int status = 0;
+  while (waitpid(started, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::ofstream out(report);
+  out << emulator::report_text(report, words[0], emulator::read_reported(lines));
+  out.close();
+  fs::remove(lines);
+  if (!out) {
+    std::cerr << "weft-emulate: cannot write " << report.string() << '\n';
+    return 2;
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Runs a CUDA program on an emulated GPU. The program must link CUDA's runtime as a shared library\n"
-      "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
+      "Runs a CUDA program, or a script or test runner that starts some, on an emulated GPU. Programs must hold PTX\n"
+      "(nvcc -gencode arch=compute_90a,code=compute_90a or -arch=compute_80). Findings end them with exit code 86.",
       "weft-emulate"};
-  std::string gpu, gpus, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known,
+  std::string gpu, gpus, report, exit_code, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known,
       time_of;
   bool count = false, time = false, allow_none = false;
   double overlap = 0, clock = 0;
@@ -104,6 +148,15 @@ int main(int argc, char** argv) {
       "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
   app.add_option("--check", check,
                  "What is checked besides bounds: races, uninitialised, streams, with commas between");
+  std::vector<std::string> tools;
+  app.add_option("--tool", tools,
+                 "compute-sanitizer's name of a check: memcheck and synccheck (always on), racecheck (races), initcheck "
+                 "(uninitialised)")
+      ->allow_extra_args(false);
+  app.add_option("--error-exitcode", exit_code, "Exit code of a program with findings (default 86)");
+  app.add_option("--report", report,
+                 "Write the findings of the program and of those it starts to this file when it ends: FILE.sarif, FILE.xml "
+                 "(JUnit) or FILE.json");
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");
   app.add_option("--threads", threads, "Threads of this machine that run blocks (default: all processors)");
   app.add_option("--break", break_at, "KERNEL or KERNEL:LINE: print the registers of the first warp that comes there");
@@ -131,11 +184,24 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (!time_of.empty()) return print_predictions(time_of, gpu, overlap, clock);
   set("WEFT_EMULATE_GPU", gpu);
-  setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: a program that must know it is emulated looks for it
+  setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: programs look for this variable to detect emulation
   set("WEFT_EMULATE_GPUS", gpus);
   set("WEFT_EMULATE_MEMORY", memory);
   set("WEFT_EMULATE_STREAMS", streams);
+  for (const std::string& tool : tools) {
+    const auto found = std::find_if(std::begin(kTools), std::end(kTools), [&](const Tool& one) { return one.name == tool; });
+    if (found == std::end(kTools)) {
+      std::cerr << "weft-emulate: --tool: expected memcheck, racecheck, initcheck or synccheck, got '" << tool << "'\n";
+      return 2;
+    }
+    check += (check.empty() ? "" : ",") + std::string(found->check);
+  }
+  if (!report.empty() && !emulator::is_report_name(report)) {
+    std::cerr << "weft-emulate: --report: expected a name that ends in .sarif, .xml or .json, got '" << report << "'\n";
+    return 2;
+  }
   set("WEFT_EMULATE_CHECK", check);
+  set("WEFT_EMULATE_ERROR_EXITCODE", exit_code);
   set("WEFT_EMULATE_SEED", seed);
   set("WEFT_EMULATE_THREADS", threads);
   set("WEFT_EMULATE_BREAK", break_at);
@@ -178,7 +244,7 @@ int main(int argc, char** argv) {
   in_front("LD_LIBRARY_PATH", folder.string());
   // The runtime inside a program, or in what a script may load, is led to the emulator's (static_runtime/audit.cpp).
   const int inside = emulator::runtime_inside(file);
-  const bool scripts = emulator::is_interpreter(file);
+  const bool scripts = emulator::is_interpreter(file) || emulator::uses_no_cuda(file);
   for (const int version : {12, 13})
     if (scripts || inside == version) in_front("LD_PRELOAD", (folder / ("libcudart.so." + std::to_string(version))).string());
   // CuPy and Triton: PTX in place of machine code; none of CuPy's own kernels, which are machine code.
@@ -193,6 +259,7 @@ int main(int argc, char** argv) {
   std::vector<char*> words;
   for (std::string& word : program) words.push_back(word.data());
   words.push_back(nullptr);
+  if (!report.empty()) return run_and_report(words, report);
   execvp(words[0], words.data());
   std::cerr << "weft-emulate: cannot start " << program[0] << ": " << std::strerror(errno) << '\n';
   return 127;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT of one's own, its embedding also the output layer, sharded over the ranks by FSDP; alone it is one shard.
+// A GPT of one's own, its embedding also the output layer, sharded over the ranks by FSDP; alone there is one shard.
 //   weft-run --nproc_per_node 2 gpt [STEPS]
 #include <weft/weft.h>
 
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
 
     const auto make = [&] { return std::make_shared<Gpt>(characters.size(), /*width=*/64, /*depth=*/2); };
     dist::FSDP fsdp(make(), world, {.policy = {.kinds = {"Block"}}, .device = world.device()});
-    optim::AdamW adam(optim::without_decay_on_vectors(fsdp.parameters()), {.lr = 3e-3});  // of this rank's shards
+    optim::AdamW adam(optim::without_decay_on_vectors(fsdp.parameters()), {.lr = 3e-3});  // updates this rank's shards
     int step = 0;
     for (int64_t epoch = 0; step <= steps; ++epoch) {
       loader.start(epoch);

@@ -9,12 +9,12 @@
 
 using namespace weft;
 
-/// y = x + sin(a x)^2 / a for x [N, C] and a [C] (snake; Ziyin et al. 2020). With s = sin(2 a x) the gradients are
-/// dx = (1 + s) dy and da = sum over N of (x s - sin(a x)^2 / a) / a dy.
+/// y = x + sin(a x)^2 / a for x [N, C] and a [C] (snake; Ziyin et al. 2020). With s = sin(2 a x) the gradients are dx =
+/// (1 + s) dy; da = sum over N of (x s - sin(a x)^2 / a) / a dy.
 Tensor snake(const Tensor& x, const Tensor& a) {
   Tensor y;
   {
-    const NoGrad no_grad;  // the gradient is the one below, not that of the ops
+    const NoGrad no_grad;  // the gradient is below, not from the ops
     y = x + square(sin(a * x)) / a;
   }
   return differentiable(y, "snake", {x, a}, [x = Saved(x), a = Saved(a)](const Tensor& dy) {
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   return train::guarded_main("mlp", [&] {
     manual_seed(1);
     const Device device = choose_device(argc > 1 ? argv[1] : "auto");
-    // The gradient by hand, held against slopes of the op itself.
+    // Compares the gradient by hand with slopes of the op itself.
     check_gradient([](const auto& inputs) { return snake(inputs[0], inputs[1]); },
                    {normal({5, 3}, 0, 1, DType::f64, device).requires_grad_(),
                     uniform({3}, 0.5, 2, DType::f64, device).requires_grad_()});

@@ -64,7 +64,7 @@ struct Sample {
   void fields(auto& v) { v("image", image), v("mask", mask); }
 };
 
-/// A disc in noise, drawn anew in each epoch.
+/// A disc in noise, drawn again in each epoch.
 struct Discs {
   int64_t size() const { return 64; }
   Sample get(int64_t, data::Draw& draw) const {

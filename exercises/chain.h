@@ -6,14 +6,14 @@
 #include <map>
 #include <vector>
 
-/// What overlaps, of work that is captured into a graph: `operations`, and `longest`, how many of them must run one
-/// after the other.
+/// The overlap of work that is captured into a graph: `operations`, and `longest`, the number that must run one after
+/// the other.
 struct Chain {
-  cudaError_t error;  ///< of the capture: a host that waits inside of it, a stream that never comes back
+  cudaError_t error;  ///< from the capture: a host that waits inside, a stream that never joins
   int operations = 0, longest = 0;
 };
 
-/// Of what `enqueue` puts into `stream`, and into the streams that it forks from it by events. None of it runs.
+/// The chain of the work that `enqueue` puts into `stream`, and into streams forked by events. Nothing runs.
 template <class F>
 Chain chain_of(cudaStream_t stream, F&& enqueue) {
   cudaGraph_t graph = nullptr;

@@ -10,7 +10,7 @@
 
 #include "chain.h"
 
-// What the checks of the exercises share: main() runs an exercise on many sizes, or, with the argument `measure`, on
+// The common part of the exercises' checks: main() runs an exercise on many sizes, or, with the argument `measure`, on
 // the one whose costs are counted. A line of output per size is `case NAME: right` or `case NAME: wrong: …`;
 // tools/weft-lab reads them.
 
@@ -65,7 +65,7 @@ class Check {
       return fail(name, std::string("the launch failed: ") + cudaGetErrorString(error));
     equal(name, got.download(), expected, tolerance);
   }
-  /// The same of values that are on the host already; waits for nothing.
+  /// Checks values that are on the host already; waits for nothing.
   template <class T>
   void equal(const std::string& name, const std::vector<T>& values, const std::vector<T>& expected,
              double tolerance = 0) {
@@ -89,7 +89,7 @@ class Check {
   /// A fact of the measured run that no profile shows: goals of check.json name it.
   void count(const char* name, double value) { std::printf("count %s: %g\n", name, value); }
 
-  /// Counts what overlaps of what `enqueue` puts into a stream (chain.h). `counts`: false for all ranks but one.
+  /// Counts the overlap of the work that `enqueue` puts into a stream (chain.h). `counts`: false for all ranks but one.
   template <class F>
   void chain(const std::string& name, cudaStream_t stream, F&& enqueue, bool counts = true) {
     const Chain chain = chain_of(stream, enqueue);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Ranks for exercises on collectives: a GPU and a thread each, in one process. What they send and reduce is counted,
+// Ranks for exercises on collectives: a GPU and a thread each, in one process. Sent and reduced numbers are counted,
 // where this is included before check.h, which includes the exercise.
 #include <nccl.h>
 #include <atomic>
@@ -14,7 +14,7 @@ struct Rank {
   cudaStream_t compute, network;
 };
 
-inline std::atomic<size_t> numbers_sent[16];  // by ncclSend, of each rank
+inline std::atomic<size_t> numbers_sent[16];  // sent by ncclSend, per rank
 inline std::atomic<int> reductions[16];       // calls of ncclAllReduce
 
 inline int rank_of(ncclComm_t comm) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// PTX instructions as functions: Weft's own, each with what it does (kernels/cuda/ptx/ptx.cuh, ptx_hopper.cuh,
+// PTX instructions as functions: Weft's own, each with a description (kernels/cuda/ptx/ptx.cuh, ptx_hopper.cuh,
 // ptx_wgmma.cuh).
 #include "kernels/cuda/ptx/ptx_wgmma.cuh"
 

@@ -98,9 +98,9 @@ void AtomicFile::commit(int keep) {
   if (folder.fd >= 0) static_cast<void>(::fsync(folder.fd));
 }
 
-/// A second name for the file that is about to be replaced. It takes the place of the one before only when its own
-/// successor is there: at any moment there is a file under `path_`, and another one. Without hard links (FAT, some
-/// network file systems) it moves: a crash right then leaves the older one alone.
+/// A second name for the file that is about to be replaced. It replaces the previous name only when its own successor
+/// is there: at any moment there is a file under `path_`, and another. Without hard links (FAT, some network file
+/// systems) the file is moved: a crash right then leaves only the older file.
 fs::path AtomicFile::second_name(int keep) const {
   if (keep < 2) return {};
   const std::string name = path_.filename().string(), temporary = temporary_.filename().string();

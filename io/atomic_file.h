@@ -11,8 +11,8 @@
 namespace weft {
 
 /// Replaces a file atomically: write to `temporary()`, then `commit()`. Until then readers see the old file, and a
-/// crash, a full disk or an exception leaves it as it was (the destructor removes the temporary file; a later write
-/// removes what a crash left).
+/// crash, a full disk or an exception does not change the old file. The destructor removes the temporary file; a later
+/// write removes a crash's rest.
 class AtomicFile {
  public:
   /// Creates the temporary file, empty. `what` begins error messages, as in `checkpoint: …`. Errors: the folder does
@@ -25,8 +25,8 @@ class AtomicFile {
   /// create_temporary()'s file in the same folder, for libraries that open what they write.
   const std::filesystem::path& temporary() const { return temporary_; }
 
-  /// Forces the data to the disk, renames the temporary file onto the path, forces the folder to the disk. Of the files
-  /// that it replaces the last `keep` - 1 stay, see kept_file().
+  /// Forces the data to the disk, renames the temporary file onto the path, forces the folder to the disk. The last
+  /// `keep` - 1 replaced files stay, see kept_file().
   void commit(int keep = 1);
 
   /// Writes the temporary file piece by piece; every error is fail_write's.
@@ -62,7 +62,7 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-/// What a file was before its last `age` replacements, where they keep it: `checkpoint_last.1.safetensors`.
+/// The file before its last `age` replacements, if they kept it: `checkpoint_last.1.safetensors`.
 std::filesystem::path kept_file(const std::filesystem::path& path, int age);
 
 /// Replaces the file's content by `bytes`, as AtomicFile does.

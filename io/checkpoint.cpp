@@ -106,7 +106,7 @@ fs::path find_checkpoint(const fs::path& path) {
 
 fs::path find_whole_checkpoint(const fs::path& path, std::string& note) {
   std::error_code ignored;
-  std::string first;  // what is wrong with the newest
+  std::string first;  // error of the newest
   for (int age = 0;; ++age) {
     const fs::path one = find_checkpoint(kept_file(path, age));
     // The newest alone may be missing: a crash on a file system without hard links.

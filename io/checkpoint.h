@@ -33,17 +33,17 @@ struct Checkpoint {
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, int keep = 1);
 
 /// Reads it back bit by bit; the tensors are on the CPU. Also reads the folder of a sharded checkpoint
-/// (dist/fsdp/checkpoint_writer.h) and, where Weft was built with HDF5, the `.h5` file of an earlier version. Errors:
-/// no such file, another format, cut short, damaged: whatever bytes are hit.
+/// (dist/fsdp/checkpoint_writer.h), and the `.h5` file of an earlier version if built with HDF5. Errors: no such file,
+/// another format, cut short, damaged: whatever bytes are hit.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
-/// `path`, or what stands in its place: the folder of a sharded checkpoint (the name without `.safetensors`), the `.h5`
-/// file of an earlier version; "" where there is none. A link counts, wherever it leads: loading it then says what is
-/// missing.
+/// `path`, or its replacement: the folder of a sharded checkpoint (the name without `.safetensors`), the `.h5`
+/// file of an earlier version; "" where there is none. A link counts, wherever it leads: loading then names the missing
+/// file.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
-/// The newest whole one of find_checkpoint(path) and those that were kept before it; "" where there is none at all.
-/// `note`: one line on a damaged one that is passed over. Errors: all that are there are damaged; the text is the
+/// The newest intact checkpoint among find_checkpoint(path) and its kept predecessors; "" if there is none at
+/// all. `note`: a line on a damaged checkpoint that is skipped. Errors: all are damaged; the text is the
 /// newest's.
 std::filesystem::path find_whole_checkpoint(const std::filesystem::path& path, std::string& note);
 

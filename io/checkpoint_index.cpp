@@ -22,7 +22,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;  // parts stay in their order; objects have few keys
 namespace fs = std::filesystem;
 
-constexpr const char* kIndexFormat = "weft sharded checkpoint";  // of one shard or more
+constexpr const char* kIndexFormat = "weft sharded checkpoint";  // for one shard or more
 constexpr int kVersion = 1;
 constexpr uint64_t kLargestIndex = uint64_t{1} << 30;
 

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// What a checkpoint holds, and in which files. Every file is safetensors and names its tensors PART/NAME.
+/// The content of a checkpoint, and its files. Every file is safetensors and names its tensors PART/NAME.
 /// One shard: a file, sealed (io/seal.h), whose metadata holds the index under `weft_checkpoint`.
 /// Several: a folder of one file per rank and `index.json`, sealed and written last.
 struct CheckpointIndex {
@@ -38,8 +38,8 @@ struct CheckpointIndex {
     std::vector<uint32_t> blocks = {};  ///< CRC-32C of each kBlock bytes; an earlier version noted none
   };
 
-  std::string id;           ///< of this checkpoint; every file names it
-  std::vector<File> files;  ///< by rank
+  std::string id;           ///< names this checkpoint; every file has the id
+  std::vector<File> files;  ///< files by rank
   std::vector<std::pair<std::string, Part>> parts;
   std::map<std::string, int64_t> integers;
   std::map<std::string, double> numbers;
@@ -63,7 +63,7 @@ void write_index(const std::filesystem::path& folder, const CheckpointIndex& ind
 /// Errors: none there, cut short; parse_index's.
 CheckpointIndex read_index(const std::filesystem::path& folder);
 
-/// What a rank tells rank 0 when its file is on the disk; `error` where it is not.
+/// A rank's report to rank 0 when its file is on the disk; `error` if that failed.
 struct RankNote {
   CheckpointIndex::File file;
   std::string error;

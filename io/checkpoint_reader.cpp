@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Piece = CheckpointIndex::Piece;
 
-/// What is wanted of one tensor, and how much of it has come.
+/// The wanted part of a tensor, and the amount read so far.
 struct Target {
   WantedPiece* piece;
   const CheckpointIndex::Entry* entry;

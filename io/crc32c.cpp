@@ -10,7 +10,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "crc32c reads eight bytes at once, lowest first");
 
-// tables[k][b]: what byte b contributes when k more bytes follow it. Eight tables let one step process eight bytes
+// tables[k][b]: the contribution of byte b when k more bytes follow. Eight tables let a step process eight bytes
 // ("slicing by 8"), about eight times as fast as byte by byte.
 constexpr auto kTables = [] {
   std::array<std::array<uint32_t, 256>, 8> tables{};

@@ -5,8 +5,8 @@
 
 namespace weft {
 
-/// While it lives, this process is known to work on a file. A busy disk may hold it for minutes: ranks that wait for
-/// this one are told of it (dist/rendezvous/membership.h). Thread-safe.
+/// While it lives, this process is known to work on a file. A busy disk may take minutes: ranks that wait for this
+/// process are told (dist/rendezvous/membership.h). Thread-safe.
 class DiskWork {
  public:
   /// `what`: `writing runs/a/checkpoint_last.safetensors`.
@@ -19,7 +19,7 @@ class DiskWork {
     std::string what;
     double seconds = 0;
   };
-  /// Of what is under way now, what has taken the longest.
+  /// The longest of all work that is under way now.
   static std::optional<Longest> longest();
 };
 

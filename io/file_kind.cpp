@@ -69,7 +69,7 @@ FileKind hdf5_kind(const FileReader& file) {
   return {};
 }
 
-/// By the first bytes. They are no sign of weights or data.
+/// Decides by the first bytes, which are no sign of weights or data.
 FileKind start_kind(std::string_view head) {
   const struct {
     std::string_view start;

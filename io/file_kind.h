@@ -7,15 +7,16 @@
 
 namespace weft {
 
-/// What a file or folder is that another program wrote, and how to get from it what Weft reads.
+/// The kind of a file or folder that another program wrote, and how to convert it for Weft.
 struct FileKind {
   std::string name;  ///< `Keras' weights (HDF5)`; "": unknown
   std::string cure;  ///< one sentence
 };
 
-/// By the content; by the name where the content has no sign. A Git LFS pointer is an error of FileReader itself.
+/// Decides by the content, or by the name if the content has no sign. A Git LFS pointer is an error of FileReader
+/// itself.
 FileKind kind_of(const FileReader& file);
-/// By the names of what lies in it.
+/// Decides by the names of the folder's files.
 FileKind kind_of_folder(const std::filesystem::path& folder);
 
 /// Throws as refuse() where the kind is known; returns else.

@@ -54,8 +54,8 @@ FileReader::FileReader(const std::filesystem::path& path, std::string what)
   refuse_pointer();
 }
 
-/// What Git leaves in the place of a large file without its extension LFS: a short text (git-lfs, docs/spec.md). No
-/// program wants one, whatever it reads.
+/// Git without its extension LFS leaves a short text in the place of a large file (git-lfs, docs/spec.md). No program
+/// can use such a pointer.
 void FileReader::refuse_pointer() const {
   constexpr uint64_t kLongest = 1024;
   constexpr std::string_view kStart = "version https://git-lfs.github.com/spec/";

@@ -61,7 +61,7 @@ void check_nesting(std::string_view text, std::string_view what) {
 void check_ordered(std::string_view text, std::string_view what) {
   constexpr int kMostNames = 1000;
   check_nesting(text, what);
-  std::array<int, kDeepest + 1> names{};  // of the object or list of each level that is open
+  std::array<int, kDeepest + 1> names{};  // names in the object or list of each open level
   int depth = 0, most = 0;
   for_each_mark(text, [&](char c) {
     if (c == '{' || c == '[') names[static_cast<size_t>(++depth)] = 0;

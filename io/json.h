@@ -20,7 +20,7 @@ int json_nesting(std::string_view text);
 /// the text.
 void check_nesting(std::string_view text, std::string_view what);
 
-/// The same for a text that nlohmann::ordered_json reads, whose objects search their names one by one: none may have
+/// Checks a text for nlohmann::ordered_json, whose objects search their names linearly: none may have
 /// more than 1000.
 void check_ordered(std::string_view text, std::string_view what);
 

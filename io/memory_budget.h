@@ -6,8 +6,9 @@
 
 namespace weft {
 
-/// What one load may take: one budget for all files that it opens, so that many of them cannot ask for more than one. A
-/// file adds eight times its size (types that are widened, descriptions of tensors); beyond that there are 256 MiB.
+/// The memory that a load may take: a budget for all files of the load together, so that many files get no more than a
+/// single file. A file adds eight times its size (types that are widened, descriptions of tensors); beyond that there
+/// are 256 MiB.
 class MemoryBudget {
  public:
   void opened(uint64_t file_bytes) {

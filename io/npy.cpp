@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "io/file_reader.h"
+#include "io/torch/zip_archive.h"
 
 namespace weft {
 namespace {
@@ -19,19 +20,20 @@ struct NumpyType {
   const char* text;
   DType dtype;
 };
-constexpr NumpyType kNumpyTypes[] = {
-    {"<f4", DType::f32}, {"<f8", DType::f64}, {"<i4", DType::i32}, {"<i8", DType::i64}, {"|u1", DType::u8}};
+constexpr NumpyType kNumpyTypes[] = {{"<f2", DType::f16},    {"<f4", DType::f32}, {"<f8", DType::f64},
+                                     {"<i4", DType::i32},    {"<i8", DType::i64}, {"|u1", DType::u8},
+                                     {"|b1", DType::boolean}};
 
 struct NumpyHeader {
-  const std::filesystem::path& path;
-  std::string text;  ///< a Python dict: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 20), }
+  std::string where;  ///< begins error texts: `npy: FILE`
+  std::string text;   ///< a Python dict: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 20), }
 
   template <class... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {
-    fail(printable(str("npy: ", path.string(), ": ", parts...)));
+    fail(printable(str(where, ": ", parts...)));
   }
 
-  /// What follows `'key':`, without leading spaces.
+  /// The text after `'key':`, without leading spaces.
   std::string_view value(const std::string& key) const {
     const size_t at = text.find('\'' + key + "':");
     if (at == std::string::npos) bad("expected the key '", key, "' in the header, got none");
@@ -45,7 +47,7 @@ struct NumpyHeader {
     const std::string_view found = rest.substr(std::min<size_t>(1, rest.size()), 3);
     for (const NumpyType& one : kNumpyTypes)
       if (rest.starts_with('\'') && found == one.text) return one.dtype;
-    bad("expected elements <f4, <f8, <i4, <i8 or |u1, got ", rest.substr(0, 8));
+    bad("expected elements <f2, <f4, <f8, <i4, <i8, |u1 or |b1, got ", rest.substr(0, 8));
   }
 
   Shape shape() const {
@@ -78,11 +80,9 @@ uint64_t little_endian(const std::vector<uint8_t>& bytes, size_t at, size_t coun
   return value;
 }
 
-}  // namespace
-
-Tensor read_npy(const std::filesystem::path& path) {
-  const std::vector<uint8_t> bytes = read_file(path);
-  NumpyHeader header{path, {}};
+/// The array that these bytes of a file are.
+Tensor parse(const std::vector<uint8_t>& bytes, const std::string& where) {
+  NumpyHeader header{where, {}};
   if (bytes.size() < kNumpyMagicBytes + 4 || std::memcmp(bytes.data(), kNumpyMagic, kNumpyMagicBytes) != 0)
     header.bad("expected a file of NumPy's np.save, got another format");
   const size_t width = bytes[kNumpyMagicBytes] == 1 ? 2 : 4;
@@ -98,15 +98,18 @@ Tensor read_npy(const std::filesystem::path& path) {
   const size_t size = static_cast<size_t>(shape.numel()) * size_of(dtype);
   if (bytes.size() - begin - length != size)
     header.bad("expected ", size, " bytes after the header, got ", bytes.size() - begin - length);
-  return Tensor::from_host(bytes.data() + begin + length, shape, dtype);
+  const uint8_t* const data = bytes.data() + begin + length;
+  if (dtype == DType::boolean && std::any_of(data, data + size, [](uint8_t byte) { return byte > 1; }))
+    header.bad("expected booleans of 0 and 1, got another number");
+  return Tensor::from_host(data, shape, dtype);
 }
 
-void write_npy(const std::filesystem::path& path, const Tensor& array) {
+/// The file of an array.
+std::vector<uint8_t> file_of(const Tensor& array, const std::string& where) {
   const Tensor dense = array.detach().to(Device{}).contiguous();
   const auto found = std::find_if(std::begin(kNumpyTypes), std::end(kNumpyTypes),
                                   [&](const NumpyType& one) { return one.dtype == dense.dtype(); });
-  WEFT_CHECK(found != std::end(kNumpyTypes), "npy: ", path.string(), ": expected f32, f64, i32, i64 or u8, got ",
-             array);
+  WEFT_CHECK(found != std::end(kNumpyTypes), where, ": expected f16, f32, f64, i32, i64, u8 or bool, got ", array);
   std::string sizes;
   for (int d = 0; d < dense.dim(); ++d) sizes += str(dense.size(d), d + 1 < dense.dim() || d == 0 ? ", " : "");
   std::string header = str("{'descr': '", found->text, "', 'fortran_order': False, 'shape': (", sizes, "), }");
@@ -120,7 +123,44 @@ void write_npy(const std::filesystem::path& path, const Tensor& array) {
   bytes.insert(bytes.end(), header.begin(), header.end());
   const auto* const data = static_cast<const uint8_t*>(dense.raw_data());
   bytes.insert(bytes.end(), data, data + dense.nbytes());
-  write_file(path, bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Tensor read_npy(const std::filesystem::path& path) { return parse(read_file(path), str("npy: ", path.string())); }
+
+void write_npy(const std::filesystem::path& path, const Tensor& array) {
+  write_file(path, file_of(array, str("npy: ", path.string())));
+}
+
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
+  constexpr std::string_view kSuffix = ".npy";
+  const ZipArchive archive(path, "npz");
+  std::map<std::string, Tensor> arrays;
+  for (size_t i = 0; i < archive.entries().size(); ++i) {
+    const ZipArchive::Entry& entry = archive.entries()[i];
+    const std::string where = str("npz: ", path.string(), ": ", entry.name);
+    WEFT_CHECK(entry.name.ends_with(kSuffix) && entry.size <= static_cast<uint64_t>(2 * kLargest), printable(where),
+               ": expected an array of at most 1 GiB, NAME.npy, got another entry of ", entry.size, " bytes");
+    std::vector<uint8_t> bytes(entry.size);
+    archive.read(i, bytes.data());
+    arrays.emplace(entry.name.substr(0, entry.name.size() - kSuffix.size()), parse(bytes, where));
+  }
+  return arrays;
+}
+
+void write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
+  AtomicFile file(path, "npz");
+  ZipWriter writer(file);
+  for (const auto& [name, array] : arrays) {
+    WEFT_CHECK(!name.empty() && name.find('/') == std::string::npos, "npz: ", path.string(),
+               ": expected names of arrays without a /, got '", printable(name), "'");
+    const auto bytes = std::make_shared<const std::vector<uint8_t>>(file_of(array, str("npz: ", path.string())));
+    writer.add(name + ".npy", bytes->size(), [bytes] { return std::shared_ptr<const void>(bytes, bytes->data()); });
+  }
+  writer.close();
+  file.commit();
 }
 
 }  // namespace weft

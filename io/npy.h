@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "core/tensor.h"
 
 namespace weft {
 
-/// NumPy's file of one array, versions 1 to 3 of the format (numpy.lib.format): little-endian f4, f8, i4, i8 or u1 in C
-/// order, at most 1 GiB. On the CPU. Errors: `npy: FILE: expected …, got …`.
+/// NumPy's file of one array, versions 1 to 3 of the format (numpy.lib.format): little-endian f2, f4, f8, i4, i8, u1 or
+/// b1 in C order, at most 1 GiB. On the CPU. Errors: `npy: FILE: expected …, got …`.
 Tensor read_npy(const std::filesystem::path& path);
 
-/// Writes version 1. Errors: another dtype than f32, f64, i32, i64, u8; the system's message.
+/// Writes version 1. Errors: another dtype than f16, f32, f64, i32, i64, u8, bool; the system's message.
 void write_npy(const std::filesystem::path& path, const Tensor& array);
+
+/// The arrays of an archive that np.savez wrote, by name. Errors: `npz: FILE: …`: those of read_npy() and ZipArchive,
+/// an entry that is no array.
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
+
+/// Writes an archive that np.load reads. Errors: those of write_npy(), a name that is empty or has a `/`.
+void write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);
 
 }  // namespace weft

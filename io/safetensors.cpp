@@ -97,8 +97,8 @@ void sort_by_range(const FileReader& file, std::vector<Entry>& entries, uint64_t
     file.bad("the tensors end at byte ", expected, " of the data, expected ", data_size, " (bytes of no tensor)");
 }
 
-/// Takes the values of a header one by one, as the parser finishes them: all of them at once, as JSON, would take forty
-/// times the header's memory.
+/// Takes the values of a header singly, as the parser finishes them: all at once, as JSON, would take forty times the
+/// header's memory.
 class HeaderParts {
  public:
   HeaderParts(const FileReader& file, MemoryBudget& memory, Header& header)
@@ -124,10 +124,10 @@ class HeaderParts {
 
  private:
   static constexpr uint64_t kEntryBytes = 900;  // here, in WeightsFile and its index, and while vectors grow
-  static constexpr uint64_t kWordBytes = 200;   // of metadata: as JSON and then in a map
-  static constexpr int kMostValues = 100;       // of one tensor, which needs three names and their values
+  static constexpr uint64_t kWordBytes = 200;   // cost of metadata: as JSON and then in a map
+  static constexpr int kMostValues = 100;       // limit of one tensor, which needs three names and their values
 
-  /// What is kept until the object of a depth of 1 ends.
+  /// Counts the memory until the object of a depth of 1 ends.
   void charge(const Json& value) {
     if (name_ == "__metadata__")
       memory_.take(kWordBytes + (value.is_string() ? 2 * value.get_ref<const std::string&>().size() : 0), "metadata",

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// What a safetensors file holds: named tensors, in the order of their data, and metadata strings.
+/// The content of a safetensors file: named tensors, in the order of their data, and metadata strings.
 struct SafetensorsFile {
   StateDict state;
   std::map<std::string, std::string> metadata;
@@ -60,8 +60,8 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path);
 void write_safetensors(const std::filesystem::path& path, const StateDict& state,
                        const std::map<std::string, std::string>& metadata = {});
 
-/// The same, with a seal (io/seal.h) as the last tensor, `seal` u8[20], so that damage is found before anything is
-/// parsed, and other libraries still read the file. `what` opens the error texts; `keep`: AtomicFile::commit.
+/// Writes a seal (io/seal.h) as the last tensor, `seal` u8[20], too. Damage is then found before anything is parsed,
+/// and other libraries still read the file. `what` opens the error texts; `keep`: AtomicFile::commit.
 void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
                               const std::map<std::string, std::string>& metadata, int keep = 1);
 

@@ -13,7 +13,7 @@ namespace weft {
 struct StoredDType {
   std::string_view name;  ///< safetensors' name: `F32`, `BF16`, `I8`
   DType dtype;            ///< after reading
-  size_t bytes;           ///< of one element in the file
+  size_t bytes;           ///< bytes of an element in the file
 
   bool is_widened() const { return bytes != size_of(dtype); }
 };

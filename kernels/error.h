@@ -6,14 +6,14 @@
 
 namespace weft {
 
-/// Every function of Weft throws this when it cannot do what the caller asks.
+/// Every function of Weft throws this error when it cannot satisfy the call.
 /// The text reads `op: expected …, got …. hint` and prints values, not expressions.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A device ran out of memory; the text lists what is live, what is cached and the largest owners.
+/// A device ran out of memory; the text lists live and cached bytes and the largest owners.
 class OutOfMemory : public Error {
  public:
   using Error::Error;

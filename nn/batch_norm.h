@@ -18,14 +18,15 @@ struct BatchNorm2dOptions {
 /// y = (x - mean) / sqrt(var + eps) weight + bias per channel: of the batch in training, of the running statistics in
 /// evaluation (Ioffe and Szegedy 2015). x [N, H, W, C] or [N, C].
 struct BatchNorm2d : Module {
-  /// What runs in the same kernel as the norm: y = relu?(norm(x) + residual?).
+  /// Ops fused into the norm's kernel: y = relu?(norm(x) + residual?).
   struct Fused {
     bool relu = false;
     Tensor residual = {};
     Tensor statistics = {};  ///< in training: x's, where its convolution has computed them (nn/batch_norm.h)
   };
 
-  /// What normalises a batch in training: batch_norm(), or one whose statistics are those of several processes.
+  /// The function that normalises a batch in training: batch_norm(), or a norm with the statistics of several
+  /// processes.
   using TrainingNorm =
       std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                            const Tensor& running_var, const BatchNormOptions& options)>;
@@ -42,7 +43,7 @@ struct BatchNorm2d : Module {
   Tensor operator()(const Tensor& x, const Fused& fused) const;
   /// Whether the batch is normalised by its own statistics: in training, and without running ones.
   bool uses_batch_statistics() const { return is_training() || !running_mean.defined(); }
-  /// What batch_norm() is called with.
+  /// Options for batch_norm().
   BatchNormOptions arguments(const Fused& fused) const;
   void fields(Visitor& v) override;
 };

@@ -10,14 +10,14 @@
 
 namespace weft::nn {
 
-/// What a Conv2d learns, and what it begins with.
+/// A Conv2d's parameters, and their initial values.
 struct Conv2dWeights {
   bool bias = true;
   Init init = Init::kaiming_uniform;
 };
 
-/// What convolutions and transposed ones of one to three dimensions share: a weight [outer, kernel …, inner / groups]
-/// and a bias [out]; files hold the weight as [outer, inner / groups, kernel …].
+/// The base of convolutions and transposed convolutions of one to three dimensions: a weight [outer, kernel …, inner /
+/// groups] and a bias [out]; files hold the weight as [outer, inner / groups, kernel …].
 struct Convolution : Module {
   Tensor weight, bias;
 
@@ -82,7 +82,7 @@ struct ConvTranspose2d : Convolution {
 };
 
 /// A convolution whose stride is its size: x [N, H, W, channels], H and W multiples of `patch`, to
-/// [N, H / patch * W / patch, width]. Its windows do not overlap, so it is one matrix product.
+/// [N, H / patch * W / patch, width]. Its windows do not overlap, so a single GEMM computes the result.
 struct PatchConv2d : Conv2d {
   int64_t patch;
 

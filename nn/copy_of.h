@@ -9,7 +9,7 @@ namespace weft::nn {
 /// modules train. Hooks and gradients stay where they are. Errors: other names or sizes; then nothing is changed.
 void copy_state(Module& from, Module& to);
 
-/// A copy of a model, from the function that makes one like it, whose first weights are not drawn:
+/// A copy of a model. `make` builds a model of the same structure, whose first weights are not drawn:
 ///   const auto teacher = nn::copy_of(*student, [] { return nn::resnet18({.classes = 10}); });
 template <class Make>
 auto copy_of(Module& from, const Make& make) {

@@ -8,7 +8,7 @@
 namespace weft::nn {
 
 struct EmbeddingOptions {
-  double std = 1;        ///< of the normal distribution that the rows are drawn from
+  double std = 1;        ///< standard deviation of the rows' initial values
   int64_t padding = -1;  ///< the row of this number is 0 at first and gets no gradient; -1: none
 };
 

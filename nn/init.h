@@ -7,7 +7,7 @@
 
 namespace weft::nn {
 
-/// How many inputs one output sees and how many outputs one input reaches, of a weight [out, …, in] (Linear's [O, I],
+/// The number of inputs per output and of outputs per input, for a weight [out, …, in] (Linear's [O, I],
 /// Conv2d's [O, R, S, I]).
 struct Fans {
   int64_t in = 1, out = 1;

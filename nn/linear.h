@@ -29,9 +29,9 @@ struct Linear : Module {
 };
 
 /// Every Linear of `module` and below multiplies in 8 bits from now on (linear_fp8()), where its input is bf16 or
-/// Autocast(bf16) is alive; elsewhere, in f32 say, as before. What it remembers are two buffers and a counter of its
-/// state dict, `fp8_amaxes`, `fp8_latest` and `fp8_measured`, which a file may lack and a model may leave. Leave out
-/// what is small or wants precision, such as the head: call it on the blocks of a transformer, before DDP or FSDP.
+/// Autocast(bf16) is alive; elsewhere, in f32 say, as before. Its state dict then has two buffers and a counter:
+/// `fp8_amaxes`, `fp8_latest` and `fp8_measured`. A file may lack them and a model may ignore them. Leave out layers
+/// that are small or need precision, such as the head: call this on the blocks of a transformer, before DDP or FSDP.
 /// Returns how many there are.
 int64_t use_fp8(Module& module, Fp8Recipe recipe = {});
 /// Whether a name of a state dict is one of these three.

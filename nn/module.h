@@ -12,13 +12,13 @@ struct LoadOptions {
   bool strict = true;  ///< missing and unexpected names are errors; else they are only reported
 };
 
-/// What load_state_dict() did not use.
+/// Names that load_state_dict() did not use.
 struct LoadReport {
   std::vector<std::string> missing;     ///< names of the model that the file lacks
   std::vector<std::string> unexpected;  ///< names of the file that the model lacks
 };
 
-/// What the hooks of a module look at.
+/// The values that a module's hooks see.
 enum class Watch : uint8_t {
   tensors,  ///< x and y, too: where a kernel that spans two modules never makes one of them, two kernels run
   calls,    ///< that the forward begins and ends: x or y is undefined where such a kernel never makes it
@@ -29,8 +29,8 @@ enum class Watch : uint8_t {
 ///     Tensor weight, bias;
 ///     void fields(Visitor& v) override { v("weight", weight); v("bias", bias); }
 ///   };
-/// What fields() names as a parameter wants a gradient, unless it was frozen by requires_grad_(false). A child that it
-/// leaves out is an error of the optimizer's second step; a plain tensor that it leaves out is a constant.
+/// A parameter that fields() names requires a gradient, unless requires_grad_(false) froze it. A child that fields()
+/// omits is an error of the optimizer's second step; an omitted plain tensor is a constant.
 /// Copying is not possible (it would share the weights); models live in std::shared_ptr.
 class Module {
  public:
@@ -46,15 +46,15 @@ class Module {
   virtual void fields(Visitor&) {}
   /// y = f(x). Errors: a module that takes something else than one tensor does not override this.
   virtual Tensor forward(const Tensor& x) const;
-  /// What summary() calls it: `Conv2d`.
+  /// The type in summary(): `Conv2d`.
   virtual std::string kind() const;
   /// Multiplications and additions of one forward, 2 per multiply-add; without children's.
   virtual int64_t flops(const Shape&, const Shape&) const { return 0; }
 
   /// forward() between the hooks. Parents call their children this way.
   Tensor operator()(const Tensor& x) const;
-  /// `before` runs before each forward of this module, `after` after it (it may replace y by what it returns, or
-  /// return an undefined tensor). Either may be empty. Sharding, summaries and debuggers use them. Returns a number for
+  /// `before` runs before each forward of this module, `after` after each, and may return a replacement for y, or an
+  /// undefined tensor. Either may be empty. Sharding, summaries and debuggers use them. Returns a number for
   /// remove_hooks().
   int register_hooks(Before before, After after, Watch watch = Watch::tensors);
   void remove_hooks(int number);

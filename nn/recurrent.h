@@ -11,13 +11,13 @@ struct RecurrentOptions {
   int64_t layers = 1;
   bool bias = true;
   bool batch_first = false;  ///< sequences [B, T, …], else [T, B, …]
-  double dropout = 0;        ///< of the outputs of each layer but the last, in training
+  double dropout = 0;        ///< on the outputs of each layer but the last, in training
   bool bidirectional = false;
 };
 
-/// What LSTM and GRU have in common: `layers` recurrent layers one on the other, each once or in both directions, whose
+/// The base of LSTM and GRU: `layers` recurrent layers one on the other, each once or in both directions, whose
 /// outputs stand side by side. Names and order of the parameters are PyTorch's: weight_ih_l0, weight_hh_l0, bias_ih_l0,
-/// bias_hh_l0, then those of weight_ih_l0_reverse …; they begin uniform in ± 1 / sqrt(hidden).
+/// bias_hh_l0, then weight_ih_l0_reverse …; they begin uniform in ± 1 / sqrt(hidden).
 class Recurrent : public Module {
  public:
   /// y [T, B, directions hidden] of x [T, B, in] (or [B, T, …]), from states of zeros.
@@ -35,7 +35,7 @@ class Recurrent : public Module {
   struct Output {
     Tensor y, h, c;
   };
-  /// One direction of one layer over x [T, B, …]: y, h, c.
+  /// A layer's direction over x [T, B, …]: y, h, c.
   virtual Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
                      Direction direction) const = 0;
 
@@ -47,7 +47,7 @@ class Recurrent : public Module {
   const char* name_;
   int64_t in_, hidden_;
   RecurrentOptions options_;
-  std::vector<RecurrentWeights> weights_;  // by layer, then direction
+  std::vector<RecurrentWeights> weights_;  // ordered by layer, then direction
 };
 
 struct LstmOutput {

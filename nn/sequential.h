@@ -4,7 +4,7 @@
 
 namespace weft::nn {
 
-/// Modules one after the other, named 0, 1, 2, … A Conv2d and a BatchNorm2d right after it run as conv_bn().
+/// Modules in sequence, named 0, 1, 2, … A Conv2d and the BatchNorm2d right after run as conv_bn().
 ///   auto net = nn::sequential(std::make_shared<nn::Linear>(784, 64), std::make_shared<nn::ReLU>(), …);
 struct Sequential : Module {
   std::vector<std::shared_ptr<Module>> children;
@@ -24,9 +24,9 @@ std::shared_ptr<Sequential> sequential(std::shared_ptr<Modules>... modules) {
   return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{std::move(modules)...});
 }
 
-/// [N, …] to [N, the rest]. Images [N, H, W, C] and volumes [N, D, H, W, C] are flattened in the order C, H, W, so that
-/// the Linear after them takes PyTorch's weights as they are; after a pool to 1x1 nothing moves. [N, T, C] keeps its
-/// order, that of tokens: after a Conv1d PyTorch's is C, T.
+/// [N, …] to [N, the rest]. Images [N, H, W, C] and volumes [N, D, H, W, C] are flattened in the order C, H, W. So the
+/// next Linear takes PyTorch's weights unchanged; after a pool to 1x1 nothing moves. [N, T, C] keeps its order,
+/// tokens first: after a Conv1d PyTorch's is C, T.
 struct Flatten : Module {
   Tensor forward(const Tensor& x) const override {
     if (x.dim() < 4 || x.numel() == x.size(0) * x.size(-1)) return x.flatten(1);

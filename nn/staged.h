@@ -9,8 +9,8 @@
 
 namespace weft::nn {
 
-/// Layers first … last - 1 of a model. What is in front of layer 0 (an embedding) goes with it, and what follows the
-/// last layer (a norm, a head) with that one.
+/// Layers first … last - 1 of a model. Modules before layer 0 (an embedding) belong to layer 0, and modules after the
+/// last layer (a norm, a head) to the last.
 struct LayerRange {
   int64_t first = 0, last = 0;
   bool has(int64_t layer) const { return layer >= first && layer < last; }

@@ -86,7 +86,7 @@ std::shared_ptr<LayerScale> make_scale(const TransformerBlockOptions& options) {
   return options.layer_scale == 0 ? nullptr : std::make_shared<LayerScale>(options.width, options.layer_scale);
 }
 
-/// What goes into the residual stream.
+/// The branch's contribution to the residual stream.
 Tensor scaled(const Tensor& branch, const std::shared_ptr<LayerScale>& scale, const DropPath& drop_path) {
   return drop_path(scale ? (*scale)(branch) : branch);
 }

@@ -29,8 +29,8 @@ struct SwiGlu : Module {
 };
 
 struct MultiHeadAttentionOptions {
-  bool bias = true;    ///< of qkv and proj
-  double dropout = 0;  ///< of attention weights, in training
+  bool bias = true;    ///< whether qkv and proj have a bias
+  double dropout = 0;  ///< on attention weights, in training
 };
 
 /// Keys and values of the tokens so far, [N, tokens, heads, size]; undefined: none.
@@ -39,7 +39,7 @@ struct KeysAndValues {
 };
 
 /// Self-attention (Vaswani et al. 2017, section 3.2.2): x [N, tokens, width] is projected to queries, keys and values
-/// of width / heads each, which one matrix product computes side by side as [N, tokens, 3, heads, width / heads].
+/// of width / heads each. One GEMM computes all three as [N, tokens, 3, heads, width / heads].
 struct MultiHeadAttention : Module {
   int64_t heads;
   double dropout;
@@ -68,7 +68,7 @@ struct LayerScale : Module {
   void fields(Visitor& v) override { v("gamma", gamma); }
 };
 
-/// What follows the attention of a block.
+/// The second half of a block, after attention.
 enum class FeedForward { mlp, swiglu };
 
 struct TransformerBlockOptions {
@@ -77,7 +77,7 @@ struct TransformerBlockOptions {
   FeedForward feed_forward = FeedForward::mlp;
   double layer_scale = 0;  ///< how the factors of LayerScale begin; 0: none
   double drop_path = 0;
-  double eps = 1e-6;  ///< of the norms
+  double eps = 1e-6;  ///< added to the norms' variances
 };
 
 /// Norms in front (Dosovitskiy et al. 2020, equations 2 and 3): x += ls1(attn(norm1(x))), x += ls2(mlp(norm2(x))). x

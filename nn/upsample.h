@@ -8,7 +8,7 @@
 namespace weft::nn {
 
 struct UpsampleOptions {
-  std::optional<Size2d> size = {};  ///< of the result; else scale
+  std::optional<Size2d> size = {};  ///< size of the result; else scale
   Scale2d scale = 2;                ///< new size over old one, rounded down
   Interpolation interpolation = Interpolation::nearest;
   bool align_corners = false;

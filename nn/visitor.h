@@ -19,13 +19,13 @@ enum class Layout {
          ///< hold
 };
 
-/// Walks the members of a module in the order in which fields() names them. Each derived visitor overrides what it
-/// wants to see; a path is the names on the way, joined by dots: `layer3.0.conv1.weight`.
+/// Walks the members of a module in the order in which fields() names them. Each derived visitor overrides the calls
+/// that it needs; a path is the names from the root, joined by dots: `layer3.0.conv1.weight`.
 class Visitor {
  public:
   virtual ~Visitor() = default;
 
-  /// A parameter: it wants a gradient from now on, unless requires_grad_() was ever called on it, as freezing does.
+  /// A parameter: a gradient is required from now on, unless requires_grad_() was ever called, as freezing does.
   /// Undefined tensors (no bias) are passed over.
   void operator()(const std::string& name, Tensor& tensor, Layout layout = Layout::as_stored);
   /// A child module.

@@ -45,7 +45,7 @@ struct WeightNorm : Module {
   }
 
  private:
-  std::shared_ptr<Layer> layer_;  // its weight is made anew in each forward
+  std::shared_ptr<Layer> layer_;  // its weight is computed again in each forward
 };
 
 }  // namespace weft::nn

@@ -15,8 +15,8 @@ struct EmaOptions {
 
 /// The exponential moving average of a model's weights over its steps (Polyak and Juditsky 1992; Tarvainen and Valpola
 /// 2017): average = d average + (1 - d) weights after each step; it begins with the initial weights. Floating buffers
-/// (running statistics) are averaged likewise, so that they fit the averaged weights. One launch over the flat weights
-/// and one per buffer; the count of updates is in device memory, so a captured step can be replayed.
+/// (running statistics) are averaged likewise, so that they fit the averaged weights. An update takes a launch over the
+/// flat weights and a launch per buffer; the count of updates is in device memory, so a captured step can be replayed.
 ///   Ema ema(adam.flat(), model->buffers(), {.decay = 0.999});
 ///   for (…) { …; adam.step(); ema.update(); }
 ///   { const auto averaged = ema.swapped(); evaluate(model); }
@@ -50,7 +50,7 @@ class Ema {
 
   /// The averages of the weights as `fc.weight.ema`, in the parameters' sizes, and the count of updates. Shares memory.
   StateDict state_dict() const;
-  /// Those of the buffers as `bn1.running_mean.ema`.
+  /// Averages of the buffers, as `bn1.running_mean.ema`.
   StateDict buffers() const;
   /// Errors: missing or unexpected names, wrong shapes; then nothing is changed.
   void load_state_dict(const StateDict& weights, const StateDict& buffers);

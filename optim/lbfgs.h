@@ -17,7 +17,7 @@ struct LinePoint {
 struct LineSearchOptions {
   double decrease = 1e-4;   ///< c1: the loss must fall by this share of the decrease that the start's slope predicts
   double curvature = 0.9;   ///< c2: the slope must shrink to this share
-  double rounding = 1e-14;  ///< of a loss, as a share of it
+  double rounding = 1e-14;  ///< relative rounding error of a loss
   int evaluations = 50;     ///< at most
 };
 
@@ -27,8 +27,8 @@ struct LineSearchResult {
   int evaluations = 0;
 };
 
-/// A step along a line that satisfies the strong Wolfe conditions: loss <= start.loss + c1 step start.slope and |slope|
-/// <= c2 |start.slope| (Nocedal and Wright 2006, algorithms 3.5 and 3.6, cubic interpolation 3.59). Where two losses
+/// A step along a line that satisfies the strong Wolfe conditions: loss <= start.loss + c1 step start.slope; |slope| <=
+/// c2 |start.slope| (Nocedal and Wright 2006, algorithms 3.5 and 3.6, interpolation 3.59). Where two losses
 /// differ by no more than their rounding, the slopes decide: slope <= (2 c1 - 1) start.slope replaces the first
 /// condition (Hager and Zhang 2005, section 3). `start.step` is 0 and `start.slope` below 0; `at(step)` evaluates a
 /// point; `first` is tried first. A NaN loss counts as too far. Errors: a start that does not slope downwards, options
@@ -51,7 +51,7 @@ const char* name(LbfgsEnd end);
 
 struct LbfgsResult {
   double loss = 0;
-  double largest_gradient = 0;  ///< of any element
+  double largest_gradient = 0;  ///< largest absolute element of the gradient
   int64_t iterations = 0, evaluations = 0;
   LbfgsEnd end = LbfgsEnd::iterations;
 };
@@ -74,13 +74,13 @@ class Lbfgs {
 
  private:
   struct Pair {
-    Tensor step, change;  // of the parameters; of the gradient
+    Tensor step, change;  // step along the parameters; change of the gradient
     double product;       // step · change, above 0
   };
 
   /// The parameters that are trained now.
   void bind();
-  /// Of the trained parameters, a copy; 0 elsewhere in the flat buffers.
+  /// A copy of the trained parameters' gradient; 0 elsewhere in the flat buffers.
   Tensor gradient();
   double evaluate(const std::function<double()>& loss, LbfgsResult& result);
   void move_to(const Tensor& start, const Tensor& direction, double step);

@@ -30,7 +30,7 @@ struct ParameterGroups : std::vector<ParameterGroup> {
 /// and He et al. 2019, "Bag of tricks").
 std::vector<ParameterGroup> without_decay_on_vectors(const std::vector<NamedTensor>& parameters);
 
-/// Those that require a gradient.
+/// The parameters that require a gradient.
 std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters);
 
 /// A learning rate for each group of an optimizer; a number where they are all the same.
@@ -44,7 +44,7 @@ struct Rates : std::vector<double> {
 double steps_of(const StateDict& state, const std::string& parameter);
 
 /// Changes parameters by their gradients, in place. The parameters are moved into flat buffers (core/flat_parameters.h)
-/// unless they already are, group by group, so that a step is one kernel per group. Learning rate, step count
+/// unless they already are, group by group. A step is then one kernel per group. Learning rate, step count
 /// and gradient scale are in device memory, so a captured step can be replayed. As in PyTorch a step passes over each
 /// parameter without a gradient (Tensor::has_gradient()), be it frozen or not used: neither decay nor averages move it,
 /// and its own count of steps stays. Frozen parameters take no memory here; one that is thawed later joins at the next
@@ -59,26 +59,26 @@ class Optimizer {
   /// the last two backward passes left gradients in a leaf that nobody knows, such as a child that fields() left out
   /// (core/unclaimed_leaf.h); at the replay of a captured step: a parameter was frozen or thawed since.
   void step();
-  /// Of this optimizer's parameters, frozen ones too.
+  /// Sets the gradients of this optimizer's parameters to none, frozen parameters too.
   void zero_grad();
 
   int groups() const { return static_cast<int>(groups_.size()); }
   double lr(int group) const { return groups_.at(static_cast<size_t>(group)).lr; }
-  Rates lr() const;  ///< of each group
+  Rates lr() const;  ///< learning rate of each group
   /// The group's initial learning rate, the base of schedules.
   double base_lr(int group) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
-  Rates base_lr() const;  ///< of each group
+  Rates base_lr() const;  ///< base rate of each group
   double weight_decay(int group = 0) const { return groups_.at(static_cast<size_t>(group)).weight_decay; }
   /// The trained parameters of a group.
   const std::vector<NamedTensor>& parameters(int group) const {
     return groups_.at(static_cast<size_t>(group)).parameters;
   }
-  /// Those that have not been trained yet.
+  /// Parameters that have not been trained yet.
   const std::vector<NamedTensor>& frozen(int group) const { return groups_.at(static_cast<size_t>(group)).frozen; }
-  /// Of all groups. Errors: groups whose base_lr() differ.
+  /// Sets the rate of all groups. Errors: groups whose base_lr() differ.
   void set_lr(double lr);
-  void set_lr(double lr, int group);  ///< of one group
-  /// Of each group: set_lr(schedule.lr(step, base_lr())). Errors: not one rate per group.
+  void set_lr(double lr, int group);  ///< sets one group's rate
+  /// Sets each group's rate: set_lr(schedule.lr(step, base_lr())). Errors: not one rate per group.
   void set_lr(const Rates& rates);
   /// Steps so far, of the parameter that has had most.
   int64_t steps() const;
@@ -108,13 +108,13 @@ class Optimizer {
   /// Parameters of one group that a step moves together: they have a gradient, and the same count of steps.
   struct Launch {
     int group;
-    int64_t row;  // of the scalars
+    int64_t row;  // row in the scalars
     std::vector<NamedTensor> parameters;
     std::vector<FlatRange> ranges;
   };
 
-  /// What a step does. A rule on single elements overrides update(), which gets each range of each launch; one that
-  /// needs more than a range overrides update_all().
+  /// The rule of a step. A rule on single elements overrides update(), which gets each range of each launch; other
+  /// rules override update_all().
   virtual void update_all();
   virtual void update(const Range&) {}
   const std::vector<Launch>& launches() const { return launches_; }
@@ -122,11 +122,11 @@ class Optimizer {
   virtual void launches_changed() {}
   /// A parameter was thawed; it is in parameters(group) now.
   virtual void added(int /*group*/, const NamedTensor&) {}
-  /// One place of the flat buffers, with what belongs to a launch.
+  /// A place in the flat buffers, with a launch's scalars and states.
   Range range(const Launch& launch, FlatRange place);
   /// The flat buffers from end to end, with what belongs to a launch.
   Range whole_range(const Launch& launch) { return range(launch, {0, flat_->numel()}); }
-  /// What a state begins with, unless that is 0.
+  /// Sets a state's initial value, unless 0.
   void fill_state(size_t state, double value);
 
   /// A state of another size than the parameters', under its name in state_dict(). Shares memory.
@@ -148,7 +148,7 @@ class Optimizer {
   /// Per row the first one of its launch, -1 where there is no gradient.
   std::vector<int64_t> leaders() const;
   void arrange(std::vector<int64_t> leaders);
-  /// Of all parameters, frozen ones at the end of each group: which require a gradient.
+  /// Whether each parameter requires a gradient; frozen ones are at the end of each group.
   std::vector<bool> trained() const;
   /// Errors: a captured step would not be the right one any more.
   void check_before(const std::vector<bool>& trained, const std::vector<int64_t>& leaders) const;
@@ -168,7 +168,7 @@ class Optimizer {
   Tensor scalars_;  // [rows, 3]: lr, step, gradient scale
   Tensor ones_;     // [rows]
   std::vector<Launch> launches_;
-  std::vector<int64_t> leaders_;  // of launches_
+  std::vector<int64_t> leaders_;  // first parameters of launches_
 };
 
 }  // namespace weft::optim

@@ -125,8 +125,8 @@ class Lion : public Optimizer {
   LionOptions options_;
 };
 
-/// The base of optimizers that move each parameter by its own norms: LARS and LAMB. The norms are those of the whole
-/// parameter, also where ranks hold parts of it (one gather per step then). Groups without weight decay (biases, norms)
+/// The base of optimizers that move each parameter by its own norms: LARS and LAMB. The norms are of the whole
+/// parameter, also if ranks hold parts of it (a gather per step then). Groups without weight decay (biases, norms)
 /// move as they would without norms, as is usual, unless `always_adapt` is set.
 class ByParameter : public Optimizer {
  protected:
@@ -134,7 +134,8 @@ class ByParameter : public Optimizer {
               std::vector<std::string> states, bool always_adapt);
 
   bool adapts(int group) const { return always_adapt_ || weight_decay(group) != 0; }
-  /// Of each parameter in each of these flat buffers: [buffers, parameters]; undefined where no group needs it.
+  /// Squared norms of each parameter in each of these flat buffers: [buffers, parameters]; undefined where no group
+  /// needs it.
   Tensor squares(const std::vector<Tensor>& buffers) const;
   /// Which elements belong to which parameter of a launch (kernels/contracts/optimizer.h).
   const Tensor& chunks(const Launch& launch) const {
@@ -145,8 +146,8 @@ class ByParameter : public Optimizer {
   void launches_changed() override;
 
   bool always_adapt_;
-  Tensor all_chunks_, firsts_;  // of the slices in their order
-  std::vector<Tensor> chunks_;  // by launch
+  Tensor all_chunks_, firsts_;  // chunks of the slices in their order
+  std::vector<Tensor> chunks_;  // chunks by launch
 };
 
 struct LarsOptions {

@@ -17,8 +17,8 @@ struct ReduceOnPlateauOptions {
   double eps = 1e-8;  ///< smaller changes of the rate are skipped
 };
 
-/// Lowers the learning rates when a metric stops improving, by the rules of PyTorch's ReduceLROnPlateau. It has state,
-/// so it is no Schedule.
+/// Lowers the learning rates when a metric stops improving, by the rules of PyTorch's ReduceLROnPlateau. Its state
+/// makes it no Schedule.
 class ReduceOnPlateau {
  public:
   /// The optimizer must live as long as this. Errors: a factor outside (0, 1), patience or cooldown below 0.

@@ -9,14 +9,14 @@
 
 namespace weft::optim {
 
-/// A learning rate as a function of the step: no state, so resuming is setting the step. What a step is (a batch, an
-/// epoch) is the caller's choice.
+/// A learning rate as a function of the step: no state, so resuming is setting the step. The caller chooses the unit of
+/// a step (a batch, an epoch).
 class Schedule {
  public:
   virtual ~Schedule() = default;
   /// The learning rate at `step` (from 0) of a group whose own learning rate is `base`.
   virtual double lr(int64_t step, double base) const = 0;
-  /// Of each group: optimizer.set_lr(schedule.lr(step, optimizer.base_lr())).
+  /// The rates of all groups: optimizer.set_lr(schedule.lr(step, optimizer.base_lr())).
   Rates lr(int64_t step, const Rates& bases) const;
 };
 
@@ -132,7 +132,7 @@ class CosineRestarts : public Schedule {
 
 struct OneCycleOptions {
   double max_lr = 0.1;
-  int64_t steps = 0;          ///< of the whole cycle
+  int64_t steps = 0;          ///< steps of the whole cycle
   double rise = 0.3;          ///< share of the steps before the maximum
   double start_divisor = 25;  ///< start = max_lr / start_divisor
   double end_divisor = 1e4;   ///< end = start / end_divisor
@@ -140,7 +140,7 @@ struct OneCycleOptions {
   bool three_phase = false;   ///< mirrors the rise back to the start, then falls to the end
 };
 
-/// One rise to max_lr and one fall (Smith and Topin 2018), at the same steps as PyTorch's OneCycleLR without cycling
+/// A rise to max_lr and a fall (Smith and Topin 2018), at the same steps as PyTorch's OneCycleLR without cycling
 /// momentum. The base is not used. Errors: steps below 1, rise outside [0, 1]; at run time a step outside the cycle.
 class OneCycleSchedule : public Schedule {
  public:

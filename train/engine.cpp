@@ -101,7 +101,7 @@ RunEnd Engine::run() {
   const RunEnd end = stopped ? interruption_.stop.end() : RunEnd::finished;
   task_.ended(end);
   parts_.world.wait_for_all("end of the run");
-  training_pauses();  // not after an error, whose exit code stays
+  training_pauses();  // skipped after an error, whose exit code stays
   return end;
 }
 
@@ -205,9 +205,9 @@ Tensor Engine::scaled(const Tensor& loss) const {
   return parts_.scaler ? loss * Tensor::full({}, parts_.scaler->scale(), DType::f32, loss.device()) : loss;
 }
 
-/// What a step does on the device: the part that a graph repeats. With accumulation it takes the step's other batches
-/// itself; each weighs by its share of the samples, so that the gradients add up to those of one large batch. What a
-/// rank's batch weighs among those of the others the strategy knows, or (Strategy::counts_samples) is said here.
+/// A step's work on the device, which a graph repeats. With accumulation it takes the step's other batches itself. Each
+/// batch weighs by its share of the samples, so that gradients add up to a single large batch's. The strategy knows a
+/// rank's weight among the ranks, or (Strategy::counts_samples) gets it here.
 void Engine::update(std::vector<Tensor> batch, int64_t samples) {
   if (dist::Pipeline* const pipeline = parts_.strategy.pipeline())
     return update_in_stages(*pipeline, std::move(batch), samples);
@@ -226,7 +226,7 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
     Measured measured = task_.loss(unread_batch_);
     const Tensor mean = measured.loss;
     const double share =
-        static_cast<double>(samples) / mean_samples;  // of this rank's samples, 1 where all have as many
+        static_cast<double>(samples) / mean_samples;  // this rank's weight, 1 if all have equal numbers
     const bool whole = !parts_.strategy.counts_samples() || samples == 0;
     measured.loss = times(mean, whole ? share : task_.mean_samples(first + done) / mean_samples);
     {
@@ -242,7 +242,7 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
   apply_gradients();
 }
 
-/// The same for a model in stages. All batches of the step, each in micro_batches parts, go through the pipeline in one
+/// The step of a model in stages. All batches of the step, each in micro_batches parts, go through the pipeline in one
 /// schedule. The last stage has the losses; all ranks of the row get them, and count them as if they had them.
 void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batch, int64_t samples) {
   const double mean_samples = mean_samples_in_step();

@@ -25,13 +25,13 @@ namespace weft::train {
 class Engine;
 class RunFolder;
 
-/// What one forward pass takes, on the device.
+/// The input of a forward pass, on the device.
 struct Batch {
   std::vector<Tensor> tensors;
-  int64_t samples = 0;  ///< of this rank; 0: the tensors hold a stand-in, which counts nothing
+  int64_t samples = 0;  ///< samples of this rank; 0: the tensors hold a dummy batch, which counts nothing
 };
 
-/// What came of it.
+/// The result of a forward pass.
 struct Measured {
   Tensor loss;          ///< scalar, the mean over the batch
   Tensor correct = {};  ///< scalar f32, how many answers are right (count_correct); undefined: not counted
@@ -41,13 +41,13 @@ struct Measured {
 Tensor count_correct(const Tensor& logits, const Tensor& labels);
 
 /// Where a run stands between two steps. With the weights, the optimizer, its averages and the random generator this is
-/// all of its state: a resumed run does bit for bit what an undisturbed one does.
+/// all of its state: a resumed run equals an undisturbed run bit for bit.
 struct Position {
   int64_t epoch = 0, step_in_epoch = 0;
-  int64_t step = 0;                  ///< of the whole run
-  int64_t samples = 0;               ///< of the epoch so far, on all ranks, as are the next two
+  int64_t step = 0;                  ///< index in the whole run
+  int64_t samples = 0;               ///< the epoch's so far, on all ranks, as are the next two
   double loss_sum = 0, correct = 0;  ///< as of the last read
-  double own_loss_sum = 0;           ///< of this rank
+  double own_loss_sum = 0;           ///< sum of this rank
   double best_score = -1;
   int64_t best_epoch = -1;  ///< -1: none was validated
 };
@@ -57,32 +57,32 @@ struct Epoch {
   int64_t number = 0;   ///< from 1
   double loss = 0;      ///< mean over the epoch's samples, all ranks; LossSum::per_step: over its steps
   double accuracy = 0;  ///< share of right answers
-  double lr = 0;        ///< of the last step
-  double seconds = 0;   ///< of its steps that this process made, without checkpoints
+  double lr = 0;        ///< rate of the last step
+  double seconds = 0;   ///< time of its steps that this process made, without checkpoints
   int64_t samples = 0;  ///< in these seconds, on all ranks
   int64_t steps = 0;
   ProgressState pace = {};
 };
 
-/// What a validation says.
+/// The result of a validation.
 struct Validation {
   /// Higher is better: the best epoch so far is saved apart. NaN: no rule.
   double score = std::numeric_limits<double>::quiet_NaN();
   std::string text = {};  ///< follows the epoch's line of progress
 };
 
-/// What a program trains: its data, its loss, its files and its printed lines. The engine calls these on all ranks in
+/// A program's training: its data, its loss, its files and its printed lines. The engine calls these on all ranks in
 /// the same order.
 class Task {
  public:
   virtual ~Task() = default;
 
-  /// Data. Of this rank in an epoch; batches hold `batch_size()` samples, but for the last one.
+  /// Samples of this rank in an epoch; batches hold `batch_size()` samples, but for the last one.
   virtual int64_t samples() const = 0;
   virtual int64_t batch_size() const = 0;
-  /// Batches of an epoch, as many on all ranks: one that has no sample left brings a stand-in.
+  /// Batches of an epoch, as many on all ranks: a rank without a sample left has a dummy batch.
   virtual int64_t batches() const { return (samples() + batch_size() - 1) / batch_size(); }
-  /// Samples of batch `batch` of an epoch, a mean over the ranks. By default all have as many as this one.
+  /// Samples of batch `batch` of an epoch, a mean over the ranks. The default assumes the same number on all ranks.
   virtual double mean_samples(int64_t batch) const {
     return static_cast<double>(std::min(batch_size(), samples() - batch * batch_size()));
   }
@@ -98,7 +98,7 @@ class Task {
 
   /// The epoch's first step follows; in a resumed epoch, the first that is left.
   virtual void epoch_begins() {}
-  /// Ahead of a step: sets the learning rate. What it does to the batch is not part of a CUDA graph.
+  /// Ahead of a step: sets the learning rate. Its changes to the batch are not part of a CUDA graph.
   virtual void before_step(Batch&) {}
   /// Forward and loss: what a CUDA graph repeats. The forward pass of the model is Engine::forward().
   virtual Measured loss(const std::vector<Tensor>& batch) = 0;
@@ -129,14 +129,14 @@ class Task {
 /// EngineOptions::precision by a flag's word: `f32` or `none`, `bf16` or `fp8`, `fp16`. Errors: any other word.
 DType precision_named(const std::string& word);
 
-/// What the engine works with. All must outlive it.
+/// The objects that the engine uses. All must outlive it.
 struct Parts {
   const dist::World& world;
   nn::Module& model;
   Strategy& strategy;
   optim::Optimizer& optimizer;
   optim::Ema* averages = nullptr;
-  optim::LossScaler* scaler = nullptr;  ///< of f16
+  optim::LossScaler* scaler = nullptr;  ///< scaler for f16
 };
 
 struct EngineOptions {
@@ -144,7 +144,7 @@ struct EngineOptions {
   int64_t last_step = 0;      ///< the run ends with it, within an epoch too; 0: with the last epoch
   int64_t accumulate = 1;     ///< batches per step, each weighing by its samples
   int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one after another
-  double clip_norm = 0;       ///< of the gradient; 0: any
+  double clip_norm = 0;       ///< limit of the gradient's norm; 0: any
   StopOptions stop = {};
   DType precision = DType::f32;  ///< bf16: the optimizer keeps a copy of weights that are not sharded
   std::string graph = "off";     ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
@@ -165,7 +165,7 @@ struct EngineOptions {
 
 /// The signals, sums and stop rule of a run; several engines share them where a run has phases.
 struct Interruption {
-  /// `process`: of ranks that are threads of one process, which has one Signals.
+  /// `process`: the Signals shared by ranks that are threads of one process.
   Interruption(const dist::World& world, StopOptions options, LossSum sum = LossSum::per_sample,
                std::shared_ptr<Signals> process = std::make_shared<Signals>())
       : own(std::move(process)), signals(*own), sums(world, signals, sum), stop(sums, options) {}
@@ -175,7 +175,7 @@ struct Interruption {
   StopRule stop;
 };
 
-/// The one training loop: epochs and steps of any task on any number of ranks, with gradient accumulation, loss
+/// The one training loop: epochs and steps of any task on any number of ranks. It includes gradient accumulation, loss
 /// scaling, clipping, averages of the weights, CUDA graphs, checkpoints, signals, progress and profiles.
 ///   class Trainer final : public train::Task { … loss(…) … };
 ///   Engine engine(task, {world, model, strategy, optimizer}, {.epochs = 20});
@@ -207,11 +207,11 @@ class Engine {
   const StepSums::Totals& last_read() const { return last_read_; }
   /// The sums since the last log_steps(). A task that saves them sets them when it resumes.
   StepSums::Totals& since_log() { return logged_; }
-  /// Of the last step, a device scalar; with clip_norm the one before clipping. Without it the call makes a pass over
-  /// the gradients, and all ranks make it.
+  /// The norm in the last step, a device scalar; with clip_norm the norm before clipping. Without clip_norm the call
+  /// makes a pass over the gradients, on all ranks.
   Tensor gradient_norm();
 
-  /// The model in the run's precision, with what other ranks have of it.
+  /// Runs the model in the run's precision, with other ranks' parts.
   Tensor forward(const Tensor& x);
   /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
   /// All ranks call it.
@@ -241,7 +241,7 @@ class Engine {
   /// Ranks with samples of their own.
   int64_t data_ranks() const { return parts_.world.size() / parts_.strategy.row_size(); }
   void apply_gradients();
-  /// By which the sum of losses becomes their mean.
+  /// The divisor from the sum of losses to their mean.
   double weight_of(const StepSums::Totals& totals) const;
   /// Reads the sums; a loss that is not finite ends the run.
   StepSums::Totals read();
@@ -250,7 +250,7 @@ class Engine {
   [[noreturn]] void fail_not_finite(const StepSums::Totals& totals);
   /// Where the data of the last steps are not finite.
   std::string bad_data(int64_t steps);
-  /// Forward and loss of each batch of the last step once more; what `then` does with it.
+  /// Repeats forward and loss of each batch of the last step, and passes the loss to `then`.
   void repeat_step(const std::function<void(const Tensor& loss)>& then);
   void save_on_the_way();
   void put_position(Checkpoint& checkpoint);
@@ -262,7 +262,7 @@ class Engine {
   void make_graph();
   bool must_stop();
   bool is_last_step() const;
-  /// Of the step under way, a mean over the ranks.
+  /// Samples in the step under way, a mean over the ranks.
   double mean_samples_in_step() const;
   /// The step has as many samples as any, on all ranks: what a graph of several ranks repeats.
   bool is_whole_step() const;
@@ -279,8 +279,8 @@ class Engine {
   std::unique_ptr<GraphedFunction> graph_;  // update(); none: each step is run op by op
   StepSums::Totals logged_, last_read_;     // logged_: since the last log_steps()
   Tensor last_loss_, gradient_norm_;
-  std::vector<Tensor> unread_batch_;  // of the last step, as long as its loss is not read
-  double saving_seconds_ = 0;         // of the epoch under way
+  std::vector<Tensor> unread_batch_;  // the last step's, as long as its loss is not read
+  double saving_seconds_ = 0;         // time in the epoch under way
   Epoch epoch_;
   bool counts_correct_ = false, alone_ = false;  // alone: without other ranks
   bool updates_ = false;                         // between a step's backward and its end

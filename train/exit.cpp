@@ -20,8 +20,8 @@ int report(const std::string& program, const std::string& text, int code) {
   return code;
 }
 
-/// A program that is started without stdin, stdout or stderr (`2>&-`) would get their numbers for its own files: what
-/// it prints would land in a checkpoint.
+/// A program that is started without stdin, stdout or stderr (`2>&-`) would get their numbers for its own files: its
+/// output would land in a checkpoint.
 void open_standard_files() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // the lowest free number

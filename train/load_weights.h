@@ -10,15 +10,15 @@
 namespace weft::train {
 
 struct LoadWeightsOptions {
-  bool strict = true;  ///< whatever does not fit is an error; else it is left as the model had it, and reported
+  bool strict = true;  ///< every mismatch is an error; else the model keeps its values there, with a report
   std::string key{};   ///< OpenWeightsOptions::key
   RenameOptions rename{};
 };
 
-/// What a file gave to a model, by name.
+/// The parameters that a file gave to a model, by name.
 struct LoadedWeights {
   size_t loaded = 0;
-  std::vector<std::string> missing;     ///< of the model, not in the file
+  std::vector<std::string> missing;     ///< the model's parameters that the file lacks
   std::vector<std::string> unexpected;  ///< in the file, not of the model
   std::vector<std::string> misshapen;   ///< `fc.weight (expected [10,512], got [1000,512])`
 

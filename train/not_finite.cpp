@@ -44,7 +44,7 @@ std::string largest(const std::vector<NamedTensor>& parameters) {
   return str("up to ", most, " in '", name, "'");
 }
 
-/// What the first kernel with such an output says; "" where there is none.
+/// The report on the first kernel with such an output; "" if there is none.
 std::string under_watch(const std::function<void()>& step) {
   static std::mutex one_at_a_time;  // the checks are the process's, and ranks may be its threads
   const std::lock_guard lock(one_at_a_time);
@@ -125,7 +125,7 @@ bool gradient_is_finite(FlatParameters& flat) {
 void fail_not_finite(const dist::World& world, nn::Module& model, Strategy& strategy,
                      const std::shared_ptr<FlatParameters>& flat, const BadSteps& bad) {
   const std::string what = bad.gradient ? "gradient that is not finite" : "loss that is not finite";
-  // Every rank looks at its data: what one of them got has reached all gradients.
+  // Every rank looks at its data: any rank's data has reached all gradients.
   std::string reason = bad.data();
   if (!reason.empty()) reason = "the data are not finite: " + reason + ". Correct them, or leave such samples out";
   std::vector<std::string> reasons = world.texts(reason, what);

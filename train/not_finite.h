@@ -16,21 +16,21 @@ std::string not_finite_in(const std::vector<Tensor>& batch, const ValueName& nam
 /// Steps after which the loss of all ranks together, or the gradient of a finite loss, is not finite.
 struct BadSteps {
   int64_t epoch = 0;                  ///< from 1
-  int64_t first = 0, last = 0;        ///< of the whole run: all that were made since the last look
+  int64_t first = 0, last = 0;        ///< indices in the whole run: all steps since the last look
   int64_t of_this_process = 0;        ///< steps that this process made ahead of `first`
-  double loss = 0;                    ///< of all ranks
+  double loss = 0;                    ///< loss of all ranks
   bool gradient = false;              ///< it is the gradient
-  bool updated = false;               ///< the weights are those after the last of these steps, else those ahead of it
+  bool updated = false;               ///< the weights are from after the last of these steps, else from before
   bool f16 = false;                   ///< the model runs in f16
   bool here = false;                  ///< this rank has it
   std::function<std::string()> data;  ///< where this rank's data of these steps are not finite; "" where they are
   std::function<void()> forward;      ///< forward and loss of the last step once more, without other ranks; or null
-  std::function<void()> backward;     ///< the same with the backward; null where it needs other ranks
+  std::function<void()> backward;     ///< as `forward`, with the backward; null if other ranks are needed
 };
 
-/// Ends the run with an error that says what was first: the data (names the value), the weights (names the first), or
-/// the first kernel whose output is not finite when the step runs again under watch, on the first rank that it is
-/// about. All ranks call it.
+/// Ends the run with an error that names the cause: the data (with the value), the weights (with the first), or a
+/// kernel. The last is the first whose output is not finite when the step is repeated under watch, on the first
+/// affected rank. All ranks call it.
 [[noreturn]] void fail_not_finite(const dist::World& world, nn::Module& model, Strategy& strategy,
                                   const std::shared_ptr<FlatParameters>& flat, const BadSteps& bad);
 

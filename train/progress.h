@@ -9,7 +9,7 @@
 
 namespace weft::train {
 
-/// What one line of progress shows.
+/// The content of a progress line.
 struct ProgressState {
   std::string label;  ///< `epoch 3/20`
   int64_t step = 0, steps = 0;
@@ -18,13 +18,13 @@ struct ProgressState {
   double images_per_second = 0;
   double data_wait = -1;        ///< share of the time spent waiting for data; -1: not known
   double elapsed = 0;           ///< seconds since the epoch began
-  std::string unit = "images";  ///< what they are: `texts`, `tensors`
+  std::string unit = "images";  ///< unit of the counts: `texts`, `tensors`
 };
 
 /// One line of at most `width` characters with a bar of eighth blocks, for a terminal that reads UTF-8. When the width
 /// is short, the bar shrinks first, then the last items go.
 std::string bar_line(const ProgressState& state, int width);
-/// The same facts as plain ASCII text, for a log file.
+/// The state as plain ASCII text, for a log file.
 std::string plain_line(const ProgressState& state);
 /// `0:09`, `12:34`, `1:02:03`.
 std::string clock_text(double seconds);
@@ -33,13 +33,13 @@ struct ProgressOptions {
   std::FILE* out = nullptr;                ///< stderr when null
   int width = 0;                           ///< columns; 0: ask the terminal, each time
   int terminal = -1;                       ///< 1 a bar, 0 plain lines, -1 whatever `out` is
-  std::string unit = "images";             ///< what a step has many of
+  std::string unit = "images";             ///< unit of a step's counts
   bool quiet = false;                      ///< nothing is shown: of all ranks but the first
   double bar_interval = 0.1;               ///< seconds between two bars
   double plain_interval = 10.0;            ///< seconds between two plain lines
   int rank = 0;                            ///< whose lines they are
   std::function<double()> clock = {};      ///< seconds; the steady clock when empty
-  std::function<std::string()> date = {};  ///< of a plain line; `2026-11-25 03:08:07`, local time, when empty
+  std::function<std::string()> date = {};  ///< date on a plain line; `2026-11-25 03:08:07`, local time, when empty
 };
 
 /// Shows how an epoch goes on: a bar that is drawn over itself on a terminal; in a log file one plain line an interval,
@@ -65,8 +65,8 @@ class Progress {
   /// `done` steps were made before (a resumed epoch).
   void begin(std::string label, int64_t steps, int64_t done = 0);
   void step(const Step& step);
-  /// The epoch's last line, with `more` after it; it stays on the terminal. A log gets it if it has `more` to say, or
-  /// the interval is over.
+  /// The epoch's last line, with `more` after it; it stays on the terminal. A log gets the line if `more` is not empty,
+  /// or the interval is over.
   void end(const std::string& more = "");
   /// Ends without a last line; a bar goes from the terminal.
   void drop();

@@ -72,7 +72,7 @@ void require_same_images(const dist::World& ranks, const data::Dataset* train, c
   for (const auto& [set, purpose] : {std::pair{train, "training"}, {val, "validation"}, {test, "the test"}}) {
     if (!set) continue;
     lines += str(set->size(), " images for ", purpose, '\n');
-    classes.clear();  // the same in all of them
+    classes.clear();  // equal in all of them
     for (const std::string& name : set->classes()) classes += "class " + name + '\n';
   }
   dist::check_same_lines(*ranks.group(), lines + classes, "data: the set is", "All ranks must read the same images");

@@ -11,39 +11,39 @@
 
 namespace weft::train {
 
-// What programs that can be resumed have in common.
+// Parts that programs with resumable runs share.
 
-/// The checkpoint to go on from: `last` or the newest whole one before it (find_whole_checkpoint) as rank 0 sees it,
-/// which says so on stderr where a damaged one is passed over; "": begin anew. All ranks call it. Errors: there are
+/// The checkpoint to go on from: `last` or its newest intact predecessor (find_whole_checkpoint) as rank 0 sees the
+/// folder. Rank 0 reports a skipped damaged checkpoint on stderr; "": a new run. All ranks call it. Errors: there are
 /// checkpoints, and all are damaged.
 std::string whole_checkpoint(const std::filesystem::path& last, const dist::World& ranks);
-/// The same where `wanted` is `auto`, of the run folder, or where it is a run folder itself; else `wanted`.
+/// The checkpoint to resume from if `wanted` is `auto` (in the run folder) or a run folder itself; else `wanted`.
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks);
 
-/// `wanted` is `auto`, this folder or a file of it: the run goes on in it. Else it is a new one.
+/// `wanted` is `auto`, this folder or a file of it: the run goes on in this folder. Else it is a new run.
 bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted);
 
 /// Samples of a step on all ranks.
 struct StepSize {
-  int64_t batch_size = 1;  ///< of each rank at a time
-  int64_t accumulate = 1;  ///< so many times
+  int64_t batch_size = 1;  ///< samples of each rank at a time
+  int64_t accumulate = 1;  ///< batches per step
   int64_t ranks = 1;       ///< with samples of their own
   int64_t all() const { return batch_size * accumulate * ranks; }
 };
 
 /// Settings by name, with the value in a checkpoint and that of this run: {"lr", "0.1 -> 0.2"}.
 using ChangedSettings = std::map<std::string, std::string>;
-/// What differs between two configurations (`name = value` or `name: value` on each line), but for the settings named
-/// in `ignored`, which change no result. A setting that one of them lacks is left out: another version wrote it.
+/// The differences between two configurations (`name = value` or `name: value` on each line), but for the settings in
+/// `ignored`, which change no result. A setting that one of them lacks is left out: another version wrote it.
 ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored);
 /// `lr 0.1 -> 0.2, seed 1 -> 2`.
 std::string text_of(const ChangedSettings& changes);
 /// `with other settings than the checkpoint: ` and the same; "": nothing has changed.
 std::string note_of(const ChangedSettings& changes);
 
-/// Errors unless all ranks were started with the same settings, but for those named in `own`, such as places of files,
-/// which may differ from machine to machine. All ranks call it.
+/// Errors unless all ranks were started with the same settings. Settings named in `own`, such as places of files, may
+/// differ between machines. All ranks call it.
 void require_same_settings(const dist::World& ranks, const std::string& settings, const std::string& own);
 /// Errors unless all ranks have opened sets of the same sizes and classes; those that are null are left out. All ranks
 /// call it.

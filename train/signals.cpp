@@ -59,7 +59,7 @@ void handle(int number) {
 }
 
 extern "C" void weft_on_signal(int number) {
-  const int before = errno;  // of the call that this interrupts
+  const int before = errno;  // errno of the interrupted call
   handle(number);
   errno = before;
 }

@@ -3,7 +3,7 @@
 
 namespace weft::train {
 
-/// While one lives, SIGINT and SIGTERM ask the program to stop and SIGUSR1 asks it to save and go on (Slurm:
+/// While a Signals lives, SIGINT and SIGTERM ask the program to stop, and SIGUSR1 asks for a checkpoint (Slurm:
 /// `--signal=USR1@120`). The training loop looks at the flags between two steps. A second Ctrl-C ends the process at
 /// once with exit code 130. SIGPIPE is ignored: a run does not end with the program that shows its lines
 /// (`2>&1 | tee log`). The handlers that were there before come back at the end.

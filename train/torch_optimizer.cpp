@@ -59,7 +59,7 @@ Dict torch_options(const optim::SgdOptions& options) {
 TorchObject TorchOptimizer::state() const {
   const Convolutions convolutions(model);
   const StateDict mine = optimizer.state_dict();
-  std::map<std::string, std::vector<NamedTensor>> moments;  // of each parameter: exp_avg, …
+  std::map<std::string, std::vector<NamedTensor>> moments;  // moments of each parameter: exp_avg, …
   for (const NamedTensor& entry : mine.tensors) {
     const size_t dot = entry.name.rfind('.');
     const std::string name = entry.name.substr(0, dot);

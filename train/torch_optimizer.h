@@ -22,11 +22,11 @@ struct TorchOptimizer {
   std::vector<optim::ParameterGroup> groups;  ///< as the optimizer was given them
   TorchObject::Dict options = {};             ///< torch_options()
 
-  /// What torch.optim's state_dict() gives: `{"state": {0: {"step": …, "exp_avg": …}, …}, "param_groups": [{"lr": …, …,
+  /// The state_dict() of torch.optim: `{"state": {0: {"step": …, "exp_avg": …}, …}, "param_groups": [{"lr": …, …,
   /// "params": [0, …]}]}`, parameters numbered group by group, convolution weights as PyTorch has them (OIHW).
   TorchObject state() const;
-  /// Takes such a state; parameters that it has nothing on begin anew. `steps`: how many were made, where the rule
-  /// keeps no count (SGD). Errors: another number of parameters or groups, wrong shapes; `what` begins the text.
+  /// Takes such a state; parameters without an entry begin with a new state. `steps`: how many were made, where the
+  /// rule keeps no count (SGD). Errors: another number of parameters or groups, wrong shapes; `what` begins the text.
   void load(const TorchObject& state, int64_t steps, const std::string& what) const;
 };
 

@@ -4,10 +4,10 @@
 
 namespace weft::train {
 
-/// guarded_main() of a program that trains. SIGTERM ends it at once with exit code 75 where no training loop keeps it:
-/// while the program reads its data, and in what follows the last epoch. What it has not done, the next attempt does.
-/// In a job of several ranks the process ends by the signal itself as long as not all have joined, and when one of them
-/// has failed: a launcher may send it for that reason, and the job is not to be submitted again. SIGUSR1 waits for the
+/// guarded_main() of a program that trains. Outside the training loop SIGTERM ends the process at once with exit code
+/// 75: while the program reads its data, and after the last epoch. The next attempt does the rest. In a job of several
+/// ranks the process ends by the signal itself until all ranks have joined, and after a failure of a rank: the launcher
+/// may send SIGTERM for that failure, and the job must not be submitted again. SIGUSR1 waits for the
 /// first step.
 int training_main(const std::string& program, const std::function<int()>& body);
 

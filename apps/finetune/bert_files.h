@@ -11,8 +11,8 @@
 namespace weft::finetune {
 
 /// The weights that --weights auto means: for bert_base the folder bert-base-uncased of the working folder (or
-/// bert_base_uncased, as tools/fetch_weights calls it), for roberta_base roberta-base, for distilbert_base
-/// distilbert-base-uncased, for any other model `random`. Errors: neither folder is there.
+/// bert_base_uncased, as from tools/fetch_weights). roberta_base has roberta-base, distilbert_base has
+/// distilbert-base-uncased, other models have `random`. Errors: neither folder is there.
 std::string standard_weights(const std::string& model);
 
 /// The map of names (io/weights/name_map.h) from Hugging Face's files of this kind; its inverse begins with `to_`.
@@ -23,7 +23,7 @@ int64_t vocabulary_in(const std::filesystem::path& path, const std::string& key 
 
 struct LoadedBert {
   bool whole = false;  ///< the classifier was there
-  std::string note;    ///< what the file lacks or has besides, for a warning; "": nothing
+  std::string note;    ///< the file's missing or extra tensors, for a warning; "": none
 };
 
 /// Copies Hugging Face's weights into the model. The classifier may be missing (it keeps its own start), heads of other

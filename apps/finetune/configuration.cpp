@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What Hugging Face calls a kind, and the keys of its config.json.
+/// Hugging Face's name of a kind, and the keys of its config.json.
 struct Published {
   nn::BertKind kind;
   const char *type, *model, *activation, *width, *depth, *heads, *hidden, *dropout, *attention_dropout, *head_dropout;
@@ -29,7 +29,7 @@ constexpr Published kPublished[] = {
      "dropout", "attention_dropout", "seq_classif_dropout"},
 };
 
-/// The names of Hugging Face's ACT2FN that mean the same function; the first one of each is what Weft writes.
+/// The names of Hugging Face's ACT2FN that mean the same function; Weft writes the first of each.
 struct ActivationName {
   const char* name;
   nn::BertActivation activation;
@@ -148,7 +148,7 @@ void take_sizes(const nlohmann::json& json, const Published& p, bool with_dropou
     if (says(json, key)) size = json_integer<int64_t>(json[key], key);
     WEFT_CHECK(size >= least && size <= most, "expected ", key, " of ", least, " to ", most, ", got ", size);
   };
-  if (p.kind == nn::BertKind::roberta) {  // what its configuration means where it says nothing
+  if (p.kind == nn::BertKind::roberta) {  // its configuration's meaning of a missing key
     sizes.positions = 512;
     sizes.token_types = 2;
     sizes.eps = 1e-12;

@@ -8,7 +8,7 @@
 
 namespace weft::finetune {
 
-/// What a config.json beside Hugging Face's weights says.
+/// The content of a config.json next to Hugging Face's weights.
 struct Configuration {
   nn::BertOptions sizes = {};       ///< but for the vocabulary and classes
   int64_t vocabulary = 0;           ///< vocab_size, the rows of the embeddings; 0: it does not say
@@ -18,18 +18,18 @@ struct Configuration {
   std::string text = {};            ///< the file; "": there is none
 };
 
-/// What Hugging Face calls a kind of model: `bert`.
+/// Hugging Face's name for a kind of model: `bert`.
 std::string published_type(nn::BertKind kind);
 
 /// `sizes`, as far as a config.json of this folder says otherwise: the kind of model, width, depth, heads and the like,
-/// and with `with_dropout` the dropout. Errors: it is no JSON, contradicts itself, or asks for what Weft's BERT does
-/// not do: another architecture, position embeddings that are not absolute, a decoder, several labels a text, …
+/// and with `with_dropout` the dropout. Errors: no JSON, contradictions, or settings that Weft's BERT lacks: another
+/// architecture, position embeddings that are not absolute, a decoder, several labels a text, …
 Configuration read_configuration(const std::filesystem::path& folder, const nn::BertOptions& sizes, bool with_dropout);
 
-/// What is written beside the weights of a model.
+/// The configuration written next to the weights of a model.
 struct SavedConfiguration {
   std::string from;                 ///< the configuration that it started from, whose other keys stay; "": none
-  std::vector<std::string> labels;  ///< by class; of a regression none
+  std::vector<std::string> labels;  ///< names by class; none for a regression
   bool regression = false;
 };
 std::string configuration_text(const nn::BertOptions& options, const SavedConfiguration& saved);

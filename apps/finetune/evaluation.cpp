@@ -58,7 +58,7 @@ Score evaluate(train::Engine& engine, const Options& options, const Texts& texts
   const data::Sampler order(static_cast<int64_t>(texts.labels.size()), train::validation_order(world));
   TextLoader loader(texts, order, std::max<int64_t>(options.batch_size, 32), padding_id, world.device());
   double loss = 0, count = 0, right = 0, hits = 0, guessed = 0, there = 0;
-  std::vector<double> predictions, scores;  // of a regression
+  std::vector<double> predictions, scores;  // for a regression
   Tensor like;
   const auto each = [&](const TextBatch& batch) {
     like = batch.input;

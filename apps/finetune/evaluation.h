@@ -11,9 +11,9 @@ namespace weft::finetune {
 /// Over the whole dev part.
 struct Score {
   double loss = 0;
-  double accuracy = 0;               ///< of classes
-  double f1 = 0;                     ///< of class 1, where there are two classes: 2 P R / (P + R)
-  double pearson = 0, spearman = 0;  ///< of a regression: correlations of predictions and scores, and of their ranks
+  double accuracy = 0;               ///< share of right classes
+  double f1 = 0;                     ///< class 1's, if there are two classes: 2 P R / (P + R)
+  double pearson = 0, spearman = 0;  ///< a regression's correlations of predictions and scores, and of their ranks
 };
 
 /// Pearson's correlation of two rows of numbers; 0 where one of them is constant.

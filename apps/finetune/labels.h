@@ -8,10 +8,10 @@
 
 namespace weft::finetune {
 
-/// What the labels of a table mean to a model.
+/// A model's view of a table's labels.
 struct Labels {
   bool regression = false;
-  std::vector<std::string> names;  ///< of the model's classes; of a regression none
+  std::vector<std::string> names;  ///< names of the model's classes; none for a regression
   std::vector<std::string> keys;   ///< how the texts write them
   bool fits_weights = true;        ///< else the weights' classifier is one of other classes
   std::string note;                ///< for a warning; "": nothing

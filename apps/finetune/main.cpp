@@ -133,7 +133,7 @@ std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOpt
   return model;
 }
 
-/// What --resume-from-checkpoint (`wanted`) means now, as rank 0 sees it.
+/// The meaning of --resume-from-checkpoint (`wanted`) now, by rank 0's view.
 void choose_start(const std::string& wanted, Options& options, const dist::World& ranks) {
   options.resume = train::on_first(ranks, "checkpoint to resume", [&] {
     std::string note, found = whole_checkpoint_folder(wanted, options.out, note);

@@ -27,7 +27,7 @@ std::vector<Generator> generators_of_ranks(const dist::World& world);
 /// FOLDER/weft_rng_state.pth, or weft_rng_state_RANK.pth of several ranks: `{"weft": {"philox_seed",
 /// "philox_offset"}}`.
 void save_generators(const std::filesystem::path& folder, const std::vector<Generator>& of_ranks);
-/// False: there is none of this rank among so many.
+/// False: there is no file of this rank for this number of ranks.
 bool load_generator(const std::filesystem::path& folder, int rank, int ranks, Generator& generator);
 
 }  // namespace weft::finetune

@@ -8,26 +8,26 @@
 
 namespace weft::finetune {
 
-/// What a line of training tells of the steps since the last one.
+/// The content of a training line, for the steps since the line before.
 struct TrainLine {
   double loss = 0;           ///< mean over the steps
-  double gradient_norm = 0;  ///< of the last step, before clipping
-  double lr = 0;             ///< of the last step
+  double gradient_norm = 0;  ///< norm in the last step, before clipping
+  double lr = 0;             ///< rate of the last step
 };
 
-/// What the work was, and how fast.
+/// The amount of work, and its time.
 struct Effort {
-  double seconds = 0;             ///< of the whole run, evaluation and checkpoints included
-  double texts = 0;               ///< of all epochs
+  double seconds = 0;             ///< time of the whole run, evaluation and checkpoints included
+  double texts = 0;               ///< texts of all epochs
   double texts_per_second = 0;    ///< over the last epoch's steps alone
   int64_t peak_tensor_bytes = 0;  ///< most at once on this rank's device
 };
 
-/// What rank 0 prints of a run, in the lines of Hugging Face's Trainer, and what it writes beside checkpoints:
+/// Rank 0's output about a run, in the lines of Hugging Face's Trainer, and its files other than checkpoints:
 /// config.toml, metrics.jsonl, TensorBoard files, summary.json. Lines go into the state's history, too.
 class Record {
  public:
-  /// Of a run that goes on, what was written of steps after `metrics_step` and `board_step` is dropped; -1: a new run.
+  /// A resumed run drops records of steps after `metrics_step` and `board_step`; -1: a new run.
   /// `folder` must outlive it.
   /// `outputs`: classes; 1: a regression.
   Record(const Options& options, const train::RunFolder& folder, int64_t outputs, int64_t metrics_step,

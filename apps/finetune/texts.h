@@ -24,7 +24,7 @@ struct Texts {
 Texts encode(const data::TextTable& table, const Labels& labels, const data::TextEncoder& tokens,
              const nn::BertOptions& model, int64_t max_length);
 
-/// What one step eats: padded to its own longest text.
+/// The input of a step, padded to its own longest text.
 struct TextBatch {
   Tensor input;   ///< i64 [count, 3, tokens]: ids, token types, and 1 up to the end of the text
   Tensor labels;  ///< i64 [count], of a regression f32

@@ -37,7 +37,7 @@ nlohmann::json read_object(const fs::path& path, std::map<std::string, std::stri
   }
 }
 
-/// What the files beside the vocabulary say.
+/// The content of the files other than the vocabulary.
 struct Folder {
   nlohmann::json configuration = nlohmann::json::object(), special = configuration, added = configuration;
   std::optional<TokenizerJson> whole;  ///< tokenizer.json
@@ -275,7 +275,7 @@ Tokenizer read_tokenizer(const fs::path& path, nn::BertKind kind) {
   const bool pairs = kind == nn::BertKind::roberta, folder_given = fs::is_directory(path);
   const fs::path root = folder_given ? path : path.parent_path();
   const fs::path whole = folder_given || path.filename() == kWhole || pairs ? root / kWhole : fs::path();
-  fs::path vocabulary;  // of word pieces
+  fs::path vocabulary;  // file of word pieces
   if (!pairs && (!folder_given ? path.filename() != kWhole : fs::exists(root / "vocab.txt")))
     vocabulary = folder_given ? root / "vocab.txt" : path;
   const bool whole_there = !whole.empty() && fs::exists(whole);

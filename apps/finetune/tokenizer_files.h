@@ -15,12 +15,12 @@ struct Tokenizer {
   std::unique_ptr<data::TextEncoder> encoder;
   int64_t most = 0;                          ///< model_max_length, tokens of the longest text; 0: the files do not say
   std::string configuration = {};            ///< tokenizer_config.json, with all that the encoder follows
-  std::map<std::string, std::string> files;  ///< by name, to be written as they are: tokenizer.json
+  std::map<std::string, std::string> files;  ///< content by name, to be written unchanged: tokenizer.json
 };
 
-/// Of a folder as Hugging Face's libraries write it, old and new: vocab.txt or tokenizer.json (of RoBERTa vocab.json
-/// and merges.txt, or tokenizer.json), and where they are there tokenizer_config.json, special_tokens_map.json and
-/// added_tokens.json. `path` may also be one of the first. Errors: no vocabulary is there; the files contradict each
+/// Reads a folder as Hugging Face's libraries write it, old and new: vocab.txt or tokenizer.json (for RoBERTa
+/// vocab.json and merges.txt, or tokenizer.json). tokenizer_config.json, special_tokens_map.json and added_tokens.json
+/// are optional. `path` may also be one of the first. Errors: no vocabulary is there; the files contradict each
 /// other; they ask for what Weft's tokenizers do not do, which is named.
 Tokenizer read_tokenizer(const std::filesystem::path& path, nn::BertKind kind);
 

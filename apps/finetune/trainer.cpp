@@ -131,7 +131,7 @@ void Trainer::resume() {
   if (world_.is_first()) std::cout << "resumed from " << folder.string() << " at step " << saved.step << std::endl;
 }
 
-/// The run folder around the checkpoint names what it was made with. Rank 0 looks, before it writes there.
+/// The run folder around the checkpoint names its settings. Rank 0 looks, before it writes there.
 void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
   const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
   train::on_first(world_, "settings", [&] {

@@ -30,7 +30,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
   train::RunEnd run();
-  /// What run() would do, for --dry-run.
+  /// The plan of run(), for --dry-run.
   std::string plan() const;
 
  private:
@@ -43,7 +43,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
   void ended(train::RunEnd end) override;
   void resume();
   void check_settings(const std::filesystem::path& checkpoint) const;
-  double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
+  double lr() const { return adam_->lr(adam_->groups() - 1); }  // the classifier's
 
   const Options& options_;
   const dist::World& world_;
@@ -57,11 +57,11 @@ class Trainer final : public train::TypedTask<TextBatch> {
   train::Engine engine_;
   TrainerState state_;
   optim::Scheduler scheduler_;
-  std::unique_ptr<Record> record_;  // of rank 0; none in a dry run
+  std::unique_ptr<Record> record_;  // on rank 0; none in a dry run
   Score score_;
   train::Stopwatch watch_;       // since run() began
   int64_t saved_ = 0;            // step of the last checkpoint
-  double lr_of_step_ = 0;        // of the last step, which is what the Trainer prints
+  double lr_of_step_ = 0;        // rate of the last step, which the Trainer prints
   double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
 };
 

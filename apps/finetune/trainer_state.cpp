@@ -42,7 +42,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
   return found;
 }
 
-/// Of each file of the folder but the state, which holds them.
+/// Checksums of each file of the folder but the state, which holds them.
 std::map<std::string, uint32_t> checksums_of(const fs::path& folder) {
   std::map<std::string, uint32_t> checksums;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -145,7 +145,7 @@ TrainerState read_trainer_state(const fs::path& path) {
   const std::string text = read_text(path, "trainer state");
   check_ordered(text, "trainer state: " + path.string());
   try {
-    const Json json = Json::parse(standard_json(text));  // of Python: a loss may be NaN
+    const Json json = Json::parse(standard_json(text));  // from Python: a loss may be NaN
     TrainerState state{.step = integer_at(json, "global_step"),
                        .total_steps = integer_at(json, "max_steps"),
                        .epoch = json.at("epoch").get<double>(),
@@ -183,7 +183,7 @@ std::string whole_checkpoint_folder(const std::string& wanted, const fs::path& f
   if (newest.empty()) return "";
   std::vector<fs::path> candidates{newest};
   if (wanted == "last" || wanted == "auto") candidates = checkpoints_in(folder);
-  std::string first;  // what is wrong with the newest
+  std::string first;  // error of the newest
   for (const fs::path& one : candidates) {
     try {
       check_whole(one);

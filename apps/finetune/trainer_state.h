@@ -10,33 +10,33 @@
 
 namespace weft::finetune {
 
-/// Where a training stands between two steps, as Hugging Face's Trainer keeps it in trainer_state.json. What that has
-/// no place for is there as the state of a callback named `weft`.
+/// The position of a training between two steps, as in Hugging Face's trainer_state.json. Fields without a place there
+/// are in the state of a callback named `weft`.
 struct TrainerState {
   int64_t step = 0, total_steps = 0;
   double epoch = 0;
   std::vector<std::string> history = {};  ///< the lines printed so far, each a JSON object
 
-  // Of a state that finetune wrote:
+  // A state from finetune also has:
   int64_t texts_per_step = 0;       ///< on all ranks; 0: Hugging Face's Trainer wrote it, which does not say so
   int64_t logged = 0;               ///< the step of the last line
   double run_loss = 0;              ///< sum over the steps up to it
-  std::vector<double> losses = {};  ///< of each rank, sum over the steps since
+  std::vector<double> losses = {};  ///< per rank, sum over the steps since
   std::map<std::string, uint32_t> checksums = {};  ///< CRC-32C of the checkpoint's other files, when it was read
 };
 
 /// As the last file of its folder: it holds the checksums of the others.
 void write_trainer_state(const std::filesystem::path& path, const TrainerState& state, const Options& options);
 
-/// Of finetune or of Hugging Face's Trainer, which drops the losses since the last line, as it does itself. Errors: it
-/// cannot be read, is no JSON, or lacks an entry, by name.
+/// Reads finetune's file, or that of Hugging Face's Trainer, which drops the losses since the last line. Errors: the
+/// file cannot be read, is no JSON, or lacks an entry, by name.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 /// The folder to go on from: `wanted` itself, or for `last` FOLDER/checkpoint-N of the largest N; for `auto` the same
 /// where there is one, else "". Errors: there is none; it has no trainer_state.json.
 std::string checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder);
-/// The same, and whole: where the last one is damaged, `last` and `auto` take the one before it, which `note` then
-/// says. Errors: all are damaged.
+/// As above, but intact: if the last checkpoint is damaged, `last` and `auto` take its predecessor, and `note` reports
+/// so. Errors: all are damaged.
 std::string whole_checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder, std::string& note);
 
 }  // namespace weft::finetune

@@ -142,7 +142,7 @@ GptConfig read_gpt_config(const fs::path& folder) {
   check_nesting(text, "model: " + path.string());
   GptConfig config;
   try {
-    const auto json = nlohmann::json::parse(text);  // in any order: the ordered kind searches names one by one
+    const auto json = nlohmann::json::parse(text);  // in any order: an ordered object searches names linearly
     if (json.contains("model_type") && json["model_type"].is_string() && train::is_decoder(json["model_type"])) {
       config.decoder = train::read_decoder_config(folder);
       config.decoder_text = text;

@@ -26,7 +26,7 @@ struct Sequences {
 };
 
 /// Trains a language model to say the next token. An epoch has as many sequences as the training text has tokens for;
-/// where they begin is drawn anew for each epoch, the same for any number of ranks.
+/// their beginnings are drawn again for each epoch, the same for any number of ranks.
 class Trainer final : public train::TypedTask<Sequences> {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it. Errors: a text that
@@ -36,7 +36,7 @@ class Trainer final : public train::TypedTask<Sequences> {
           const Tokens& train, const Tokens& val);
 
   train::RunEnd run() { return engine_.run_in(folder_); }
-  /// What run() would do, for --dry-run.
+  /// The plan of run(), for --dry-run.
   std::string plan() const;
 
  private:
@@ -65,7 +65,7 @@ class Trainer final : public train::TypedTask<Sequences> {
   std::unique_ptr<optim::AdamW> adam_;
   train::Engine engine_;
   optim::SchedulePtr schedule_;
-  std::optional<train::ScalarLog> log_;  // of rank 0; none in a dry run
+  std::optional<train::ScalarLog> log_;  // on rank 0; none in a dry run
   double val_loss_ = std::numeric_limits<double>::quiet_NaN();
 };
 

@@ -20,7 +20,7 @@ inline constexpr int kPort = 12354;
 /// before the ranks look for each other.
 void choose_port();
 
-/// What the environment says about this process, without asking any other: `alone`, or
+/// This process's place by its environment alone: `alone`, or
 /// `rank 1 of 4 (Slurm), which meet at jwb0021i:12354`. Errors: see dist::read_launch_environment.
 std::string describe_place();
 

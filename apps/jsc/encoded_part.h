@@ -11,8 +11,8 @@ namespace weft::jsc {
 /// How images are kept: fs (a folder with a file for each), h5, packed.
 inline const std::vector<std::string> kStorages{"fs", "h5", "packed"};
 
-/// The file or folder that --data_root stands for: itself; or, where h5 or packed is in a folder, ImageNetFinal.h5,
-/// ImageNet1k.h5, ImageNet.h5, or the only file whose name ends in .h5 or .packed. Errors: nothing there, several.
+/// The file or folder that --data_root stands for: itself; or, for h5 or packed in a folder, ImageNetFinal.h5,
+/// ImageNet1k.h5, ImageNet.h5, or the only file named *.h5 or *.packed. Errors: nothing there, several.
 std::string storage_place(const std::string& storage, const std::string& data_root);
 
 /// The parts (train, val, test) of a set. Errors: those of the readers; none of them.

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of ImageNet's training images, white being 1.
+// Statistics of ImageNet's training images; white is 1.
 const std::vector<float> kMean{0.485f, 0.456f, 0.406f}, kStd{0.229f, 0.224f, 0.225f};
 
 /// `DIR` is `folder:DIR`.

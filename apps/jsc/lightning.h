@@ -14,7 +14,7 @@ std::filesystem::path make_version_folder(const std::filesystem::path& root);
 /// `hparams.yaml`, a line for each value.
 void write_hparams(const std::filesystem::path& folder, const train::HyperParameters& values);
 
-/// What a checkpoint of Lightning holds of a run.
+/// A run's state in a checkpoint of Lightning.
 struct LightningCheckpoint {
   int64_t epoch = 0;        ///< finished epochs
   int64_t global_step = 0;  ///< optimizer steps

@@ -8,7 +8,7 @@
 
 namespace weft::jsc {
 
-/// What some passes over the images took.
+/// The times of some passes over the images.
 struct Passes {
   int64_t images = 0;
   uint64_t bytes = 0;  ///< encoded; 0: not counted
@@ -26,11 +26,11 @@ Passes read_images(const data::EncodedDataset& set, const data::Sampler& order, 
 /// Reads and decodes them.
 Passes decode_images(const data::EncodedDataset& set, const data::Sampler& order, Load load);
 
-/// The peer of reading: as many bytes from front to back with plain pread(2), 128 KiB at once as cat(1) does. What it
-/// yields of files that were read before is the rate of the disk's cache.
+/// The peer of reading: as many bytes from front to back with plain pread(2), 128 KiB at once as cat(1) does. For files
+/// that were read before the rate is the disk cache's.
 class RawRead {
  public:
-  /// A folder: the files of `set`, each opened anew. Else the first `bytes` bytes of the file `place`.
+  /// A folder: the files of `set`, each opened again. Else the first `bytes` bytes of the file `place`.
   RawRead(const std::string& storage, const std::string& place, const data::EncodedDataset& set, uint64_t bytes);
   Passes run(Load load) const;
 

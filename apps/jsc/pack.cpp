@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pack: a folder of images into one file. A parallel file system opens one file a thousand times faster than it opens
-// a million.
+// pack: a folder of images into one file. A parallel file system opens one file a thousand times faster than a million
+// files.
 #include <filesystem>
 #include <iostream>
 
@@ -40,7 +40,7 @@ bool parse(int argc, char** argv, PackOptions& o) {
   return flags.parse(with_underscores(argc, argv));
 }
 
-/// What was packed of one part: a checksum and a label for each image.
+/// The packed images of a part: a checksum and a label for each image.
 struct Packed {
   std::string part;
   std::vector<uint32_t> crcs;

@@ -7,8 +7,8 @@
 
 namespace weft::jsc {
 
-/// libjpeg-turbo with nothing around it, to measure Weft's decoding by: one decompressor and one buffer for all
-/// images of a thread, no checks, no turning upright, no image that anybody could keep.
+/// libjpeg-turbo with nothing around it, to measure Weft's decoding by: a thread's images share a decompressor and a
+/// buffer, without checks, without rotation, without a copy for the caller.
 class RawJpeg {
  public:
   RawJpeg();

@@ -16,7 +16,7 @@ struct Options : train::RunOptions {
 /// Reads the command line. False: --help was printed. Errors: UsageError, see support::Flags.
 bool parse_options(const std::string& program, const std::string& purpose, int argc, char** argv, Options& options);
 
-/// What one_gpu and ddp do between main()'s braces; `alone`: without looking for other ranks. Returns the exit code.
+/// The body of main() of one_gpu and ddp; `alone`: without looking for other ranks. Returns the exit code.
 int run(const std::string& program, const std::string& purpose, bool alone, int argc, char** argv);
 
 }  // namespace weft::jsc

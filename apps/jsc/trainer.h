@@ -51,7 +51,7 @@ class Trainer final : public train::TypedTask<data::Batch> {
   optim::Adam adam_;
   train::Engine engine_;
   Result validated_;
-  std::unique_ptr<train::ScalarLog> log_;  ///< of rank 0
+  std::unique_ptr<train::ScalarLog> log_;  ///< on rank 0
 };
 
 }  // namespace weft::jsc

@@ -107,7 +107,7 @@ Features unpacked(const Checkpoint& file, const char* name) {
   return {part.tensor("values"), part.tensor("labels")};
 }
 
-/// What rank 0 finds at the path: features that fit, or why they must be computed.
+/// Rank 0's result for the path: features that fit, or the reason to compute them.
 struct Found {
   FeatureSets sets;
   std::string reason;
@@ -177,7 +177,7 @@ FeatureSets features_of_file(const fs::path& path, const std::string& fingerprin
   if (!ranks.is_first()) return sets;
   try {
     save_checkpoint(path, packed(sets, fingerprint));
-  } catch (const Error& full) {  // the run has what it needs
+  } catch (const Error& full) {  // the run has its features
     say("not kept: ", full.what());
   }
   return sets;

@@ -11,7 +11,7 @@
 
 namespace weft::linear_probe {
 
-/// What a frozen backbone says of each image of a part, in the order of the set. Every rank has all of it.
+/// A frozen backbone's output for each image of a part, in the order of the set. Every rank has all features.
 struct Features {
   Tensor values;  ///< [images, width], f32, on the device
   Tensor labels;  ///< i64 [images], on the device
@@ -27,16 +27,16 @@ struct FeatureSets {
   Features training, validation;
 };
 
-/// What features depend on, one line each: the backbone's weights (names, shapes, checksums), both parts of the set
-/// (images and labels), what happens to images on the way, the precision. Equal texts mean equal features, up to
+/// The dependencies of features, one line each: the backbone's weights (names, shapes, checksums), both parts of the
+/// set (images and labels), the preprocessing of images, the precision. Equal texts mean equal features, up to
 /// the order of sums on another device or for another batch size.
 std::string features_fingerprint(nn::Module& backbone, const Images& images, const std::string& model,
                                  const std::string& precision);
 
 /// Features in a file (io/checkpoint.h), so that the next run needs no backbone: read when the file was made from the
 /// same fingerprint, else computed by `compute` and written, whole or not at all. Rank 0 reads and writes for all
-/// ranks, at any number of them. Says on stdout what it did. All ranks call it. Errors: the file is no file of features
-/// (it is left alone), it is damaged, its folder cannot be written.
+/// ranks, at any number of them. Reports its action on stdout. All ranks call it. Errors: the file is no file of
+/// features (then unchanged), is damaged, or its folder cannot be written.
 FeatureSets features_of_file(const std::filesystem::path& path, const std::string& fingerprint,
                              const dist::World& ranks, const std::function<FeatureSets()>& compute);
 

@@ -11,10 +11,10 @@
 namespace weft::linear_probe {
 namespace {
 
-// Of ImageNet's training images, white being 1: what every published backbone was trained with.
+// Statistics of ImageNet's training images; white is 1. Every published backbone was trained with these.
 const std::vector<float> kMean{0.485f, 0.456f, 0.406f}, kStd{0.229f, 0.224f, 0.225f};
 
-/// What changes when somebody writes the file.
+/// The attributes that change when a program writes the file.
 std::string state_of(const std::filesystem::path& file) {
   std::error_code ignored;
   return str(file.string(), ' ', std::filesystem::file_size(file, ignored), ' ',

@@ -22,7 +22,7 @@ class Images {
   std::string describe() const;
   /// Which images they are, with checksums where they are in memory, else with the files' names, sizes and times.
   std::string identity() const;
-  /// What is done to them.
+  /// The preprocessing of the images.
   std::string preprocessing() const;
 
   /// This rank's loader over the training part, shuffled in every epoch; as many steps on all ranks.
@@ -35,7 +35,7 @@ class Images {
   /// Images of the part on all ranks.
   int64_t size(data::Split split) const { return set(split)->size(); }
 
-  /// What a loader's images become on the way to the backbone: [N, side, side, 3].
+  /// A loader's images in the form for the backbone: [N, side, side, 3].
   Tensor prepare(const Tensor& images) const;
 
  private:
@@ -45,9 +45,9 @@ class Images {
 
   Options options_;
   const dist::World& ranks_;
-  int64_t side_, edge_;  ///< of the input; of the shortest edge before the cut
+  int64_t side_, edge_;  ///< edge of the input; shortest edge before the cut
   std::shared_ptr<const data::Dataset> train_set_, val_set_;
-  std::string pipeline_;    ///< what the loader does
+  std::string pipeline_;    ///< the loader's preprocessing
   Resize2dWeights resize_;  ///< undefined: the loader resizes
 };
 

@@ -22,7 +22,7 @@
 namespace weft::linear_probe {
 namespace {
 
-// Logits of so many examples are there at once.
+// Logits of at most this number of examples exist at a time.
 constexpr int64_t kRows = 16384;
 
 /// Calls `body(values, labels)` with at most kRows examples at a time.

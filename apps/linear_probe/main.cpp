@@ -58,7 +58,7 @@ class Run {
               << "run     " << options_.out << std::endl;
   }
 
-  /// What run() would do.
+  /// The plan of run().
   std::string plan() const {
     if (options_.eval == "logreg")
       return str("a logistic regression for ", options_.logreg_values, " values of C; nothing is written");
@@ -107,7 +107,7 @@ class Run {
   }
   int64_t default_side() const { return std::min<int64_t>(backbone_->options.image, 224); }
 
-  /// Beside the tensors of what is written.
+  /// Texts next to the tensors in written files.
   std::map<std::string, std::string> texts() const {
     return {{train::kClassNames, train::class_names_text(images_.classes())}};
   }
@@ -153,7 +153,7 @@ class Run {
     return sets;
   }
 
-  /// What the backbone says of each image, computed or from a file.
+  /// The backbone's features of each image, computed or from a file.
   FeatureSets features() {
     train::training_pauses();  // until the phase begins
     const auto compute = [this] { return compute_features_of_both(); };
@@ -247,7 +247,7 @@ void explain_sharding(const Options& options) {
   for (const auto& [path, count] : rows) std::printf("%12lld  %s\n", static_cast<long long>(count), path.c_str());
 }
 
-/// What a step of fine-tuning takes, of a model without memory.
+/// Prints the memory of a fine-tuning step, from a model without memory.
 void explain_step(const Options& options) {
   const auto backbone = [&] {
     const nn::SkipInit sizes_alone;

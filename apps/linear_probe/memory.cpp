@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kGiB = 1 << 30;
 
-/// Of the backbone and the classifier, without memory for them.
+/// Parameters of backbone and classifier, without memory for them.
 int64_t parameters_of(const nn::VisionTransformerOptions& model, int64_t classes) {
   const nn::SkipInit sizes_alone;
   nn::VisionTransformer backbone(model);
@@ -19,14 +19,14 @@ int64_t hidden_of(const nn::VisionTransformerOptions& model) {
   return model.hidden > 0 ? model.hidden : 4 * model.width;
 }
 
-/// What a block keeps of a token, its input included.
+/// Bytes that a block keeps per token, its input included.
 int64_t block_bytes(const nn::VisionTransformerOptions& model, int64_t a) {
   const int64_t kept = 8 + (model.layer_scale != 0 ? 2 : 0);
   const int64_t inside = model.feed_forward == nn::FeedForward::swiglu ? 5 : 2;
   return a * (kept * model.width + inside * hidden_of(model)) + 4 * model.heads + 16;
 }
 
-/// What backward has beside at its fullest: gradients on the way, at the feed-forward's second product.
+/// Backward's further memory at its peak: gradients on the way, at the feed-forward's second product.
 int64_t working_bytes(const nn::VisionTransformerOptions& model, int64_t a) {
   const int64_t inside = model.feed_forward == nn::FeedForward::swiglu ? 3 : 1;
   return a * (2 * model.width + inside * hidden_of(model));

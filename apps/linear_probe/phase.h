@@ -13,7 +13,7 @@
 
 namespace weft::linear_probe {
 
-/// What a phase trains, and how.
+/// A phase's subject of training, and its settings.
 struct PhaseOptions {
   double lr = 1e-3;
   double layer_decay = 1;    ///< see optim/layer_decay.h; 1: one rate
@@ -35,7 +35,7 @@ struct PhaseData {
   };  ///< an input on its way to the model
 };
 
-/// Some epochs of one model with a fresh Adam, or what the session's checkpoint has left of them; validation after
+/// Some epochs of a model with a fresh Adam, or the rest after the session's checkpoint; validation after
 /// each. Prints the lines of the workflow.
 class Phase final : public train::TypedTask<Examples> {
  public:
@@ -62,7 +62,7 @@ class Phase final : public train::TypedTask<Examples> {
   optim::AdamW adam_;
   std::unique_ptr<optim::Ema> averages_;
   train::Engine engine_;
-  double accuracy_ = 0;  // of the last validation
+  double accuracy_ = 0;  // from the last validation
 };
 
 }  // namespace weft::linear_probe

@@ -12,7 +12,7 @@ struct Probe : nn::Module {
   std::shared_ptr<nn::VisionTransformer> m;
   nn::Linear linear;
   bool frozen = true;  ///< the backbone is run without gradients
-  double scale = 1;    ///< of the logits
+  double scale = 1;    ///< factor of the logits
 
   Probe(std::shared_ptr<nn::VisionTransformer> backbone, int64_t classes);
   Tensor forward(const Tensor& x) const override;
@@ -36,8 +36,8 @@ struct ProbeHead : nn::Module {
 /// A backbone by its name, without a head and with weights as memory is. Errors: an unknown name, with the nearest one.
 std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bool recompute_blocks);
 
-/// Copies weights from a file of any format into a backbone, under the names of the original DINOv2, of train_image or
-/// of Hugging Face (docs/weights.md); a classifier (`head.`) in the file is left out. `key`:
+/// Copies weights from a file of any format into a backbone, without the classifier (`head.`). Names are those of
+/// DINOv2, train_image or Hugging Face (docs/weights.md). `key`:
 /// LoadWeightsOptions::key. Errors: it cannot be read; names
 /// or shapes that do not fit.
 void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& key = "");

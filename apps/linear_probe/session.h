@@ -15,16 +15,16 @@
 
 namespace weft::linear_probe {
 
-/// What rank 0 writes about a run.
+/// Rank 0's files about a run.
 struct Record {
-  /// Of a run that continues after this step and epoch (-1: of a new one), what was written of later ones is dropped.
+  /// A run that continues after this step and epoch (-1: a new run) drops records of later ones.
   /// `folder` must outlive it.
   Record(const Options& options, const train::RunFolder& folder, int64_t step, int64_t epoch);
   const train::RunFolder& folder;
   train::Metrics metrics;
   train::TensorBoard board;
-  std::unique_ptr<train::ScalarLog> tracked;  ///< of ouai_demo alone
-  /// One more epoch's accuracy in per cent.
+  std::unique_ptr<train::ScalarLog> tracked;  ///< for ouai_demo alone
+  /// Adds an epoch's accuracy in per cent.
   void validated(int64_t epoch, double accuracy);
 };
 
@@ -37,7 +37,7 @@ struct PhaseResult {
   double peak_tensor_bytes = 0;  ///< most at once on this rank's device, in what this process ran of the phase
 };
 
-/// What lasts over the phases of a run: its folder, the checkpoint that it goes on from, what may stop it.
+/// The state that lasts over the phases of a run: its folder, the checkpoint to resume from, its reasons to stop.
 class Session {
  public:
   /// Opens the run folder and reads the checkpoint of --resume. All ranks make it. Errors: the folder's, the
@@ -45,19 +45,19 @@ class Session {
   /// leaves out.
   Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes);
 
-  /// Of rank 0, else null; null in a dry run.
+  /// The record on rank 0, else null; null in a dry run.
   Record* record() { return record_.get(); }
   const std::shared_ptr<train::Interruption>& interruption() const { return interruption_; }
 
-  /// Begins a phase, with the result that it has so far if the checkpoint is of it. `false`: the checkpoint is of a
-  /// later one.
+  /// Begins a phase, with its result so far if the checkpoint is from this phase. `false`: the checkpoint is from a
+  /// later phase.
   bool begin(const std::string& phase, int64_t first_epoch);
   /// Epochs of earlier phases, for the metrics.
   int64_t first_epoch() const { return first_epoch_; }
-  /// Of the phase begun.
+  /// The result of the phase begun.
   PhaseResult& result() { return result_; }
-  /// The weights that the checkpoint holds of the phase begun, into the modules that they name; nothing in a phase that
-  /// begins anew. To be called before the model is shared out.
+  /// The weights that the checkpoint holds of the phase begun, into the modules that they name; nothing in a new phase.
+  /// To be called before the model is shared out.
   void load_model(nn::Module& model) const;
   /// All else that it holds: the optimizer, the averages, where the phase stands.
   void resume(train::Engine& engine);
@@ -66,7 +66,7 @@ class Session {
   /// The phase begun ends with this step of the run. Its result, if it is finished, is for summary.json, and for the
   /// checkpoints of later ones.
   void end(int64_t step, bool finished);
-  /// Of the whole run, as of the last end().
+  /// Steps of the whole run, as of the last end().
   int64_t step() const { return step_; }
   void write_summary(bool finished);
 
@@ -77,8 +77,8 @@ class Session {
   const Options& options_;
   const dist::World& ranks_;
   std::vector<std::string> classes_;
-  std::unique_ptr<train::RunFolder> folder_;  ///< of rank 0; none in a dry run
-  std::string path_;                          ///< of `saved_`
+  std::unique_ptr<train::RunFolder> folder_;  ///< on rank 0; none in a dry run
+  std::string path_;                          ///< path of `saved_`
   std::optional<Checkpoint> saved_;
   bool resumes_ = false;  ///< the phase begun is that of `saved_`
   std::string phase_;     ///< the one begun: `probe`, `finetune`

@@ -10,7 +10,7 @@ namespace weft::ml_dist {
 enum class Mode {
   base,  ///< one process
   ddp,   ///< gradients averaged by dist::DDP
-  mpi,   ///< by dist::DistributedOptimizer, as Horovod does
+  mpi,   ///< averages by dist::DistributedOptimizer, as Horovod does
 };
 
 /// The flags of mnist, one field each; see options.cpp for what `--help` says about them.
@@ -30,7 +30,7 @@ struct Options : train::RunOptions {
 /// `auto` for any other.
 std::string mode_of_program(const std::string& program);
 
-/// Reads the command line and --config; `program` is what errors and `--help` call it. False: --help was printed.
+/// Reads the command line and --config; errors and `--help` use the name `program`. False: --help was printed.
 /// Errors: UsageError, see support::Flags.
 bool parse_options(const std::string& program, int argc, char** argv, Options& options);
 

@@ -9,15 +9,15 @@
 
 namespace weft::nersc {
 
-/// What `checkpoints/ckpt.tar` holds. PyTorch's torch.load opens it, and what PyTorch saved under the same five names
-/// is read.
+/// The content of `checkpoints/ckpt.tar`. PyTorch's torch.load opens the file, and PyTorch's files with the same five
+/// names are read.
 struct Checkpoint {
   int64_t iters = 0;      ///< training steps made
   int64_t epoch = 0;      ///< the last one done, from 0
   StateDict model_state;  ///< without `module.`
   TorchObject optimizer_state_dict;
   TorchObject scheduler_state_dict;
-  /// More names, which PyTorch's trainer passes over: a resumed run remembers what was best, and says what it changes.
+  /// More names, which PyTorch's trainer passes over: a resumed run remembers the best loss, and reports its changes.
   double best_val_loss = std::numeric_limits<double>::infinity();
   int64_t best_epoch = 0;
   std::string settings = {};  ///< yaml(Config) of the run that wrote it; empty: another program wrote it
@@ -32,7 +32,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
 
 /// With and without `module.`. Errors: those of read_torch; a name that is missing.
 Checkpoint read_checkpoint(const std::filesystem::path& path);
-/// The same, or where it is damaged the one before it (`ckpt.1.tar`), which `note` then says.
+/// Reads the last checkpoint, or if damaged its predecessor (`ckpt.1.tar`), and `note` then reports so.
 Checkpoint read_last_checkpoint(const std::filesystem::path& path, std::string& note);
 
 }  // namespace weft::nersc

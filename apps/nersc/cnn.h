@@ -11,8 +11,8 @@ struct CnnOptions {
   int64_t width = 64;  ///< channels between them
 };
 
-/// Convolutions of 3 x 3 that keep the size, each with a leaky ReLU (0.01) after it, the last one too:
-/// [N, H, W, in] -> [N, H, W, out]. Names: conv_in.0.weight, conv_hidden.0.0.weight, …, conv_out.0.weight.
+/// Convolutions of 3 x 3 that keep the size, each followed by a leaky ReLU (0.01): [N, H, W, in] -> [N, H, W, out].
+/// Names: conv_in.0.weight, conv_hidden.0.0.weight, …, conv_out.0.weight.
 struct Cnn : nn::Module {
   std::shared_ptr<nn::Sequential> conv_in, conv_hidden, conv_out;
 

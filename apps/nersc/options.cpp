@@ -14,7 +14,7 @@ constexpr double kLargest = 1e6;
 using support::Range;
 using Words = std::vector<std::string>;
 
-/// Calls `visit` with each key of a section, its variable, and what it may be.
+/// Calls `visit` with each key of a section, its variable, and its permitted values.
 template <class Values, class Visit>
 void visit_keys(Values& c, Visit&& visit) {
   visit("num_data_workers", c.num_data_workers, Range{.min = 0, .max = 1024});

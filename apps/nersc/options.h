@@ -17,14 +17,14 @@ struct Options : train::RunOptions {
   std::string sweep_id;  ///< empty: no sweep
 };
 
-/// What the section of the YAML file says; the values here are its defaults.
+/// The section of the YAML file; the values here are its defaults.
 struct Config {
   int64_t num_data_workers = 1;
   int64_t num_samples = 128, img_size = 128;
   int64_t in_chan = 1, out_chan = 1, depth = 5;
   double lr = 1e-3, momentum = 0.9;
   int64_t max_epochs = 25, max_cosine_lr_epochs = 25, patience = 10;
-  int64_t batch_size = 32, valid_batch_size = 32;  ///< of all ranks together
+  int64_t batch_size = 32, valid_batch_size = 32;  ///< samples on all ranks together
   bool log_to_screen = true, save_checkpoint = true;
   std::string model = "cnn", loss_func = "mse", optimizer = "adam", scheduler = "cosine";
   int64_t seed = 0;

@@ -21,9 +21,9 @@ struct FieldBatch {
 };
 
 /// A set of pairs of fields that are uniform in [0, 1) and new in every epoch: a sample is a function of (seed, epoch,
-/// number) alone, so that all numbers of ranks and workers see the same. Of targets that nothing foretells, the best
-/// guess is 1/2, and the least mean squared error 1/12. What does not fill a batch of all ranks is left out,
-/// as in the original.
+/// number) alone, so that all numbers of ranks and workers see the same. Nothing predicts the targets, so the best
+/// guess is 1/2, and the least mean squared error 1/12. An incomplete last batch of all ranks is left out, as in the
+/// original.
 class RandomFields : public data::Loader<FieldBatch> {
  public:
   /// `sampler` says what a batch is.

@@ -62,7 +62,7 @@ namespace {
 using support::python_number;
 using train::Stopwatch;
 
-constexpr int kKept = 2;                                 // of the last checkpoints
+constexpr int kKept = 2;                                 // number of last checkpoints
 constexpr uint64_t kValidation = 0x9E3779B97F4A7C15ull;  // a seed of its own
 
 std::shared_ptr<Cnn> make_model(const Config& config, Device device) {
@@ -83,7 +83,7 @@ RandomFieldsOptions fields_options(const Config& c, const dist::World& ranks, bo
           .device = ranks.device()};
 }
 
-/// A batch is one of all ranks, which need not divide it.
+/// The batch size counts all ranks, and need not be divisible by their number.
 data::Sampler sampler(const Config& c, const dist::World& ranks, bool training) {
   const int64_t batch = training ? c.batch_size : c.valid_batch_size;
   WEFT_CHECK(batch >= ranks.size(), training ? "batch_size" : "valid_batch_size",
@@ -181,7 +181,7 @@ void Trainer::write(int64_t epoch, bool is_best) const {
                                   .settings = yaml(config_)};
   const bool prefixed = ranks_.size() > 1;
   if (run_folder_) run_folder_->confirm();
-  if (is_best) write_checkpoint(best_of(checkpoint()), checkpoint_now, prefixed);  // first: the last one speaks of it
+  if (is_best) write_checkpoint(best_of(checkpoint()), checkpoint_now, prefixed);  // first: the last refers to the best
   write_checkpoint(checkpoint(), checkpoint_now, prefixed, kKept);
 }
 

@@ -16,8 +16,8 @@
 
 namespace weft::nersc {
 
-/// What a tracked run (`log_to_wandb`, --sweep_id) leaves beside its checkpoints: `hyperparams.yaml`, and under
-/// `wandb/` the numbers of each epoch as metrics.jsonl, TensorBoard file and config.yaml. Of the first rank.
+/// A tracked run's files (`log_to_wandb`, --sweep_id) other than checkpoints: `hyperparams.yaml`, and under `wandb/`
+/// the numbers of each epoch as metrics.jsonl, TensorBoard file and config.yaml. Only the first rank writes.
 class RunLog {
  public:
   /// `done`: epochs that an earlier run of this folder has made; what is logged of later ones goes.
@@ -25,7 +25,7 @@ class RunLog {
 
   /// `epoch`: from 1.
   void log(int64_t epoch, const train::NamedNumbers& numbers) { log_.log(epoch, numbers); }
-  /// The first target of the batch and what the model made of it, side by side.
+  /// The batch's first target and the model's prediction, side by side.
   void fields(int64_t epoch, const Tensor& target, const Tensor& prediction);
   void end(bool finished) { log_.end(finished); }
 
@@ -56,7 +56,7 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   /// All epochs that are left. All ranks call it.
   train::RunEnd run();
 
-  /// What would be trained, in lines.
+  /// The plan of the training, in lines.
   std::string describe() const;
 
  private:
@@ -70,7 +70,7 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   bool is_tracked() const;
   /// A line of stdout.
   void say(const std::string& text) const;
-  /// So that no other run changes what this one goes on from.
+  /// Locks the folder, so that no other run changes the checkpoint to resume from.
   void open_folder();
   train::TorchOptimizer torch_optimizer() const;
   std::filesystem::path checkpoint() const;
@@ -88,14 +88,14 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   std::unique_ptr<LearningRate> learning_rate_;
   RandomFields validation_;
   std::filesystem::path folder_;
-  std::unique_ptr<train::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
-  std::unique_ptr<RunLog> log_;                   // of a tracked run
+  std::unique_ptr<train::RunFolder> run_folder_;  // on the first rank, as the next member; none in a dry run
+  std::unique_ptr<RunLog> log_;                   // for a tracked run
   std::unique_ptr<train::Engine> engine_;
   double best_loss_ = std::numeric_limits<double>::infinity();
   int64_t best_epoch_ = 0;
-  double val_loss_ = 0, val_seconds_ = 0;  // of the last validation: over all ranks, and this one's time
-  Mean norms_;                             // of an epoch's gradients, in a tracked run
-  FieldBatch shown_;                       // the last batch of the validation: y, and in x what the model makes of it
+  double val_loss_ = 0, val_seconds_ = 0;  // from the last validation: over all ranks, and this one's time
+  Mean norms_;                             // norms of an epoch's gradients, in a tracked run
+  FieldBatch shown_;                       // the last batch of the validation: y, and in x the model's prediction
 };
 
 /// The body of train_single_gpu, and of train_multi_gpu (`several`). Returns the exit code.

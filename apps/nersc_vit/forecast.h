@@ -22,7 +22,7 @@ data::FieldLoader make_loader(const Options& options, const dist::Grid& grid, De
 /// Over the validation part.
 struct Score {
   double loss = 0;
-  std::vector<double> rmse;  ///< of each channel, in standard deviations
+  std::vector<double> rmse;  ///< error per channel, in standard deviations
 };
 
 /// The mean over the samples of at most `most_steps` of the loader's steps on all ranks. `shown` gets the last one's

@@ -10,7 +10,7 @@
 namespace weft::nersc_vit {
 
 struct ForecastVitOptions {
-  int64_t rows = 360, columns = 720;  ///< of the fields
+  int64_t rows = 360, columns = 720;  ///< size of the fields
   int64_t in_channels = 20, out_channels = 20;
   int64_t patch = 8;
   int64_t width = 384, depth = 12, heads = 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made-up fields in the layout that train_vit reads, for those who have no ERA5 at hand.
+// Made-up fields in the layout that train_vit reads, for users without ERA5.
 #include <cmath>
 #include <fstream>
 #include <iostream>

@@ -10,7 +10,7 @@
 
 namespace weft::nersc_vit {
 
-/// What the command line and the section of the YAML file say; see options.cpp for what `--help` says about the flags.
+/// The command line and the section of the YAML file; options.cpp has the flags' texts for `--help`.
 struct Options : train::RunOptions {
   Options() { lr = 5e-4, precision = "none", graph = "auto", seed = 0; }
 

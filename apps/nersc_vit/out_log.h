@@ -12,7 +12,7 @@ namespace weft::nersc_vit {
 /// Lines as Python's logging writes them, on stdout and, on rank 0, in the run's out.log.
 class OutLog {
  public:
-  /// Lines go to this file too, after what it holds. Errors: it cannot be opened.
+  /// Lines go to this file too, after its content. Errors: the file cannot be opened.
   void open(const std::filesystem::path& path) {
     file_.open(path, std::ios::app);
     WEFT_CHECK(file_.is_open(), "out.log: cannot write ", path.string());

@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 using support::python_number;
 
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
-constexpr int kKept = 2;               // of the last checkpoints
+constexpr int kKept = 2;               // number of last checkpoints
 constexpr int64_t kShownChannel = 2;   // t2m in NERSC's files
-constexpr int64_t kProfiledEpoch = 3;  // what nsys -c cudaProfilerApi records
+constexpr int64_t kProfiledEpoch = 3;  // epoch that nsys -c cudaProfilerApi records
 
 /// GB (2^30 bytes) in use: of a GPU's memory by everyone, else of this process at most.
 double memory_in_use(Device device) {
@@ -55,7 +55,7 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
       log_(log),
       folder_(experiment_folder(options, ranks.size())),
       valid_(make_loader(options, grid_, ranks.device(), false)) {
-  manual_seed(static_cast<uint64_t>(options.seed));  // the same on all ranks: they draw one model
+  manual_seed(static_cast<uint64_t>(options.seed));  // equal on all ranks: they draw the same model
   model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
   strategy_ = train::make_grid_strategy(model_, training_grid(options, grid_),
                                         {.chunks = static_cast<int>(options.pipeline_chunks),

@@ -11,7 +11,7 @@ namespace {
 constexpr int kWaves = 4;
 constexpr double kTurn = 2 * std::numbers::pi;
 
-/// The same on every machine, which the distributions of the standard library are not.
+/// Equal on every machine, unlike the standard library's distributions.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace weft::nersc_vit {
 
 /// Made-up weather of one year: in each channel waves that travel eastward, each at a speed of its own, on a mean and
-/// with an amplitude of the channel's; what comes next follows from what is seen. A pure function of the seed.
+/// with an amplitude of the channel's; the present fields determine the next. A pure function of the seed.
 class Waves {
  public:
   Waves(const data::FieldSize& size, uint64_t seed);
@@ -18,7 +18,7 @@ class Waves {
 
  private:
   struct Wave {
-    int64_t number;  ///< of crests around the globe
+    int64_t number;  ///< number of crests around the globe
     double phase, speed, amplitude, tilt;
   };
   struct Channel {

@@ -7,8 +7,8 @@
 
 namespace weft::support {
 
-/// What `accelerate launch` is told of a job, by its flags or by the YAML file of --config_file. Negative, 0 and empty:
-/// not said.
+/// The settings of `accelerate launch` for a job, from its flags or by the YAML file of --config_file. Negative, 0 and
+/// empty: not said.
 struct AccelerateConfig {
   int64_t num_machines = 0;
   int64_t num_processes = 0;  ///< on all machines together

@@ -103,7 +103,7 @@ std::string text_of_bytes(const toml::table& table) {
   return out;
 }
 
-/// What a value of a configuration file would be on the command line.
+/// A configuration file's value as text for the command line.
 std::string as_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
@@ -128,7 +128,7 @@ struct Flags::Flag {
   std::function<void(const std::string&)> set;  ///< throws train::UsageError
   std::function<std::string()> toml;
   bool is_switch = false;
-  std::string required{};  ///< what a positional argument is, for the error when it is missing
+  std::string required{};  ///< a positional argument's description, for the error when it is missing
   bool given = false;
 };
 
@@ -332,7 +332,7 @@ bool Flags::parse(int argc, const char* const* argv) {
   return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }
 
-/// Known flags with `-` for `_`; a switch takes no value: without that mark it would take the next word as one.
+/// Known flags with `-` for `_`; a switch takes no value: without that mark the next word would be the value.
 std::vector<std::string> Flags::spelled_out(const std::vector<std::string>& arguments) const {
   std::vector<std::string> out = arguments;
   for (size_t i = 0; i < out.size(); ++i) {

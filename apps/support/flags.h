@@ -13,7 +13,7 @@
 
 namespace weft::support {
 
-/// What a number may be; both ends are allowed unless `above` excludes the lower one.
+/// The permitted range of a number; both ends are allowed unless `above` excludes the lower one.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -67,20 +67,20 @@ class Flags {
   void group(const std::string& name);
   /// A command line that `--help` shows below the flags; several in the order of the calls.
   void example(const std::string& line);
-  /// What the usage line of `--help` names of arguments that the program takes out by itself: `RUN…`.
+  /// Sets the usage line's text for arguments that the program takes out by itself: `RUN…`.
   void arguments(const std::string& shown);
 
   /// Reads the flags; false when `--help` was asked for, which has then been printed on stdout: purpose, usage, each
   /// flag with its default in brackets, examples; or `--version`.
   bool parse(int argc, const char* const* argv);
-  /// The same without the program's name in front.
+  /// As above, without the program's name in front.
   bool parse(const std::vector<std::string>& arguments);
 
   /// Whether the command line or the configuration file has set this flag.
   bool given(const std::string& name) const;
 
-  /// The values in effect as a TOML file, which `--config` reads back to the same values; without `overwrite`, which
-  /// asks for one run, not for those that take its configuration.
+  /// The values in effect as a TOML file, which `--config` reads back to the same values; without `overwrite`, which is
+  /// meant for a single run.
   std::string toml() const;
 
  private:

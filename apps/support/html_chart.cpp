@@ -15,7 +15,7 @@ namespace {
 
 // In the units of the view box.
 constexpr double kWidth = 460, kHeight = 260, kLeft = 58, kRight = 12, kTop = 10, kBottom = 40;
-constexpr int kColumns = 390;      // of the plot; thinning keeps the extremes of each
+constexpr int kColumns = 390;      // width of the plot; thinning keeps the extremes of each
 constexpr size_t kMostDots = 120;  // points that get a dot with their numbers; a longer curve is a line alone
 
 struct Frame {

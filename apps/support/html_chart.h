@@ -13,11 +13,11 @@ namespace weft::support {
 std::string svg_chart(const Chart& chart, const std::vector<std::string>& runs, const std::string& x, bool log,
                       bool log_x = false);
 
-/// What a page begins with: its head, the style of charts and tables with `more` after it, the title as headline.
+/// The beginning of a page: its head, the style of charts and tables with `more` after it, the title as headline.
 /// `again`: seconds after which a browser reloads it, 0: never.
 std::string html_head(const std::string& title, const std::string& more, double again);
 
-/// A chart on both scales of y, of which the box `log` shows one; on a page without it the linear one.
+/// A chart on both scales of y, chosen by the box `log`; the linear scale on a page without the box.
 std::string html_figure(const Chart& chart, const std::vector<std::string>& runs, const std::string& x,
                         bool log_x = false);
 

@@ -170,7 +170,7 @@ void RunReader::read_line(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   using Json = nlohmann::json;
   // Only numbers count: values of many levels, which would overflow the stack, are not built. The names' order is noted
-  // beside the object, which sorts them: nlohmann::ordered_json would search a million of them one by one.
+  // beside the object, which sorts them: nlohmann::ordered_json would search a million of them linearly.
   std::vector<std::string> names;
   const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::key && depth == 1) names.push_back(parsed.get<std::string>());
@@ -212,7 +212,7 @@ void RunReader::add_row(const std::vector<std::pair<std::string, double>>& row, 
   }
 }
 
-/// Tables are short, and their programs write them anew: they are read as a whole when they have changed.
+/// Tables are short, and their programs rewrite them: they are read as a whole when they have changed.
 bool RunReader::read_table() {
   std::error_code error;
   const fs::path lines = lines_.path();

@@ -30,8 +30,8 @@ struct Curve {
   double shift = 0;  ///< steps of earlier phases: what add() counts on from
 
   /// Adds a point. A step that is not after the last one is made again: a run went on from an earlier checkpoint, or
-  /// was started anew, and what stands from there on goes. Unless its epoch is a later one: then the program counts its
-  /// steps from 0 in each phase, and they are counted on.
+  /// was started again, and the points from there on are dropped. Unless its epoch is a later one: then the program
+  /// counts its steps from 0 in each phase, and they are counted on.
   void add(CurvePoint point);
   /// Takes back the points from this step on.
   void drop_from(double step);
@@ -50,12 +50,12 @@ bool less_is_better(const std::string& name);
 std::optional<std::string> find_curve_name(const std::string& name, const std::vector<std::string>& names);
 
 /// Reads the curves of a run from its folder, again and again while it goes on: metrics.jsonl as Metrics, ScalarLog and
-/// other programs write it, and TensorBoard event files for the names that it lacks. Lines that are no objects are
+/// other programs write it, and TensorBoard event files for further names. Lines that are no objects are
 /// skipped and noted; texts and objects in a line are no curves; null, and Python's NaN and Infinity, are gaps. Without
 /// metrics.jsonl it reads a table (table_of()).
 class RunReader {
  public:
-  /// `path`: the run's folder, or one file of it.
+  /// `path`: the run's folder, or a file in the folder.
   explicit RunReader(std::filesystem::path path);
 
   /// Reads what is new; returns whether anything is.
@@ -96,7 +96,7 @@ class RunReader {
   Source from_lines_, from_events_;
   int64_t line_ = 0, skipped_ = 0, first_skipped_ = 0;
   std::vector<Curve> curves_;
-  std::unordered_map<std::string, size_t> places_;  ///< of the curves, by name
+  std::unordered_map<std::string, size_t> places_;  ///< indices of the curves, by name
   std::optional<bool> ended_;
 };
 
@@ -109,8 +109,8 @@ std::filesystem::path table_of(const std::filesystem::path& folder);
 /// Links to folders are not followed below `path`.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
-/// What a run was started with, as it wrote it into config.yaml (`key: {value: …}`) or config.toml; empty when it wrote
-/// none.
+/// A run's settings at its start, from config.yaml (`key: {value: …}`) or config.toml; empty without these
+/// files.
 std::vector<std::pair<std::string, std::string>> read_run_config(const std::filesystem::path& folder);
 
 }  // namespace weft::support

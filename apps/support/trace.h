@@ -22,7 +22,7 @@ struct Trace {
   const std::vector<Point>& shown() const { return smooth.empty() ? raw : smooth; }
 };
 
-/// One metric of all runs that have it.
+/// A metric of all runs with this metric.
 struct Chart {
   std::string name;
   std::vector<Trace> traces;

@@ -12,7 +12,7 @@ namespace weft::support {
 namespace {
 
 constexpr int kDeepestMerge = 100;
-constexpr size_t kMostEntries = 1'000'000;  // of all merged sections together
+constexpr size_t kMostEntries = 1'000'000;  // limit of all merged sections together
 
 /// A key with its value, where the key stands.
 struct Entry {
@@ -40,8 +40,8 @@ std::string shown(const YamlNode& node) {
   return (node.tag.starts_with(kStandard) ? "!!" + node.tag.substr(kStandard.size()) : node.tag) + " " + text;
 }
 
-/// Adds the entries of `<<: value`: a map, or a list of maps, of which an earlier one wins over a later one, and the
-/// section's own keys over all (https://yaml.org/type/merge.html).
+/// Adds the entries of `<<: value`: a map, or a list of maps. Earlier maps win over later ones, and the section's own
+/// keys over all (https://yaml.org/type/merge.html).
 class Merger {
  public:
   explicit Merger(const std::string& file) : file_(file) {}

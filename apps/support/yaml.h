@@ -44,8 +44,8 @@ class YamlSection {
   bool read_choice(const std::string& key, std::string& variable, const std::vector<std::string>& choices);
   /// `FILE:LINE: KEY`, for an error about a value that has been read; `FILE: KEY` where the key is not there.
   std::string where(const std::string& key) const;
-  /// What a key says that is not read: the values of its section by name, or its own, without those that are nothing,
-  /// `no` or `false`, an empty text, list or section.
+  /// The content of a key that is not read: the values of its section by name, or its own, without those that are
+  /// nothing, `no` or `false`, an empty text, list or section.
   std::vector<std::pair<std::string, std::string>> settings(const std::string& key);
   /// A key that means nothing here and is no error.
   void ignore(const std::string& key);

@@ -15,9 +15,9 @@ struct YamlNode {
   Kind kind = Kind::none;
   int line = 0;
   std::string tag;   ///< `tag:yaml.org,2002:bool` of `!!bool`; `!` of a text in quotes; else empty
-  std::string text;  ///< of a scalar
+  std::string text;  ///< content of a scalar
   std::vector<const YamlNode*> items;
-  std::vector<std::pair<const YamlNode*, const YamlNode*>> entries;  ///< of a map; the keys are scalars
+  std::vector<std::pair<const YamlNode*, const YamlNode*>> entries;  ///< content of a map; the keys are scalars
 };
 
 /// A whole file. An alias is the node of its anchor; no node holds itself.

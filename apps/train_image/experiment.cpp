@@ -39,7 +39,7 @@ std::vector<float> per_channel(const char* flag, const std::vector<double>& give
   return result;
 }
 
-/// What the file tells beside its tensors; nothing where it cannot be read: who loads the weights says why.
+/// The file's texts; nothing if the file cannot be read, since the loading of weights reports why.
 std::map<std::string, std::string> metadata(const Options& options) {
   try {
     return open_weights(options.weights, {.key = options.weights_key})->metadata();
@@ -187,7 +187,7 @@ void Experiment::make_loaders() {
   data::ImageLoaderOptions loading = train::image_loading(options, device);
   loading.transform_on = transform_on(options.transform_on);
   loading.mean = pixels.mean, loading.std = pixels.std;
-  for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte
+  for (const float value : loading.mean)  // erased pixels are 0 after normalisation, up to the rounding to a byte
     changes.erasing.fill.push_back(static_cast<uint8_t>(std::clamp(std::lround(value * 255), 0L, 255L)));
   if (train_set)
     train_loader = std::make_unique<data::ImageLoader>(

@@ -15,7 +15,7 @@
 
 namespace weft::train_image {
 
-/// What pixels are normalised by, per channel; white is 1.
+/// The statistics that normalise pixels, per channel; white is 1.
 struct PixelStatistics {
   std::vector<float> mean, std;
   std::string origin;  ///< `the training part`, …
@@ -29,7 +29,8 @@ struct PixelStatistics {
 /// UsageError for another count of channels or a deviation that is not positive.
 PixelStatistics pixel_statistics(const Options& options, const data::Dataset* train, const data::Dataset& val);
 
-/// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
+/// The objects that the options describe: sets, loaders, the model on its device. `auto` values are resolved in
+/// `options`.
 struct Experiment {
   /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.
   /// `ranks` must outlive it.
@@ -43,8 +44,8 @@ struct Experiment {
   PixelStatistics pixels;
   std::string class_note;  ///< how the classes were matched with those of --weights
   int classes = 0;
-  int64_t height = 0, width = 0, channels = 0;                  ///< of the model's input
-  std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no image
+  int64_t height = 0, width = 0, channels = 0;                  ///< size of the model's input
+  std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< this rank's; no val_loader where it has no image
   std::shared_ptr<nn::Module> model;
   std::unique_ptr<train::Strategy> strategy;
   std::string summary;  ///< the table of layers, with --summary
@@ -53,7 +54,7 @@ struct Experiment {
   /// The learning rate as a function of the step of the whole run.
   optim::SchedulePtr make_schedule() const;
   int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
-  /// What checkpoints and --export say beside tensors: PixelStatistics::texts(), and the names of the classes.
+  /// The texts in checkpoints and --export: PixelStatistics::texts(), and the names of the classes.
   std::map<std::string, std::string> texts() const;
   /// Images of a whole step on all ranks.
   int64_t global_batch() const { return options.batch_size * ranks.size(); }

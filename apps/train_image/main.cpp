@@ -31,7 +31,7 @@ void describe(Experiment& e) {
               << std::flush;
 }
 
-/// What the run would do.
+/// The plan of the run.
 std::string plan(const Experiment& e) {
   const Options& o = e.options;
   if (o.eval_only) return str("dry run: would evaluate ", e.val_set->size(), " images");

@@ -13,7 +13,7 @@ namespace weft::train_image {
 struct Evaluation {
   double loss = 0;                  ///< mean cross entropy per image
   double accuracy = 0;              ///< share of right answers
-  int64_t correct = 0, images = 0;  ///< of all ranks
+  int64_t correct = 0, images = 0;  ///< counts of all ranks
   double images_per_second = 0;
   train::ConfusionMatrix confusion{1};
 };
@@ -22,15 +22,16 @@ struct Evaluation {
 /// the counts of all ranks are added up. All ranks call it. `progress` shows how far this rank is.
 Evaluation evaluate(Experiment& experiment, train::Progress& progress);
 
-/// What a run folder holds beside checkpoints: config.toml, metrics.jsonl, TensorBoard files, summary.json. Of rank 0.
+/// A run folder's files other than checkpoints: config.toml, metrics.jsonl, TensorBoard files, summary.json. Rank 0
+/// only.
 class Record {
  public:
-  /// Of a run that goes on after `step`, what was written of later steps is dropped; with --resume of step 0, too: of a
-  /// run that died before its first checkpoint. `experiment` and `folder` must outlive it.
+  /// A run that goes on after `step` drops records of later steps. So does --resume of step 0, after a run that died
+  /// before its first checkpoint. `experiment` and `folder` must outlive it.
   Record(const Experiment& experiment, const train::RunFolder& folder, int64_t step);
 
-  /// What the steps since the last such row came to, and the last one's rate and gradient; `--log-interval` asks for
-  /// them.
+  /// Writes a row with the results of the steps since the last row, and the last step's rate and gradient
+  /// (`--log-interval`).
   void steps(const train::Position& position, const train::StepSums::Totals& totals, double lr, double gradient_norm);
   void epoch(const train::Position& position, const train::Epoch& training, const Evaluation& evaluation);
   /// `images_per_second`: of this process.

@@ -40,13 +40,13 @@ class Trainer final : public train::TypedTask<Labelled> {
   void check_settings(const std::string& path, const Checkpoint& saved);
 
   Experiment& experiment_;
-  std::unique_ptr<train::RunFolder> folder_;  // of rank 0, as all that is written
+  std::unique_ptr<train::RunFolder> folder_;  // on rank 0, as all output
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> averages_;
   optim::SchedulePtr schedule_;
   train::Engine engine_;
   train::Progress validation_;
-  std::unique_ptr<Record> record_;  // of rank 0
+  std::unique_ptr<Record> record_;  // on rank 0
   Evaluation last_;
   double trained_seconds_ = 0;
   int64_t trained_images_ = 0;

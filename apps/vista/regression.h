@@ -67,7 +67,7 @@ class Regression : public train::TypedTask<Pairs> {
  private:
   optim::SGD sgd_;
   train::Engine engine_;
-  std::optional<train::ScalarLog> log_;  // of rank 0
+  std::optional<train::ScalarLog> log_;  // on rank 0
   int64_t first_epoch_;
 };
 

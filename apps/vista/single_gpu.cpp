@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process on one device; see docs/workflows/vista.md.
+// Trains on a single device; see docs/workflows/vista.md.
 #include <filesystem>
 #include <iostream>
 

@@ -47,7 +47,7 @@ sigset_t block_signals() {
 
 bool asks_to_end(int number) { return number == SIGTERM || number == SIGINT || number == SIGHUP; }
 
-/// Of a signal that comes while there are no ranks: to one that ends a job early the answer is to submit it again.
+/// The exit code for a signal while no rank runs: requeue for SIGTERM, which ends a job early.
 int code_without_ranks(int number) { return number == SIGTERM ? train::kExitRequeue : 128 + number; }
 
 /// While it lives, a signal that asks to end ends this process: launchers may wait for each other for minutes, and they
@@ -225,7 +225,7 @@ class Launcher {
     }
   }
 
-  /// As long as ranks wait for one that says nothing (dist::init reads it, too, and finds what is wrong with it).
+  /// The ranks' patience with a silent rank (dist::init reads the variable, too, and reports its errors).
   std::chrono::seconds patience() const {
     const auto found = variables_.find("WEFT_TIMEOUT");
     const long seconds = found == variables_.end() ? 0 : std::strtol(found->second.c_str(), nullptr, 10);

@@ -19,7 +19,7 @@ using dist::TimePoint;
 
 constexpr Milliseconds kPatience{60'000};
 
-/// Whether one of the addresses is this host's, found by binding to it for a moment.
+/// Whether one of the addresses is this host's: a test binds to each for a moment.
 bool is_here(const dist::Address& address) {
   dist::Listeners ignored;
   return dist::try_listen({address.host, 0}, dist::resolve(address), ignored) == 0;

@@ -291,7 +291,7 @@ void translate(std::map<std::string, std::string>& flags, Options& options) {
   support::AccelerateConfig file;
   if (flags.contains("config-file")) file = support::read_accelerate_config(flags["config-file"]);
   options.notes.insert(options.notes.end(), file.notes.begin(), file.notes.end());
-  // Machines that meet at an endpoint share one file, with one and the same machine_rank in it.
+  // Machines with a common endpoint share a file, with the same machine_rank for all.
   const bool numbers_itself =
       flags.contains("rdzv-backend") ? flags["rdzv-backend"] == "c10d" : file.rdzv_backend == "c10d";
   if (numbers_itself) file.machine_rank = -1;

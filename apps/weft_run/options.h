@@ -27,7 +27,7 @@ struct Options {
   int grace = 10;           ///< seconds between SIGTERM and SIGKILL
   int start_timeout = 300;  ///< seconds for the launchers to connect
   std::vector<std::string> command;
-  std::vector<std::string> notes;  ///< lines for the user: what was passed over, what variables gave
+  std::vector<std::string> notes;  ///< lines for the user: ignored settings, values from variables
 };
 
 /// Reads `weft-run [flags] PROGRAM [arguments]`. Flags may be written with `_` or `-`, with a space or `=`; everything

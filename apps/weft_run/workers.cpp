@@ -119,7 +119,7 @@ void Workers::start(const std::vector<std::string>& command, const Worker& worke
   std::vector<std::string> assignments;
   for (const auto& [name, value] : worker.variables) assignments.push_back(name + "=" + value);
   const std::vector<char*> arguments = pointers(command), variables = pointers(assignments);
-  // A terminal would stop a background rank that reads from it, and ranks cannot share one input.
+  // A terminal would stop a background rank that reads, and ranks cannot share an input.
   const bool keeps_input = running_.empty() && !::isatty(STDIN_FILENO);
   int failure[2];
   WEFT_CHECK(::pipe2(failure, O_CLOEXEC) == 0, "cannot make a pipe: ", dist::error_words(errno));

@@ -31,7 +31,7 @@ const support::Curve* EarlyStop::curve(size_t point) {
   return nullptr;
 }
 
-/// What counts after so many values, smaller being better: the last or the best of them. Infinite: not a number.
+/// The value that counts after `count` values, smaller being better: the last or the best. Infinite: not a number.
 std::optional<double> EarlyStop::value_after(size_t point, int64_t count) {
   const support::Curve* c = curve(point);
   if (c == nullptr || static_cast<int64_t>(c->points.size()) < count) return std::nullopt;

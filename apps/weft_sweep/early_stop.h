@@ -11,9 +11,9 @@
 namespace weft::weft_sweep {
 
 /// Successive halving without waiting (ASHA: Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys
-/// 2020), in the form that stops runs instead of continuing them: after r, r eta, r eta^2, … values of the metric
-/// (r = min_iter) a run goes on only if it is among the best 1/eta of the runs that came so far, at least one of them.
-/// All that it knows are the metrics in the points' folders, so the tasks of a job array agree without talking.
+/// 2020), in the form that stops runs instead of continuing them. Checks come after r, r eta, r eta^2, … values of the
+/// metric (r = min_iter). Only the best 1/eta of the runs so far go on (at least one).
+/// Its only input is the metrics in the points' folders, so the tasks of a job array agree without talking.
 class EarlyStop {
  public:
   explicit EarlyStop(const Sweep& sweep);

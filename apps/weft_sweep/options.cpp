@@ -33,7 +33,7 @@ struct Words {
 Words split(const std::vector<std::string>& arguments) {
   static const std::set<std::string> switches{"--dry-run", "--rank", "--slurm", "--help", "-h", "--version"};
   Words words;
-  std::vector<std::string>* list = nullptr;  // of --grid, --random or --bayes, whose values follow
+  std::vector<std::string>* list = nullptr;  // list of --grid, --random or --bayes, whose values follow
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (word == "--") {

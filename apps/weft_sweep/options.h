@@ -14,8 +14,8 @@ struct Options {
   std::vector<std::string> command;  ///< after `--`
   std::vector<Parameter> parameters;
   std::string method = "grid";    ///< grid, random, bayes
-  int64_t trials = 0, seed = 0;   ///< of a search; of a grid from a file: its first points, 0: all
-  int64_t min_iter = 0, eta = 3;  ///< of early stopping; 0: none
+  int64_t trials = 0, seed = 0;   ///< points of a search; for a grid from a file the first points, 0: all
+  int64_t min_iter = 0, eta = 3;  ///< early stopping; 0: none
   int64_t max_iter = 0;           ///< no run is stopped from this value on; 0: no such limit
   std::string metric, goal = "min", by = "last";
   std::string out = "sweep";

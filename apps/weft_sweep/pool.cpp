@@ -144,7 +144,7 @@ void Pool::wait(const std::function<void(size_t, const PointResult&)>& ended) {
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     end(running, status, ended);
   }
-  if (options_.loses && stopped_by_ == 0) stop_losers();  // of those that have not ended by themselves
+  if (options_.loses && stopped_by_ == 0) stop_losers();  // only points that have not ended by themselves
 }
 
 void Pool::stop_losers() {

@@ -20,7 +20,7 @@ struct Sweep {
   bool smaller_wins = true;
   bool by_best = false;  ///< rank by a run's best value, not by its last
 
-  /// The points are chosen one by one (next_point) until there are `trials`; `points` has those so far.
+  /// The points are chosen in sequence (next_point) until there are `trials`; `points` has the points so far.
   struct Bayes {
     std::vector<Parameter> parameters;
     size_t trials = 0;
@@ -37,9 +37,9 @@ struct Sweep {
   /// How many points it has, or will have.
   size_t size() const { return bayes ? std::max(bayes->trials, points.size()) : points.size(); }
   std::filesystem::path folder_of(const Point& point) const { return folder / name_of(point); }
-  /// The command of one point: placeholders filled in; values without one are appended as flags (`--NAME=VALUE`, or
-  /// `-NAME VALUE` for a name with a dash), and so are the program's flags for its output folder and its metrics.
-  /// Errors: a program whose flag for its folder is not known.
+  /// The command of one point: placeholders filled in; values without a placeholder are appended as flags
+  /// (`--NAME=VALUE`, or `-NAME VALUE` for a name with a dash). The program's flags for its output folder and its
+  /// metrics follow. Errors: a program whose flag for its folder is not known.
   std::vector<std::string> command_of(const Point& point) const;
 
   void save() const;

@@ -272,7 +272,7 @@ class Reader {
       note(sweep, "early_terminate: strict false is passed over: all but the best 1/eta are stopped");
   }
 
-  /// Of hyperband's two ways to name its brackets: min_iter, min_iter eta, …; or max_iter / eta^s, …, max_iter / eta.
+  /// Hyperband's brackets have two forms: min_iter, min_iter eta, …; or max_iter / eta^s, …, max_iter / eta.
   void read_early_terminate(const YamlNode& node, SweepFile& sweep) const {
     static const std::vector<std::string> known{"type", "min_iter", "max_iter", "s", "eta", "strict"};
     int64_t brackets = 0;

@@ -15,7 +15,7 @@ struct Parameter {
   std::string name;
   Kind kind = Kind::values;
   std::vector<std::string> values = {};  ///< strings, as the program gets them
-  double low = 0, high = 0;              ///< of the other kinds, both included
+  double low = 0, high = 0;              ///< limits of the other kinds, both included
   double step = 0;                       ///< a drawn number is rounded to a multiple of it; 0: it is not
   std::vector<double> weights = {};      ///< how likely each of `values` is; empty: all the same
 };
@@ -36,8 +36,8 @@ std::string name_of(const Point& point);
 /// of all. Errors: another range, weights, more than 100,000 points.
 std::vector<Point> grid(const std::vector<Parameter>& parameters);
 
-/// `count` different points (fewer if there are no more): point i is a function of the seed and of the points before
-/// it, so a longer search begins with the points of a shorter one.
+/// `count` different points (fewer if there are no more): point i is a function of the seed and of earlier points, so a
+/// longer search begins with the points of a shorter search.
 std::vector<Point> random_points(const std::vector<Parameter>& parameters, int64_t count, uint64_t seed);
 
 /// A sweep in the format of wandb:
@@ -54,7 +54,7 @@ struct SweepFile {
   std::string method = "grid", metric, goal;  ///< goal: min, max or empty
   std::vector<Parameter> parameters;
   int64_t run_cap = 0;
-  int64_t min_iter = 0, eta = 3;  ///< of early_terminate; 0: without
+  int64_t min_iter = 0, eta = 3;  ///< early_terminate's settings; 0: none
   int64_t max_iter = 0;           ///< no run is stopped from this value on; 0: no such limit
   /// `program` and `command`, with {NAME} for a value; empty: the file has neither.
   std::vector<std::string> command = {};

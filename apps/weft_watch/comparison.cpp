@@ -20,7 +20,7 @@ constexpr size_t kMostUnasked = 30;  // charts in the terminal
 
 /// A RUN of the command line.
 struct Named {
-  std::string label;  ///< of NAME=PATH
+  std::string label;  ///< label in NAME=PATH
   fs::path path;
 };
 
@@ -112,7 +112,7 @@ void Comparison::find() {
 
 /// A run's name is its label, or the part of its path that distinguishes it.
 void Comparison::name_runs() {
-  std::map<std::string, std::vector<Run*>> groups;  // by label
+  std::map<std::string, std::vector<Run*>> groups;  // runs by label
   for (Run& run : runs_) groups[run.label].push_back(&run);
   for (auto& [label, group] : groups) {
     const fs::path first = folder_of(group[0]->path);

@@ -16,7 +16,7 @@ using support::Point;
 using support::Trace;
 
 struct Run {
-  std::string label;           ///< of NAME=RUN
+  std::string label;           ///< label in NAME=RUN
   std::filesystem::path path;  ///< its folder or file
   std::string name;            ///< in charts and tables
   std::shared_ptr<support::RunReader> reader;

@@ -13,7 +13,7 @@ namespace {
 
 using support::html_text;
 
-// The same ten hues on white and on black, distinct and dark or light enough to read.
+// Ten common hues on white and on black, distinct and dark or light enough to read.
 constexpr std::array<const char*, 10> kLight{"#0b62c4", "#d9600a", "#1a8a3f", "#c4262e", "#7a3fc2",
                                              "#8a5a2b", "#cc3f9a", "#5f6b76", "#8a8a00", "#0090a8"};
 constexpr std::array<const char*, 10> kDark{"#5aa9ff", "#ff9a4d", "#54c878", "#ff6b6b", "#b98cff",

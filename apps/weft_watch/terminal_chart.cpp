@@ -18,7 +18,7 @@
 namespace weft::weft_watch {
 namespace {
 
-/// Of the terminals' palette of 256: distinct from each other, and from black and white.
+/// Colours from the terminals' palette of 256: distinct from each other, and from black and white.
 constexpr std::array<int, 10> kColors{33, 208, 35, 203, 135, 137, 205, 245, 142, 44};
 constexpr std::string_view kSigns = "*+ox#@%&=~";
 

@@ -17,7 +17,7 @@ constexpr int kTrouble = 2;  // as diff(1): 1 is for files that differ
 struct Distance {
   int64_t differing = 0, numel = 0;
   double largest = 0;            ///< max |a - b|
-  double squares = 0, norm = 0;  ///< of a - b and of b
+  double squares = 0, norm = 0;  ///< sums for a - b and for b
 
   std::string text() const {
     char line[160];

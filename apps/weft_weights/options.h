@@ -14,12 +14,12 @@ struct Options {
   std::string command;             ///< show, convert, diff
   std::vector<std::string> files;  ///< one for show, else two
   std::string key;                 ///< which dict of the (first) file
-  RenameOptions rename;            ///< of the (first) file's tensors
+  RenameOptions rename;            ///< renames the (first) file's tensors
   bool json = false;
   std::string dtype = "keep";        ///< f32, bf16, f16, f64: dtype of floating tensors in the output
   std::string max_shard_size = "0";  ///< bytes; 0: one file
   bool checkpoint = false;           ///< convert all parts of one, not weights alone
-  bool dry_run = false;              ///< of convert
+  bool dry_run = false;              ///< option of convert
   double atol = 0, rtol = 0;
   bool ignore_dtype = false;
 };

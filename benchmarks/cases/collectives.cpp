@@ -28,7 +28,7 @@ Times measure(const std::string& backend, bool tiny) {
   const std::filesystem::path folder = pattern;
   for (const char* one : {"weft", "raw"}) std::filesystem::create_directory(folder / one);
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  // A rank of Gloo has a thread of its own for the network, which must not share one core with those that wait for it.
+  // A rank of Gloo has a thread of its own for the network, which must not share a core with waiting threads.
   const std::string start = backend == "threads"
                                 ? std::string()
                                 : str(launcher, " --allow-run-as-root --oversubscribe ",

@@ -35,7 +35,7 @@ struct EveryOp {
     name, [](const Inputs& in) { (void)(call); } \
   }
 const EveryOp kOps[] = {
-    // of one tensor
+    // ops on one tensor
     WEFT_OP("exp", exp(in.x)), WEFT_OP("log", log(in.x)), WEFT_OP("sqrt", sqrt(in.x)), WEFT_OP("sin", sin(in.x)),
     WEFT_OP("tanh", tanh(in.x)), WEFT_OP("erf", erf(in.x)), WEFT_OP("sigmoid", sigmoid(in.x)),
     WEFT_OP("relu", relu(in.x)), WEFT_OP("gelu", gelu(in.x)), WEFT_OP("gelu_tanh", gelu(in.x, Gelu::tanh)),
@@ -43,7 +43,7 @@ const EveryOp kOps[] = {
     WEFT_OP("clamp", clamp(in.x, -1, 1)), WEFT_OP("pow_2", pow(in.x, 2)), WEFT_OP("pow_3", pow(in.x, 3)),
     WEFT_OP("to_f16", in.x.to(DType::f16)), WEFT_OP("to_f64", in.x.to(DType::f64)),
     WEFT_OP("to_other", in.x.to(in.x.dtype() == DType::f32 ? DType::bf16 : DType::f32)),
-    // of two
+    // ops on two
     WEFT_OP("add", add(in.x, in.y)), WEFT_OP("add_row", add(in.x, in.row)),
     WEFT_OP("mul_column", mul(in.x, in.x.slice(1, 0, 1))), WEFT_OP("gt", gt(in.x, in.y)),
     WEFT_OP("where", where(in.mask, in.x, in.y)), WEFT_OP("masked_fill", masked_fill(in.x, in.mask, 0)),
@@ -56,7 +56,7 @@ const EveryOp kOps[] = {
     WEFT_OP("cumsum_columns", cumsum(in.x, 0)), WEFT_OP("softmax_rows", softmax(in.x, 1)),
     WEFT_OP("softmax_columns", softmax(in.x, 0)), WEFT_OP("log_softmax_rows", log_softmax(in.x, 1)),
     WEFT_OP("sort_rows", sort(in.x, 1)), WEFT_OP("topk_rows", topk(in.x, 5)),
-    // what moves elements
+    // ops that move elements
     WEFT_OP("transpose", in.x.transpose(0, 1).contiguous()),
     WEFT_OP("channels_first", in.images.permute({0, 3, 1, 2}).contiguous()),
     WEFT_OP("concat_rows", concat({in.x, in.y}, 0)), WEFT_OP("concat_columns", concat({in.x, in.y}, 1)),
@@ -67,7 +67,7 @@ const EveryOp kOps[] = {
     WEFT_OP("scatter_add", scatter_add(in.x, 0, in.positions, in.y)),
     WEFT_OP("masked_select", masked_select(in.x, in.mask)), WEFT_OP("nonzero", nonzero(in.mask)),
     WEFT_OP("one_hot", one_hot(in.labels, in.x.size(1))),
-    // of networks
+    // ops of networks
     WEFT_OP("layer_norm", layer_norm(in.x)), WEFT_OP("rms_norm", rms_norm(in.x)),
     WEFT_OP("group_norm", group_norm(in.images, 8)), WEFT_OP("cross_entropy", cross_entropy(in.x, in.labels)),
     WEFT_OP("mse_loss", mse_loss(in.x, in.y)), WEFT_OP("bce_with_logits", bce_with_logits(in.x, in.y)),

@@ -14,9 +14,9 @@
 // is Weft's own, NAME@vendor the same call by cuBLASLt or cuDNN, measured right after it in the same process. bf16 in
 // and out.
 //
-// The suite plans measures the same products and convolutions in every way that gemm_wgmma.cuh can cut them, so that
-// the estimate in wgmma_plan.h can be held against a GPU: NAME as the plan has it, NAME@large_s2_c1 on large tiles with
-// the depth in two shares and clusters of one.
+// The suite plans measures the same products and convolutions in every tiling of gemm_wgmma.cuh, to compare the
+// estimate in wgmma_plan.h with a GPU. NAME is the plan's choice, NAME@large_s2_c1 has large tiles, split-K of two and
+// clusters of one.
 
 namespace weft::benchmarks {
 namespace {

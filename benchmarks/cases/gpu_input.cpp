@@ -4,9 +4,9 @@
 #include "data/random_images.h"
 #include "data/transforms/mixup.h"
 
-// The model's input: images 32x32 in memory through two workers, a window of the image padded by 4, mirrored
-// half of the time, normalised, in batches of 256 on the device; _mixed: mixup or CutMix on top; _on_host: the workers
-// normalise, and floats travel. One step is one epoch. Compare with resnet18_cifar_b256_*: the loader never limits
+// The model's input: images 32x32 in memory through two workers. A window of the image padded by 4 is mirrored half of
+// the time, normalised, in batches of 256 on the device. _mixed: mixup or CutMix on top; _on_host: the workers
+// normalise, and floats are copied. A step is an epoch. Compare with resnet18_cifar_b256_*: the loader never limits
 // where these rates are higher.
 
 namespace weft::benchmarks {

@@ -6,7 +6,7 @@
 #include "data/image_folder.h"
 
 // A folder of 256 JPEG images through two workers: decoded, random resized crop to 224x224, mirrored half of the
-// time, normalised, in batches of 32. One step is one epoch. And the cost of each augmentation on one thread: from a
+// time, normalised, in batches of 32. A step is an epoch. And the cost of each augmentation on one thread: from a
 // decoded image 500x375 to 224x224 bytes.
 
 namespace weft::benchmarks {

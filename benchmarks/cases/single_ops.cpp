@@ -53,7 +53,7 @@ void add_convolution_cases(Cases& cases, const Target& target) {
   });
 }
 
-// Square matrix products, the linear layer of a transformer's feed-forward part (2048 rows, 768 to 3072), and the
+// Square matrix products, and the linear layer of a transformer's feed-forward part (2048 rows, 768 to 3072). Also the
 // attention of a ViT-S/16 block (8 images of 197 tokens, 6 heads of 64 channels) from its packed projection.
 void add_matmul_cases(Cases& cases, const Target& target) {
   for (const int64_t full : {1024, 2048})

@@ -124,7 +124,7 @@ void add_gpu_transformer_training_cases(Cases& cases, const Target& target) {
     const char* unit;
   };
   for (const auto& [name, make, unit] :
-       {Kind{"vit_b16_b256", &make_vit_b16_b256, "images/s"},  // of the suite roofline, too
+       {Kind{"vit_b16_b256", &make_vit_b16_b256, "images/s"},  // in the suite roofline, too
         Kind{"bert_base_b64", &make_bert_b64, "sequences/s"}, Kind{"gpt2_b16", &make_gpt_b16, "sequences/s"}})
     cases.push_back({str(name, "_train_bf16"), unit, [=] { return train(make, target, DType::bf16); }});
 }

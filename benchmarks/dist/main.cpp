@@ -11,8 +11,8 @@
 #include "dist/group/process_group.h"
 #include "dist/rendezvous/file_store.h"
 
-// One rank of the suite dist (benchmarks/cases/collectives.cpp starts it): Weft's collectives and the
-// library's own take turns on the same memory. Rank 0 prints `collective<TAB>backend<TAB>bytes<TAB>weft<TAB>raw`,
+// A rank of the suite dist (started by benchmarks/cases/collectives.cpp): Weft's collectives and the library's own
+// alternate on the same memory. Rank 0 prints `collective<TAB>backend<TAB>bytes<TAB>weft<TAB>raw`,
 // seconds per call.
 //   bench_dist FOLDER SECONDS tiny|full mpi|gloo|threads
 
@@ -27,7 +27,7 @@ constexpr int kRounds = 9;
 
 struct Rank {
   ProcessGroup& control;  // for barriers, and for agreeing on counts
-  double seconds;         // of one block of calls
+  double seconds;         // time of a block of calls
   bool tiny;
 };
 

@@ -18,7 +18,7 @@
 #include "nn/models/resnet.h"
 #include "optim/optimizers.h"
 
-// One rank of a data-parallel training; benchmarks/dist/beside_pytorch starts it in turns with
+// One rank of a data-parallel training; benchmarks/dist/beside_pytorch alternates it with
 // benchmarks/peers/pytorch_parallel.py. Rank 0 prints the median time of a step in milliseconds.
 //   weft-run --nproc_per_node 2 bench_steps ddp|fsdp resnet18|bert_base STEPS
 

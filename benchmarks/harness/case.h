@@ -17,8 +17,8 @@ struct Work {
   std::function<void()> wait = {};    ///< returns when the device has done all work of the steps so far
 };
 
-/// The unit implies the direction. A rate (images/s, sequences/s, GFLOP/s, TFLOP/s, GB/s) is Work::amount per second: more is better.
-/// A time (ms, us, ns) is that of one step divided by Work::amount, and MiB is memory: less is better.
+/// The unit implies the direction. A rate (images/s, sequences/s, GFLOP/s, TFLOP/s, GB/s) is Work::amount per second:
+/// more is better. A time (ms, us, ns) is a step's divided by Work::amount, and MiB is memory: less is better.
 struct Case {
   std::string name;
   std::string unit;

@@ -5,7 +5,7 @@
 namespace bench {
 
 /// A folder CLASS/*.jpg of drawn photographs (500 x 375, quality 90: about 100 kB each, as in ImageNet), removed at the
-/// end. The same images every time. Errors: the folder cannot be written; built without libjpeg-turbo.
+/// end. Images are the same every time. Errors: the folder cannot be written; built without libjpeg-turbo.
 class ImageFolder {
  public:
   ImageFolder(int classes, int images_per_class);

@@ -44,8 +44,8 @@ double time_steps(const Work& work, long count) {
 double seconds_per_step(const Work& work, const Timing& timing) {
   if (timing.seconds == 0) return time_steps(work, 1);
   const double target = timing.seconds / timing.repetitions;
-  // Warm: the first step builds kernels and fills caches; then so many at a time that the clock's resolution does not
-  // matter.
+  // Warm: the first step builds kernels and fills caches; then a count at a time for which the clock's resolution does
+  // not matter.
   const auto begin = Clock::now();
   time_steps(work, 1);
   long count = 1;

@@ -9,7 +9,7 @@ struct Timing {
   int repetitions = 7;  ///< the value is the median of these
 };
 
-/// Runs the work until it is warm, then times it: the median over the repetitions of the seconds of one step. With 0
+/// Warms up, then times the work: the median over the repetitions of a step's seconds. With 0
 /// seconds the first step is the only one.
 double seconds_per_step(const Work& work, const Timing& timing);
 

@@ -194,7 +194,7 @@ int be_process(const Cases& cases, const std::string& name) {
   return 2;
 }
 
-/// Timed seconds for the next case when so many are left in all.
+/// Timed seconds for the next case, from `left` seconds in all.
 double share(double seconds, double left, size_t cases_left) {
   // Preparing and warming take about as long again.
   return std::min(seconds, left / static_cast<double>(cases_left) / 2);

@@ -18,8 +18,8 @@ void print_list(std::ostream& out);
 
 /// Prints one line per step. On a real GPU: time, rate, share of the last step and of NVIDIA's library where it has
 /// such a call and is built. On an emulated GPU, whose times mean nothing: the steps' requests to memory (counts.h).
-/// Errors: a missing device, sizes that are not as many as the ladder's letters or that a step does not take, a step
-/// whose result is not the last one's.
+/// Errors: a missing device, a number of sizes other than the ladder's letters, sizes that a step does not take, a
+/// wrong result of a step.
 void print_table(std::ostream& out, const kernels::ladder::Ladder& ladder, const Climb& climb);
 
 }  // namespace weft::benchmarks

@@ -21,14 +21,14 @@ class Inputs:
 
 
 OPS = {
-    # of one tensor
+    # ops on one tensor
     "exp": lambda i: i.x.exp(), "log": lambda i: i.x.log(), "sqrt": lambda i: i.x.sqrt(), "sin": lambda i: i.x.sin(),
     "tanh": lambda i: i.x.tanh(), "erf": lambda i: i.x.erf(), "sigmoid": lambda i: i.x.sigmoid(),
     "relu": lambda i: i.x.relu(), "gelu": lambda i: F.gelu(i.x), "gelu_tanh": lambda i: F.gelu(i.x, approximate="tanh"),
     "silu": lambda i: F.silu(i.x), "softplus": lambda i: F.softplus(i.x), "elu": lambda i: F.elu(i.x),
     "clamp": lambda i: i.x.clamp(-1, 1), "pow_2": lambda i: i.x**2, "pow_3": lambda i: i.x**3,
     "to_f16": lambda i: i.x.half(), "to_f64": lambda i: i.x.double(), "to_other": lambda i: i.x.to(i.other),
-    # of two
+    # ops on two
     "add": lambda i: i.x + i.y, "add_row": lambda i: i.x + i.row, "mul_column": lambda i: i.x * i.x[:, :1],
     "gt": lambda i: i.x > i.y, "where": lambda i: torch.where(i.mask, i.x, i.y),
     "masked_fill": lambda i: i.x.masked_fill(i.mask, 0),
@@ -41,7 +41,7 @@ OPS = {
     "cumsum_columns": lambda i: i.x.cumsum(0), "softmax_rows": lambda i: i.x.softmax(1),
     "softmax_columns": lambda i: i.x.softmax(0), "log_softmax_rows": lambda i: i.x.log_softmax(1),
     "sort_rows": lambda i: i.x.sort(1), "topk_rows": lambda i: i.x.topk(5),
-    # what moves elements
+    # ops that move elements
     "transpose": lambda i: i.x.t().contiguous(), "channels_first": lambda i: i.images.contiguous(),
     "concat_rows": lambda i: torch.cat([i.x, i.y], 0), "concat_columns": lambda i: torch.cat([i.x, i.y], 1),
     "stack": lambda i: torch.stack([i.x, i.y]), "pad": lambda i: F.pad(i.x, (1, 1)), "flip": lambda i: i.x.flip(1),
@@ -50,7 +50,7 @@ OPS = {
     "index_select_columns": lambda i: i.x.index_select(1, i.rows), "gather": lambda i: i.x.gather(0, i.positions),
     "scatter_add": lambda i: i.x.scatter_add(0, i.positions, i.y), "masked_select": lambda i: i.x.masked_select(i.mask),
     "nonzero": lambda i: i.mask.nonzero(), "one_hot": lambda i: F.one_hot(i.labels, i.x.shape[1]),
-    # of networks
+    # ops of networks
     "layer_norm": lambda i: F.layer_norm(i.x, i.row.shape), "rms_norm": lambda i: F.rms_norm(i.x, i.row.shape),
     "group_norm": lambda i: F.group_norm(i.images, 8), "cross_entropy": lambda i: F.cross_entropy(i.x, i.labels),
     "mse_loss": lambda i: F.mse_loss(i.x, i.y),

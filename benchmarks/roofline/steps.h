@@ -11,9 +11,9 @@ namespace weft::benchmarks {
 /// Calls of one kernel with the same sizes.
 struct CountedCall {
   std::string kernel;
-  std::string shapes;        ///< of its tensors in the contract's order, vectors left out beside matrices
+  std::string shapes;        ///< shapes of its tensors in the contract's order, vectors left out next to matrices
   int64_t count = 0;         ///< in the step
-  kernels::KernelCost cost;  ///< of one call
+  kernels::KernelCost cost;  ///< cost of a call
 };
 
 /// Work whose kernels are counted: a training step, or one product.
@@ -22,7 +22,7 @@ struct CountedStep {
   std::function<std::function<void()>()> make;  ///< builds it, returns the step
 };
 
-/// The kernels that one step calls once it runs evenly (the second call), in their order, without running any: tensors
+/// The kernels that a step calls once it runs evenly (the second call), in their order, without running any: tensors
 /// take addresses and never touch them, so batches of any size can be counted on any machine. Not while something else
 /// observes kernels.
 std::vector<CountedCall> count_calls(const CountedStep& step);

@@ -19,7 +19,7 @@ struct Line {
   std::string kernel, shapes;
   int64_t count = 0;
   double bytes = 0, flop = 0, arithmetic = 0;
-  double seconds[std::size(kChips)] = {}, measured[std::size(kChips)] = {};  // of one call, or of all
+  double seconds[std::size(kChips)] = {}, measured[std::size(kChips)] = {};  // times of a call, or of all
   std::string bound = "-";                                                   // on the last chip but one, H200
 
   /// Operations per byte, of products or of elementwise work: the parts of the floor.

@@ -21,7 +21,7 @@ void check(cudaError_t status, const char* what) {
   std::exit(1);
 }
 
-/// What a block saw pass.
+/// A block's measured span.
 struct Span {
   uint64_t cycles, nanoseconds;
   double ghz() const { return static_cast<double>(cycles) / static_cast<double>(nanoseconds); }
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(1024) read_kernel(const uint4* data, uint64_t 
   watch.stop(spans);
 }
 
-/// Each load's address is the last one's result, and the first one's where the last launch ended.
+/// Each load's address is the previous load's result, across launches too.
 template <bool kL1>
 __global__ void chase_kernel(const uint32_t* next, int steps, uint32_t* out, Span* spans) {
   uint32_t at = *out;

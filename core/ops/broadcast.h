@@ -7,7 +7,7 @@ namespace weft {
 /// A view of `x` with `sizes`, stretched dimensions by stride 0; needs sizes that x broadcasts to.
 kernels::View broadcast_view(const Tensor& x, const Shape& sizes);
 
-/// What an op may read while it writes x in place: `source`, or a copy where that is another view of memory of x.
+/// A tensor that an op may read while writing x in place: `source`, or a copy if `source` views x's memory otherwise.
 Tensor apart_from(const Tensor& x, const Tensor& source);
 
 /// Errors: elements of x, which is written in place, share memory, as those of an expanded tensor do.

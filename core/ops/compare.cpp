@@ -26,9 +26,9 @@ Tensor compared(const char* op, kernels::Compare f, const Tensor& left, const Te
   return y;
 }
 
-// The number takes the tensor's dtype where that is floating. Beside integers a whole number is an i64; in f64, where
-// the largest of them are rounded, none comes to equal a fraction, NaN or infinity, which also stands for what is
-// beyond i64.
+// The number takes the tensor's dtype where that is floating. With an integer tensor a whole number is an i64. In
+// f64 the largest are rounded, but none equals a fraction, NaN or infinity; infinity also replaces numbers beyond
+// i64.
 Tensor compared(const char* op, kernels::Compare f, const Tensor& a, Number b) {
   WEFT_CHECK(a.defined(), op, ": expected a tensor, got none");
   const auto with = [&](Number number, DType dtype) {

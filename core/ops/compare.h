@@ -35,7 +35,7 @@ Tensor isfinite(const Tensor& x);
 
 /// y = condition ? a : b, element by element, with broadcasting. `condition` is bool. Any dtype.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
-/// The same with a number for one of the two, which takes the tensor's dtype; beside a floating number integers become
+/// As above with a number for one of the two, which takes the tensor's dtype; beside a floating number integers become
 /// f32. Errors: a whole number that the dtype does not hold.
 Tensor where(const Tensor& condition, const Tensor& a, Number b);
 Tensor where(const Tensor& condition, Number a, const Tensor& b);

@@ -47,7 +47,7 @@ Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
 
 namespace {
 
-/// Dense bytes between two devices, one of them the CPU or both of one kind.
+/// Dense bytes between two devices, of which one is the CPU or both are of the same kind.
 void transfer(const Tensor& y, const Tensor& x) {
   const bool to_host = y.device().kind == DeviceKind::cpu, from_host = x.device().kind == DeviceKind::cpu;
   const Device device = to_host ? x.device() : y.device();

@@ -4,7 +4,7 @@
 
 namespace weft {
 
-/// x in another dtype (x itself where it has it already). Floating to integer truncates; anything to bool is x != 0.
+/// x in another dtype (x itself if nothing changes). Floating to integer truncates; anything to bool is x != 0.
 /// The gradient goes back in x's dtype; none flows through integers.
 Tensor cast(const Tensor& x, DType dtype);
 

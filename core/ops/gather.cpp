@@ -88,7 +88,7 @@ Tensor scatter(const Tensor& x, Integer dim, const Tensor& positions, const Tens
   WEFT_CHECK(x.defined() && x.dim() >= 1, "scatter: expected a tensor of at least one dimension, got ", x);
   const int at = scattered_dim("scatter", x, dim, positions, source);
   Tensor index = positions.to(DType::i64).contiguous();
-  // What counts from the end elsewhere is outside of x here, as for gather and scatter_add.
+  // A negative position is outside of x here, as for gather and scatter_add.
   const int64_t size = x.size(at);
   if (x.device().kind == DeviceKind::cpu) {
     for (const int64_t position : index.to_vector<int64_t>())

@@ -6,10 +6,11 @@
 
 namespace weft {
 
-/// The product of matmul and linear, without autograd: a [M, K] or [B, M, K], b [K, N] or [B, K, N] (one rank, one
-/// dtype), bias [N] or undefined. Any strides: what the kernel does not take is copied first. `dtype` of the result:
-/// the operands', or f32 for bf16 and f16. may_pitch: rows of a broad result in 16 bits on a GPU may have gaps, so that
-/// each begins at a multiple of 16 bytes. This product and those of its gradient then stay on the fast kernels.
+/// The GEMM of matmul and linear, without autograd: a [M, K] or [B, M, K], b [K, N] or [B, K, N], bias [N] or
+/// undefined. a and b share rank and dtype. Any strides: operands that the kernel does not take are copied first.
+/// `dtype` of the result: the operands', or f32 for bf16 and f16. may_pitch: rows of a broad result in 16 bits on a GPU
+/// may have gaps, so that each begins at a multiple of 16 bytes. This product and those of its gradient then stay on
+/// the fast kernels.
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype, bool may_pitch = false);
 /// As above, into `y` (its rows dense), or added to it.
 void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias,

@@ -143,7 +143,7 @@ Tensor prod(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dim
   if (!wants_gradient(x)) return y;
   return differentiable(y, "prod", {x}, [x = Saved(x), kept = Saved(kept, y), to](const Tensor& dy) {
     if (grad_enabled()) return Grads{mul(dy.reshape(to.kept), product_of_others(x, to))};
-    // The product of the other factors: y / x, but where factors are 0 that of those that are not.
+    // The product of the other factors: y / x, but if factors are 0, the product of the nonzero factors.
     const Tensor zero = eq(x, 0.0);
     const Tensor zeros = reduce(kernels::Reduce::sum, zero.to(DType::i64), to);
     const Tensor others = reduce(kernels::Reduce::prod, masked_fill(x, zero, 1), to);

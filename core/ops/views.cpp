@@ -31,7 +31,7 @@ Shape resolved(const Tensor& x, const Shape& sizes) {
 }
 
 /// Strides that show x's memory with other sizes; false where that takes a copy. Runs of dimensions of x that are dense
-/// among themselves can be cut anew.
+/// among themselves can be divided in other ways.
 bool strided(const kernels::View& x, const Shape& sizes, kernels::View& y) {
   y = x;
   y.rank = sizes.rank();

@@ -7,7 +7,7 @@
 
 namespace weft::profile {
 
-/// All calls of one kernel by one op.
+/// All calls of a kernel by an op.
 struct OpRow {
   std::string op;      ///< `conv2d`, `conv2d backward`
   std::string kernel;  ///< `conv2d_backward_weight`

@@ -161,7 +161,7 @@ class Recorder final : public kernels::KernelObserver {
     kernels::Runtime& device = kernels::runtime(queue.device.kind);
     device.synchronize_device(queue.device.index);
     base.event = device.create_event(queue.device.index, /*timing=*/true);
-    base.time = steady_now();  // not after the event: then no kernel seems to end after the recording
+    base.time = steady_now();  // before the event, so that no kernel seems to end after the recording
     device.record_event(base.event, queue.device.index, queue.stream);
     device.synchronize_event(base.event);
     return base;

@@ -10,8 +10,8 @@
 
 namespace weft::data {
 
-/// Tokens that are searched in the text before the model cuts what is between them, as Hugging Face's tokenizers do:
-/// the first one in the text, of several at one place the longest.
+/// Tokens that are searched in the text before the model cuts the parts between, as Hugging Face's tokenizers do: the
+/// first in the text, and the longest if several begin at a place.
 class AddedTokens {
  public:
   using Normalizer = std::function<std::string(std::string_view)>;

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
-constexpr int64_t kMostIds = 1 << 24;  // of a vocabulary: an id is an index
+constexpr int64_t kMostIds = 1 << 24;  // limit of a vocabulary: an id is an index
 
 /// GPT-2's files write a byte as a character that can be seen: the visible ones of Latin-1 stand for themselves, the
 /// others in their order for U+0100 and on.
@@ -126,7 +126,7 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     for (const auto& [token, value] : json.items()) {
-      if (!value.is_number()) static_cast<void>(value.get<int64_t>());  // whose error says what it is
+      if (!value.is_number()) static_cast<void>(value.get<int64_t>());  // throws an error that names the type
       const auto id = json_integer<int64_t>(value, "vocabulary: " + vocabulary.string());
       WEFT_CHECK(id >= 0 && id < kMostIds, "vocabulary: ", vocabulary.string(), ": expected an id below ", kMostIds,
                  " for '", printable(token), "', got ", id);

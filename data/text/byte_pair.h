@@ -16,9 +16,9 @@
 namespace weft::data {
 
 /// The byte-level byte-pair encoding of GPT-2 (Radford et al. 2019, section 2.2; Sennrich et al. 2016), Llama-3, Qwen
-/// and SmolLM: a text is cut at its special tokens, what lies between them into pieces (split_pieces()), a piece into
-/// bytes, and the pair of neighbours that the list of merges names first becomes one token, again and again. Any bytes
-/// can be encoded, and decode() gives them back; of Qwen's text in its normal form C.
+/// and SmolLM: a text is cut at its special tokens, then into pieces (split_pieces()), a piece into bytes. Repeatedly,
+/// the pair of neighbours that is first in the list of merges becomes a token. Any bytes can be encoded, and decode()
+/// returns them; Qwen's text returns in normal form C.
 class BytePair {
  public:
   /// The published files: vocab.json (also called encoder.json), which gives each token its id, and merges.txt
@@ -41,13 +41,13 @@ class BytePair {
   /// The id of a token that the files write like this; -1: there is none.
   int64_t find(std::string_view token) const;
 
-  /// The special tokens besides those that a file names. A token that the vocabulary lacks is left out.
+  /// Sets special tokens in addition to the files'. A token that the vocabulary lacks is left out.
   void set_special(std::initializer_list<std::string_view> tokens);
 
   /// A special token that is written out in the text is that token, as with Hugging Face's tokenizers. Errors: a byte
   /// that the vocabulary lacks; with merges, built without utf8proc.
   std::vector<int64_t> encode(std::string_view text) const;
-  /// The bytes of the tokens; those of one token need not be whole characters. Errors: an id of no token.
+  /// The bytes of the tokens; a token's bytes need not be whole characters. Errors: an id of no token.
   std::string decode(std::span<const int64_t> ids) const;
 
   /// Writes the files that from_folder() read, as they were; of_bytes(): vocab.json, merges.txt and
@@ -67,15 +67,15 @@ class BytePair {
 
   std::vector<std::string> tokens_;  // bytes by id; empty: no such id
   std::unordered_map<std::string, int64_t> ids_;
-  std::unordered_map<uint64_t, Merge> merges_;  // by both ids, left << 32 | right
-  std::vector<AddedToken> named_;               // by the files
+  std::unordered_map<uint64_t, Merge> merges_;  // key: both ids, left << 32 | right
+  std::vector<AddedToken> named_;               // from the files
   AddedTokens special_;                         // and the others
   bool prefix_space_ = false;                   // a text that begins with no space gets one
   bool composes_ = false;                       // the text is encoded in its normal form C
   bool whole_pieces_ = false;                   // a piece that is a token is not merged
   PiecePattern pattern_ = PiecePattern::gpt2;
   int64_t begin_ = -1;
-  std::map<std::string, std::string> files_;  // by name
+  std::map<std::string, std::string> files_;  // content by name
 };
 
 }  // namespace weft::data

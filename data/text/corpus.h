@@ -15,8 +15,8 @@ namespace weft::data {
 bool holds_tokens(const std::filesystem::path& path, std::string_view bytes);
 
 /// The tokens in the bytes of such a file, which it shares: llm.c's (1024 bytes of header: the number 20240520, a
-/// version, the count; version 1 has 16 bits for a token, version 7 has 32), or numbers alone as nanoGPT writes them,
-/// of 16 bits, or of 32 where all of them are then below `vocabulary`. `what` begins the errors: no whole numbers,
+/// version, the count; version 1 has 16 bits for a token, version 7 has 32), or numbers alone as nanoGPT writes them.
+/// These have 32 bits if all are then below `vocabulary`, else 16. `what` begins the errors: no whole numbers,
 /// another version or count, a token that is not below `vocabulary`, with its position.
 TokenNumbers tokens_of(const std::shared_ptr<const std::string>& file, int64_t vocabulary, const std::string& what);
 

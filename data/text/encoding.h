@@ -28,8 +28,8 @@ class TextEncoder {
   /// Writes the vocabulary under its publisher's file names.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
-  /// The text, or the pair where `second` is given, between the special tokens; cut to `most` ids in all. Of a
-  /// pair the longer text (the second of two alike) is cut first; where both are cut, it keeps the odd piece, as with
+  /// The text, or the pair where `second` is given, between the special tokens; cut to `most` ids in all. A pair's
+  /// longer text (the second of equals) is cut first; if both are cut, the longer keeps the odd piece, as with
   /// Hugging Face's tokenizers. Errors: `most` leaves no room for the special tokens.
   Encoding encode(std::string_view first, int64_t most = 512) const;
   Encoding encode(std::string_view first, std::string_view second, int64_t most = 512) const;
@@ -38,8 +38,8 @@ class TextEncoder {
   struct Frame {
     int64_t first = 0, separator = 0;
     int between = 1;           ///< separators between two texts
-    bool marks_second = true;  ///< by token types
-    bool cuts_front = false;   ///< of texts that are too long
+    bool marks_second = true;  ///< shows the second text by token types
+    bool cuts_front = false;   ///< cuts the front of texts that are too long
   };
   virtual Frame frame() const = 0;
 };

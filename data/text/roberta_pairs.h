@@ -10,9 +10,9 @@ namespace weft::data {
 
 struct RobertaOptions {  // `{}`: g++ then allows designated initialisers of some members only
   std::string unknown{"<unk>"}, first{"<s>"}, separator{"</s>"}, padding{"<pad>"}, mask{"<mask>"};
-  std::vector<AddedToken> added{};  ///< beside the five above, or the same with other flags
+  std::vector<AddedToken> added{};  ///< more tokens than the five above, or the same with other flags
   bool adds_prefix_space = false;   ///< a text, and what follows an added token, begins as after a space
-  bool cuts_front = false;          ///< of texts that are too long
+  bool cuts_front = false;          ///< cuts the front of texts that are too long
 };
 
 /// RoBERTa's encoding (Liu et al. 2019): byte pairs between `<s>` and `</s>`, two texts as `<s> first </s></s> second

@@ -54,7 +54,7 @@ void check_utf8(std::string_view text) {
 Cells next_row(std::string_view& text, char separator, bool quoted, int64_t& line) {
   Cells cells;
   std::string cell;
-  bool inside = false, closed = false;  // of a quotation
+  bool inside = false, closed = false;  // state of a quotation
   const int64_t begin = line;
   size_t at = 0;
   for (; at < text.size() && (inside || text[at] != '\n'); ++at) {

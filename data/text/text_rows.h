@@ -22,7 +22,7 @@ struct TextRows {
 /// line or in a list (`.json`, `.jsonl`). Among commas, and among tabs where the first line's names are quoted, a cell
 /// between quotation marks may hold anything; elsewhere they are characters like any other. The first line names the
 /// columns, but for GLUE's CoLA, which has none: source, label, mark and sentence. Errors: the file cannot be read, is
-/// empty or no UTF-8, a row has more cells than the first line, a quotation or JSON that does not end; the text names
+/// empty or no UTF-8; a row has more cells than the first line; a quotation or JSON does not end; the text names
 /// file and line.
 TextRows read_text_rows(const std::filesystem::path& path);
 

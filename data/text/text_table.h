@@ -17,7 +17,7 @@ struct TextTable {
   bool pairs = false;
   std::vector<LabelledText> rows;
   std::vector<std::string> classes;  ///< the labels as written, in the order of numbers or of the alphabet
-  bool scores = false;               ///< the labels are real numbers, at least one of them not written as a whole one
+  bool scores = false;               ///< the labels are real numbers, at least one with a fraction
   std::vector<std::string> columns;  ///< names, as in the first line
   std::vector<std::string> unused;   ///< columns that are neither read nor known to say nothing to a model (an index)
   int64_t without_label = 0;         ///< rows of SNLI's label `-`, on which its annotators disagree; left out

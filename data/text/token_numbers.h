@@ -24,7 +24,7 @@ class TokenNumbers {
     return width_ == 2 ? at<uint16_t>(index) : width_ == 4 ? at<uint32_t>(index) : at<int64_t>(index);
   }
   TokenNumbers part(int64_t begin, int64_t size) const { return {owner_, begin_ + begin * width_, size, width_}; }
-  /// Those from `begin` on, i64 [size].
+  /// The numbers from `begin` on, i64 [size].
   Tensor tensor(int64_t begin, int64_t size) const {
     std::vector<int64_t> ids(static_cast<size_t>(size));
     for (int64_t& id : ids) id = (*this)[begin++];

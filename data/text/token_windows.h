@@ -9,8 +9,8 @@
 
 namespace weft::data {
 
-/// Sequences of one long text for a model of the next token: sample i is the tokens of a window, i64 [length], and
-/// those one place later, i64 [length]. Windows begin `stride` tokens apart: 1 gives every place of the text (for
+/// Sequences of one long text for a model of the next token: sample i is the tokens of a window, i64 [length], and of
+/// the window a place later, i64 [length]. Windows begin `stride` tokens apart: 1 gives every place of the text (for
 /// training, with a Sampler that shuffles), `length` each token once (for evaluation).
 class TokenWindows {
  public:

@@ -22,8 +22,8 @@ struct AddedToken {
 
 /// Hugging Face's `tokenizer.json` (tokenizers 0.9 and later), as far as WordPiece and byte pairs need it.
 struct TokenizerJson {
-  std::string type;                                         ///< of the model: "WordPiece" or "BPE"
-  std::vector<std::string> vocabulary;                      ///< by id, as written; empty: no such id
+  std::string type;                                         ///< the model's type: "WordPiece" or "BPE"
+  std::vector<std::string> vocabulary;                      ///< tokens as written, indexed by id; empty: no such id
   std::vector<std::pair<std::string, std::string>> merges;  ///< as written, in their order
   std::vector<AddedToken> added;                            ///< in the order of ids
   std::string unknown;                                      ///< the model's unk_token; "": none
@@ -31,7 +31,7 @@ struct TokenizerJson {
   std::string word_end;                                     ///< end_of_word_suffix: "</w>"; "": none
   int64_t longest_word = 0;                                 ///< max_input_chars_per_word; 0: the file does not say
 
-  /// Types in their order, those of a Sequence one by one: "BertNormalizer", "NFC"; "ByteLevel", "BertPreTokenizer".
+  /// Types in their order, a Sequence as its elements: "BertNormalizer", "NFC"; "ByteLevel", "BertPreTokenizer".
   std::vector<std::string> normalizers, pre_tokenizers;
   /// Added before and after a text by the post-processor, where it does as BERT's and RoBERTa's do; "": it does not.
   std::string first, separator;

@@ -14,9 +14,9 @@ struct WordPieceOptions {  // `{}`: g++ then allows designated initialisers of s
   std::string unknown{"[UNK]"}, first{"[CLS]"}, separator{"[SEP]"}, padding{"[PAD]"}, mask{"[MASK]"};
   std::string continuation{"##"};   ///< before a piece that does not begin its word
   int64_t longest_word = 100;       ///< characters of a word that is not unknown
-  std::vector<AddedToken> added{};  ///< beside the five above, or the same with other flags
+  std::vector<AddedToken> added{};  ///< more tokens than the five above, or the same with other flags
   bool marks_second = true;         ///< Encoding::token_types
-  bool cuts_front = false;          ///< of texts that are too long
+  bool cuts_front = false;          ///< cuts the front of texts that are too long
 };
 
 /// Words cut into the longest pieces of a vocabulary, from the left (Wu et al. 2016; Devlin et al. 2018): "unaffable"
@@ -55,7 +55,7 @@ class WordPiece final : public TextEncoder {
 
   WordPieceOptions options_;
   std::vector<std::string> vocabulary_;  // with added tokens
-  size_t listed_;                        // of the vocabulary alone
+  size_t listed_;                        // size of the vocabulary alone
   std::unordered_map<std::string, int64_t> ids_;
   AddedTokens added_;
   int64_t unknown_ = 0, first_ = 0, separator_ = 0, padding_ = 0;
@@ -64,8 +64,8 @@ class WordPiece final : public TextEncoder {
 /// The tokens of a `vocab.txt`, by line.
 std::vector<std::string> read_vocabulary(const std::filesystem::path& path);
 
-/// A vocabulary for texts of which no published one is at hand: the special tokens, every character that occurs (alone
-/// and as a continuation), then the most frequent words, `size` tokens at most. The same for the same texts.
+/// A vocabulary for texts without a published vocabulary: the special tokens, every character that occurs (alone
+/// and as a continuation), then the most frequent words, `size` tokens at most. Equal texts give equal vocabularies.
 std::vector<std::string> make_vocabulary(const std::vector<std::string>& texts, int64_t size);
 
 /// The characters (code points) of a word of split_words(), each as UTF-8.

@@ -91,7 +91,7 @@ std::string_view last_character(std::string_view text) {
   return text.substr(begin);
 }
 
-/// What GPT-2's pattern tells apart.
+/// The kinds of characters in GPT-2's pattern.
 enum class Kind : uint8_t { letter, digit, space, mark };
 
 /// Spaces are those of Unicode's property White_Space.
@@ -137,7 +137,7 @@ size_t piece_length(std::string_view text) {
       return end;
     }
   }
-  run(Kind::space);  // its last one goes with what follows
+  run(Kind::space);  // its last space goes with the next word
   return end == text.size() || last == 0 ? end : last;
 }
 
@@ -253,7 +253,7 @@ std::string normalized_text(std::string_view text, const WordOptions& options) {
   return result;
 }
 
-/// Only now is it known what is punctuation: without its stroke an unequal sign is an equals sign.
+/// Punctuation is known only now: without its stroke an unequal sign is an equals sign.
 std::vector<std::string> split_normalized(std::string_view text) {
   std::vector<std::string> words;
   std::string word;

@@ -8,7 +8,7 @@
 
 namespace weft::data {
 
-/// What BERT's tokenizer does to a text before it parts words.
+/// The normalisation of BERT's tokenizer before words are separated.
 struct WordOptions {
   bool lowercase = true;
   std::optional<bool> strip_accents = {};  ///< none: as lowercase
@@ -22,7 +22,7 @@ std::string normalized_text(std::string_view text, const WordOptions& options = 
 
 /// The normalised text as BERT's words (Devlin et al. 2018): white space parts them, every punctuation mark is one.
 std::vector<std::string> split_words(std::string_view text, const WordOptions& options = {});
-/// The same of a text that is normalised already.
+/// Splits a text that is normalised already.
 std::vector<std::string> split_normalized(std::string_view text);
 
 /// Whether the text begins (ends) with a character of a word: a letter, digit, mark or connector, as in the `\w` of
@@ -34,8 +34,8 @@ size_t leading_space(std::string_view text);
 size_t trailing_space(std::string_view text);
 
 /// A UTF-8 text as GPT-2's pieces (Radford et al. 2019; the pattern of openai/gpt-2's encoder.py): the endings 's 't
-/// 're 've 'm 'll 'd; letters, digits or other marks in a row, each with one space ahead where there is one; white
-/// space. One after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
+/// 're 've 'm 'll 'd; letters, digits or other marks in a row, each with at most one leading space; white space. One
+/// after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
 std::vector<std::string_view> split_pieces(std::string_view text);
 
 /// How a byte-level tokenizer parts a text before it merges bytes.

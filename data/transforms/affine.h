@@ -8,7 +8,7 @@ namespace weft::data {
 /// the border taken from the border.
 enum class Sampling : uint8_t { nearest, bilinear };
 
-/// What lies outside the image, one byte per channel; empty: black.
+/// The colour outside the image, a byte per channel; empty: black.
 using Fill = std::vector<uint8_t>;
 
 struct AffineOptions {

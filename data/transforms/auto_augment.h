@@ -9,7 +9,7 @@
 
 namespace weft::data {
 
-/// What the augmentation policies are made of (Cubuk et al., CVPR 2019).
+/// The elements of the augmentation policies (Cubuk et al., CVPR 2019).
 enum class AugmentOp : uint8_t {
   identity,
   shear_x,
@@ -62,7 +62,7 @@ struct PolicyStep {
 };
 using SubPolicy = std::array<PolicyStep, 2>;
 
-/// What the policies were searched on.
+/// The data set on which a policy was searched.
 enum class PolicyOf : uint8_t { imagenet, cifar10, svhn };
 const char* name(PolicyOf policy);
 
@@ -70,12 +70,12 @@ const char* name(PolicyOf policy);
 /// appendix), with the values that torchvision has for them.
 const std::array<SubPolicy, 25>& auto_augment_policy(PolicyOf policy);
 
-/// AutoAugment: one of the 25 sub-policies, both of its steps one after the other, each with its probability and sign.
+/// AutoAugment: one of the 25 sub-policies, first its first step, then its second, each with its probability and sign.
 Image auto_augment(Image image, PolicyOf policy, const AffineOptions& options, Draw& draw);
 
 struct RandAugmentOptions {
   int ops = 2;        ///< steps per image
-  int magnitude = 9;  ///< of each, 0 … 30
+  int magnitude = 9;  ///< magnitude of each op, 0 … 30
   AffineOptions affine = {};
 };
 

@@ -89,8 +89,8 @@ Image sharpness(Image image, double factor) {
 
 namespace {
 
-/// Pixels are taken apart so many at a time: the loops over them are over plain arrays and vectorise. They have
-/// selections where a pixel by itself would have branches, which are what costs.
+/// Pixels are separated in blocks of this size: the loops over plain arrays vectorise. They have selections in place of
+/// a single pixel's branches, which are expensive.
 constexpr int kBlock = 64;
 
 struct Block {
@@ -114,7 +114,7 @@ void to_hsv(const Block& rgb, HsvBlock& hsv) {
     const float below_behind = static_cast<float>(most - behind) / range;
     const float below_ahead = static_cast<float>(most - ahead) / range;
     const auto sixths = static_cast<float>(middle + below_behind - below_ahead);
-    const double turns = sixths / 6.0 + 1.0;  // 5/6 to 11/6: what is above one whole turn is left
+    const double turns = sixths / 6.0 + 1.0;  // 5/6 to 11/6: the whole turns are dropped
     const auto turn = static_cast<float>(turns < 1 ? turns : turns - 1);
     const auto share = range / static_cast<float>(std::max(most, 1));
     hsv.hue[i] = static_cast<int32_t>(turn * 255.0);

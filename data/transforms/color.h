@@ -26,7 +26,7 @@ Image brightness(Image image, double factor);
 /// Blended with the mean of the grey image, rounded to a byte. Errors: a factor below 0.
 Image contrast(Image image, double factor);
 
-/// Blended with the image's own grey version; with fewer than three channels it stays as it is. Errors: a factor
+/// Blended with the image's own grey version; an image with fewer than three channels is unchanged. Errors: a factor
 /// below 0.
 Image saturation(Image image, double factor);
 
@@ -34,13 +34,13 @@ Image saturation(Image image, double factor);
 /// smooths, 1 keeps, 2 sharpens. Errors: a factor below 0.
 Image sharpness(Image image, double factor);
 
-/// Hue turned by `shift` of a full turn, -0.5 … 0.5, with hue, saturation and value in bytes between (Smith, SIGGRAPH
-/// 1978), as Pillow's HSV mode: it reproduces its values. Images with fewer than three channels stay as they are.
+/// Hue turned by `shift` of a full turn, -0.5 … 0.5. Hue, saturation and value are bytes in between (Smith, SIGGRAPH
+/// 1978), so values equal Pillow's HSV mode. Images with fewer than three channels stay as they are.
 /// Errors: a shift outside -0.5 … 0.5.
 Image hue(Image image, double shift);
 
-/// How far each property may move: brightness, contrast and saturation are multiplied by a factor in [max(0, 1 - x),
-/// 1 + x], hue is turned by -x … x of a full turn.
+/// How far each property may move: brightness, contrast and saturation are multiplied by a factor in [max(0, 1 - x), 1
+/// + x]; hue is turned by -x … x of a full turn.
 struct ColorJitterOptions {
   double brightness = 0;
   double contrast = 0;

@@ -24,7 +24,7 @@ struct RandomErasingOptions {
   double most_area = 1.0 / 3;
   double least_ratio = 0.3;  ///< height over width
   double most_ratio = 3.3;
-  Fill fill = {};  ///< of the box, one byte per channel; empty: black
+  Fill fill = {};  ///< colour of the box, a byte per channel; empty: black
 };
 
 /// Random erasing (Zhong et al., AAAI 2020): with a probability, a random box of the image is filled; area uniform,

@@ -36,7 +36,7 @@ void check(const char* op, const Tensor& images, const Tensor& labels, double al
 
 double symmetric_beta(double alpha, Draw& draw) {
   const double a = gamma(alpha, draw), b = gamma(alpha, draw);
-  // Of a small alpha both are often less than the smallest double; then one of them is as good as all of the sum.
+  // With a small alpha both are often less than the smallest double; then either is nearly the whole sum.
   return a + b > 0 ? a / (a + b) : draw.coin() ? 1 : 0;
 }
 

@@ -11,9 +11,9 @@ struct MixedBatch {
   Tensor targets;
 };
 
-/// mixup (Zhang et al., ICLR 2018): every image is blended with its neighbour in the batch (the first with the last),
-/// x = l x_i + (1 - l) x_{i-1}, and so are the one-hot targets; one l ~ Beta(alpha, alpha) per batch.
-/// images: floating [N, H, W, C]; labels: i64 [N], on the same device, where all of it happens: the same draw makes the
+/// mixup (Zhang et al., ICLR 2018): every image is blended with its neighbour in the batch (the first with the last): x
+/// = l x_i + (1 - l) x_{i-1}. One-hot targets are blended likewise; one l ~ Beta(alpha, alpha) per batch.
+/// images: floating [N, H, W, C]; labels: i64 [N], on the same device, where all work happens: the same draw makes the
 /// same bits on each. Errors: alpha not positive; labels as mixed_targets() says.
 MixedBatch mixup(const Tensor& images, const Tensor& labels, int64_t classes, double alpha, Draw& draw);
 

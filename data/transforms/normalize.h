@@ -30,11 +30,11 @@ struct ImageView {
   int64_t height = 0, width = 0, channels = 0;
 };
 
-/// One image of kernels::image_normalize, crop, flip and normalisation fused in one pass:
+/// An image of kernels::image_normalize, with crop, flip and normalisation fused in one pass:
 /// y[p, q, c] = (x[top + p, left + (flip ? Q - 1 - q : q), c] / 255 - mean[c]) / std[c]; y is f32 [rows, columns, c].
 void normalize(float* y, int64_t rows, int64_t columns, const ImageView& x, Place place, const NormalizeTable& table);
 
-/// The same window and mirroring without arithmetic: y is u8 [rows, columns, c].
+/// As normalize(), window and mirroring without arithmetic: y is u8 [rows, columns, c].
 void cut_out(uint8_t* y, int64_t rows, int64_t columns, const ImageView& x, Place place);
 
 }  // namespace weft::data

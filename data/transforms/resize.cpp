@@ -22,7 +22,7 @@ constexpr Ints4 kHalves = {kHalf, kHalf, kHalf, kHalf};
 
 static_assert(std::endian::native == std::endian::little, "the low byte of a number comes first");
 
-/// The next four bytes as numbers. One load and one shuffle; written byte by byte it becomes four loads.
+/// The next four bytes as numbers. A load and a shuffle; written byte by byte it becomes four loads.
 Ints4 widen(const uint8_t* from) {
   uint32_t four = 0;
   std::memcpy(&four, from, sizeof four);
@@ -67,7 +67,7 @@ struct Rows {
   const uint8_t* row(int64_t y) const { return first + y * stride; }
 };
 
-/// One row of `bytes` bytes out of those that the span names.
+/// A row of `bytes` bytes from the span's rows.
 void resample_column(const Rows& from, const Taps::Span& span, const int32_t* weights, uint8_t* to, int64_t bytes) {
   constexpr int64_t kStep = 16;
   int64_t i = 0;

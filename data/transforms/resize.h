@@ -17,13 +17,13 @@ enum class Filter : uint8_t { bilinear, bicubic };
 /// Image.resize, whose values it reproduces. Errors: a size below 1.
 Image resize(const Image& image, int64_t height, int64_t width, Filter filter = Filter::bilinear);
 
-/// The same of a part of the image, as if that were cut out first. Errors: a window that is not in the image.
+/// Resizes a part of the image, as if cut out first. Errors: a window that is not in the image.
 Image resize(const Image& image, const Window& window, int64_t height, int64_t width, Filter filter = Filter::bilinear);
 
 /// The shorter edge becomes `edge`, the longer one int(edge * longer / shorter), as torchvision's Resize(edge).
 Image resize_shortest_edge(const Image& image, int64_t edge, Filter filter = Filter::bilinear);
 
-/// Weights of a resampling are fixed-point numbers with so many bits after the point.
+/// Weights of a resampling are fixed-point numbers with this number of bits after the point.
 constexpr int kTapBits = 22;
 
 /// Which inputs each output takes, and how much of each: output o is the sum of weights[at + t] * input[first + t], t
@@ -35,7 +35,7 @@ struct Taps {
     int64_t at = 0;
   };
   std::vector<Span> spans;       ///< one for each output
-  std::vector<int32_t> weights;  ///< those of an output have the sum 1 << kTapBits, but for rounding
+  std::vector<int32_t> weights;  ///< an output's weights have the sum 1 << kTapBits, but for rounding
 };
 
 /// The taps of a row of `in` pixels that becomes one of `out`. The filter is stretched by the scale when shrinking.

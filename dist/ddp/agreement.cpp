@@ -56,7 +56,7 @@ void broadcast_model(ProcessGroup& group, nn::Module& model, int root) {
   Contents contents;
   model.fields(contents);
   // Neighbours in one storage (slices of flat parameters) could travel together; this happens once.
-  std::vector<std::pair<Tensor, Tensor>> copies;  // those that are not dense
+  std::vector<std::pair<Tensor, Tensor>> copies;  // copies of those that are not dense
   std::vector<WorkPtr> works;
   for (const auto& [name, tensor] : contents.tensors) {
     Tensor dense = tensor.detach();

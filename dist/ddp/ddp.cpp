@@ -81,7 +81,7 @@ void DDP::before_forward(int64_t samples) {
   if (stands_in_ != (samples == 0)) set_stand_in(*model_, stands_in_ = samples == 0);
   reducer_->abandon_pass();  // one that ended with an exception
   in_backward_ = nullptr;
-  if (weight_) weight_->wait();  // of a forward without backward
+  if (weight_) weight_->wait();  // after a forward without backward
   const auto weight = std::make_shared<SampleWeight>(group_);
   weight->begin(samples, flat_->device());
   weigh_by(weight);
@@ -96,8 +96,8 @@ void DDP::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
     weight->keep(kept);  // nothing is to come
     return;
   }
-  // What earlier backwards have left has another weight than what is to come: times kept / weight, one factor does for
-  // both.
+  // Gradients of earlier backwards have another weight than those to come: after scaling by kept / weight, a single
+  // factor fits both.
   const NoGrad no_grad;
   reducer_->scale_gradients(div(kept, weight->get(flat_->dtype())));
 }

@@ -14,7 +14,7 @@ namespace weft::dist {
 
 struct DdpOptions {
   double bucket_mb = 25;       ///< MiB of gradients that are reduced at once
-  double first_bucket_mb = 1;  ///< of the bucket that fills first
+  double first_bucket_mb = 1;  ///< size of the bucket that fills first
   Unused unused = Unused::error;
   /// After each reduced backward all ranks have the buffers of rank 0 (running statistics), in one broadcast that
   /// overlaps backward.
@@ -33,11 +33,11 @@ struct DdpOptions {
 ///   DDP ddp(model, world);
 ///   SGD sgd(ddp.parameters(), …);
 ///   loss = cross_entropy(ddp(images), labels); sgd.zero_grad(); loss.backward(); sgd.step();
-/// The average counts samples: with n_r samples on rank r and N on all, a rank's gradients weigh n_r / N, so a loss
-/// that is a mean over the rank's samples becomes the mean over all of them, uneven batches included; each backward of
-/// an accumulation weighs by its own samples, so n ranks add up what one process adds up. Trained parameters become
+/// The average counts samples: with n_r samples on rank r and N on all, a rank's gradients weigh n_r / N. A mean over
+/// the rank's samples so becomes the mean over all, uneven batches included. Each backward of an accumulation weighs by
+/// its own samples, so n ranks add up the same sum as one process. Trained parameters become
 /// slices of flat buffers (core/flat_parameters.h).
-/// All ranks call the constructor, forward and backward alike. See docs/data_parallel.md.
+/// All ranks call the constructor, forward and backward. See docs/data_parallel.md.
 class DDP final : public Strategy {
  public:
   /// Gives all ranks the parameters, buffers and counters of rank 0. Errors: models that differ between the ranks (the
@@ -71,7 +71,7 @@ class DDP final : public Strategy {
   /// weighs by the samples of the last forward.
   void before_forward(int64_t samples);
   /// Samples of the next forward, where that is not the first size of its input (words of a text, say). 0: the input is
-  /// a stand-in, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss, and
+  /// a dummy batch, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss, and
   /// batch norms over all ranks leave it out.
   void set_samples(int64_t samples);
 
@@ -79,8 +79,8 @@ class DDP final : public Strategy {
   /// the next backward outside reduces their sum. Forward of such steps belongs inside too; it adds the sample counts
   /// up.
   [[nodiscard]] std::shared_ptr<void> no_sync() override;
-  /// From here to end_pass() all backwards are one pass, each parameter's gradients those of `backwards` of them (a
-  /// pipeline's micro-batches): a bucket is reduced when the last of them has reached all of it, beside what follows.
+  /// Until end_pass(), all backwards count as one pass with `backwards` gradients per parameter (a pipeline's
+  /// micro-batches). A bucket is reduced, overlapped with later work, when the last gradient has arrived.
   void begin_pass(int64_t backwards) { reducer_->begin_pass(backwards); }
   void end_pass() { reducer_->end_pass(); }
 
@@ -115,10 +115,10 @@ class DDP final : public Strategy {
   std::unique_ptr<FlatBuffers> buffers_;
   std::shared_ptr<Reducer> reducer_;
 
-  std::optional<int64_t> next_samples_;        // what set_samples said
-  bool stands_in_ = false;                     // the last forward was that of a stand-in
+  std::optional<int64_t> next_samples_;        // from set_samples()
+  bool stands_in_ = false;                     // the last forward was of a dummy batch
   std::shared_ptr<SampleWeight> weight_;       // gradients kept by no_sync are yet to be multiplied by it
-  std::shared_ptr<SampleWeight> in_backward_;  // that of the running backward, where a model's output has told it
+  std::shared_ptr<SampleWeight> in_backward_;  // weight of the running backward, if a model's output has named one
 };
 
 }  // namespace weft::dist

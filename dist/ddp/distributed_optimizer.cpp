@@ -78,7 +78,7 @@ void DistributedOptimizer::step() {
 void DistributedOptimizer::zero_grad() {
   WEFT_CHECK(passes_ == 0, kWho, ": zero_grad() between backward() and step() would lose gradients that are being ",
              "reduced. Call it ahead of backward()");
-  in_backward_ = false;  // of a pass that ended with an exception
+  in_backward_ = false;  // after a pass that ended with an exception
   reducer_->abandon_pass();
   optimizer_.zero_grad();
 }

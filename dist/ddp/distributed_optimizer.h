@@ -13,7 +13,7 @@ struct DistributedOptimizerOptions {
   int backward_passes_per_step = 1;
   ReduceOp op = ReduceOp::avg;  ///< over the ranks: avg or sum
   double bucket_mb = 25;        ///< MiB of gradients that are reduced at once
-  double first_bucket_mb = 1;   ///< of the bucket that fills first
+  double first_bucket_mb = 1;   ///< size of the bucket that fills first
   bool compress_bf16 = false;   ///< gradients travel as bf16, see DdpOptions
   bool same_dropout = false;    ///< with equal seeds all ranks drop the same elements, see DdpOptions
 };
@@ -26,9 +26,9 @@ struct DistributedOptimizerOptions {
 ///   optimizer.zero_grad(); loss.backward(); optimizer.step();
 /// Buckets of gradients travel while backward computes (from the second step on), step() waits for them. Every rank
 /// counts the same, whatever the size of its batch: with equal batches n ranks make the steps of one with the whole
-/// batch; DDP weighs by samples instead. A parameter that no backward has reached takes part with a gradient of zero,
-/// and the step passes over it where no rank has reached it.
-/// All ranks call the constructor, backward and step alike. Schedules take the optimizer inside.
+/// batch; DDP weighs by samples instead. A parameter that no backward on this rank has reached takes part with a
+/// gradient of zero. If no rank has reached the parameter, the step skips it.
+/// All ranks call the constructor, backward and step. Schedules take the optimizer inside.
 class DistributedOptimizer {
  public:
   /// The optimizer must outlive this. Errors: an op that is neither avg nor sum, option values below 1 or 0.
@@ -37,7 +37,7 @@ class DistributedOptimizer {
   DistributedOptimizer& operator=(const DistributedOptimizer&) = delete;
 
   /// Waits for the reduced gradients and updates the parameters. After fewer passes than backward_passes_per_step (the
-  /// tail of an epoch) it reduces what they have left.
+  /// tail of an epoch) the gradients so far are reduced.
   void step();
   /// Waits for the reduced gradients alone, before step(): to clip them, say.
   void synchronize();

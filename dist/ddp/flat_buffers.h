@@ -7,8 +7,8 @@
 
 namespace weft::dist {
 
-/// The buffers of a model (running statistics) as neighbours in one piece of memory per dtype, so that they travel in
-/// one broadcast. Each buffer keeps a storage of its own in there: an in-place change of one does not count as a change
+/// The buffers of a model (running statistics) as neighbours in one piece of memory per dtype, for a single broadcast.
+/// Each buffer keeps a storage of its own in there: an in-place change of one does not count as a change
 /// of the others. The magnitudes that layers in 8 bits record (Fp8Scaling::latest), which backward writes, are not
 /// broadcast: at its end all ranks have the largest of all, so that their scales agree.
 class FlatBuffers {

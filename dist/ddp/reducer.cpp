@@ -144,7 +144,7 @@ std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, Proc
 
 void Reducer::abandon_pass() {
   running_ = false;
-  for (const Begun& begun : works_) begun.work->wait();  // what it has begun writes where the next backward will
+  for (const Begun& begun : works_) begun.work->wait();  // begun reductions write where the next backward will
   works_.clear();
 }
 
@@ -248,7 +248,7 @@ void Reducer::finish() {
     if (arrivals_[i] == 0) flat_->slices()[i].parameter.grad();
   while (launched_ < buckets_.size()) launch(launched_++);
   if (options_.unused == Unused::zero && group_->size() > 1) share_use();
-  // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
+  // A gradient of the first pass may come again: an unused parameter counts as used later.
   if (learns_) {
     for (const int64_t count : arrivals_)
       expected_.push_back(std::max<int64_t>((count + backwards_ - 1) / backwards_, 1));

@@ -19,8 +19,8 @@ struct Bucket {
 };
 
 struct BucketOptions {
-  int64_t first_bytes = 1 << 20;  ///< of the bucket that fills first, small so that communication begins early
-  int64_t bytes = 25 << 20;       ///< of all others
+  int64_t first_bytes = 1 << 20;  ///< size of the bucket that fills first, small so that communication begins early
+  int64_t bytes = 25 << 20;       ///< size of all other buckets
 };
 
 /// From MiB. Errors: values that are not above 0 and below 1e6; `who` begins the text.
@@ -34,8 +34,9 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
                                  std::vector<size_t> order = {});
 
-/// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank. Where
-/// no rank has one, optimizers pass over it. The ranks agree on that once per pass, which waits for the device.
+/// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank. If no
+/// rank has a gradient, optimizers skip the parameter. The ranks agree on that once per pass, which waits for the
+/// device.
 enum class Unused : uint8_t { error, zero };
 
 struct ReducerOptions {
@@ -50,12 +51,12 @@ struct ReducerOptions {
 /// all_reduce begins when the last of its gradients has come, buckets in the same order on all ranks; the end of
 /// backward begins what is left and waits. Gradients are reduced where they lie; nothing is copied (but for bf16).
 ///
-/// The first pass only counts how many gradients each parameter gets in one backward (a module that several
-/// checkpoint() segments share gets one from each) and reduces all at its end; later passes begin early by that count.
+/// The first pass only counts how many gradients each parameter gets in a backward (several for a module in several
+/// checkpoint() segments). It reduces all at the end; later passes begin early by that count.
 /// At its end, once, all ranks cut the buckets again, in the order of arrival of rank 0's modules.
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
-  /// What a pass begins with, on each rank alike.
+  /// The state at the beginning of a pass, the same on each rank.
   struct Start {
     Tensor weight;                    ///< factor of this rank's gradients, [1] of their dtype; undefined: 1
     std::vector<WorkPtr> works = {};  ///< to be waited for at the end of the pass
@@ -104,7 +105,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void launch(size_t bucket);
   void finish();
   void check_unused() const;
-  /// A parameter has a gradient on all ranks where it has one on any: optimizers must agree.
+  /// A parameter with a gradient on any rank has a gradient on all: optimizers must agree.
   void share_use();
   void share_order();
   void set_buckets(std::vector<Bucket> buckets);

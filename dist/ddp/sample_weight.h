@@ -11,12 +11,12 @@ class SampleWeight {
  public:
   explicit SampleWeight(ProcessGroupPtr group) : group_(std::move(group)) {}
 
-  /// This rank's forward has so many samples, none in a stand-in; collective.
+  /// Sets the number of samples of this rank's forward, 0 for a dummy batch; collective.
   void begin(int64_t samples, Device device);
   int64_t samples() const { return samples_; }
   /// Waits for the sum of the counts, if nobody has yet.
   void wait();
-  /// The weight of an earlier forward, after begin() of a stand-in: its gradients are 0.
+  /// The weight of an earlier forward, after begin() of a dummy batch: its gradients are 0.
   void keep(const Tensor& weight);
   /// n_r / N, [1] on the device, after begin(); undefined where the rank is alone. Waits for ranks that have not begun
   /// their forward; nobody is delayed by that, for they have farther to go than this rank.

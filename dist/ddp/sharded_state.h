@@ -9,10 +9,10 @@
 
 namespace weft::dist {
 
-/// Consecutive elements of a named tensor: one rank's part of it.
+/// Consecutive elements of a named tensor: a rank's part.
 struct TensorPiece {
   std::string name;
-  Shape sizes;                                ///< of the whole tensor as stored (convolution weights OHWI)
+  Shape sizes;                                ///< sizes of the whole tensor as stored (convolution weights OHWI)
   nn::Layout layout = nn::Layout::as_stored;  ///< its layout in full state dicts
   int64_t begin = 0;                          ///< the first element, in row-major order of `sizes`
   Tensor values;                              ///< [count]; shares memory with its owner
@@ -24,7 +24,7 @@ struct TensorPiece {
 /// place. Replicated tensors are whole on every rank. All ranks together hold every element.
 struct ShardedState {
   std::vector<TensorPiece> pieces;
-  std::vector<NamedScalar> scalars;  ///< the same on all ranks
+  std::vector<NamedScalar> scalars;  ///< equal on all ranks
 };
 
 }  // namespace weft::dist

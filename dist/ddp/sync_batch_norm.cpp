@@ -23,7 +23,7 @@ Tensor own_statistics(const Tensor& x, const Tensor& known, bool stand_in) {
   return part;
 }
 
-/// Those of all ranks, [ranks, 2 C + 1].
+/// The statistics of all ranks, [ranks, 2 C + 1].
 Tensor all_statistics(const Tensor& part, ProcessGroup& group) {
   const Tensor parts = Tensor::empty({group.size(), part.numel()}, part.dtype(), part.device());
   group.all_gather(parts, part, {.name = "batch statistics", .scale = {}, .at_once = true})->wait();
@@ -84,7 +84,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
         const int64_t C = in.size(-1), rows = in.numel() / C;
         const auto M = static_cast<double>(rows);
         const kernels::View none = kernels::View::none();
-        // Of this rank's rows: sum(dy xhat), sum(dy).
+        // Sums over this rank's rows: sum(dy xhat), sum(dy).
         const auto made = [&](const Tensor& like) { return stand_in ? zeros_like(like) : empty_like(like); };
         const Tensor sums = made(Tensor::empty({2 * C}, mean.dtype(), in.device()));
         const Tensor dweight = sums.slice(0, 0, C), dbias = sums.slice(0, C, C);

@@ -48,11 +48,11 @@ class CheckpointWriter {
 
   ProcessGroupPtr group_;
   Milliseconds timeout_;
-  kernels::PinnedMemory arena_;  ///< of the last snapshot
+  kernels::PinnedMemory arena_;  ///< memory of the last snapshot
   std::atomic<bool> gives_up_{false};
   std::thread thread_;
   std::string error_;
-  std::filesystem::path temporary_;  // of the last save
+  std::filesystem::path temporary_;  // file of the last save
   bool pending_ = false;
 };
 

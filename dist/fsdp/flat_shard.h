@@ -11,7 +11,7 @@
 
 namespace weft::dist {
 
-/// One parameter in the flat buffer of a unit, and this rank's part of it.
+/// A parameter in the flat buffer of a unit, and this rank's part.
 struct ShardedParameter {
   std::string name;
   Tensor parameter;    ///< the model's own; has memory while gathered
@@ -103,7 +103,7 @@ class FlatShard {
   Tensor on_device_;             // a copy of it in `dtype`; Offload::optimizer
   Tensor gathered_;              // [numel]; its storage stays, its memory is allocated and released
   int64_t gathered_offset_ = 0;  // in its storage: not 0 for a resident part of the flat parameters
-  uint32_t version_ = 0;         // of the master at the last gather
+  uint32_t version_ = 0;         // the master's version at the last gather
   WorkPtr work_;
 };
 

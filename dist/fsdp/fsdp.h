@@ -24,7 +24,7 @@ namespace weft::dist {
 ///   loss = cross_entropy(fsdp(images), labels); adam.zero_grad(); loss.backward(); adam.step();
 /// The average counts samples as DDP's does (SampleWeight). Between steps the model's own parameters have no memory:
 /// state dicts come from dist/fsdp/fsdp_state.h. A parameter or its shard may be frozen or thawed later
-/// (requires_grad_()): the next forward leaves it out or takes it in, with memory for its whole unit. Call modules by
+/// (requires_grad_()): the next forward drops or adds the parameter, with memory for its whole unit. Call modules by
 /// operator(), not by forward(). All ranks make the same calls in the same order. See docs/fsdp.md.
 class FSDP final : public Strategy {
  public:
@@ -53,7 +53,7 @@ class FSDP final : public Strategy {
     if (options_.precision.param != DType::f32) low.emplace(options_.precision.param);
     return nn::call(*model_, cast_input(x), cast_input(more)...);
   }
-  /// Samples of the next forward, if that is not the first size of its input; 0: a stand-in, as in DDP.
+  /// Samples of the next forward, if that is not the first size of its input; 0: a dummy batch, as in DDP.
   void set_samples(int64_t samples) { schedule_->set_samples(samples); }
 
   /// This rank's part of every parameter, frozen ones too, under its name: [length, 1, …] with the rank of the
@@ -72,8 +72,8 @@ class FSDP final : public Strategy {
 
   nn::Module& module() { return *model_; }
   const ProcessGroupPtr& group() const { return group_; }
-  /// The ranks that share one copy of the weights, and those that hold the same part of it: group() and a group of one,
-  /// or the other way round under no_shard; two parts of group() under hybrid_shard.
+  /// The ranks that share a copy of the weights, and the ranks with the same part of the copy: group() and a group of
+  /// one, or the reverse under no_shard; two parts of group() under hybrid_shard.
   const ProcessGroupPtr& shard_group() const { return shard_group_; }
   const ProcessGroupPtr& replica_group() const { return replicas_; }
   const FsdpOptions& options() const { return options_; }

@@ -11,10 +11,10 @@
 
 namespace weft::dist {
 
-/// What is sharded, and for how long parameters stay gathered (Rajbhandari et al. 2020, ZeRO; Zhao et al. 2023).
+/// The state that is sharded, and how long parameters stay gathered (Rajbhandari et al. 2020, ZeRO; Zhao et al. 2023).
 enum class Sharding : uint8_t {
   full_shard,     ///< parameters, gradients, optimizer state; parameters are gathered for each use
-  shard_grad_op,  ///< the same, but parameters stay gathered from forward to backward
+  shard_grad_op,  ///< as full_shard, but parameters stay gathered from forward to backward
   hybrid_shard,   ///< full_shard inside groups of `shard_size` ranks, replicas across them
   no_shard,       ///< every rank holds everything, as in DDP
 };
@@ -39,12 +39,12 @@ constexpr std::string_view name(Offload offload) {
 }
 
 /// The dtypes of a step. Weights and optimizer state stay f32 in the shards. With `param` bf16 (or f16) the parameters
-/// of the named kinds of modules are gathered in it, which halves the bytes, and the model runs under Autocast(param).
+/// of the named kinds of modules are gathered as such, which halves the bytes. The model runs under Autocast(param).
 /// All other parameters (norms, which take f32 weights here, and modules of your own) are gathered in f32.
 struct MixedPrecision {
   DType param = DType::f32;
   std::optional<DType> reduce = {};  ///< dtype of those parameters' gradients in collectives; left out: param
-  DType buffer = DType::f32;         ///< of floating buffers of the named kinds
+  DType buffer = DType::f32;         ///< dtype of floating buffers of the named kinds
   bool cast_forward_inputs = true;   ///< a floating input of the model is cast to `param`
   /// Modules that use their parameters in matmul-like ops only (those that autocast knows).
   std::vector<std::string> kinds = {"Linear", "Conv2d"};
@@ -67,7 +67,7 @@ struct FsdpOptions {
   WrapPolicy policy = {};
   MixedPrecision precision = {};
   Offload offload = Offload::none;
-  int shard_size = 0;  ///< hybrid_shard: ranks per shard group, usually those of one host; divides the world size
+  int shard_size = 0;  ///< hybrid_shard: ranks per shard group, usually those of a host; divides the world size
   /// How many units (without the root) prefetching may hold gathered: 2 is the unit in use and the next one, 1 disables
   /// prefetching. Units that a step needs at once (a unit inside another one) are always gathered.
   int max_gathered = 2;

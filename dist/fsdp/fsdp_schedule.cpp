@@ -152,7 +152,7 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   WEFT_CHECK(x.size(0) > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", x.size(0));
   const int64_t samples = std::exchange(next_samples_, std::nullopt).value_or(x.size(0));
   if (stands_in_ != (samples == 0)) set_stand_in(*units_[0]->module(), stands_in_ = samples == 0);
-  if (weight_) weight_->wait();  // of a forward without backward
+  if (weight_) weight_->wait();  // after a forward without backward
   weight_ = std::make_shared<SampleWeight>(group_);
   weight_->begin(samples, device_);
 }

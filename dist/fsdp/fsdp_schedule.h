@@ -18,8 +18,8 @@
 
 namespace weft::dist {
 
-/// The order in which a round (a forward and its backward) needs units, recorded in one round and used in the next one
-/// to prefetch. If a round deviates from the last one, it prefetches nothing from there on.
+/// The order in which a round (a forward and its backward) needs units, recorded to prefetch in the next round. A round
+/// that deviates from the last round prefetches nothing from there on.
 class GatherPlan {
  public:
   /// A new round begins.
@@ -44,7 +44,7 @@ class GatherPlan {
   bool follows_ = true;
 };
 
-/// The parameters of one module that belong to no unit inside it. Each gather dtype has a FlatShard for parameters that
+/// The parameters of a module that belong to no inner unit. Each gather dtype has a FlatShard for parameters that
 /// are trained at first, and one for the others.
 class FsdpUnit {
  public:
@@ -68,7 +68,7 @@ class FsdpUnit {
   /// Some buffer is gathered or being gathered; always false if the rank permanently has all parameters.
   bool holds_memory() const;
   bool is_stale() const;
-  /// Of all buffers when they are gathered.
+  /// Bytes of all buffers when they are gathered.
   size_t gathered_bytes() const;
 
   void prepare_gradients();
@@ -141,10 +141,10 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   Device device_;
   std::vector<std::unique_ptr<FsdpUnit>> units_;
   ProcessGroupPtr group_;
-  std::shared_ptr<SampleWeight> weight_;       // of the last forward, or of that whose backward runs
-  std::shared_ptr<SampleWeight> in_backward_;  // that of the running backward, where the model's output has told it
+  std::shared_ptr<SampleWeight> weight_;       // weight of the last forward, or of the forward whose backward runs
+  std::shared_ptr<SampleWeight> in_backward_;  // weight of the running backward, if the model's output has named one
   std::unique_ptr<FlatBuffers> buffers_;       // null: each rank keeps its own
-  std::vector<WorkPtr> sharing_;               // of the running pass
+  std::vector<WorkPtr> sharing_;               // reductions of the running pass
   std::array<GatherPlan, 2> plans_;            // evaluation, training
   size_t plan_ = 0;
   std::deque<ShardGradient*> reducing_;
@@ -153,7 +153,7 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   bool pass_open_ = false;
   bool reduces_ = true;
   std::optional<int64_t> next_samples_;
-  bool stands_in_ = false;  // the last forward was that of a stand-in
+  bool stands_in_ = false;  // the last forward was of a dummy batch
   size_t gathered_bytes_ = 0, peak_gathered_bytes_ = 0;
   std::vector<std::pair<nn::Module*, int>> module_hooks_;
 };

@@ -10,15 +10,15 @@ namespace weft::dist {
 enum class Receivers : uint8_t { first, all };
 
 /// Module::state_dict() of the unsharded model, on the CPU, as copies; on rank 0 (the other ranks get nothing), or on
-/// all ranks. It gathers unit by unit: a device holds one gathered unit at a time besides its shards.
+/// all ranks. It gathers unit by unit: a device holds its shards and one gathered unit at a time.
 StateDict full_state_dict(FSDP& fsdp, Receivers receivers = Receivers::first);
 
 /// Loads a full state dict into the shards; every rank passes it (all have read the same file). Rules and errors are
 /// those of Module::load_state_dict(): a `module.` before all names is stripped; an error changes nothing.
 nn::LoadReport load_full_state_dict(FSDP& fsdp, const StateDict& dict, nn::LoadOptions options = {});
 
-/// The optimizer's state_dict() of one process, from that of this rank (`optimizer.state_dict()` of an
-/// optimizer over fsdp.parameters()), on the CPU, in the order of the model. Errors: not the state of such an
+/// The optimizer's state_dict() of one process, from this rank's `optimizer.state_dict()` (an optimizer over
+/// fsdp.parameters()). The result is on the CPU, in the order of the model. Errors: not the state of such an
 /// optimizer.
 StateDict full_optimizer_state(FSDP& fsdp, const StateDict& sharded, Receivers receivers = Receivers::first);
 

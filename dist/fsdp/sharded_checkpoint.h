@@ -12,15 +12,15 @@
 
 namespace weft::dist {
 
-/// Of a sharded model: its parameters' parts, buffers and counters. Gathers nothing.
+/// The state of a sharded model: its parameters' parts, buffers and counters. Gathers nothing.
 ShardedState sharded_state(FSDP& fsdp);
-/// Of the state_dict() of an optimizer over fsdp.parameters(), whose memory the pieces share. Errors: another
+/// From the state_dict() of an optimizer over fsdp.parameters(), whose memory the pieces share. Errors: another
 /// optimizer's state.
 ShardedState sharded_state(FSDP& fsdp, const StateDict& optimizer);
 
-/// Of a model that every rank holds whole (DDP, or one process): rank 0 saves it.
+/// The state of a model that every rank holds whole (DDP, or one process): rank 0 saves it.
 ShardedState sharded_state(nn::Module& model, int rank = 0);
-/// Of its optimizer's state_dict().
+/// From its optimizer's state_dict().
 ShardedState sharded_state(const StateDict& optimizer, int rank = 0);
 
 /// A checkpoint on the disk, to be read by any number of ranks, sharded or not, whatever wrote it: CheckpointWriter, or
@@ -33,7 +33,7 @@ class ShardedCheckpoint {
   /// Reads the index. Errors: CheckpointReader's.
   explicit ShardedCheckpoint(const std::filesystem::path& path) : reader_(path) {}
 
-  /// What the writer noted: epoch, step, …
+  /// The writer's notes: epoch, step, …
   const std::map<std::string, std::string>& facts() const { return index().texts; }
   /// How many ranks wrote it.
   int world_size() const { return static_cast<int>(index().files.size()); }
@@ -47,7 +47,7 @@ class ShardedCheckpoint {
   /// named. Names and sizes are checked before anything is changed.
   void load(const std::vector<std::pair<std::string, ShardedState*>>& parts) const;
 
-  /// A part in whole, on the CPU, as state_dict() shows it: what one process loads.
+  /// A part in whole, on the CPU, as state_dict() shows it: the form that one process loads.
   StateDict full(const std::string& part) const { return reader_.states({part})[0].second; }
 
  private:

@@ -11,7 +11,7 @@ namespace weft::dist {
 /// Which modules of a model become units: the parameters of a unit are sharded, gathered and released together. The
 /// remaining parameters belong to the root unit, the model itself. Both rules may be given.
 struct WrapPolicy {
-  /// A module is a unit if it has at least so many parameters that no unit inside it has; 0: no rule by size. Deepest
+  /// A module is a unit if at least this number of its parameters belong to no inner unit; 0: no rule by size. Deepest
   /// modules come first (PyTorch's size_based_auto_wrap_policy).
   int64_t min_num_params = 0;
   /// Modules of these kinds (Module::kind()) are units: `BasicBlock`, `Linear`.

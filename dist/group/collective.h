@@ -33,18 +33,18 @@ const char* name(CollectiveKind kind);
 /// One call of a group on this rank, checked and numbered.
 struct Collective {
   CollectiveKind kind = CollectiveKind::barrier;
-  /// Of the group's collectives, from 1. Of a send or receive: of the messages from that rank to that rank.
+  /// Index among the group's collectives, from 1. A send or receive counts the messages between its two ranks.
   uint64_t number = 0;
   std::string name{};
-  Tensor output{};  ///< of an all_reduce, broadcast, reduce, send and receive: the tensor
+  Tensor output{};  ///< the tensor of an all_reduce, broadcast, reduce, send or receive; else the result
   Tensor input{};   ///< all other kinds have one
   Tensor scale{};
   ReduceOp op = ReduceOp::sum;
   bool at_once = false;
   WorkPtr after{};
   int peer = -1;       ///< root; the other side of a send or receive
-  uint64_t entry = 0;  ///< of the flight log
-  /// Elements of each rank's part where they differ; of an all_to_all: of the output's, and of the input's.
+  uint64_t entry = 0;  ///< index in the flight log
+  /// Elements of each rank's part where they differ; an all_to_all has sizes of the output's parts, and of the input's.
   std::vector<int64_t> parts{}, input_parts{};
   std::optional<Milliseconds> timeout{};  ///< replaces the group's
 
@@ -52,7 +52,7 @@ struct Collective {
   bool is_barrier() const { return kind == CollectiveKind::barrier || kind == CollectiveKind::monitored_barrier; }
   /// One rank has another role than the others.
   bool has_root() const { return peer >= 0 && !is_message(); }
-  /// What this rank puts in (of a broadcast, a scatter and a receive: what it gets); undefined for a barrier.
+  /// This rank's input (for a broadcast, a scatter and a receive: its output); undefined for a barrier.
   const Tensor& tensor() const { return input.defined() && kind != CollectiveKind::scatter ? input : output; }
 };
 using CollectivePtr = std::shared_ptr<const Collective>;
@@ -70,7 +70,7 @@ PartRange part_range(const std::vector<int64_t>& parts, size_t count, int rank);
 /// broadcast counts what a binomial tree sends.
 uint64_t bytes_to_send(const Collective& collective, int rank, int size);
 
-/// What ranks tell each other before a collective: it must agree. Plain bytes, sent as they are.
+/// The facts that ranks exchange before a collective, and that must agree. Plain bytes, sent as they are.
 struct Signature {
   uint64_t number = 0;
   uint64_t name_hash = 0;
@@ -85,7 +85,7 @@ struct Signature {
 
   /// Equal but for the rank and the end of a long name; a send agrees with its receive.
   bool agrees(const Signature& other) const;
-  /// The same for all who agree.
+  /// Equal on all ranks that agree.
   uint64_t hash() const;
 };
 static_assert(sizeof(Signature) == 192);

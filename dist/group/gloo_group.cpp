@@ -25,7 +25,7 @@ namespace {
 
 // Longer messages are sent when their receiver is ready, so that nothing long is ever kept for a receive to come.
 constexpr size_t kEager = 64 << 10;
-// What is sealed before it is sent, while it is in the cache.
+// Bytes that are sealed at a time, and sent while in the cache.
 constexpr size_t kChunk = 128 << 10;
 constexpr size_t kBuffer = 64 << 10, kReadsPerTurn = 16;
 
@@ -33,7 +33,7 @@ constexpr size_t kBuffer = 64 << 10, kReadsPerTurn = 16;
 struct Header {
   uint64_t hash = 0, bytes = 0;
   uint8_t code = 0;
-  bool is_ready = false;  ///< no message: the sender of this awaits one of so many bytes
+  bool is_ready = false;  ///< no message: its sender awaits a message of `bytes` bytes
   uint8_t zero[6] = {};
 };
 static_assert(sizeof(Header) == 24);
@@ -96,7 +96,7 @@ class TcpLink final : public Link {
       if (const auto early = peer.early.find(slot); early != peer.early.end()) {
         const std::vector<std::byte> arrived = take_first(peer.early, early);
         check_size(peer, arrived.size(), bytes);
-        std::copy(arrived.begin(), arrived.end(), data);  // of an empty message both ends may be null
+        std::copy(arrived.begin(), arrived.end(), data);  // both ends of an empty message may be null
         message->done = true;
         return message;
       }
@@ -117,7 +117,7 @@ class TcpLink final : public Link {
     const bool ended =
         changed_.wait_until(lock, deadline, [&] { return m.done || aborted_ || !peer.lost.empty(); });
     waiting_ = nullptr;
-    if (m.done) return;  // what has arrived whole counts, whatever happened since
+    if (m.done) return;  // a message that has arrived whole counts in any case
     check_alive(peer);
     if (!ended) throw LinkError(LinkError::Kind::deadline, "deadline");
   }
@@ -217,7 +217,7 @@ class TcpLink final : public Link {
     std::string lost;                       // why no more will come
     bool forged = false;
 
-    // Of the first in the queue: bytes sent of all that is on the wire, bytes sealed of the body. Under send_mutex.
+    // For the first in the queue: bytes sent of its total, bytes sealed of its body. Under send_mutex.
     std::mutex send_mutex;
     bool begun = false;
     size_t sent = 0, sealed = 0;
@@ -226,7 +226,7 @@ class TcpLink final : public Link {
     std::vector<std::byte> cipher;  // the chunk that is being sent, encrypted
     bool wants_to_write = false;
 
-    // Of the frame that arrives; the thread's alone.
+    // The arriving frame; only the thread uses the buffer.
     std::vector<std::byte> buffer = std::vector<std::byte>(kBuffer);
     size_t begin = 0, end = 0;  // unused bytes of the buffer
     bool in_frame = false;
@@ -338,7 +338,7 @@ class TcpLink final : public Link {
         peer.writing = true;
       }
       const int error = send_frame(peer, *first);
-      Outgoing gone;  // and with it, after the lock, what it owns
+      Outgoing gone;  // owns memory, freed after the lock
       {
         const std::lock_guard lock(mutex_);
         peer.writing = false;
@@ -378,7 +378,7 @@ class TcpLink final : public Link {
       if (seal && bytes > 0) seal.begin();
     }
     while (peer.sent < whole) {
-      const size_t sent = peer.sent < front ? 0 : std::min(peer.sent - front, bytes);  // of the body
+      const size_t sent = peer.sent < front ? 0 : std::min(peer.sent - front, bytes);  // bytes of the body
       if (!seal) peer.sealed = bytes;
       if (sent == peer.sealed && sent < bytes) {
         const size_t piece = std::min(kChunk, bytes - sent);
@@ -556,7 +556,7 @@ class TcpLink final : public Link {
 
   const TcpMeshOptions options_;
   Descriptor poll_, wake_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::vector<std::unique_ptr<Peer>> peers_;  // indexed by rank
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -581,7 +581,7 @@ std::unique_ptr<Link> make_gloo_link(const TcpMeshOptions& options, Link::Deadli
 
 ProcessGroupPtr make_gloo_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
   WEFT_CHECK(store, "process group gloo: expected a store, got none");
-  // Each group that a job makes has a place of its own; all ranks count alike.
+  // Each group that a job makes has a place of its own; all ranks count in the same way.
   const int64_t number = store->add(str("gloo/made/", record->rank), 1);
   const TcpMeshOptions options{.rank = record->rank,
                                .size = record->size,

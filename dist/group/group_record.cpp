@@ -55,7 +55,7 @@ std::string FlightLog::text() const {
 namespace {
 
 constexpr int kNamed = 16;            // missing ranks with all that is known of them
-constexpr double kDiskSeconds = 600;  // that a rank may work on one file while the others wait for it
+constexpr double kDiskSeconds = 600;  // limit for a rank's work on a file while the others wait
 
 std::vector<int> counted(int size) {
   std::vector<int> ranks(static_cast<size_t>(size));

@@ -19,7 +19,7 @@ namespace weft::dist {
 
 using Clock = std::chrono::steady_clock;
 
-/// The last collectives of one rank in one group: what it reports when something goes wrong. Thread-safe.
+/// The last collectives of a rank in a group, for its report when something goes wrong. Thread-safe.
 class FlightLog {
  public:
   static constexpr size_t kEntries = 256;
@@ -44,7 +44,7 @@ class FlightLog {
   uint64_t first_ = 0;  // number of entries_.front()
 };
 
-/// What a group knows of itself on this rank, whatever moves its data: who is in it, what it did, how it failed.
+/// A group's record of itself on this rank, whatever moves its data: its ranks, its collectives, its failure.
 /// Thread-safe. Its threads and the group share it.
 class GroupRecord {
  public:
@@ -72,8 +72,8 @@ class GroupRecord {
   enum class Cause { here, abort };
   /// The first failure ends the group and is kept; true for it. One that is no abort() prints the flight log on stderr.
   bool fail(const std::string& reason, Cause cause) { return fail(reason, cause, /*said=*/false, /*prints=*/true); }
-  /// The same when another rank has failed. One that says so itself may have ended because of what the collective under
-  /// way here told it, an error that all ranks agree on: the rest is on its way, and is waited for, until kLastMessages
+  /// Fails the group when another rank has failed. A rank that reports its own failure may have ended by an error that
+  /// the collective under way here announced to all ranks. Then the remaining messages are awaited until kLastMessages
   /// after the failure or the collective's deadline.
   void fail_after_running(const Failure& failure);
   /// The membership tells of a failure. One rank prints the reason and a flight log.
@@ -111,9 +111,9 @@ class GroupRecord {
   CollectivePtr take_stalled();
   /// The collective under way since longer than its timeout; null otherwise.
   CollectivePtr overdue() const;
-  /// The collective under way is past its deadline: the next one. Where another rank looks already, that is kLook
-  /// later: it will tell. A rank that has not come, is heard of and works on a file gives the collective its
-  /// whole timeout again, for ten minutes of one file at most: a busy disk is no failure.
+  /// The collective under way is past its deadline: the next one. If another rank investigates already, the deadline is
+  /// kLook later: that rank will report. A missing rank that is alive and works on a file renews the collective's whole
+  /// timeout, for ten minutes of one file at most: a busy disk is no failure.
   Clock::time_point extended_deadline();
 
   /// The flight log with a title goes to stderr, or into a file of options.records.
@@ -145,7 +145,7 @@ class GroupRecord {
 };
 using GroupRecordPtr = std::shared_ptr<GroupRecord>;
 
-/// How long what another rank sent before it failed may be on its way.
+/// The longest time that a failed rank's last messages may be on their way.
 inline constexpr Milliseconds kLastMessages{2000};
 
 /// How long the one rank that looks for who is missing may take until the others look too.

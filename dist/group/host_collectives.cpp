@@ -68,7 +68,7 @@ HostCollectives::~HostCollectives() {
   if (aborted_ || link_->keeps_messages()) return;
   try {
     say_goodbye();
-  } catch (const Error&) {  // it was an offer to those who still read
+  } catch (const Error&) {  // best effort: the peers may be gone
   }
 }
 
@@ -193,7 +193,7 @@ HostCollectives::Range HostCollectives::input_part(const HostCollective& c, int 
   return {elements.begin * size_of(c.dtype), elements.end * size_of(c.dtype)};
 }
 
-/// What the others hold of my range arrives in landing places, one segment of all of them after the other.
+/// The others' values of my range arrive in landing places, segment after segment from all ranks.
 class HostCollectives::Landing {
  public:
   Landing(HostCollectives& group, Range mine) : group_(group), mine_(mine) {
@@ -256,7 +256,7 @@ void HostCollectives::all_reduce(const HostCollective& c) {
   const auto sent = scatter(c.output, [&](int r) { return part(c, r); });
   std::vector<MessagePtr> messages;
   const size_t most = segments({0, (c.count / static_cast<size_t>(size_) + 1) * size_of(c.dtype)});
-  // What I sent of a segment has arrived before its sum comes back, so that may come to the same place.
+  // My values of a segment have arrived before its sum returns, so the sum may use the same place.
   const auto receive_sums = [&](size_t s, bool sent_first) {
     for (int k = 1; k < size_; ++k) {
       const auto& to = sent[static_cast<size_t>(right(k))];

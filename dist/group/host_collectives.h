@@ -10,13 +10,13 @@
 namespace weft::dist {
 
 /// The collectives of one group on host memory, by messages. Every rank owns one part of a tensor that is reduced: all
-/// send it their values of that part, it adds them in the order of the ranks, and sends the sums back. So each element
-/// has one order of addition wherever it lies, bf16 and f16 are rounded once, and each rank sends 2 (n-1)/n of the
-/// tensor, as a ring does. Large tensors travel in segments: one is reduced while the next is on its way. With
-/// Algorithms::library the link's library runs what it has instead.
+/// send their values of that part to the owner, which adds them in the order of the ranks and returns the sums. So each
+/// element has one order of addition, and bf16 and f16 are rounded once. Each rank sends 2 (n-1)/n of the tensor, as a
+/// ring does. Large tensors travel in segments: one is reduced while the next is on its way. With Algorithms::library
+/// the link's library runs its own collectives instead.
 ///
-/// Before a collective each rank tells its right neighbour what it calls; the data's slots depend on it, so ranks that
-/// differ never take each other's data for their own. A library's collective has no slots and waits for that
+/// Before a collective each rank sends its call's signature to its right neighbour; the data's slots depend on it, so
+/// ranks that differ never take each other's data for their own. A library's collective has no slots and waits for that
 /// comparison.
 ///
 /// One thread at a time runs them, in order.

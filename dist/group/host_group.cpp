@@ -22,13 +22,13 @@ namespace {
 
 // How long a broken connection may take to be explained by the membership.
 constexpr Milliseconds kExplanation{3000 + kLastMessages.count()};  // which another group may wait for
-constexpr Milliseconds kNews{1500};  // what another rank says arrives with a look(), within a second
+constexpr Milliseconds kNews{1500};  // another rank's report arrives with a look(), within a second
 constexpr int kLooksPerSecond = 20;
 
 /// A collective that a communication thread runs: when it is done, so are its copies to the device.
 class HostWork final : public Work {
  public:
-  /// Who has queued the work: may run it on the thread that waits for it.
+  /// The owner of the queue, which may run the work on the waiting thread.
   class Helper {
    public:
     virtual ~Helper() = default;
@@ -52,7 +52,7 @@ class HostWork final : public Work {
     return done_;
   }
 
-  /// Once; an empty text: it went well. `aborted`: by somebody else's error.
+  /// Once; an empty text: it went well. `aborted`: by another rank's error.
   void finish(std::string error, bool aborted) {
     {
       const std::lock_guard lock(mutex_);
@@ -75,7 +75,7 @@ class HostWork final : public Work {
 struct Job {
   CollectivePtr collective;
   std::shared_ptr<HostWork> work;
-  std::unique_ptr<Event> ready;  // of the caller's stream
+  std::unique_ptr<Event> ready;  // on the caller's stream
 };
 
 class HostGroup final : public ProcessGroup, private Watched, private HostWork::Helper {
@@ -165,8 +165,8 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
     }
   }
 
-  /// Who waits for a collective that nobody has begun yet runs it, and those before it, itself: two changes of threads
-  /// less, which cost more than a small collective. Profiles show collectives on the group's own row.
+  /// A thread that waits for a collective not yet begun runs all collectives up to this one itself. That saves two
+  /// changes of threads, which cost more than a small collective. Profiles show collectives on the group's own row.
   void help(HostWork& work) override {
     if (profile::is_recording()) return wake_.notify_all();
     std::unique_lock lock(mutex_);
@@ -240,7 +240,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
     return reason;
   }
 
-  /// A library's collective cannot be taken back: when others come to it later, it writes where it was told to.
+  /// A library's collective cannot be taken back: when peers arrive later, MPI still writes to this memory.
   void keep_memory(const CollectivePtr& collective) {
     struct Memory {
       CollectivePtr collective;
@@ -273,7 +273,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
   const std::shared_ptr<HostCollectives> collectives_;
   int callback_ = 0;
   uint64_t splits_ = 0;
-  int looks_ = 0;  // of the watchdog
+  int looks_ = 0;  // number of the watchdog's looks
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -281,7 +281,7 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
   bool ending_ = false;
   bool running_ = false;  // a job, on the communication thread or one that waits
 
-  // Of whoever runs a job.
+  // Staging for the thread that runs a job.
   std::list<Staging> stagings_;
   std::vector<std::byte> scratch_;
   std::thread thread_;

@@ -8,7 +8,7 @@
 namespace weft::dist {
 namespace {
 
-// What a sum is kept in: integers wrap around as on a GPU.
+// The type of a sum: integers wrap around as on a GPU.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, bf16> || std::is_same_v<T, f16>, float,
                                std::conditional_t<std::is_same_v<T, int64_t>, uint64_t,

@@ -21,7 +21,7 @@ class LinkError : public Error {
     deadline,  ///< the group says which, and who is missing
     lost,      ///< a connection broke: its rank may have died, of which the membership knows more
     forged,    ///< a message is not what a rank has sent
-    aborted,   ///< somebody called abort()
+    aborted,   ///< abort() was called
   };
   LinkError(Kind kind_, const std::string& text, std::vector<int> missing_ = {})
       : Error(text), kind(kind_), missing(std::move(missing_)) {}
@@ -44,8 +44,8 @@ struct HostCollective {
   const std::vector<int64_t>*parts, *input_parts;  ///< Collective's: the sizes of parts that differ
 };
 
-/// Carries bytes between the ranks of a group: what a library of messages has to offer. One thread at a time uses it,
-/// but for abort() and failure_elsewhere().
+/// Carries bytes between the ranks of a group: the interface to a message library. Only one thread at a time uses a
+/// link, but for abort() and failure_elsewhere().
 class Link {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -60,9 +60,9 @@ class Link {
   };
   using MessagePtr = std::unique_ptr<Message>;
 
-  /// Messages with one slot from one rank to another arrive in their order; the receiver names the exact size.
+  /// Messages with equal slots between two ranks arrive in order; the receiver names the exact size.
   struct Slot {
-    uint64_t hash;  ///< of the collective; a link may use fewer bits
+    uint64_t hash;  ///< hash of the collective; a link may use fewer bits
     uint8_t code;   ///< below 15
     auto operator<=>(const Slot&) const = default;
   };
@@ -77,9 +77,9 @@ class Link {
   virtual MessagePtr receive(int from, Slot slot, std::byte* data, size_t bytes) = 0;
   /// Errors: LinkError deadline, lost, aborted.
   virtual void wait(Message& message, Deadline deadline) = 0;
-  /// The same, but as long as next_deadline() brings a later one, the message has that.
+  /// As wait(), but a later deadline from next_deadline() replaces the message's.
   void wait_on(Message& message, Deadline& deadline);
-  /// Where a deadline has passed: another one, or one that has passed, too. None: there is no other.
+  /// Returns another deadline after one has passed; this may have passed, too. None: there is no other.
   std::function<Deadline()> next_deadline;
   /// Sends data that the link keeps until it has gone.
   virtual void post(int to, Slot slot, std::vector<std::byte> data) = 0;
@@ -89,11 +89,11 @@ class Link {
 
   /// May a receive be under way into memory that a send under way reads, when the data to come depends on what is sent?
   virtual bool may_overlap() const = 0;
-  /// Large tensors are cut into segments of so many bytes, a multiple of 8.
+  /// Large tensors are cut into segments of this size, a multiple of 8.
   virtual size_t segment_bytes() const = 0;
   /// Waits until what was posted has gone, at most to the deadline.
   virtual void flush(Deadline deadline) = 0;
-  /// What was sent arrives even when this rank's link has gone.
+  /// Whether sent messages arrive even when this rank's link has gone.
   virtual bool keeps_messages() const { return false; }
 
   /// From any thread, any number of times: what runs now and later ends with LinkError::aborted, here and, as far as

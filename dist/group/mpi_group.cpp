@@ -82,7 +82,7 @@ MpiReduction reduction_of(DType dtype, ReduceOp op) {
   return result;
 }
 
-/// Between two questions of a wait: MPI moves data while it is asked, so at first it is asked without a pause.
+/// The pause between two tests of a wait: MPI moves data only during calls, so the first tests have no pause.
 class Patience {
  public:
   void pause() {
@@ -278,7 +278,7 @@ class MpiLink final : public Link {
     const std::lock_guard lock(mutex_);
     if (aborted_) return;
     aborted_ = true;
-    end_ = Clock::now() + kLastMessages;  // what is under way may still be finished
+    end_ = Clock::now() + kLastMessages;  // messages under way may still complete
     reason_ = text.data();
     abandon_mpi();
   }
@@ -297,12 +297,12 @@ class MpiLink final : public Link {
   }
 
   MPI_Comm comm_;
-  std::vector<std::byte> scratch_;  // what MPI reduces to where input and output overlap
+  std::vector<std::byte> scratch_;  // MPI's output where input and output overlap
   std::list<Posted> posted_;
 
   mutable std::mutex mutex_;
   bool aborted_ = false;
-  Clock::time_point end_{};  // of waiting, once aborted
+  Clock::time_point end_{};  // end of waiting, once aborted
   std::string reason_;
 };
 

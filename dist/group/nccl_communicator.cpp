@@ -120,7 +120,7 @@ void NcclCommunicator::check(ncclResult_t result, const char* what, Deadline dea
     }
     if (result != ncclInProgress) break;
     WEFT_CHECK(Clock::now() < deadline, "process group nccl: ", what, ": the other ranks did not come in time");
-    // A collective is enqueued in microseconds; ranks that wait for the last one to come leave the processor to it.
+    // A collective is enqueued in microseconds; ranks that wait for the last rank leave the processor to that rank.
     look < 1000 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   WEFT_CHECK(result == ncclSuccess, "process group nccl: ", what, ": ", nccl().GetErrorString(result), ". ",

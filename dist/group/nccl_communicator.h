@@ -23,7 +23,7 @@ class NcclCommunicator {
   /// each other (ncclCommInitRankScalable), one for `ranks_per_root` ranks, where the library can. Errors: aborted;
   /// ranks that do not come.
   void connect(int rank, int size, Store& store, const std::string& key, Deadline deadline, int ranks_per_root);
-  /// Ends it in order unless it was aborted.
+  /// Ends the communicator in order unless aborted.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -51,16 +51,17 @@ class NcclCommunicator {
  private:
   NcclCommunicator(Device device, ncclComm_t comm) : device_(device), comm_(comm) {}
   void check(ncclResult_t result, const char* what, Deadline deadline);
-  /// What `call` returns. abort() frees what the call works on, so neither runs beside the other. Errors: aborted.
+  /// Returns the result of `call`. abort() frees the communicator under the call, so neither runs beside the other.
+  /// Errors: aborted.
   template <class Do>
   ncclResult_t unless_aborted(Do&& call);
   ncclResult_t enqueue(const Collective& collective, ncclRedOp_t op, cudaStream_t stream);
   ncclResult_t enqueue_all(const std::vector<Call>& calls, void* stream);
 
   const Device device_;
-  std::mutex mutex_;  // of comm_: abort may come at any time
+  std::mutex mutex_;  // guards comm_: abort may come at any time
   ncclComm_t comm_ = nullptr;
-  ncclComm_t part_ = nullptr;     // of a split that has not come to its end: NCCL's thread writes it until comm_ ends
+  ncclComm_t part_ = nullptr;     // from a split that has not ended: NCCL's thread writes it until comm_ ends
   std::vector<ncclRedOp_t> ops_;  // the running calls' factors
   const char* at_ = "";           // the first of them
   std::atomic<bool> aborted_{false};

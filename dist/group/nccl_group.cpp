@@ -139,8 +139,8 @@ struct Flight {
   bool has_ended() const { return launch ? launch->try_settle() && launch->done().done() : replayed->done(); }
 };
 
-/// It holds the collective's tensors until wait() has ordered a stream after it. Only then may their memory serve
-/// again, and it may at once: record_stream() would keep it until the host sees the event, and the host is far ahead.
+/// It holds the collective's tensors until wait() has ordered a stream after the collective. Only then may their memory
+/// be reused, and at once: record_stream() would keep it until the host sees the event, and the host is far ahead.
 class NcclWork final : public Work {
  public:
   NcclWork(const Core& core, CollectivePtr collective, std::shared_ptr<Launch> launch, std::array<Tensor, 3> tensors,
@@ -166,7 +166,7 @@ class NcclWork final : public Work {
   void wait() override {
     check(std::exchange(waited_, true));
     block(current_stream(device_));
-    let_go(current_stream(device_));  // another one than that of a tensor's memory counts as its user
+    let_go(current_stream(device_));  // a stream other than the memory's own counts as its user
     if (!collective_->is_barrier() || captured_) return;
     while (!launch_->done().done()) {
       core_.record->check_alive(*collective_);
@@ -200,7 +200,7 @@ class NcclWork final : public Work {
   const CollectivePtr collective_;
   const std::shared_ptr<Launch> launch_;
   std::array<Tensor, 3> tensors_;
-  void* const stream_;  // of the group
+  void* const stream_;  // the group's stream
   const Device device_;
   const bool captured_;
   bool waited_ = false;
@@ -445,7 +445,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
   }
 
   /// A captured event can never be asked (cudaErrorCapturedEvent). So each replay of a graph with collectives of this
-  /// group counts as one more of them, with an event after it: if it hangs, it passes its deadline as any other.
+  /// group counts as a collective, with an event after the replay: a hanging replay misses its deadline as any other.
   void watch_replay(const std::string& first) {
     Collective replay{
         .kind = CollectiveKind::barrier, .number = next_number(), .name = "replay of a graph from " + first};
@@ -510,7 +510,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
   const Core core_;
   const Device device_;
   const Stream stream_;
-  const Tensor word_;  // what a barrier reduces
+  const Tensor word_;  // operand of a barrier
   bool nvls_ = false;
   int splits_ = 0;
   DeviceLook device_look_{*this};

@@ -293,7 +293,7 @@ std::vector<std::string> ProcessGroup::all_gather_text(const std::string& text, 
                             {.name = what + " (lengths)", .scale = {}, .at_once = true});
   work->wait();
   const std::vector<int64_t> length = lengths.to_vector<int64_t>();
-  work->wait();  // on a GPU it has come to an end only now, a bad one perhaps
+  work->wait();  // on a GPU the end comes only now, perhaps with an error
   const int64_t longest = *std::ranges::max_element(length);
 
   std::vector<uint8_t> padded(text.begin(), text.end());
@@ -364,7 +364,7 @@ Grid::Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data, P
 
 namespace {
 
-/// It is done when it is enqueued: on a GPU, on the caller's own stream.
+/// It is done when enqueued: on a GPU, on the caller's own stream.
 class DoneWork final : public Work {
  public:
   void wait() override {}

@@ -23,14 +23,14 @@ constexpr std::string_view name(ReduceOp op) {
   return names[static_cast<int>(op)];
 }
 
-/// What collectives throw when the group was ended by abort(), here or by a rank that failed: somebody else's error
-/// says why, and this one follows from it.
+/// The error of collectives after abort() ended the group, here or on a rank that failed: another rank's error has the
+/// cause, and this error follows.
 class GroupAborted : public Error {
  public:
   using Error::Error;
 };
 
-/// A collective under way. Dropping it does not cancel it.
+/// A collective under way. Dropping the object does not cancel the collective.
 class Work {
  public:
   virtual ~Work() = default;
@@ -45,12 +45,12 @@ class Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// What a collective is called in logs and errors, and how its input counts.
+/// A collective's name in logs and errors, and the weight of its input.
 struct CollectiveOptions {
-  std::string name{};  ///< what travels: `gradients layer4.1.conv2.weight…fc.bias`
-  /// Each rank's input is multiplied by its own factor first (all_reduce and reduce_scatter of floating dtypes; with
-  /// sum). A tensor, f32 (for f64 inputs also f64) with one element on the input's device, so that a captured step can
-  /// change it; undefined: 1.
+  std::string name{};  ///< content: `gradients layer4.1.conv2.weight…fc.bias`
+  /// Multiplies each rank's input by its own factor first (all_reduce and reduce_scatter of floating dtypes; with
+  /// sum). The factor has one element on the input's device, f32 (for f64 inputs also f64). A captured step can
+  /// change the tensor; undefined: 1.
   Tensor scale{};
   /// The caller waits at once: mpi, gloo and threads run a collective of CPU tensors on the caller's thread then,
   /// without waking another one. It may not begin before wait().
@@ -67,9 +67,9 @@ struct CollectiveOptions {
 /// backends and from run to run; or MPI's, where it has them (docs/process_groups.md compares their times).
 enum class Algorithms : uint8_t { own, library };
 
-/// How the backend gloo protects what it sends, after both sides of a connection have proven that they belong to the
-/// job: not at all, by an authentication code on every message, or by one and encryption. automatic: off between ranks
-/// of one machine, where only root could change what passes, and mac between machines.
+/// The protection of the backend gloo's messages, after both sides of a connection have proven that they belong to the
+/// job: none, an authentication code on every message, or code and encryption. automatic: off between ranks of a
+/// machine, where only root could change messages, and mac between machines.
 enum class Secure : uint8_t { automatic, off, mac, encrypt };
 
 /// `automatic`, `off`, `mac`, `encrypt`.
@@ -81,7 +81,7 @@ constexpr std::string_view name(Secure secure) {
 struct GroupOptions {
   Milliseconds timeout{600'000};      ///< deadline of a collective, from its start on this rank
   Milliseconds stall_report{60'000};  ///< a collective that takes longer is reported once, with who is missing
-  int gpu = 0;                        ///< of this rank, by its index: what the backend nccl runs on
+  int gpu = 0;                        ///< index of this rank's GPU, on which the backend nccl runs
   Algorithms algorithms = Algorithms::own;
   Secure secure = Secure::automatic;
   Milliseconds start_timeout{300'000};  ///< for the ranks of nccl to connect; at most `timeout`
@@ -154,16 +154,16 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   virtual void abort(const std::string& reason) = 0;
 
   /// Bytes that this rank handed to the network for its collectives so far, by the algorithms' theory: for n ranks
-  /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large one, send all, reduce
-  /// and gather what the root gets.
+  /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large tensor. send counts all;
+  /// reduce and gather count the root's receipts.
   uint64_t bytes_sent() const;
   /// How often this rank has begun something; what nccl begins together counts once.
   uint64_t launches() const { return launches_; }
   /// The time that collectives have taken on this rank, waits for other ranks included. The groups of a split count,
   /// too; replayed graphs do not.
   double seconds_in_collectives() const;
-  /// The last collectives of this rank, oldest first, as text: number, name, dtype and size, state, times. What SIGUSR2
-  /// and a failure print.
+  /// The last collectives of this rank, oldest first, as text: number, name, dtype and size, state, times. SIGUSR2 and
+  /// a failure print this text.
   std::string flight_log() const;
 
  protected:
@@ -174,7 +174,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   /// From here to release() collectives wait for each other; false: this backend begins each at its call.
   virtual bool hold() { return false; }
   virtual void release() {}
-  /// Of one more collective.
+  /// Numbers one more collective.
   uint64_t next_number() { return ++collectives_; }
   /// Where all_gather_text's tensors lie: the backend's own kind of memory.
   virtual Device text_device() const { return {}; }
@@ -196,7 +196,7 @@ using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
 /// Backends: `nccl` (CUDA tensors), `mpi`, `gloo` (any tensors; those of a GPU go through pinned host memory).
 /// `membership` may be null (then a dead rank shows as a deadline that passed). Collective: all ranks call it.
-/// Errors: unknown backend, one that this build lacks (the text says how to build it in), ranks that do not come.
+/// Errors: unknown backend, a backend that this build lacks (the text has the cure), ranks that do not connect.
 ProcessGroupPtr make_process_group(const std::string& backend, int rank, int size, std::shared_ptr<Store> store,
                                    std::shared_ptr<Membership> membership, const GroupOptions& options = {});
 
@@ -220,7 +220,7 @@ class Grid {
  public:
   /// Collective. Errors: `model` or `stages` is not positive, or their product does not divide the ranks.
   explicit Grid(ProcessGroupPtr world, int model, int stages = 1);
-  /// Of groups that are there already: a `data` of one rank leaves each row to itself. No `pipe`: one stage.
+  /// Makes a grid of existing groups: a `data` of one rank leaves each row independent. No `pipe`: one stage.
   Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data, ProcessGroupPtr pipe = nullptr);
 
   const ProcessGroupPtr& world() const { return world_; }

@@ -14,7 +14,8 @@ Staging& staging_of(Device device, std::list<Staging>& stagings) {
   return found != stagings.end() ? *found : stagings.emplace_back(device);
 }
 
-// Of what is one tensor: does this rank put values in? (In a broadcast those of all but the root are overwritten.)
+// Whether this rank provides values, if input and output are one tensor. (In a broadcast those of all but the root are
+// overwritten.)
 bool reads_output(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::send || kind == CollectiveKind::broadcast ||
          kind == CollectiveKind::reduce;

@@ -10,7 +10,7 @@
 
 namespace weft::dist {
 
-/// What a group of the host needs for the tensors of one GPU: a stream for the copies, and where they go.
+/// A host group's resources for the tensors of a GPU: a stream for the copies, and pinned buffers.
 struct Staging {
   explicit Staging(Device device_)
       : device(device_), stream(device_), output(device_.kind), input(device_.kind), factor(device_.kind) {}
@@ -24,7 +24,7 @@ struct Staging {
 };
 
 /// The collective on host memory: the tensors' own on the CPU, pinned copies of a GPU's (in the staging of its device,
-/// made when it is first needed), each rank's factor applied. Waits for the copies. `ready`: when a GPU's tensors hold
+/// made at its first use). Applies each rank's factor. Waits for the copies. `ready`: when a GPU's tensors hold
 /// their values. `scratch` takes an input that the factor must not change.
 HostCollective stage_in(const Collective& collective, const Event* ready, std::list<Staging>& stagings,
                         std::vector<std::byte>& scratch, int size);

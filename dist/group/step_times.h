@@ -9,7 +9,7 @@
 
 namespace weft::dist {
 
-/// Every so many steps rank 0 prints the time of a step, the times in which ranks compute, and the slowest rank, which
+/// At regular steps rank 0 prints the time of a step, the ranks' compute times, and the slowest rank. The slowest rank
 /// spends least time in collectives.
 class StepTimes {
  public:

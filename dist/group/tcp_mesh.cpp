@@ -225,7 +225,7 @@ class Mesh {
     unproven_.erase(oldest);
   }
 
-  /// Takes what has arrived; true: the connection is proven and has its place. Errors: what is wrong with it.
+  /// Takes what has arrived; true: the connection is proven and has its place. Errors: the connection's fault.
   bool advance(Unproven& u) {
     const int status = receive_some(u.socket.fd(), u.in.bytes());
     while (const std::optional<std::string> body = u.in.next())
@@ -301,8 +301,8 @@ std::vector<TcpPeer> connect_ranks(const TcpMeshOptions& options, Link::Deadline
   require_keyed_hash();
   const Meeting meeting(options, deadline);
   std::vector<TcpPeer> peers = Mesh(options, meeting, deadline).connect();
-  // A rank that goes on at once, fails and leaves would break connections that others are still making, and they would
-  // tell of that instead of what the rank met.
+  // A rank that goes on at once, fails and leaves would break connections that others are still making. They would then
+  // report that break instead of the rank's error.
   meeting.gather("connected", "");
   return peers;
 }

@@ -29,9 +29,9 @@ struct TcpMeshOptions {
   Secure secure = Secure::automatic;
 };
 
-/// Connects each two ranks; all of them call it. Ranks listen on loopback where all are on one machine (same boot and
-/// network namespace), else on the address from which this machine reaches the others, and tell each other through the
-/// store. A connection counts when both sides have proven, by the store's secret, which ranks they are; any other is
+/// Connects each two ranks; all of them call it. Ranks on a single machine (same boot and network namespace) listen on
+/// loopback. Else they listen on the address from which this machine reaches the others. The store has their addresses.
+/// A connection counts when both sides have proven, by the store's secret, which ranks they are; any other is
 /// refused in one line and disturbs nothing. Returns by rank; nothing at this rank's own place. Errors: a rank does not
 /// come until the deadline, or dies (named); ranks with different WEFT_SECURE.
 std::vector<TcpPeer> connect_ranks(const TcpMeshOptions& options, Link::Deadline deadline);

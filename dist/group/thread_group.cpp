@@ -24,11 +24,11 @@ struct Parcel {
 };
 using ParcelPtr = std::shared_ptr<Parcel>;
 
-/// What is under way to one rank.
+/// The messages under way to one rank.
 struct Mailbox {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::pair<int, Link::Slot>, std::deque<ParcelPtr>> waiting;  // by sender
+  std::map<std::pair<int, Link::Slot>, std::deque<ParcelPtr>> waiting;  // messages by sender
   bool aborted = false;
   std::string reason;
 };
@@ -137,7 +137,7 @@ class ThreadLink final : public Link {
     queue.pop_front();
     if (queue.empty()) box.waiting.erase(key);
     const Parcel &from = mine->is_send ? *mine : *other, &to = mine->is_send ? *other : *mine;
-    std::copy_n(from.data, to.bytes, to.data);  // of an empty message both may be null
+    std::copy_n(from.data, to.bytes, to.data);  // both ends of an empty message may be null
     mine->done = other->done = true;
     box.changed.notify_all();
   }

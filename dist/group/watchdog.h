@@ -4,7 +4,7 @@
 
 namespace weft::dist {
 
-/// What the watchdog looks after.
+/// A group under the watchdog's care.
 class Watched {
  public:
   virtual ~Watched() = default;

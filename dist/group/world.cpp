@@ -94,7 +94,7 @@ std::vector<double> World::sum(const std::vector<double>& values, const std::str
   const WorkPtr work = group_->all_reduce(all, ReduceOp::sum, {.name = what, .scale = {}});
   work->wait();
   std::vector<double> sums = all.to_vector<double>();
-  work->wait();  // on a GPU it has come to an end only now, a bad one perhaps
+  work->wait();  // on a GPU the end comes only now, perhaps with an error
   return sums;
 }
 
@@ -125,8 +125,8 @@ std::function<bool(bool)> World::all_agree() const {
 Device World::where() const { return group_->backend() == "nccl" ? device_ : Device{}; }
 
 namespace {
-/// Those that this process sees; not asked for where none is wanted, so that a driver that cannot be used does not keep
-/// the CPU from training.
+/// The GPUs that this process sees; no query if none is wanted, so that a broken driver does not keep the CPU from
+/// training.
 int count_gpus(const std::string& device) {
   return device == "cpu" ? 0 : kernels::runtime(DeviceKind::cuda).device_count();
 }
@@ -192,8 +192,7 @@ World init(const InitOptions& options) {
     // they would report that, not the mistake.
     world.wait_for_all("start");
   } catch (const std::exception& error) {
-    world.session_->give_up(
-        error.what());  // mpirun ends this rank, before it has printed why, as soon as another one exits
+    world.session_->give_up(error.what());  // mpirun ends this rank, before its message, as soon as another exits
     throw;
   }
   return world;

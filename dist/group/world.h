@@ -46,15 +46,15 @@ class World {
   /// WEFT_STEP_TIMES: the number of steps between two reports of StepTimes (dist/group/step_times.h); 0: none.
   int64_t step_times() const { return step_times_; }
 
-  /// The sums over all ranks, the same bits on each of them. Like all that follow, it waits for all ranks, and `what`
-  /// names it in the stall report.
+  /// The sums over all ranks, the same bits on each of them. As all functions below, the call waits for all ranks, and
+  /// `what` names the call in the stall report.
   std::vector<double> sum(const std::vector<double>& values, const std::string& what) const;
   int64_t max(int64_t value, const std::string& what) const;
   /// The strings of all ranks, by rank.
   std::vector<std::string> texts(const std::string& own, const std::string& what) const;
   std::string first_says(const std::string& own, const std::string& what) const { return texts(own, what).front(); }
   void wait_for_all(const std::string& what) const;
-  /// What GraphedFunctionOptions wants of several ranks; empty in a world of one.
+  /// The agreement that GraphedFunctionOptions needs of several ranks; empty in a world of one.
   std::function<bool(bool)> all_agree() const;
 
   /// Leaves the job now: no collective may follow, and that this process ends is no failure any more.
@@ -65,7 +65,7 @@ class World {
 
  private:
   friend World init(const InitOptions& options);
-  Device where() const;               // of small tensors
+  Device where() const;               // device of small tensors
   std::shared_ptr<Session> session_;  // goes after the group, which uses it too
   ProcessGroupPtr group_;
   std::string launcher_ = "alone";
@@ -75,8 +75,8 @@ class World {
 };
 
 /// Finds the other ranks, connects to them and waits until all are there. Once per process. Alone (no launcher): a
-/// world of one. Errors: a launcher's variables that contradict each other, ranks that do not come in time (named), two
-/// ranks on one GPU with backend nccl (a table), ranks with different backends, backend mpi in a process that is no MPI
+/// world of one. Errors: contradictory launcher variables; ranks that do not connect in time (named); two ranks on
+/// one GPU with backend nccl (a table); ranks with different backends; backend mpi in a process that is no MPI
 /// rank.
 World init(const InitOptions& options = {});
 

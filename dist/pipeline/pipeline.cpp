@@ -61,8 +61,8 @@ std::string message(int64_t micro, int stretch) { return str("micro-batch ", mic
 
 }  // namespace
 
-/// Messages in one direction between two neighbours, in a group of their own: both sides name them in one order, and
-/// neither waits for those of the other direction.
+/// Messages in one direction between two neighbours, in a group of their own: both sides name them in the same order,
+/// and neither waits for the other direction.
 class Pipeline::Channel {
  public:
   Channel(ProcessGroupPtr group, Device device) : group_(std::move(group)), device_(device) {}
@@ -77,7 +77,7 @@ class Pipeline::Channel {
     // A send on a GPU ends when it is received, and this rank's stream may have to do something for that first.
     while (!under_way_.empty() && under_way_.front().work->has_ended()) pop();
   }
-  /// What this rank has just received comes of a step of the other one: the messages that it used before have arrived.
+  /// The message just received results from a step of the neighbour: messages for earlier steps have arrived.
   void has_done(size_t step) {
     while (!under_way_.empty() && under_way_.front().used < step) pop();
   }
@@ -192,7 +192,7 @@ void Pipeline::make_channels() {
     const int color = rank == from || rank == to ? 0 : -1;
     const auto channel = [&](const char* what) {
       const ProcessGroupPtr group = pipe_->split(color, rank == from ? 0 : 1, str(what, ' ', from, " to ", to));
-      // NCCL connects two ranks at their first message, and both wait on the host: not in the midst of a schedule.
+      // NCCL connects two ranks at their first message, and both wait on the host: not within a schedule.
       if (group && group->backend() == "nccl") {
         const Tensor word = Tensor::zeros({1}, DType::u8, device);
         const CollectiveOptions first{.name = "first message", .scale = {}};
@@ -256,7 +256,7 @@ int Pipeline::first_stage(const std::string& name) const {
   return stage;
 }
 
-/// Of a step of a neighbour, in its schedule; 0 outside of run().
+/// The index of a neighbour's step in its schedule; 0 outside of run().
 size_t Pipeline::place(bool backward, int stretch, int64_t micro) const {
   const int P = pipe_->size();
   const auto found = places_.find({stretch % P, {backward, stretch / P, micro}});
@@ -267,7 +267,7 @@ int Pipeline::stretch(int chunk) const { return chunk * pipe_->size() + pipe_->r
 
 bool Pipeline::is_last(int chunk) const { return stretch(chunk) + 1 == options_.chunks * pipe_->size(); }
 
-/// What goes into step `i`: of the samples, or from the stage in front.
+/// The input of step `i`: from the samples, or from the previous stage.
 Tensor Pipeline::input(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch) {
   const auto sample = [&](const PipelineStep& s) { return batch.inputs[static_cast<size_t>(s.micro)]; };
   if (stretch(steps[i].chunk) == 0) return sample(steps[i]);
@@ -345,7 +345,7 @@ void Pipeline::run(const MicroBatches& batch) {
     const std::vector<PipelineStep> steps = pipeline_schedule(size, neighbour);
     for (size_t i = 0; i < steps.size(); ++i) places_[{neighbour, steps[i]}] = i;
   }
-  flights_.clear();  // of a run that ended with an exception, as is the next
+  flights_.clear();  // left from a run that ended with an exception, as is the next
   last_input_ = {};
   most_in_flight_ = 0;
   ddp.begin_pass(static_cast<int64_t>(batch.inputs.size()));

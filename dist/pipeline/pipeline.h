@@ -19,14 +19,14 @@ namespace weft::dist {
 struct PipelineOptions {
   int chunks = 1;  ///< stretches of the model on each stage; above 1: the interleaved schedule
   DdpOptions ddp = {};
-  std::optional<Device> device = {};  ///< where this rank's part of the model goes; left out: it stays where it is
+  std::optional<Device> device = {};  ///< device of this rank's part of the model; left out: unchanged
 };
 
 /// A step's samples in micro-batches, the same on all ranks of a row.
 struct MicroBatches {
   std::vector<Tensor> inputs = {};
-  int64_t samples = 0;           ///< of all of them; 0: stand-ins, as in DDP::set_samples()
-  DType precision = DType::f32;  ///< of the stages' products (Autocast); `loss` chooses its own
+  int64_t samples = 0;           ///< number in all micro-batches; 0: a dummy batch, as in DDP::set_samples()
+  DType precision = DType::f32;  ///< dtype of the stages' products (Autocast); `loss` chooses its own
   /// Called on the last stage, once for each micro-batch: the scalar that backward begins from. `pipeline(inputs[i])`
   /// inside is the model's output. The scalars of all micro-batches add up to the step's loss.
   std::function<Tensor(size_t micro)> loss = {};
@@ -61,7 +61,7 @@ class Pipeline final : public Strategy {
   /// x of the last stage, in place, on all ranks of the row.
   void broadcast_from_last(const Tensor& x, const std::string& name);
 
-  /// Of this rank's stretches, for the optimizer.
+  /// Parameters of this rank's stretches, for the optimizer.
   std::vector<NamedTensor> parameters() const override { return tensor_->parameters(); }
   /// The 2-norm of the whole model's gradient, a device scalar. Collective.
   Tensor grad_norm() const override { return tensor_->grad_norm(); }
@@ -105,7 +105,7 @@ class Pipeline final : public Strategy {
   void make_channels();
   void find_tied();
   void set_norm() const;
-  int stretch(int chunk) const;  ///< of this stage's chunk, its number in the model
+  int stretch(int chunk) const;  ///< number in the model of this stage's chunk
   bool is_last(int chunk) const;
   Tensor input(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch);
   void forward(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch);
@@ -121,14 +121,14 @@ class Pipeline final : public Strategy {
   std::unique_ptr<TensorParallel> tensor_;
   std::unique_ptr<Channel> activations_in_, activations_out_, gradients_in_, gradients_out_;
   std::vector<std::pair<ProcessGroupPtr, NamedTensor>> tied_;  // this rank's, and the stages that use it
-  std::map<std::string, std::pair<Shape, DType>> outputs_;     // of the model, by the input's form
+  std::map<std::string, std::pair<Shape, DType>> outputs_;     // the model's outputs, by the input's form
 
-  // Of the run under way.
+  // State of the run under way.
   std::vector<PipelineStep> steps_;
-  std::map<std::pair<int, PipelineStep>, size_t> places_;  // of both neighbours' steps, in their schedules
+  std::map<std::pair<int, PipelineStep>, size_t> places_;  // places of both neighbours' steps in their schedules
   std::map<Key, Flight> flights_;
   size_t most_in_flight_ = 0;
-  Tensor last_input_;  // of the micro-batch whose loss is computed
+  Tensor last_input_;  // input of the micro-batch whose loss is computed
 };
 
 }  // namespace weft::dist

@@ -21,7 +21,7 @@ std::string owner_of(const Pipeline& pipeline, const std::string& name) {
   return known(front) ? front : "";
 }
 
-/// What all stages have, on rank 0, from what each stage's first rank has; a tied tensor once.
+/// The states of all stages' first ranks joined on rank 0; a tied tensor once.
 StateDict joined(Pipeline& pipeline, StateDict own) {
   const Grid& grid = pipeline.grid();
   if (grid.data_rank() > 0 || grid.model_rank() > 0) return {};
@@ -63,7 +63,7 @@ StateDict joined(Pipeline& pipeline, StateDict own) {
   return own;
 }
 
-/// What this rank has of a full state, and what nobody has.
+/// This rank's part of a full state, and entries without an owner.
 StateDict own_part(const Pipeline& pipeline, const StateDict& full) {
   StateDict own{{}, full.scalars};
   for (const NamedTensor& entry : full.tensors) {

@@ -14,7 +14,7 @@ StateDict full_state_dict(Pipeline& pipeline);
 /// load_full_state_dict(TensorParallel&); a name that no stage has is unexpected on all.
 void load_full_state_dict(Pipeline& pipeline, const StateDict& full);
 
-/// The optimizer's state_dict() of one process, from that of this rank (an optimizer over pipeline.parameters()); on
+/// The optimizer's state_dict() of one process, from this rank's (an optimizer over pipeline.parameters()); on
 /// rank 0. Collective.
 StateDict full_optimizer_state(Pipeline& pipeline, const StateDict& own);
 

@@ -16,7 +16,7 @@ struct PipelineSize {
   }
 };
 
-/// Forward or backward of one micro-batch through one chunk.
+/// Forward or backward of a micro-batch through a chunk.
 struct PipelineStep {
   bool backward = false;
   int chunk = 0;
@@ -24,9 +24,9 @@ struct PipelineStep {
   auto operator<=>(const PipelineStep&) const = default;
 };
 
-/// What `stage` does, in this order. With one chunk: 1F1B (Narayanan et al. 2019, "PipeDream"; with a flush, Narayanan
+/// The steps of `stage`, in order. With one chunk: 1F1B (Narayanan et al. 2019, "PipeDream"; with a flush, Narayanan
 /// et al. 2021, "Efficient large-scale language model training on GPU clusters", section 2.2): stages - 1 - stage
-/// forwards, then a forward and a backward in turns, then the backwards that are left. With more, the interleaved
+/// forwards, then forwards and backwards alternate, then the backwards that are left. With more, the interleaved
 /// schedule of the latter: micro-batches go through a chunk in groups of `stages`; what is left over joins the last
 /// group (a group of its own would let stages wait for each other in a circle).
 /// Micro-batches whose activations a stage holds at a time: at most stages - stage; interleaved, chunks of them:

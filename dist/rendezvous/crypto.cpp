@@ -103,11 +103,11 @@ bool FrameSeal::encrypts() const { return state_ && state_->encrypt; }
 
 void FrameSeal::begin() {
   State& s = *state_;
-  std::array<unsigned char, 16> start{};  // of the key stream: four bytes of the block's number, the frame's number
+  std::array<unsigned char, 16> start{};  // key stream: four bytes of the block's number, the frame's number
   for (size_t i = 0; i < sizeof s.tags; ++i) start[4 + i] = static_cast<unsigned char>(s.tags >> (8 * i));
   ++s.tags;
   check_crypto(EVP_EncryptInit_ex2(s.stream.get(), nullptr, nullptr, start.data(), nullptr) == 1);
-  std::array<std::byte, kStep> block{};  // the first: half of it is the one-time key; the body begins with the second
+  std::array<std::byte, kStep> block{};  // the first block's half is the one-time key; the body begins with the second
   s.cipher(block.data(), block.data(), block.size());
   check_crypto(EVP_MAC_init(s.mac.get(), bytes(block.data()), block.size() / 2, nullptr) == 1);
   OPENSSL_cleanse(block.data(), block.size());

@@ -36,8 +36,8 @@ class ForgedFrame : public Error {
 
 /// One direction of a connection whose handshake (dist/rendezvous/handshake.h) has given both sides a key. A frame is a
 /// header of fixed length, a tag, and, unless its body is empty, body and tag. Only a holder of the key can compute a
-/// tag, from what is before it and a number that both sides count from 0 on and never send: what was changed, repeated,
-/// left out or moved fails. The header has a tag of its own, since its length says how much to wait for. Tags are
+/// tag, from the bytes before and a number that is never sent and counts from 0. So changed, repeated, missing
+/// or moved bytes fail. The header has a tag of its own, since its length says how much to wait for. Tags are
 /// Poly1305 under a one-time key that ChaCha20 makes from key and number; with `encrypt` ChaCha20 also hides bodies
 /// (the construction of RFC 8439 without its lengths, which the header tells). One thread at a time.
 class FrameSeal {

@@ -30,7 +30,7 @@ void check_key(const std::string& key) {
 std::optional<std::string> read_value(const fs::path& path) {
   std::string why;
   errno = 0;
-  const weft::Descriptor file = open_regular(path, why);  // a pipe that somebody else has put there would be waited for
+  const weft::Descriptor file = open_regular(path, why);  // opening a pipe would block
   if (file.fd < 0) {
     WEFT_CHECK(errno == ENOENT, "store: cannot read ", printable(path.string()), ": ", why);
     return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<std::string> read_value(const fs::path& path) {
   }
 }
 
-/// A lock that one thread of one process holds at a time; works over NFS too.
+/// A lock for one thread of a process at a time; works over NFS too.
 class Lock {
  public:
   explicit Lock(const fs::path& folder)

@@ -21,7 +21,7 @@ class FileStore : public Store {
   int64_t add(const std::string& key, int64_t amount) override;
   void remove(const std::string& key) override;
   void end_waits(const std::string& why) override;
-  /// Of the file `cookie` there, which only this user can read.
+  /// The content of the file `cookie` there, which only this user can read.
   std::string secret() const override;
 
  protected:

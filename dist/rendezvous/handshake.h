@@ -15,17 +15,17 @@ namespace weft::dist {
 /// shorter than 16 characters; the cookie cannot be used.
 std::string job_secret(const EnvironmentVariables& variables, const std::string& job);
 
-/// The same with another cookie file.
+/// As above, with another cookie file.
 std::string job_secret(const EnvironmentVariables& variables, const std::string& job,
                        const std::filesystem::path& cookie);
 
-/// The bytes of a cookie file; if it does not exist, one of 32 random bytes is created, readable by its owner only.
-/// Errors: another user owns it or has rights on it; it is no file, or shorter than 32 bytes.
+/// The bytes of a cookie file; a missing file is created with 32 random bytes, readable by its owner only. Errors:
+/// another user owns the file or has rights; no regular file, or shorter than 32 bytes.
 std::string read_cookie(const std::filesystem::path& file);
 
 /// Two programs prove to each other that they belong to one job, without sending its secret. The client sends first, so
 /// that another program on the port refuses it at once:
-///   client: greeting, nonce, what it wants
+///   client: greeting, nonce, wish
 ///   server: greeting, nonce, HMAC(secret, "server" transcript)
 ///   client: HMAC(secret, "client" transcript)
 ///   server: "welcome", or why not, as the first sealed frame
@@ -41,7 +41,7 @@ class ServerHandshake {
   /// job; the message says why, as in `speaks another protocol`.
   std::string answer(std::string_view body);
   bool done() const { return done_; }
-  /// What the client wants; proven once done.
+  /// The client's wish; proven once done.
   const std::string& wish() const { return wish_; }
   /// 32 bytes for `use`, such as a direction; the client's are the same. After done().
   std::string key(std::string_view use) const;

@@ -293,7 +293,7 @@ bool read_pmi(const Reader& read, LaunchEnvironment& place) {
   if (!slurm && !flux) {
     place = other;
     place.job = "mpi " + read.first_text({"PMI_JOBID", "PMI_ID", "PALS_APID"});
-    const bool pals = !read.text("PALS_LOCAL_RANKID").empty();  // of HPE's and Cray's mpiexec
+    const bool pals = !read.text("PALS_LOCAL_RANKID").empty();  // HPE's and Cray's mpiexec
     read_local_pair(read, pals ? "PALS_LOCAL_RANKID" : "MPI_LOCALRANKID", pals ? "PALS_LOCAL_SIZE" : "MPI_LOCALNRANKS",
                     place);
   }
@@ -325,7 +325,7 @@ LaunchEnvironment read_rank(const Reader& read, const LaunchEnvironment& outer) 
   return place;
 }
 
-/// If only one of RANK and WORLD_SIZE is set, it must agree with the launcher.
+/// If only RANK or WORLD_SIZE is set, it must agree with the launcher.
 void check_repeated(const Reader& read, const LaunchEnvironment& place) {
   const std::optional<int> rank = read.integer("RANK"), size = read.integer("WORLD_SIZE");
   WEFT_CHECK(!rank || (place.launcher != "alone" && *rank == place.rank), "launch environment: RANK=", rank.value_or(0),

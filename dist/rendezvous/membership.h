@@ -10,11 +10,11 @@
 
 namespace weft::dist {
 
-/// A rank's progress: the last collective that it began and the last that it finished (numbers of one group).
+/// A rank's progress: the last collectives begun and finished (numbers within a group).
 struct Progress {
   std::string group{};
   uint64_t begun = 0, finished = 0;
-  std::string name{};  ///< of the last one begun: `all_reduce layer4.1.conv2.weight…fc.bias f32[2097152]`
+  std::string name{};  ///< name of the last collective begun: `all_reduce layer4.1.conv2.weight…fc.bias f32[2097152]`
 };
 
 /// A rank's state, as the others see it.
@@ -24,16 +24,16 @@ struct MemberState {
   int64_t process = 0;             ///< its process id there
   double seconds_since_heard = 0;  ///< since its last heartbeat: large if the process is stopped or the network lost
   bool left = false;               ///< it has ended normally
-  std::string disk{};              ///< what it does with a file (io/disk_work.h): `writing run/summary.json`; or empty
+  std::string disk{};              ///< its work on a file (io/disk_work.h): `writing run/summary.json`; or empty
   double disk_seconds = 0;         ///< for how long
   bool silent = false;  ///< rank 0, which does not answer: its last heartbeat and its name are all that is known
   Progress progress;    ///< the last report
   std::vector<Progress> earlier{};  ///< the last reports of its other groups, without names; kMaxGroups at most
 };
 
-/// Groups of which a rank's progress is known: those that it reported last.
+/// Groups of which a rank's progress is known: the latest reported.
 inline constexpr size_t kMaxGroups = 16;
-/// Keeps the report, and those of other groups before it.
+/// Keeps the report, and earlier reports of other groups.
 void keep(MemberState& state, const Progress& progress);
 
 /// Why the job cannot continue.
@@ -50,9 +50,9 @@ struct Failure {
 class Membership {
  public:
   virtual ~Membership() = default;
-  /// The callback runs once, on a thread of the membership, with the first failure that this rank receives. If there
-  /// was one before, it runs at once on this thread. Heartbeats and states() wait for it. Returns a number for
-  /// remove().
+  /// The callback runs once, on a thread of the membership, with the first failure that this rank receives. After an
+  /// earlier failure the callback runs at once on this thread. Heartbeats and states() wait for it. Returns a number
+  /// for remove().
   virtual int on_failure(std::function<void(const Failure&)> callback) = 0;
   /// Returns after a running callback has ended, unless the callback itself is the caller.
   virtual void remove(int number) = 0;

@@ -77,7 +77,7 @@ std::vector<std::string> unpacked(std::string_view bytes);
 
 /// A body with its length first, as it is sent.
 std::string frame(std::string_view body);
-/// The same frame for a proven connection: tags after length and body, the body encrypted.
+/// The frame for a proven connection: tags after length and body, the body encrypted.
 std::string sealed(FrameSeal& seal, std::string frame);
 
 /// Splits a stream of bytes into bodies.

@@ -14,13 +14,13 @@ struct MpiWorld {
   int rank = 0, size = 1;
 };
 
-/// Errors: the MPI does not allow calls from several threads. MPI_Init cannot be left: where ranks do not reach it
-/// until the deadline, or the membership (which may be null) tells of a failure, this process says so and ends with
-/// exit code 1.
+/// Errors: the MPI does not allow calls from several threads. MPI_Init cannot be cancelled: this process ends
+/// with a message and exit code 1 if ranks miss the deadline or the membership (may be null) reports a
+/// failure.
 MpiWorld begin_mpi(TimePoint deadline, Membership* membership = nullptr);
 
-/// A group has failed: MPI_Finalize would wait for ranks that may never arrive, so the program's exit waits a few
-/// seconds and then skips it (mpirun reports that as improper).
+/// A group has failed: MPI_Finalize would wait for ranks that may never arrive. So the program's exit waits a few
+/// seconds and then skips MPI_Finalize (mpirun reports this as improper).
 void abandon_mpi();
 
 /// The message of an MPI return code; empty for success.

@@ -65,7 +65,7 @@ std::string packed_place(const RankPlace& place) {
 std::string enter_emulator(const std::string& device) {
   if (!is_emulated(device)) return device;
   const LaunchEnvironment place = read_launch_environment(environment_variables());
-  constexpr int kMost = 64;  // of weft-emulate
+  constexpr int kMost = 64;  // limit of weft-emulate
   return weft::enter_emulator(device, std::min(place.local_size > 0 ? place.local_size : place.size, kMost));
 }
 

@@ -37,8 +37,8 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
   // Only processes that MPI's launcher started may use MPI.
   const bool by_mpi =
       !in_folder && environment.master.host.empty() && environment.is_mpi_rank && variables.contains("PMIX_RANK");
-  // Ranks of an earlier start of the same job must not connect, nor those of another job of this user, which look for
-  // its rank 0 on the ports after their own MASTER_PORT.
+  // Ranks of an earlier start of the same job must not connect. Nor must ranks of another job of this user, which look
+  // for its rank 0 on the ports after their own MASTER_PORT.
   secret_ = keyed_hash(
       in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
                 : job_secret(variables, environment.job),

@@ -75,14 +75,14 @@ int send_all(int fd, std::string_view bytes, TimePoint deadline);
 /// number.
 int receive_some(int fd, std::string& bytes);
 
-/// Raises this process's limit on open files, as far as it may, so that there are so many beside the program's own.
-/// Errors: it may not even have `least` in all.
+/// Raises this process's limit on open files, as far as permitted, for `count` files beyond the program's own. Errors:
+/// fewer than `least` in all are permitted.
 void allow_connections(size_t count, size_t least = 0);
 
 /// This host's name.
 std::string host_name();
 
-/// Sockets that listen on all local addresses of one host name, on one port.
+/// Sockets that listen on all local addresses of a host name, on one port.
 struct Listeners {
   Address address;
   std::vector<Descriptor> sockets;

@@ -41,7 +41,7 @@ class Store {
   /// The job has failed: what is left to say must not hold up its end. From now on a request waits a second, not
   /// longer, for a store that says nothing.
   virtual void hurry() {}
-  /// What only the ranks of the job know: other connections between them prove themselves by it.
+  /// The secret that only the ranks of the job know: other connections between them prove themselves by it.
   virtual std::string secret() const = 0;
 
  protected:

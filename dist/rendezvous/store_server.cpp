@@ -23,7 +23,7 @@
 namespace weft::dist {
 namespace {
 
-constexpr size_t kMaxUnsent = 4 << 20;  // of one connection; requests are read only when this has been sent
+constexpr size_t kMaxUnsent = 4 << 20;  // per connection; requests are read only when this has been sent
 constexpr std::chrono::seconds kAfterFailure{1}, kAfterFarewell{1};
 
 struct Connection {

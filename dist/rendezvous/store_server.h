@@ -22,9 +22,9 @@ struct StoreServerOptions {
   std::function<void(const std::string&)> log = {};  ///< receives lines about refused peers; none: stderr
 };
 
-/// The store and the membership of a job: a thread in rank 0's process. It listens on the addresses of one host name
-/// only, accepts peers that prove that they know the secret (dist/rendezvous/handshake.h), and limits every message
-/// and the number of unauthenticated peers. Unauthenticated peers cannot stop it.
+/// The store and the membership of a job: a thread in rank 0's process. The server listens on the addresses of a single
+/// host name and accepts peers that prove to know the secret (dist/rendezvous/handshake.h). Every message and the
+/// number of unauthenticated peers are limited. Unauthenticated peers cannot stop it.
 class StoreServer {
  public:
   /// Port 0: the system picks one. Errors: the host is not this one, all its ports are taken, no secret.

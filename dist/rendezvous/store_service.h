@@ -87,7 +87,7 @@ class MemberService {
 /// `rank 2 (process 4711 on jwb0021)`.
 std::string describe(const MemberState& state);
 
-/// Of a heartbeat, and in a state.
+/// Writes the progress in a heartbeat, and in a state.
 void write_progress(MessageWriter& writer, const MemberState& state);
 void read_progress(MessageReader& message, MemberState& state);
 MemberState read_state(MessageReader& message);

@@ -13,7 +13,7 @@ namespace weft::dist {
 struct TcpMembershipOptions {
   int rank = 0, size = 1;
   Milliseconds heartbeat{1000};
-  Milliseconds patience{5000};   ///< for rank 0 to answer states(); it is not asked when it was silent for longer
+  Milliseconds patience{5000};   ///< for rank 0 to answer states(); no question if silent for longer
   Milliseconds joining{30'000};  ///< for rank 0 to accept this rank
 };
 

@@ -240,7 +240,7 @@ class TcpStore::Client {
 
   StoreConnection connection_;
   std::string who_;
-  std::atomic<Milliseconds> patience_;  // for the server, besides the request's own timeout
+  std::atomic<Milliseconds> patience_;  // for the server, in addition to the request's own timeout
   std::mutex mutex_, send_mutex_;
   std::condition_variable answered_;
   std::map<int64_t, std::optional<Answer>> waiting_;

@@ -15,10 +15,11 @@ struct StoreConnection {
   Endpoint endpoint;                    ///< where the server listens
   FrameBuffer in{kMaxUnprovenMessage};  ///< received so far
   FrameSeal out;
-  std::string secret;  ///< of the job
+  std::string secret;  ///< secret of the job
 };
 
-/// What a client of the server at this port asks for: a server that was reached through another program's port says so.
+/// The wish of a client of the server at this port: a server that was reached through another program's port reports
+/// that.
 std::string wish_for_store(uint16_t port);
 
 /// Connects to a server and proves that this rank belongs to the job; on failure `why` describes what answered.
@@ -34,7 +35,7 @@ StoreConnection find_store(const Address& address, const std::string& secret, co
 /// A client of the store in rank 0's server (dist/rendezvous/store_server.h); rank 0 connects to itself too.
 class TcpStore : public Store {
  public:
-  /// `who` begins error messages: `rank 2`. `patience`: how long a request waits for the server besides its own
+  /// `who` begins error messages: `rank 2`. `patience`: how long a request waits for the server beyond its own
   /// timeout.
   TcpStore(StoreConnection connection, std::string who, Milliseconds patience = Milliseconds(30'000));
   ~TcpStore() override;

@@ -8,10 +8,10 @@ namespace weft::dist {
 /// nn::MultiHeadAttention whose heads are divided among the ranks of a group: each rank computes heads / ranks of
 /// them, with its rows of qkv and its columns of proj. x [N, tokens, width] and y are the same on all ranks. Weights
 /// have the names of one process. Dropout: each rank draws the weights of its own heads, and leaves the generator where
-/// one process would; with N = 1 they drop what one process drops.
+/// one process would; with N = 1 they drop the same elements as one process.
 struct ParallelAttention : nn::Module {
-  int64_t heads;   ///< of all ranks
-  double dropout;  ///< of attention weights, in training
+  int64_t heads;   ///< heads of all ranks
+  double dropout;  ///< on attention weights, in training
   ColumnParallelLinear qkv;
   RowParallelLinear proj;
 
@@ -41,7 +41,7 @@ struct ParallelMlp : nn::Module {
 struct ParallelBlockOptions {
   int64_t width = 0, heads = 0;
   int64_t hidden = 0;  ///< width inside the feed-forward
-  double eps = 1e-6;   ///< of the norms
+  double eps = 1e-6;   ///< added to the norms' variances
 };
 
 /// nn::TransformerBlock over the ranks of a group: x += attn(norm1(x)), x += mlp(norm2(x)), with whole norms on each

@@ -8,13 +8,13 @@ namespace weft::dist {
 
 struct ColumnParallelOptions {
   nn::LinearOptions linear = {};
-  int64_t stretches = 1;  ///< see Partition: the weight stacks so many layers
+  int64_t stretches = 1;  ///< number of layers stacked in the weight, see Partition
 };
 
 /// An nn::Linear whose outputs are divided among the ranks of a group (Shoeybi et al. 2019): x [..., in], the same on
 /// all ranks, to this rank's y [..., out / ranks]; weight [out / ranks, in], bias [out / ranks]. The gradient of x is
-/// summed over the ranks. Each rank initialises the whole layer and keeps its part, so one seed gives one model for any
-/// number of ranks.
+/// summed over the ranks. Each rank initialises the whole layer and keeps its part, so a seed gives the same model for
+/// any number of ranks.
 struct ColumnParallelLinear : nn::Module, PartitionedModule {
   Tensor weight, bias;
   ProcessGroupPtr group;

@@ -10,7 +10,7 @@ namespace weft::dist {
 /// How a tensor is divided among the model ranks of a grid.
 struct Partition {
   int dim = -1;           ///< the divided dimension; -1: every rank holds the whole tensor
-  int64_t stretches = 1;  ///< the dimension has so many equal stretches, each of which is divided: 3 for q, k and v
+  int64_t stretches = 1;  ///< equal stretches of the dimension, each of which is divided: 3 for q, k and v
 
   bool is_whole() const { return dim < 0; }
   /// Rank `rank`'s part, as a copy. Errors: the ranks do not divide the dimension.

@@ -64,7 +64,7 @@ class TensorParallel final : public Strategy {
 
   std::shared_ptr<nn::Module> model_;
   Grid grid_;
-  std::map<std::string, Partition> partitions_;  // of divided parameters
+  std::map<std::string, Partition> partitions_;  // for divided parameters
   std::unique_ptr<DDP> ddp_;
 };
 

@@ -14,7 +14,7 @@ StateDict full_state_dict(TensorParallel& parallel);
 /// Module::load_state_dict(); shapes in errors are those of whole tensors.
 nn::LoadReport load_full_state_dict(TensorParallel& parallel, const StateDict& full, nn::LoadOptions options = {});
 
-/// The optimizer's state_dict() of one process, from that of this rank (an optimizer over
+/// The optimizer's state_dict() of one process, from this rank's (an optimizer over
 /// parallel.parameters()); on rank 0. Collective. Errors: not the state of such an optimizer.
 StateDict full_optimizer_state(TensorParallel& parallel, const StateDict& own);
 

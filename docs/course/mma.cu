@@ -7,7 +7,7 @@
 
 #include "exercises/weft_ptx.h"
 
-constexpr int kRows = 64, kDepth = 64, kColumns = 8;  // of a block's tile of a; of b
+constexpr int kRows = 64, kDepth = 64, kColumns = 8;  // size of a block's tile of a; of b
 
 /// On the ordinary units: a thread has 4 of the 64 x 8 elements.
 __global__ void plain(const bf16* a, const bf16* b, float* d) {

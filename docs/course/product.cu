@@ -7,7 +7,7 @@
 
 constexpr int kSize = 128;
 
-/// A thread has one element, and loads what it needs.
+/// A thread has one element, and loads its operands.
 __global__ void naive(const float* a, const float* b, float* c) {
   const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
   float sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unit 12 of the course: four GPUs of one process. docs/course/12_many_gpus.md reads what it prints.
-//   ranks ring      an all-reduce by sends and receives, and what each rank has after each step
-//   ranks ddp       gradients that are added up beside the next layer's backward; -DEVENT=0 leaves an order out
+// Unit 12 of the course: four GPUs of one process. docs/course/12_many_gpus.md reads the output.
+//   ranks ring      an all-reduce by sends and receives, with each rank's values after each step.
+//   ranks ddp       gradients that are added up during the next layer's backward; -DEVENT=0 leaves an order out.
 //   ranks fsdp      weights of which each rank keeps a part, beside ddp
 #include <cuda_runtime.h>
 #include <cmath>
@@ -29,7 +29,7 @@ __global__ void fill(float* to, float value, int n) {
   if (i < n) to[i] = value;
 }
 
-/// A stand-in for a layer's backward, which needs its weights.
+/// The model of a layer's backward, which needs its weights.
 __global__ void backward(float* gradient, const float* w, float x, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) gradient[i] = w[i] * x;

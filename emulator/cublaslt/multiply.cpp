@@ -17,7 +17,7 @@ namespace {
 // D is computed in tiles that stay in the second cache. Factors are copied into panels in the type of the sums: of A as
 // many rows as two vectors hold, of B kWidth columns, for each step of the depth.
 constexpr int64_t kRows = 256, kColumns = 192, kDepth = 256, kWidth = 6;
-constexpr int64_t kHalfDepth = 16;                    ///< after so many products sums of compute type 16F are rounded
+constexpr int64_t kHalfDepth = 16;                    ///< products after which sums of compute type 16F are rounded
 constexpr int64_t kAloneProducts = int64_t{1} << 22;  ///< that are not worth more threads
 
 template <class T>
@@ -258,7 +258,7 @@ class Matmul {
           mask(part, j, x);
         else if (e_.aux)
           aux(part, j, x, aux_most);
-        if (e_.relu)  // of a NaN as well
+        if (e_.relu)  // for NaN as well
           for (int64_t i = 0; i < part.rows; ++i) x[i] = x[i] > 0 ? x[i] : 0;
         if (e_.gelu)
           for (int64_t i = 0; i < part.rows; ++i) x[i] = gelu(x[i]);
@@ -349,7 +349,7 @@ class Matmul {
   const MatmulDescriptor& what_;
   int64_t tiles_m_ = 0, tiles_n_ = 0;
   S alpha_ = 0, beta_ = 0, product_scale_ = 1;
-  std::vector<S> column_sums_;  ///< by batch, tile of columns and row: added in a fixed order
+  std::vector<S> column_sums_;  ///< sums by batch, tile of columns and row: added in a fixed order
   std::mutex mutex_;
   S d_amax_ = 0, aux_amax_ = 0;
 };

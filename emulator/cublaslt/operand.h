@@ -30,8 +30,8 @@ Operand operand(const char* name, const void* at, bool written, size_t alignment
 /// For contiguous elements.
 Operand operand(const char* name, const void* at, bool written, size_t bytes);
 
-/// `call` names it: `cublasLtMatmul of 64x32x16 bf16`. A finding, and Failure, where a pointer is NULL or not aligned,
-/// no memory of a device is there, it is another device's, or a written operand overlaps another. C may be D itself.
+/// `call` names it: `cublasLtMatmul of 64x32x16 bf16`. A finding, and Failure, if a pointer is NULL, not aligned, or
+/// not to this device's memory, or if a written operand overlaps another. C may be D itself.
 void require_operands(const std::string& call, const std::vector<Operand>& operands, int device, bool c_is_d);
 /// Again when the call runs, since the program's memory may have changed. Fault: it is gone. A finding: nobody has written it.
 void examine_at_run(const std::string& call, const std::vector<Operand>& operands);

@@ -30,7 +30,7 @@ bool is_offered(const Types& types);
 struct Epilogue {
   bool bias = false;  ///< added
   bool relu = false, gelu = false;
-  bool relu_slope = false, gelu_slope = false;  ///< of a backward pass: the product times f' at what aux holds
+  bool relu_slope = false, gelu_slope = false;  ///< backward: the product times f' at the values in aux
   bool aux = false;
   bool sums_d = false, sums_a = false, sums_b = false;  ///< bias gradients
   bool has_vector() const { return bias || writes_vector(); }

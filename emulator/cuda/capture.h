@@ -48,7 +48,7 @@ void abandon_capture(Stream& stream);
 void begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode);
 void begin_capture_to(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
                       cudaStreamCaptureMode mode);
-/// `wanted`: the program takes the graph; it may not leave one that nobody has.
+/// `wanted`: the program takes the graph; otherwise no graph may remain without an owner.
 cudaGraph_t end_capture(cudaStream_t stream, bool wanted = true);
 cudaStreamCaptureStatus capture_status(cudaStream_t stream);
 struct CaptureInfo {

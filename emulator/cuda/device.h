@@ -60,7 +60,7 @@ class Device {
   Pool* default_pool_ = nullptr;
 };
 
-/// A driver context. Those beyond the primary ones share their device's memory and streams.
+/// A driver context. Contexts beyond the primary ones share their device's memory and streams.
 struct Context {
   int device;
   unsigned flags = 0;

@@ -35,7 +35,7 @@ void record_shared(Lock& lock, Stream& stream, Event& event) {
   }).detach();
 }
 
-/// The last recording when another process has made it; 0: it is this one's, or there is none.
+/// The last recording when another process has made it; 0: this process made it, or none did.
 uint64_t recording_of_others(const Event& event) {
   const uint64_t last = event.shared ? event.shared->state->begun.load(std::memory_order_acquire) : 0;
   return last == event.own_recording || event.shared->has_ended(last) ? 0 : last;

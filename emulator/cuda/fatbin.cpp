@@ -9,8 +9,8 @@
 #include "emulator/cuda/error.h"
 
 // NVIDIA does not document the layout of the container. nvcc 13.0 writes: magic, version, header size, size;
-// then entries: kind (1 PTX, 2 machine code), header size at +4, payload size at +8, compressed size at +16, architecture at +28,
-// flags at +40, size before compression at +56.
+// then entries: kind (1 PTX, 2 machine code), header size at +4, payload size at +8, compressed size at +16.
+// Further fields are the architecture at +28, flags at +40, size before compression at +56.
 
 namespace emulator::cuda {
 namespace {

@@ -16,7 +16,7 @@ struct Fatbin {
     const char* payload = nullptr;
     size_t bytes = 0, raw_bytes = 0;
     bool compressed = false;
-    std::string text;  ///< of a module that is given as PTX
+    std::string text;  ///< source of a module that is given as PTX
   };
   std::vector<Entry> entries;
   std::string name;  ///< for reports

@@ -21,14 +21,14 @@ struct Node {
   std::shared_ptr<const Work> work;
   std::vector<Node*> dependencies, dependents;
   bool enabled = true;
-  std::shared_ptr<const CallSite> site;  ///< of the call that added it, while streams are checked
-  const Node* original = nullptr;  ///< of a clone: the node that it was made from
+  std::shared_ptr<const CallSite> site;  ///< the call that added the node, while streams are checked
+  const Node* original = nullptr;        ///< for a clone: the node that it was made from
 };
 
 /// A cudaGraph_t points at this. Under the state's lock.
 struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<std::unique_ptr<Node>> nodes;
-  std::vector<std::shared_ptr<void>> memory;  ///< of allocation nodes
+  std::vector<std::shared_ptr<void>> memory;  ///< held by allocation nodes
   std::map<void*, unsigned> objects;          ///< user objects, with how often they are retained
   std::vector<std::shared_ptr<Condition>> conditions;  ///< whose handles were made for it
   const Graph* original = nullptr;
@@ -87,7 +87,7 @@ cudaGraphNode_t node_in_clone(cudaGraphNode_t original, cudaGraph_t clone);
 // Lists for the program: with nullptr for a list, `count` becomes the length that it must have.
 void give_nodes(cudaGraph_t graph, bool roots_only, cudaGraphNode_t* nodes, size_t* count);
 void give_edges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to, size_t* count);
-/// What a node depends on, or what depends on it.
+/// Gives the nodes before a node, or after.
 void give_neighbours(cudaGraphNode_t node, bool dependents, cudaGraphNode_t* nodes, size_t* count);
 /// Adds or removes edges.
 void change_edges(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to, size_t count, bool add);

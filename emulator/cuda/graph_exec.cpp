@@ -37,7 +37,7 @@ struct Place {
 struct Choice {
   const Node* node = nullptr;
   std::shared_ptr<const Work> work;
-  std::shared_ptr<Graph> owner;  ///< of the node
+  std::shared_ptr<Graph> owner;  ///< graph of the node
   Place place;
   Op decision, end;
 };
@@ -120,7 +120,7 @@ void collect_conditions(const Graph& graph, std::set<std::shared_ptr<Condition>>
   }
 }
 
-/// What a conditional node runs; recursively, as it is asked of its graphs. Errors: cudaErrorNotSupported.
+/// Checks the body of a conditional node, recursively. Errors: cudaErrorNotSupported.
 void check_body(const Graph& graph) {
   for (const auto& node : graph.nodes) {
     switch (const cudaGraphNodeType type = type_of(*node)) {

@@ -17,7 +17,7 @@ SharedWork host_node(const cudaHostNodeParams& p);
 SharedWork child_node(cudaGraph_t graph);
 /// `p.phGraph_out` is set.
 SharedWork conditional_node(cudaConditionalNodeParams& p);
-/// Any node. Of an allocation, `p.alloc.dptr` is set.
+/// Any node. For an allocation, `p.alloc.dptr` is set.
 SharedWork any_node(cudaGraphNodeParams& p);
 /// Takes memory for an allocation node: `p.dptr`.
 SharedWork alloc_node(cudaMemAllocNodeParams& p);

@@ -9,7 +9,8 @@
 
 namespace emulator::cuda {
 
-/// An event's state, shared by processes. A recording has a number; it is complete when `ended` has reached it.
+/// An event's state, shared by processes. A recording has a number, and is complete when `ended` has reached the
+/// number.
 struct SharedEvent {
   struct State {
     std::atomic<uint64_t> begun, ended;

@@ -22,7 +22,7 @@ struct Function {
   Kernel* kernel = nullptr;
   int device = 0;
   const ptx::Kernel* code = nullptr;
-  int registers = 0;            ///< of a thread, from a cubin for this GPU, with --time; 0: unknown
+  int registers = 0;            ///< per thread, from a cubin for this GPU, with --time; 0: unknown
   int max_dynamic_shared = -1;  ///< the program's request; -1: none
   int carveout = -1;
   bool non_portable_cluster = false;
@@ -51,11 +51,11 @@ struct HostVariable {
   std::string name;
   size_t bytes = 0;
   bool managed = false;
-  void** pointer = nullptr;  ///< of a managed one: where the program looks up its address
+  void** pointer = nullptr;  ///< for a managed variable: the place where the program looks up its address
 };
 
-/// A fat binary or a PTX text, loaded on each device at its first use there. What a CUlibrary or cudaLibrary_t points
-/// at.
+/// A fat binary or a PTX text, loaded on each device at its first use there. A CUlibrary or cudaLibrary_t points at an
+/// Image.
 struct Image {
   Fatbin fatbin;
   std::string name;

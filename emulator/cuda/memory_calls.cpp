@@ -91,7 +91,7 @@ void device_free(void* memory) {
     refuse_free(memory);
   }
   drain(lock, found.device);
-  if (is_of_graph(memory)) return;  // its next launch has it again
+  if (is_of_graph(memory)) return;  // its next launch has it again.
   // Other devices may use it, too, and this call does not wait for them.
   if (stream_check::on())
     stream_check::host_frees("cudaFree", memory, found.end - found.begin, stream_check::host_clock());

@@ -31,7 +31,7 @@ bool launches_block() {
   return yes;
 }
 
-/// It has ended, and no check needs to know what waited for it.
+/// Whether an operation has ended and no check needs its successors.
 bool nobody_needs(const Operation& op) {
   return op.done && (!stream_check::on() || stream_check::host_knows(op));
 }

@@ -41,7 +41,7 @@ struct Event {
   Op recorded;                       ///< nullptr: never
   std::shared_ptr<Capture> capture;  ///< recorded into this capture
   std::vector<Node*> nodes;
-  std::shared_ptr<SharedEvent> shared;  ///< of cudaEventInterprocess
+  std::shared_ptr<SharedEvent> shared;  ///< for cudaEventInterprocess
   uint64_t own_recording = 0;           ///< the last one of this process
 };
 

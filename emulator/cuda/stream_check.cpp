@@ -19,11 +19,11 @@ namespace {
 /// Under the state's lock.
 struct Clocks {
   std::vector<uint32_t> last;  ///< per timeline: the time of its last operation
-  std::vector<uint32_t> host;  ///< what the host knows to have ended; one for all its threads, as they tell each other
+  std::vector<uint32_t> host;  ///< operations that the host knows as ended; all its threads share the list
   std::map<uint64_t, std::shared_ptr<Trace>> unfinished;
   struct Release {
     std::shared_ptr<const Trace> free;
-    uint64_t number;  ///< of the last operation that was issued before it ran
+    uint64_t number;  ///< index of the last operation that was issued before it ran
     std::function<void()> release;
   };
   std::vector<Release> releases;
@@ -49,8 +49,8 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& other) {
   for (size_t k = 0; k < other.size(); ++k) into[k] = std::max(into[k], other[k]);
 }
 
-/// A line of operations each of which is before the next one: that of one of `after`, its own stream's first, or any
-/// other whose last operation is before this one. So the lines of streams that are gone are used again.
+/// A line of ordered operations: a line of `after` (its own stream's first), or any other whose last operation is
+/// before `op`. So the lines of streams that are gone are used again.
 uint32_t choose_timeline(const Operation& op, const std::vector<uint32_t>& clock, const std::vector<Op>& after) {
   std::vector<uint32_t>& last = clocks().last;
   for (const bool own : {true, false})
@@ -92,7 +92,8 @@ Issuing::~Issuing() {
 void issued(Operation& op, const std::vector<Op>& after) {
   Clocks& c = clocks();
   auto trace = std::make_shared<Trace>();
-  // What a device issues, for a conditional node of a graph, knows what its launch knew, and not the host of now.
+  // An operation that a device issues for a conditional node knows its launch's predecessors, not the host's present
+  // ones.
   trace->clock = running ? running->clock : c.host;
   for (const Op& before : after)
     if (before && before->trace) join(trace->clock, before->trace->clock);

@@ -11,8 +11,8 @@
 #include "emulator/machine/touched.h"
 
 // `--check streams`: are two operations that touch the same bytes ordered? Every operation has a vector
-// clock: of all that it waits for, and of all that the host knew to have ended when it was issued. The bytes that it touches are
-// observed while it runs. So a missing order is found in every run, even when the result is right.
+// clock: of all operations that it waits for, and of all that the host knew as ended at its issue. Its bytes are
+// observed while the operation runs. So a missing order is found in every run, even when the result is right.
 
 namespace emulator::cuda {
 
@@ -20,7 +20,7 @@ struct Node;
 struct Stream;
 struct Work;
 
-/// An operation as the check sees it. It lives as long as something remembers bytes that it touched.
+/// An operation as the check sees it. A trace lives as long as something remembers its touched bytes.
 struct Trace {
   std::vector<uint32_t> clock;  ///< indexed by timeline; its own time included
   uint32_t timeline = 0, time = 0;
@@ -31,7 +31,7 @@ struct Trace {
   std::string kernel;                     ///< the symbol of a kernel, or empty
   std::string what;                       ///< the rest: `copy of 64 bytes from pinned host memory to device memory`
   CallSite site;                          ///< the issuing call; of a graph's node the graph's launch
-  std::shared_ptr<const CallSite> added;  ///< of a graph's node: the call that made it
+  std::shared_ptr<const CallSite> added;  ///< for a graph's node: the call that made it
 
   /// All that this one did comes before `later`; true also of itself.
   bool before(const std::vector<uint32_t>& later) const { return timeline < later.size() && later[timeline] >= time; }
@@ -92,9 +92,9 @@ class Running {
 Touched* touched();
 /// The operation of this thread gives memory back; the range may be a part of an allocation.
 void freed(void* memory, size_t bytes);
-/// The operation of this thread would release memory. It is done when the host has waited for it and those that were
-/// issued before it ran have ended: so that a use of the memory without an order, or too late, is reported instead
-/// of crashing.
+/// The operation of this thread would release memory. The release happens when the host has waited for this operation
+/// and all operations issued before its run have ended. So a use of the memory without an order, or too late, is
+/// reported instead of crashing.
 void release_later(std::function<void()> release);
 /// Copies check their source again just before they read it.
 void copy_runs(const void* from);

@@ -13,7 +13,7 @@ bool conflict(Use a, Use b) {
   if (a == Use::write || b == Use::write || a == Use::free || b == Use::free) return true;
   return a != b;  // a read and an atomic operation
 }
-/// Every access that conflicts with the old one conflicts with the new one, which comes after it.
+/// Every access that conflicts with the old access conflicts with the new, later access.
 bool replaces(Use now, Use old) { return now == Use::write || now == Use::free || (now == old && old != Use::write); }
 
 bool is_empty(const Touched::Mask& mask) {

@@ -9,9 +9,9 @@
 
 namespace emulator::cuda::stream_check {
 
-/// Of a copy from pinned or managed memory: keeps a sum of its source. Of a copy to pinned memory: fills its
-/// destination with 0xff, so that a host that reads too early computes with NaN. Neither where other operations that
-/// have not ended may use the memory, too. `work` may be nullptr.
+/// Keeps a sum of the source of a copy from pinned or managed memory. Fills the destination of a copy to pinned memory
+/// with 0xff, so that a host that reads too early computes with NaN. Skips both if other unfinished operations may use
+/// the memory, too. `work` may be nullptr.
 void guard_host_memory(const std::shared_ptr<Trace>& trace, const std::shared_ptr<const Work>& work);
 /// The operation has ended: other guards may use its memory.
 void forget_guards(uint64_t number);

@@ -26,7 +26,7 @@ struct Said {
   cudaTextureDesc texture;
 };
 
-/// What the program's handles were made of, under one lock.
+/// The sources of the program's handles, under one lock.
 struct Known {
   std::mutex mutex;
   std::unordered_map<unsigned long long, Said> textures, surfaces;

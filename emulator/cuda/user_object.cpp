@@ -23,7 +23,7 @@ void release(UserObject& object, unsigned count) {
     object.references -= count < object.references ? count : object.references;
     if (object.references > 0) return;
   }
-  // The program's function may do what it likes, so no lock of ours is held where it runs.
+  // The program's function may make any call, so no lock of ours is held meanwhile.
   run_on_host_thread([&object] {
     object.destroy(object.object);
     delete &object;

@@ -192,7 +192,7 @@ void set_access(void* begin, size_t bytes, bool readable, bool writable) {
     m.accessible = readable;
     if (!readable) return unregister_mapped(memory, m.end - at);
     register_mapped(memory, m.end - at, physical_of(m.physical).device);
-    mark_written(memory, m.end - at);  // by another mapping perhaps
+    mark_written(memory, m.end - at);  // perhaps by another mapping
   });
 }
 

@@ -67,12 +67,12 @@ struct WaitWork {
 struct ChildWork {
   std::shared_ptr<Graph> graph;
 };
-/// A node that runs one of its graphs, none, or one again and again, by a value that kernels set (condition.h).
+/// A node that runs one of its graphs, once, repeatedly or never, by a value that kernels set (condition.h).
 struct ConditionalWork {
   std::shared_ptr<Condition> condition;
   cudaGraphConditionalNodeType type{};
   std::vector<std::shared_ptr<Graph>> bodies;
-  std::vector<cudaGraph_t> handles;  ///< of the bodies: for the program
+  std::vector<cudaGraph_t> handles;  ///< handles of the bodies, for the program
 
   /// The graph that the value wants, or nullptr.
   const std::shared_ptr<Graph>* chosen() const;

@@ -242,7 +242,8 @@ bool BlockRaces::wgmma_issued(int thread, size_t count) {
 }
 
 /// The hardware's order, on which programs rely: each warp of a warpgroup reads its own rows of a when it issues the
-/// wgmma, and all of b. The wgmma is one: what it reads has the moment of its first issue, and is waited for at once.
+/// wgmma, and all of b. The wgmma is a single operation: its reads have the moment of its first issue, and are awaited
+/// together.
 void BlockRaces::wgmma_read(const Actor& by, size_t count, std::span<const Run> rows_of_a, std::span<const Run> b) {
   Warpgroup& group = warpgroups_[static_cast<size_t>(by.thread) / 128];
   if (count < group.first) return;
@@ -251,7 +252,7 @@ void BlockRaces::wgmma_read(const Actor& by, size_t count, std::span<const Run> 
       stamp::make(clock_.block(), wgmma.tick) | static_cast<uint64_t>(proxy::warpgroup(by.thread / 128));
   visit_runs<true>(by, mark, rows_of_a, false);
   if (!b.empty()) return visit_runs<true>(by, mark, b, false, &wgmma.b);
-  // Those that come later read the same b, but each must know by itself that it is there.
+  // Later warps read the same b, but each must know by itself that b is there.
   for (const Source& source : wgmma.b)
     if (!clock_.ordered<true>(source.written, by.thread, source.address))
       report(by, {source.written, source.at, by.thread % 32}, true, source.address, source.bytes);
@@ -318,7 +319,7 @@ void BlockRaces::visit_runs(const Actor& by, uint64_t mark, std::span<const Run>
   const int warp = by.thread / 32;
   Visitor<kShared> visitor{
       clock_, clock_.glance<kShared>(static_cast<uint32_t>(warp)), now, mark, by.at, warp * 32, 1u << by.thread % 32};
-  // Tiles are written by one and read by one: the answer for one cell holds for the next.
+  // A tile has a single writer and a single reader: the answer for a cell holds for the next.
   uint64_t known_write = 0, known_read = 0, last_read = 0, last_other = 0;
   const bool fences_count = kShared && by_proxy;
   const auto is_known = [&](uint64_t s) {
@@ -356,7 +357,7 @@ void BlockRaces::visit_runs(const Actor& by, uint64_t mark, std::span<const Run>
         const uintptr_t address = at + (k << page.cell_shift);
         const Conflict before[] = {
             {written, cell.write_at(), 0}, {read, cell.read_at(0), 0}, {other, cell.read_at(1), 0}};
-        // The proxy must be fenced from what threads wrote, and from what they read before it writes.
+        // The proxy must be fenced from threads' writes, and before its writes from threads' reads.
         const auto unfenced = std::find_if(before, before + (write ? 3 : 1), [&](const Conflict& access) {
           return fences_count && !is_fenced(access.stamp);
         });
@@ -387,7 +388,7 @@ void BlockRaces::stamp_range(const char* memory, uint64_t bytes, uint64_t mark, 
   });
 }
 
-/// What was begun to be written becomes something else: done.
+/// Changes the stamps of begun writes, to done, say.
 void BlockRaces::restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to) {
   for_each_page(memory, bytes, [&](ShadowPage& page, size_t first, size_t cells, uintptr_t) {
     for (size_t k = first; k < first + cells; ++k) {

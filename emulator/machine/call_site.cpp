@@ -63,7 +63,7 @@ std::string function_name(const char* symbol) {
   std::string name = demangled(symbol);
   constexpr size_t kMost = 60;
   if (name.size() <= kMost) return name;
-  // The last parenthesis that closes is that of the arguments, or `const` follows it.
+  // The last closing parenthesis ends the arguments, or `const` follows.
   size_t at = name.rfind(')');
   if (at == std::string::npos || at == 0 || name.find("::", at) != std::string::npos) return name;
   for (int open = 1; at > 0 && open > 0;) {

@@ -51,7 +51,7 @@ class Search {
     return false;
   }
 
-  uint32_t block_floor = 0;  ///< of the release that was found
+  uint32_t block_floor = 0;  ///< floor of the release that was found
 
  private:
   bool look(const Acquired::Entry& entry, uint32_t by) {

@@ -14,9 +14,9 @@
 // The happens-before order of accesses, by the memory models of PTX and CUDA C++. Inside a block, barriers order all
 // threads and __syncwarp the lanes of its mask. Shuffles, votes, ldmatrix and mma order nothing (CUDA C++ Programming
 // Guide, warp shuffle and vote functions: "do not imply a memory barrier"). Everything else, above all two blocks of a
-// launch, is ordered only where one thread releases and another acquires: a fence before a strong write or an atomic
-// (or a write that is itself a release), and a later atomic, acquire, or strong read before a fence, on the same
-// address. Launches are ordered.
+// launch, is ordered only where a thread releases and another acquires, on the same address. A release is a fence
+// before a strong write or an atomic, or a release write. An acquire is a later atomic, acquire, or strong read before
+// a fence. Launches are ordered.
 
 namespace emulator {
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/machine/findings.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
+
+#include "emulator/machine/options.h"
 
 namespace emulator {
 namespace {
@@ -25,6 +29,21 @@ Findings& findings() {
   return *all;
 }
 
+/// Keeps a finding, and appends it to the file of `weft-emulate --report`. The line is a single write, so that lines of
+/// several processes stay whole.
+void keep(Told told) {
+  if (const std::string& path = options().report; !path.empty()) {
+    const std::string line = nlohmann::json{{"kind", told.kind}, {"text", told.text}}.dump(
+                                 -1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                             "\n";
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+      std::fprintf(stderr, "weft-emulate: cannot write to %s\n", path.c_str());
+    if (file >= 0) ::close(file);
+  }
+  findings().told.push_back(std::move(told));
+}
+
 /// Runs after the program's own handlers and destructors, as it is registered before they are.
 void end_with_findings() {
   if (before_the_end) before_the_end();
@@ -37,7 +56,7 @@ void end_with_findings() {
   if (found == 0) return;
   std::fflush(nullptr);
   std::fprintf(stderr, "weft-emulate: %zu finding%s\n", found, found == 1 ? "" : "s");
-  _exit(kFindingsExitCode);
+  _exit(options().exit_code);
 }
 
 [[gnu::constructor]] void register_end() { std::atexit(end_with_findings); }
@@ -53,7 +72,7 @@ bool report_finding(std::string kind, std::string text, std::string key) {
     return false;
   }
   std::fprintf(stderr, "weft-emulate: %s: %s\n", kind.c_str(), text.c_str());
-  findings().told.push_back({std::move(kind), std::move(text)});
+  keep({std::move(kind), std::move(text)});
   return true;
 }
 
@@ -64,7 +83,7 @@ void count_fault() {
 
 void keep_told(std::string kind, std::string text) {
   const std::lock_guard lock(findings().mutex);
-  findings().told.push_back({std::move(kind), std::move(text)});
+  keep({std::move(kind), std::move(text)});
 }
 std::vector<Told> all_told() {
   const std::lock_guard lock(findings().mutex);

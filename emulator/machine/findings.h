@@ -5,14 +5,11 @@
 
 namespace emulator {
 
-/// Exit code of a program in which a check reported a finding.
-constexpr int kFindingsExitCode = 86;
-
 /// Prints `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times per kind. The program continues and
-/// will exit with kFindingsExitCode. Returns whether the text was printed.
+/// will exit with options().exit_code. Returns whether the text was printed.
 bool report_finding(std::string kind, std::string text, std::string key);
 /// A kernel died, or an instruction or a call is not emulated, which was printed: the program will end with
-/// kFindingsExitCode, whether it looks at its errors or not.
+/// options().exit_code, whether it looks at its errors or not.
 void count_fault();
 /// An error or a finding as it was printed: for the profile.
 struct Told {

@@ -98,6 +98,8 @@ Options read_options() {
   o.profile = variable("WEFT_EMULATE_PROFILE");
   o.break_at = variable("WEFT_EMULATE_BREAK");
   o.time_table = variable("WEFT_EMULATE_TIME_TABLE");
+  o.report = variable("WEFT_EMULATE_REPORT");
+  o.exit_code = static_cast<int>(number("WEFT_EMULATE_ERROR_EXITCODE", 86, 0, 255));
   o.time_known = variable("WEFT_EMULATE_TIME_KNOWN");
   o.time = number("WEFT_EMULATE_TIME", 0, 0, 1) != 0;
   o.time_waves = static_cast<int>(number("WEFT_EMULATE_TIME_WAVES", 0, 0, 1 << 20));

@@ -9,7 +9,8 @@
 namespace emulator {
 
 /// The options of `weft-emulate`. The program receives them as environment variables WEFT_EMULATE_GPU, _GPUS, _STREAMS,
-/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE, _TIME_KNOWN, _MEMORY; read once,
+/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE, _TIME_KNOWN, _MEMORY, _REPORT,
+/// _ERROR_EXITCODE; read once,
 /// at the first call into the emulator. A wrong value ends the program with one line.
 struct Options {
   const Gpu* gpu;
@@ -25,6 +26,8 @@ struct Options {
   bool time = false;       ///< whether to print each kernel's predicted time on the GPU at the end
   int time_waves = 0;      ///< waves of blocks to run per launch; 0: all
   std::string time_table;  ///< a file that gets the counts and predictions, or empty
+  int exit_code = 86;      ///< exit code of a program with findings
+  std::string report;      ///< a file to which findings are appended, a JSON object a line, or empty
   std::string time_known;  ///< a file of launches that were counted by earlier runs and do not run again, or empty
 };
 

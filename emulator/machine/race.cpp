@@ -37,7 +37,7 @@ struct Glances {
     const Four live = s - from;
     return (live < 0) | (live >= span);
   }
-  /// Of most of those that are: of nobody who runs now, or of a thread of this block before a barrier.
+  /// Most settled stamps: of threads that have ended, or of this block's before a barrier.
   [[gnu::always_inline]] Four settled(Four s) const {
     const Four mine = s - own;
     return dead(s) | ((mine >= 0) & (mine < floor) & is_thread(s));

@@ -5,7 +5,7 @@
 #include "emulator/machine/clock.h"
 #include "emulator/machine/shadow.h"
 
-// Checks one access to one cell against the cell's recorded accesses, then records the access. Two accesses race if
+// Checks an access to a cell against the cell's recorded accesses, then records the access. Two accesses race if
 // neither happens before the other, at least one writes, and not both are strong.
 
 namespace emulator {
@@ -36,13 +36,13 @@ struct Visitor {
       good = after(cell.write(), cell.write_at(), address);
     return read_after(cell, address) && good;
   }
-  /// The same if the cell's write is known to happen before.
+  /// As read(), if the cell's write is known to happen before.
   [[gnu::always_inline]] bool read_after(const Cell& cell, uintptr_t address) {
     const uint64_t first = cell.read(0), second = cell.read(1);
     if (((first | second) & stamp::kWrote) == 0) [[likely]] {
       const uint64_t to_first = first ^ mark, to_second = second ^ mark, held = first ^ second;
       if (to_first <= stamp::kWhoMask && ((first | mark) & kOther) == 0) {
-        // Of this tick: by this warp, or by another, and then the second may be by this one or by a third.
+        // This tick: by this warp, or by another; then the second may be by this or a third warp.
         if (to_first == 0) return true;
         if ((to_first & stamp::kWarpMask) == 0) return join(cell, 0, first);
         if (to_second <= stamp::kWhoMask && ((second ^ first) & stamp::kWarpMask) != 0 && (second & kOther) == 0)
@@ -208,8 +208,8 @@ struct RowResult {
   enum Kind : uint8_t { done, look, write_unknown } kind;
   uint64_t unknown = 0;
 };
-/// Four cells whose stamps are known to come before. True: all of them had these, and now have those of one more
-/// access.
+/// Four cells whose stamps are known to come before. True: all cells had these stamps, and now have the stamps of a
+/// further access.
 [[gnu::always_inline]] inline bool replace_four(ShadowPage::Cells& four, uint64_t write, uint64_t read, uint64_t other,
                                                 uint64_t mark, Site at, bool writes) {
   constexpr size_t kCount = ShadowPage::Cells::kCount;

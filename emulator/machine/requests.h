@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-// The memory cost of one instruction of one warp, from its lanes' addresses alone: a property of the program, not of a
+// The memory cost of a warp's instruction, from its lanes' addresses alone: a property of the program, not of a
 // GPU's caches. Source: CUDA C++ Programming Guide, "Global Memory" and "Shared Memory" of compute capability 5.x and
 // later.
 

@@ -14,8 +14,8 @@ std::mutex& state_mutex() {
   return *mutex;
 }
 
-// How long an order may hold work back during a wait. Only a program in which the awaited work itself waits for
-// work that is not awaited (a host function for another stream's, a kernel for the host) reaches it.
+// How long an order may hold work back during a wait. Only a program reaches this limit whose awaited work waits for
+// other work (a host function for another stream's, a kernel for the host).
 constexpr auto kPatienceWithHosts = std::chrono::milliseconds(30);
 constexpr auto kPatienceWithKernels = std::chrono::milliseconds(1500);
 // A program may watch memory instead of calling CUDA; then nothing ever waits.

@@ -22,12 +22,13 @@ struct Trace;
 using Lock = std::unique_lock<std::mutex>;
 Lock lock_state();
 
-/// A piece of work in a stream, or in a graph that a stream runs. It may start when all that it depends on has ended.
+/// A piece of work in a stream, or in a graph that a stream runs. An operation may start when all its dependencies have
+/// ended.
 struct Operation : std::enable_shared_from_this<Operation> {
   enum class Kind : uint8_t {
     marker,   ///< no work: events, joins
     device,   ///< a kernel, a copy, a fill: the device's executor runs it
-    host,     ///< a host function: it may block, so it has a thread of its own
+    host,     ///< a host function, which may block, and so has a thread of its own
     waiting,  ///< work of the device that waits for other devices: it has a thread of its own, too
   };
   uint64_t number = 0;  ///< order of issue
@@ -75,8 +76,8 @@ class Scheduler {
     random_ = 0;
   }
 
-  /// Work that starts after `after` (done ones and nullptrs among them do not matter), and after `unchecked`, which is
-  /// no order that the program asked for.
+  /// Work that starts after `after` (done operations and nullptrs do not matter), and after `unchecked`, an order that
+  /// the program did not request.
   Op issue(Lock& lock, int device, uint64_t stream, Operation::Kind kind, std::function<void()> work,
            const std::vector<Op>& after, const std::vector<Op>& unchecked = {});
   /// An operation that waits for the running one now waits for `before`, too.
@@ -87,7 +88,7 @@ class Scheduler {
   bool query(Lock& lock, const Op& op);
   /// The process ends: issued work that nothing waits for may run now, as long as it needs no host function.
   void drain(Lock& lock);
-  /// A kernel of the device reads memory until it changes, and no kernel can change it: held-back work runs
+  /// A kernel of the device polls memory that no kernel can change: held-back work runs
   /// now, on this thread, as on a GPU that runs streams side by side. False: there is none, and the host waits, too.
   bool relieve(Lock& lock, int device);
   /// In random order: a moment at which work may run. Called once per operation that a program issues.

@@ -87,7 +87,7 @@ struct BoxPlace {
 
 /// One line of a box: the elements that are in the tensor, and where they lie.
 struct BoxLine {
-  uint64_t data;  ///< of element `begin`
+  uint64_t data;  ///< address of element `begin`
   int begin, end;
 };
 

@@ -46,8 +46,8 @@ const char* replace_field(TensorBox& box, TensorField field, uint32_t number, ui
 /// nullptr, or why TMA cannot use this map. Fields that tensormap.replace wrote are only seen together here.
 const char* why_unusable(const TensorBox& box);
 /// nullptr, or why a copy cannot begin there, at which an H200 raises an illegal instruction: a store at a negative
-/// coordinate (the CUDA C++ Programming Guide allows them for reads alone), a tiled box whose lines do not begin at
-/// multiples of 16 bytes (measured; not in the guide).
+/// coordinate (the CUDA C++ Programming Guide allows only reads); a tiled box whose lines do not begin at multiples of
+/// 16 bytes (measured; not in the guide).
 const char* why_no_copy(const TensorBox& box, const BoxPlace& place, bool store);
 
 }  // namespace emulator

@@ -10,21 +10,23 @@ namespace {
 
 // Sources.
 // [guide] CUDA C++ Programming Guide, "Arithmetic Instructions": results a cycle and SM by compute capability.
-// [paper] NVIDIA's white papers of GA100, GA102 and GH100, and data sheets: clocks, tensor FLOP, load and store units of an SM
+// [paper] NVIDIA's white papers of GA100, GA102 and GH100, and data sheets: clocks, tensor FLOP, load and store units
+// of an SM
 //         (GA100, GH100: 32; GA102: 16), bandwidth of memory, 5120 bytes a cycle from L2 of GA100.
-// [luo]   Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499:
+// [luo]   Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv
+// 2402.13499:
 //         latencies of L1, L2 and memory on A100 and H100; mma.sync reaches 63% of the rate of wgmma on H100.
 // [c&c]   Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" (2023): L2 of H100 PCIe and A100.
 // [h200]  Measured on one H200: benchmarks/results/2026-11-27-h200.md; peers in 2026-11-25-model-of-time.md.
 // [luo] is quoted from notes and was not looked up again. Clocks are the boost clocks of the data sheets.
-// L2 has a clock of its own: an H200 whose SMs had sunk to some 1.5 GHz still moved 9.7 TB/s in a product. H200: what
-// fast.cu's step 2 asked of it by its time [h200]. H100: A100's 5120 bytes a cycle (80 slices of 64 bytes) at boost; the
+// L2 has a clock of its own: an H200 whose SMs had sunk to some 1.5 GHz still moved 9.7 TB/s in a product. H200:
+// fast.cu's step 2 had this rate [h200]. H100: A100's 5120 bytes a cycle (80 slices of 64 bytes) at boost; the
 // same step as published has 9.9 TB/s. GA102: V100's 2048 bytes a cycle at boost: no measurement was found.
 constexpr double kMiB = 1 << 20;
 constexpr int kKiB = 1024;
 
-/// What of the pins' rate memory reaches: reads 4.70 of 4.8 TB/s in two sums, a copy 4.17 of both directions
-/// (cudaMemcpy), so that written bytes cost more [h200]. The other chips are taken to reach the same: fast.cu's sums have
+/// The reached share of the pins' rate: reads 4.70 of 4.8 TB/s in two sums, a copy 4.17 of both directions
+/// (cudaMemcpy). So written bytes cost more [h200]. The other chips are taken to reach the same: fast.cu's sums have
 /// 0.97 on an H100, llm.c's residual 0.87 on an A100 (its PR 378).
 constexpr double kReads = 0.98, kCopies = 0.87, kWrites = 1 / (2 / kCopies - 1 / kReads);
 
@@ -125,7 +127,7 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
     const double last = wave(std::min(resident, std::ceil(rest / chip.processors)), rest, all);
     cycles += last;
     for (size_t k = 0; k < kLimits; ++k) p.cycles[k] += all[k];
-    // What the last wave takes beyond its share of a full one.
+    // The last wave's time beyond its share of a full wave.
     std::array<double, kLimits> even{};
     at(p.cycles, Limit::tail) = std::max(0.0, last - wave(resident, slots, even) * rest / slots);
   }

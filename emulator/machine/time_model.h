@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string_view>
 
-// A model of a kernel's time: what a launch did, counted, and what a chip can do per cycle give the time and what limits
-// it. Numbers in, numbers out; who counts is emulator/ptx/time/time_count.h.
+// A model of a kernel's time: a launch's counted work and a chip's rates per cycle give the time and its limit. Numbers
+// in, numbers out; who counts is emulator/ptx/time/time_count.h.
 
 namespace emulator::time_model {
 
-/// What a multiprocessor (SM) or the chip may run out of.
+/// A resource of a multiprocessor (SM) or the chip that may limit a kernel.
 enum class Limit : uint8_t {
   issue,    ///< warp schedulers
   fp32,     ///< the FMA units
@@ -34,7 +34,7 @@ std::string_view name_of(Limit limit);
 struct Chip {
   std::string_view key;        ///< as in gpu.h
   int processors;
-  double ghz;                  ///< boost clock; who has measured another one gives it to predict()
+  double ghz;                              ///< boost clock; a caller with a measured clock gives it to predict()
   double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
   double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
   double mma_share;            ///< share of that rate by mma.sync (wgmma has all of it)
@@ -42,7 +42,7 @@ struct Chip {
   double lsu;                  ///< lanes a cycle and SM
   double l2_gbs;               ///< whole chip; a clock of its own, so not by the cycle
   double sm_l2_bytes;          ///< a cycle, of one SM
-  double dram_gbs;             ///< of the pins; kReads and kCopies say what of it is reached
+  double dram_gbs;             ///< at the pins; kReads and kCopies are the shares that are reached
   double l2_capacity;          ///< bytes
   int l1_bytes;                ///< with shared memory, of an SM
   // Latencies in cycles.
@@ -53,9 +53,9 @@ struct Chip {
 /// nullptr: the model has no figures of this GPU.
 const Chip* find_chip(std::string_view key);
 
-/// One launch, or a part of it that stands for all: sums over `counted_blocks` blocks.
+/// One launch, or a part as its sample: sums over `counted_blocks` blocks.
 struct Work {
-  double blocks = 1;            ///< of the launch
+  double blocks = 1;            ///< blocks in the launch
   double counted_blocks = 1;    ///< that were executed and counted
   double warps_per_block = 1;
   double cluster_blocks = 1;
@@ -64,7 +64,7 @@ struct Work {
   double issued = 0, fp32 = 0, integer = 0, half = 0, fp64 = 0, mufu = 0, lsu = 0;
   double tensor_wgmma = 0, tensor_mma = 0;  ///< FLOP, as if all were bf16 (f64 has its own count)
   double tensor_f64 = 0;                    ///< FLOP
-  double wavefronts = 0;        ///< of shared memory and L1
+  double wavefronts = 0;                    ///< wavefronts of shared memory and L1
   double l2_bytes = 0;          ///< that leave the SMs for L2, both directions
   double dram_bytes = 0, dram_written = 0;  ///< both directions; those written
   double atomics = 0;           ///< cycles of the slice of L2 that has most atomic operations

@@ -31,7 +31,7 @@ class Touched {
   void note(uintptr_t address, size_t bytes, Touch touch);
   /// As above, for some lanes' accesses of `bytes` each, which is at most 128.
   void note(char* const* at, uint32_t lanes, uint32_t bytes, Touch touch);
-  /// By address; of one page, by Touch.
+  /// Pages by address; within a page, by Touch.
   std::vector<Page> pages() const;
   bool empty() const { return masks_.empty(); }
 

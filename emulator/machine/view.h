@@ -9,8 +9,8 @@
 
 namespace emulator {
 
-// The knowledge of single threads, for blocks with barriers that only some of their threads meet (mbarrier, named barriers,
-// clusters) and with readers and writers that are no threads (TMA, wgmma).
+// Knowledge per thread. Blocks need it where only some threads take part in a barrier (mbarrier, named barrier,
+// cluster), and where TMA or wgmma read or write.
 
 /// Proxies: they access memory on a thread's behalf, in the block whose shared memory it is.
 namespace proxy {
@@ -27,7 +27,7 @@ constexpr bool is_proxy(int who) { return who >= stamp::kProxies; }
 
 }  // namespace proxy
 
-/// For each block of the cluster and each of its threads and proxies: what it did before this tick is known.
+/// For each block of the cluster and each of its threads and proxies: accesses before this tick are known.
 class View {
  public:
   void reset(size_t blocks, size_t threads) {
@@ -72,7 +72,7 @@ struct Handover {
 /// For all threads of a block.
 struct Views {
   int rank = 0;
-  uint32_t first_block = 0, blocks = 1;  ///< of the cluster, as stamps number them: by rank
+  uint32_t first_block = 0, blocks = 1;  ///< the cluster's blocks as stamps number them: by rank
   std::vector<View> of_thread;
 
   /// -1 of a block of another cluster.

@@ -241,7 +241,7 @@ const char* ncclGetLastError(ncclComm_t comm) {
   text.clear();
   try {
     if (comm) text = find(comm)->error_text();
-  } catch (const Failure&) {  // of a communicator that is gone only the common text remains
+  } catch (const Failure&) {  // after a communicator's end only the common text remains
   }
   if (text.empty()) text = last_error();
   return text.c_str();
@@ -406,7 +406,7 @@ ncclResult_t ncclGroupEnd() {
 ncclResult_t ncclCommRevoke(ncclComm_t, int) { return refuse("ncclCommRevoke"); }
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t*) { return refuse("ncclGroupSimulateEnd"); }
 
-// nccl.h calls it deprecated, but programs may name it.
+// nccl.h deprecates this name, but programs may use it.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 void ncclResetDebugInit() {}

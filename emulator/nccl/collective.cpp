@@ -27,8 +27,8 @@ class Exchange {
     for (int r = 0; r < c_.size(); ++r) wait(r, [this, r] { return s_.side(lane_, r).read.load() + 1 >= round_; });
     return s_.chunk(lane_, c_.rank(), round_);
   }
-  /// Where it writes in the round after. Only when it has read all others' chunks of this one: a rank that wrote that has read
-  /// the round before, whose chunk this is.
+  /// Where it writes in the round after. Only after reading all others' chunks of this round: a writer of those has
+  /// read the round before, which used this chunk.
   std::byte* next() const { return s_.chunk(lane_, c_.rank(), round_ + 1); }
   void publish() {
     mine_.written.store(round_ + 1);

@@ -46,7 +46,7 @@ struct Batch {
   std::vector<Collective> collectives;
   std::vector<Transfer> transfers;
   bool captured = false;
-  std::atomic<uint64_t> runs{0};  ///< of a captured one: how often its graph has come here
+  std::atomic<uint64_t> runs{0};  ///< for a captured collective: how often its graph has come here
 
   /// `all_reduce of 1024 f32 (sum)`, `a group of 6 calls, the first: send of 4 f32 to rank 1`
   std::string text() const;
@@ -79,7 +79,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   /// Work of a call that must not block, on a thread: until it has ended the state is ncclInProgress.
   void start(std::function<ncclResult_t()> work);
-  /// Another one's work counts as this one's too: a new communicator's whose parent makes it.
+  /// Counts another communicator's work as its own, too: a new communicator's parent does so.
   void begin_work() { ++working_; }
   void end_work(ncclResult_t result);
 
@@ -122,7 +122,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// A wait for another rank, in an operation or a meeting. Throws Stopped.
   struct Wait {
     std::function<bool()> done;
-    std::function<int()> peer;          ///< one of those that it waits for
+    std::function<int()> peer;          ///< a peer that this rank waits for
     std::function<std::string()> what;  ///< `collective #3 (all_reduce of 8 f32 (sum))`
     bool in_order = false;              ///< published: the deadlock check follows it
     bool despite_errors = false;

@@ -57,7 +57,7 @@ Part& part_of(const CommunicatorPtr& c, cudaStream_t stream, bool captured, cons
   return *part;
 }
 
-/// A rank's sends to itself and its receives from itself fit one by one.
+/// A rank's sends to itself and its receives from itself match in order.
 void match_own(Communicator& c, const std::vector<Transfer>& transfers) {
   std::vector<const Transfer*> own[2];
   for (const Transfer& t : transfers)

@@ -10,7 +10,7 @@ namespace emulator::nccl {
 // Storage types of the formats that C++ has no type for. Each names the type that sums are accumulated in, and converts
 // to it and back (round to nearest, ties to even).
 
-/// By integers, since not every compiler has _Float16; loops over these vectorise.
+/// Converts by integers, since not every compiler has _Float16; loops over these vectorise.
 struct Half {
   using Wide = float;
   uint16_t bits;

@@ -34,7 +34,7 @@ struct Descriptor {
   int32_t root = -1;
   uint64_t count = 0;
 
-  static constexpr uint8_t kScaledSum = ncclNumOps;  ///< of ncclRedOpCreatePreMulSum: the factors may differ
+  static constexpr uint8_t kScaledSum = ncclNumOps;  ///< from ncclRedOpCreatePreMulSum: the factors may differ
 
   ncclDataType_t dtype() const { return static_cast<ncclDataType_t>(type); }
   size_t bytes() const { return count * size_of(dtype()); }
@@ -58,7 +58,7 @@ struct Collective {
   uint64_t number = 0;  ///< the how-manieth call of the communicator, from 1
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
-  const void* device_factor = nullptr;  ///< of a scaled sum: read when the collective runs
+  const void* device_factor = nullptr;  ///< factor of a scaled sum: read when the collective runs
   uint64_t factor = 0;                  ///< else its bits, in the collective's type
 };
 

@@ -42,8 +42,8 @@ struct SegmentHeader {
   SharedError error;
 };
 
-/// A rank's wait in an operation. A rank in a wait does nothing else, so a circle of ranks in waits
-/// that each looked again (beats) and have not moved (moves) is a deadlock.
+/// A rank's wait in an operation. A rank in a wait does nothing else. So a circle of waiting ranks is a deadlock if
+/// each has looked again (beats) and none has moved (moves).
 struct SharedWait {
   std::atomic<int32_t> peer;  ///< rank + 1; 0: it does not wait
   std::atomic<uint64_t> moves, beats;
@@ -85,7 +85,7 @@ struct alignas(64) LaneSide {
 };
 
 struct Lane {
-  uint64_t key;  ///< of the captured collective that has it, 0: free
+  uint64_t key;  ///< key of the captured collective that has the slot, 0: free
   uint32_t departed;
 };
 
@@ -129,8 +129,8 @@ class Segment {
   CallRecord& call(int rank, uint64_t number) const {
     return at<CallRecord>(calls_, static_cast<size_t>(rank) * kCalls + number % kCalls);
   }
-  /// The mark of the last meeting of these two that `rank` has read all of. Of its own for each pair: meetings of
-  /// others do not overwrite it.
+  /// The mark of the last exchange of these two that `rank` has read completely. Each pair has its own mark, which
+  /// exchanges of others do not overwrite.
   std::atomic<uint64_t>& met(int rank, int other) const {
     return at<std::atomic<uint64_t>>(met_, pair(false, rank, other));
   }

@@ -90,8 +90,8 @@ void Communicator::enqueue(std::shared_ptr<Batch> batch, cudaStream_t stream, co
     for (cudaStream_t other : others) Event().order(other, stream);
     if (!captured) ++pending_;
     counted = !captured;
-    // Operations of one communicator run in the order of their calls, whatever streams they name, but NCCL does not
-    // promise it to their buffers.
+    // Operations of one communicator run in the order of their calls, on any streams, but NCCL promises no order for
+    // their buffers.
     check(cuda::enqueue_library_work(stream, std::move(work), &last_), "the work of a stream");
     counted = false;
     if (!captured) mark_end(stream);

@@ -14,7 +14,7 @@
 namespace emulator::nccl {
 namespace {
 
-/// The transfers of one direction with one peer: they go one after the other.
+/// The transfers of a direction with a peer, which are serialised.
 class Line {
  public:
   Line(Communicator& c, Segment& s, bool sends, int peer, uint64_t run, bool captured)
@@ -153,7 +153,7 @@ bool Line::advance() {
 
 void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& transfers, uint64_t run, bool captured) {
   std::deque<Line> lines;
-  std::deque<Transfer> own[2];  // of a rank with itself: ncclGroupEnd has seen that they fit
+  std::deque<Transfer> own[2];  // a rank's with itself: ncclGroupEnd has seen that they fit
   for (const Transfer& t : transfers) {
     if (t.peer == c.rank()) {
       own[t.sends].push_back(t);

@@ -21,7 +21,7 @@ __global__ void weighted_sums_kernel(const float* in, const float* weight, float
   for (int t = 0; t < tiles; ++t) {
     ptx::mbarrier_wait(&full[t % kStages], t / kStages % 2);
     for (int i = 0; i < kTile / kThreads; ++i) sum[i] += weight[t] * tile[t % kStages][i * kThreads + threadIdx.x];
-    ptx::fence_proxy_async();  // what threads have read, TMA may overwrite after the barrier
+    ptx::fence_proxy_async();  // after the barrier TMA may overwrite values that threads have read
     __syncthreads();
     if (threadIdx.x == 0 && t + kStages < tiles) load(t + kStages);
   }

@@ -14,7 +14,7 @@ void run(Check& check, bool measure) {
     for (int i = 0; i < n; ++i) expected[i] = static_cast<float>(n) * numbers[i] - sum;
     const Device<float> x(numbers), y(n);
     shift(x, y, n, stream, side, done);
-    float* next;  // what the caller allocates next, and fills
+    float* next;  // the caller's next allocation, which it fills
     cudaMallocAsync(&next, sizeof(float), stream);
     cudaMemsetAsync(next, 0xff, sizeof(float), stream);
     cudaFreeAsync(next, stream);

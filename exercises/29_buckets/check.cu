@@ -10,7 +10,7 @@ void run(Check& check, bool measure) {
     for (int r = 0; r < ranks; ++r) x.push_back(check.numbers(n));
     std::vector<float> expected(n);
     for (int i = 0; i < n; ++i) expected[i] = -(x[0][i] + x[1][i]) * layers * (layers + 1) / 2;
-    Check other;  // of rank 1, whose counts would be the same
+    Check other;  // rank 1's, whose counts would be the same
     on_ranks(ranks, [&](const Rank& r) {
       const Device<float> in(x[r.rank]), gradients(layers * n), weights(std::vector<float>(n, 0.0f));
       const auto step = [&] { train_step(in, weights, gradients, layers, n, r.comm, r.compute, r.network); };

@@ -2,7 +2,7 @@
 // One step on each rank: gradients, their sums over all ranks, the optimizer. Right, but nothing overlaps.
 #include <nccl.h>
 
-/// A stand-in for a layer's backward: gradient[i] = (layer + 1) x[i].
+/// The model of a layer's backward: gradient[i] = (layer + 1) x[i].
 __global__ void gradient_kernel(float* gradient, const float* x, int layer, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) gradient[i] = (layer + 1) * x[i];

@@ -3,12 +3,12 @@
 //   /                       attributes weft_format, integer:NAME, number:NAME, text:NAME; parts (their order)
 //   /PART                   attributes number:NAME
 //   /PART/TENSOR            a contiguous dataset; attributes dtype, crc32c, index (its position among the part's
-//   tensors)
+//                           tensors).
 // Tensor names are used as they are ("layer1.0.conv1.weight"), so h5dump and h5py show them. bf16 is stored as u16 and
 // bool as u8: HDF5 has neither. File types equal memory types, so every value comes back bit by bit. The object headers
 // carry HDF5's own checksums (format version 1.8), the data carry ours. Behind the HDF5 file stands a seal
-// (io/seal.h), which HDF5 and its tools ignore: libhdf5 can crash on damaged files, so it sees only those whose seal
-// is whole.
+// (io/seal.h), which HDF5 and its tools ignore: libhdf5 can crash on damaged files, so it sees only files with an
+// intact seal.
 #include "io/hdf5/hdf5_checkpoint.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr int64_t kHdf5Format = 2;
 
 using Id = Hdf5Id;
 
-/// The type of a dtype's elements, in the file and in memory alike.
+/// The type of a dtype's elements, in the file and in memory.
 Id element_type(DType dtype) {
   hid_t base = -1;
   switch (dtype) {

@@ -57,7 +57,7 @@ inline Hdf5Id hdf5_dataset(hid_t parent, const char* name) {
   return set;
 }
 
-/// What ends the error about a dataset or group `name` that cannot be opened: why, where there is a link of this name.
+/// The end of the error about a dataset or group `name` that cannot be opened: the reason if `name` is a link.
 inline const char* hdf5_elsewhere(hid_t parent, const char* name) {
   const bool is_there = hdf5().Lexists(parent, name, hdf5_inside(hdf5().P_CLS_LINK_ACCESS_ID())) > 0;
   return is_there

@@ -22,7 +22,7 @@ Version version_of(const Hdf5Library& library) {
   return version;
 }
 
-// Two steps expand the name if it is a macro for one of several versions of a function.
+// Two steps expand a name that is a macro for one of several versions of a function.
 #define WEFT_HDF5_TEXT(symbol) #symbol
 #define WEFT_HDF5_NAME(symbol) WEFT_HDF5_TEXT(symbol)
 

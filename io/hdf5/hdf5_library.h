@@ -64,8 +64,8 @@ struct Hdf5Library {
 /// another version than the headers that Weft was built with (HDF5 itself would end the process).
 const Hdf5Library& hdf5();
 
-/// The library `file` as the loader finds it if its version is right, else the one in `folder`. Errors: those of
-/// hdf5(). For hdf5() and its tests; not defined if HDF5 is linked.
+/// The library `file` as the loader finds it if its version is right, else the library in `folder`. Errors: as hdf5().
+/// For hdf5() and its tests; not defined if HDF5 is linked.
 Hdf5Library load_hdf5(const std::string& file, const std::string& folder);
 
 }  // namespace weft

@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Opens a file of data for reading. Errors: another format; the program that wrote it has not closed it, or libhdf5
-/// is too old for it; locks; cut short.
+/// Opens a file of data for reading. Errors: another format; its writer has not closed the file, or libhdf5 is too old;
+/// locks; cut short.
 inline Hdf5Id hdf5_file(const FileReader& file, const std::string& expected = "an HDF5 file",
                         const std::string& otherwise = "another") {
   if (hdf5().Fis_hdf5(file.path().c_str()) <= 0) refuse(file, expected, otherwise);

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr size_t kLongestName = 256;  // of a module or class
+constexpr size_t kLongestName = 256;  // limit of a module or class
 constexpr uint64_t kPlaceBytes = sizeof(PickleValue) + 4 * sizeof(void*);
 
 /// The machine: a stack of values, the positions of the marks, and the memo.
@@ -178,7 +178,7 @@ class Machine {
     dict->items.insert(dict->items.end(), items.begin(), items.end());
   }
 
-  /// What is copied from one value into another, which many opcodes could share.
+  /// Counts values copied into others, which many opcodes could share.
   void count_copies(uint64_t items, uint64_t text_bytes) {
     copied_ += items;
     copied_bytes_ += text_bytes;

@@ -9,14 +9,14 @@
 
 namespace weft {
 
-/// What pickles of one kind may hold besides plain values.
+/// The values that pickles of one kind may hold in addition to plain values.
 struct PickleVocabulary {
   const char* holds;        ///< for errors: `weights`
   const char* advice = "";  ///< ends the error about an unknown name: what to do
   /// Replaces `the file names 'NAME', which … do not need` and the advice for some names; "" for others.
   std::function<std::string(const std::string& name)> refusal = {};
   uint64_t most_opcodes = 10'000'000;  ///< a value of one byte may take a hundred bytes of memory
-  MemoryBudget* memory = nullptr;      ///< what the values may take; null: as much as the opcodes make
+  MemoryBudget* memory = nullptr;      ///< limit of the values' memory; null: as much as the opcodes make
 
   /// The value of `module.name`, which outlives the pickle; null for names that this kind of pickle does not allow.
   std::function<const PickleObject*(const std::string& module, const std::string& name)> find;

@@ -20,14 +20,14 @@ struct NumpyArray final : PickleObject {
   std::vector<int64_t> sizes;
   std::string type;                                ///< NumPy's: `u1`, `i8`, `f4`
   bool is_big_endian = false, is_fortran = false;  ///< the latter: columns come first
-  const std::string* bytes = nullptr;              ///< of all elements, a value of the pickle
+  const std::string* bytes = nullptr;              ///< all elements' bytes, a value of the pickle
 };
 
 /// A name that pickles of any kind may use: containers of Python's collections, sets (as lists), namespaces (as dicts),
 /// bytes and paths (as texts), complex numbers (as pairs), and NumPy's arrays and numbers. Null: another name.
 const PickleObject* find_usual(const std::string& module, const std::string& name);
 
-/// The one argument of a function that converts it.
+/// The only argument of a converting function.
 template <class T>
 const T& only_argument(const PickleList& arguments, const char* function, const char* expected,
                        const ByteStream::Fail& fail) {

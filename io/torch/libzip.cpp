@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr uint64_t kAlignment = 64;  // of an entry's data, as in PyTorch's files
+constexpr uint64_t kAlignment = 64;  // alignment of an entry's data, as in PyTorch's files
 constexpr uint64_t kLocalHeader = 30, kExtraHeader = 4, kZip64Extra = 20, kLargest32 = 0xffffffff;
 constexpr uint16_t kPadding = 0x4246;  // the extra field that PyTorch pads with ("FB")
 
@@ -31,7 +31,7 @@ struct ZipArchive::Parts {
   std::unordered_map<std::string_view, size_t> index;
   bool has_checksums = false;  // torch.serialization.set_crc32_options(False) leaves them all 0
 
-  explicit Parts(const std::filesystem::path& path) : file(path, "pytorch") {}
+  Parts(const std::filesystem::path& path, const std::string& kind) : file(path, kind) {}
   ~Parts() {
     if (zip != nullptr) zip_discard(zip);
   }
@@ -41,7 +41,8 @@ struct ZipArchive::Parts {
 
 bool have_zip() { return true; }
 
-ZipArchive::ZipArchive(const std::filesystem::path& path) : parts_(std::make_unique<Parts>(path)) {
+ZipArchive::ZipArchive(const std::filesystem::path& path, const std::string& kind)
+    : parts_(std::make_unique<Parts>(path, kind)) {
   const FileReader& file = parts_->file;
   int code = 0;
   parts_->zip = zip_open(path.c_str(), ZIP_RDONLY, &code);
@@ -86,7 +87,7 @@ void ZipArchive::read(size_t index, void* to) const {
   const Entry& entry = parts_->entries.at(index);
   if (!entry.is_stored)
     parts_->file.bad("zip entry '", entry.name,
-                     "': expected it stored, as PyTorch does, got it compressed or encrypted");
+                     "': expected it stored, as PyTorch and np.savez do, got it compressed or encrypted");
   const auto bad = [&](const char* got) {
     parts_->file.bad("zip entry '", entry.name, "': expected ", entry.size, " bytes, got '", got, "'");
   };
@@ -107,7 +108,7 @@ void ZipArchive::read(size_t index, void* to) const {
   if (end > 0) bad("more data");
 }
 
-/// One entry as libzip asks for it: open, read piece by piece, close.
+/// An entry as libzip reads: open, read piece by piece, close.
 struct ZipWriter::Parts {
   struct Source {
     uint64_t size, done = 0;

@@ -6,8 +6,8 @@
 namespace weft {
 namespace {
 
-[[noreturn]] void missing(const std::string& path) {
-  fail("pytorch: expected a build with libzip for ", path,
+[[noreturn]] void missing(const std::string& path, const std::string& kind = "pytorch") {
+  fail(kind, ": expected a build with libzip for ", path,
        ", got one without. Install libzip-dev, configure and build again, or use safetensors");
 }
 
@@ -17,7 +17,7 @@ struct ZipArchive::Parts {};
 struct ZipWriter::Parts {};
 
 bool have_zip() { return false; }
-ZipArchive::ZipArchive(const std::filesystem::path& path) { missing(path.string()); }
+ZipArchive::ZipArchive(const std::filesystem::path& path, const std::string& kind) { missing(path.string(), kind); }
 ZipArchive::~ZipArchive() = default;
 ZipArchive::ZipArchive(ZipArchive&&) noexcept = default;
 const std::vector<ZipArchive::Entry>& ZipArchive::entries() const { missing("it"); }

@@ -140,7 +140,7 @@ class Walk {
     return name.empty() ? key : name + "." + key;
   }
 
-  static constexpr uint64_t kEntryBytes = 160;  // of an entry of a map from string to string
+  static constexpr uint64_t kEntryBytes = 160;  // cost of an entry in a map from string to string
 
   uint64_t visits_left_, text_left_ = kMostPickleText;
   MemoryBudget& memory_;

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// What a pickle may hold: levels of nesting, and bytes of all its names and strings together.
+// Limits of a pickle: levels of nesting, and bytes of all its names and strings together.
 constexpr size_t kDeepestPickle = 64;
 constexpr uint64_t kMostPickleText = 64 << 20;
 
@@ -23,8 +23,8 @@ struct PickleTree {
   std::map<std::string, std::string> others;  ///< numbers, strings, bools beside them, as strings
 };
 
-/// The tensors under `key` (see open_torch). Errors through `fail`: no such key, only a scalar there, values
-/// that contain themselves or are nested too deep or repeated too often, more than is left of `memory`.
+/// The tensors under `key` (see open_torch). Errors through `fail`: no such key, only a scalar there, values that
+/// contain themselves or are nested too deep or repeated too often; `memory` exhausted.
 PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBudget& memory,
                           const ByteStream::Fail& fail);
 

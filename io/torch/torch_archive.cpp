@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's files. A zip archive holds NAME/data.pkl, a pickle that refers to storages by keys, and NAME/data/KEY,
-// their bytes (torch/serialization.py, caffe2/serialize). The legacy format is a sequence of pickles (a magic number,
-// the version, the machine, the object, the keys of its storages), then for each storage its size and its bytes.
+// PyTorch's files. A zip archive holds NAME/data.pkl, a pickle that refers to storages by keys. NAME/data/KEY are their
+// bytes (torch/serialization.py, caffe2/serialize). The legacy format begins with pickles: a magic number, the version,
+// the machine, the object, the keys of its storages. Each storage's size and bytes follow.
 #include "io/torch/torch_archive.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class ZipTorchArchive : public TorchArchive {
   void read_storage(size_t storage, void* to) const override { archive_.read(entries_[storage], to); }
 
   ZipArchive archive_;
-  std::vector<size_t> entries_;  // of each storage
+  std::vector<size_t> entries_;  // entry of each storage
 };
 
 class LegacyTorchArchive : public TorchArchive {
@@ -142,7 +142,7 @@ class LegacyTorchArchive : public TorchArchive {
     file_.read(offsets_[storage], to, bytes_of(pickle().storages[storage]));
   }
 
-  std::vector<uint64_t> offsets_;  // of each storage's data in the file
+  std::vector<uint64_t> offsets_;  // place of each storage's data in the file
 };
 
 }  // namespace
@@ -191,7 +191,7 @@ Tensor TorchArchive::read(const PickledTensor& tensor, const std::string& name) 
         stored, Shape{static_cast<int64_t>(storage.numel * storage.type->bytes / stored.bytes)},
         [&](void* to, uint64_t) { read_storage(tensor.storage, to); },
         [&](std::string_view text) { file_.bad("tensor '", name, "': ", text); });
-    if (uses_[tensor.storage] > 1) kept_[tensor.storage] = memory;  // tensors that share it continue to share it
+    if (uses_[tensor.storage] > 1) kept_[tensor.storage] = memory;  // tensors with a common storage continue to share
   }
   kernels::View view;
   view.dtype = stored.dtype;

@@ -26,8 +26,9 @@ class TorchArchive {
   MemoryBudget& memory() const { return *memory_; }
   const ByteStream::Fail& fail() const { return fail_; }  ///< throws `pytorch: FILE: TEXT`
 
-  /// The element type of a tensor that will be read. Before any read(), each tensor is announced once: those that share
-  /// memory keep sharing it. Errors: a dtype that Weft lacks; by repetition, far more bytes in total than the file has.
+  /// The element type of a tensor that will be read. Before any read(), each tensor is announced once: tensors with
+  /// common memory still share memory. Errors: a dtype that Weft lacks; by repetition, far more bytes in total than the
+  /// file has.
   const StoredDType& announce(const PickledTensor& tensor, const std::string& name);
   /// The tensor on the CPU, with its strides. Errors: damaged data, the file ends too early.
   Tensor read(const PickledTensor& tensor, const std::string& name);

@@ -31,7 +31,7 @@ struct TorchObject {
 
   /// The value under `key`. Errors: not a dict, no such key; `what` (`ckpt.tar`) begins the message.
   const TorchObject& at(std::string_view key, std::string_view what) const;
-  /// The same, or null.
+  /// As at(), or null.
   const TorchObject* find(std::string_view key) const;
   /// Errors: another kind; an integer counts as a number.
   int64_t integer(std::string_view what) const;

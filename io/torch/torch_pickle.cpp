@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kLongestKey = 256;
-constexpr uint64_t kMostBytes = uint64_t{1} << 56;  // of a storage: arithmetic on offsets cannot overflow
+constexpr uint64_t kMostBytes = uint64_t{1} << 56;  // limit of a storage: arithmetic on offsets cannot overflow
 
 const TorchStorageType kStorages[] = {
     {"FloatStorage", "F32", 4},     {"DoubleStorage", "F64", 8},    {"HalfStorage", "F16", 2},
@@ -130,7 +130,7 @@ void check_inside(const PickledTensor& tensor, uint64_t numel, const ByteStream:
   if (empty ? tensor.offset > numel : last >= numel) outside();
 }
 
-/// What PyTorch keeps beside the storage: `neg`, of x.conj().imag. `conj` is of complex numbers alone.
+/// PyTorch's flags next to the storage: `neg`, for x.conj().imag. `conj` is for complex numbers alone.
 void apply_metadata(const PickleValue& value, PickledTensor& tensor, const ByteStream::Fail& fail) {
   if (value.as<PickleNone>() != nullptr) return;
   const auto* dict = value.as<PickleDict>();

@@ -38,7 +38,7 @@ class Writer {
   }
 
   std::string finish() { return pickle_.finish(); }
-  /// By key, each dense when it is written.
+  /// Storages by key, each dense when written.
   const std::vector<Tensor>& storages() const { return storages_; }
 
  private:

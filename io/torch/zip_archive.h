@@ -12,8 +12,8 @@
 
 namespace weft {
 
-/// A zip archive of stored (not compressed) entries, as PyTorch writes them, zip64 included; read by libzip. Opening
-/// reads the directory only. Errors: `pytorch: FILE: …`: no zip archive, damaged, an entry that is compressed or
+/// A zip archive of stored (not compressed) entries, as PyTorch and NumPy write them, zip64 included; read by libzip.
+/// Opening reads the directory only. Errors: `KIND: FILE: …`: no zip archive, damaged, an entry that is compressed or
 /// encrypted, entries whose sum is larger than the file, Weft was built without libzip.
 class ZipArchive {
  public:
@@ -23,7 +23,7 @@ class ZipArchive {
     bool is_stored = true;  ///< neither compressed nor encrypted; others cannot be read
   };
 
-  explicit ZipArchive(const std::filesystem::path& path);
+  explicit ZipArchive(const std::filesystem::path& path, const std::string& kind = "pytorch");
   ~ZipArchive();
   ZipArchive(ZipArchive&&) noexcept;
 

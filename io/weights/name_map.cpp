@@ -210,7 +210,7 @@ NameMap nanogpt() {
           nullptr};
 }
 
-/// The same rows from right to left.
+/// The map's rows from right to left.
 NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
   NameMap result{name, purpose, {}, {}, nullptr};
   for (const NameRule& rule : map.rules)
@@ -233,7 +233,7 @@ std::vector<NameMap> all_maps() {
           inverse(hf_gpt2(), "to_hf_gpt2", "the way back from hf_gpt2 (--add-prefix transformer.)")};
 }
 
-/// Of the matrix that makes queries, keys and values: three times as many rows as columns.
+/// The shape of the matrix that makes queries, keys and values: three times as many rows as columns.
 bool lies_as_linear(const Shape& sizes) { return sizes.rank() == 2 && sizes[0] == 3 * sizes[1]; }
 
 }  // namespace

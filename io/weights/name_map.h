@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// What the wildcards of a pattern (see NameRule) matched in a name.
+/// The parts of a name that the wildcards of a pattern (see NameRule) matched.
 struct NameMatch {
   std::vector<std::string> captures;  ///< for each `#` and `*`
   size_t word = 0;                    ///< which of the words between braces
@@ -35,7 +35,7 @@ struct NameRule {
   bool turned = false;    ///< the matrix is transposed
 };
 
-/// The names of one publisher's files (`from`) and those of Weft's modules (`to`). A name that matches no row stays.
+/// The names of a publisher's files (`from`) and of Weft's modules (`to`). A name that matches no row stays.
 struct NameMap {
   const char* name;
   const char* purpose;
@@ -64,13 +64,13 @@ struct RenameOptions {       // `{}`: g++ then allows designated initialisers of
   std::string put_first{};   ///< put before all names ahead of the map, which knows the published prefix alone
 };
 
-/// The same tensors under other names, still read on demand. What PyTorch's wrappers add is stripped first: a `module.`
-/// before all names (DistributedDataParallel, AveragedModel), `_orig_mod.` of torch.compile and those of FSDP and of
-/// recomputation anywhere. Errors: no name has the prefix; two tensors get one name; a part of a
+/// The file's tensors under other names, still read on demand. The additions of PyTorch's wrappers are stripped first:
+/// a `module.` before all names (DistributedDataParallel, AveragedModel), `_orig_mod.` of torch.compile and those of
+/// FSDP and of recomputation anywhere. Errors: no name has the prefix; two tensors get one name; a part of a
 /// stacked tensor is missing or does not fit.
 std::unique_ptr<WeightsFile> renamed_weights(std::unique_ptr<WeightsFile> file, const RenameOptions& options);
 
-/// The same for a model's state; tensors on the CPU.
+/// Renames a model's state; tensors on the CPU.
 StateDict renamed_state(const StateDict& state, const RenameOptions& options);
 
 }  // namespace weft

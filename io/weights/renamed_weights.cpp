@@ -11,8 +11,8 @@
 namespace weft {
 namespace {
 
-/// What PyTorch's wrappers add to the names of the modules in them: DistributedDataParallel and averages before all
-/// names, torch.compile, FSDP and recomputation before those of any module.
+/// PyTorch's wrappers add to the names of their modules: DistributedDataParallel and averages before all names,
+/// torch.compile, FSDP and recomputation before any module's.
 constexpr std::string_view kWrapped = "module.";
 constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."};
 constexpr std::string_view kAveraged = "n_averaged";  // a counter beside the names of an AveragedModel
@@ -54,7 +54,7 @@ std::vector<WeightInfo> named(std::vector<WeightInfo> tensors, const std::vector
   return result;
 }
 
-/// How a renamed tensor is made: one of the file's, several stacked, or part `part` of `parts` of one.
+/// How a renamed tensor is made: one of the file's, several stacked, or part `part` of `parts`.
 struct Recipe {
   std::vector<int64_t> sources;     ///< -1 where the part is missing
   std::vector<std::string> wanted;  ///< the sources' names

@@ -13,7 +13,7 @@
 
 namespace weft {
 
-/// What a file states about a tensor before its data is read.
+/// A file's statements about a tensor before its data is read.
 struct WeightInfo {
   std::string name;
   DType dtype = DType::f32;  ///< as read() returns it
@@ -31,7 +31,7 @@ class WeightsFile {
 
   const std::string& format() const { return format_; }  ///< `safetensors`, `pytorch`, `pytorch (legacy)`, …
   const std::vector<WeightInfo>& tensors() const { return tensors_; }
-  /// What the file holds besides tensors, as strings: safetensors' metadata, `epoch` of a PyTorch checkpoint.
+  /// The file's contents other than tensors, as strings: safetensors' metadata, `epoch` of a PyTorch checkpoint.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// The tensor's number, or -1.
   int64_t find(std::string_view name) const;
@@ -57,18 +57,18 @@ struct OpenWeightsOptions {
 };
 
 /// `path`; of a folder of Hugging Face's the file of weights in it, of a sharded checkpoint's the folder itself.
-/// Errors: another folder; the text says what it is.
+/// Errors: another folder; the text names its kind.
 std::filesystem::path weights_in_folder(const std::filesystem::path& path);
 
 /// Opens safetensors (`.safetensors`, `.safetensors.index.json`), PyTorch (`.pt`, `.pth`, `.th`, `.bin`), Weft's
 /// checkpoints (`.h5`) and folders (weights_in_folder); the content decides, not the name. Errors: `FORMAT: FILE: …`;
-/// another format, of which the text says what it is (io/file_kind.h).
+/// another format, whose kind the text names (io/file_kind.h).
 std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, const OpenWeightsOptions& options = {});
 
 /// Opens a file that torch.save wrote, zip archive or legacy format. Pickles are run by a machine that builds tensors,
 /// dicts, lists and numbers and nothing else (io/pickle/unpickler.h). The tensors are those of the dict under `key`;
-/// without a key those of the one dict under a usual key (`state_dict`, `model`, `net`, `params_ema`, …; io/torch/
-/// pickle_tree.cpp), whatever lies beside it; else all, with names joined by dots. Errors: `pytorch: FILE: …`; several
+/// without a key, of the only dict under a usual key (`state_dict`, `model`, `net`, `params_ema`, …; io/torch/
+/// pickle_tree.cpp), whatever else is there; else all, with names joined by dots. Errors: `pytorch: FILE: …`; several
 /// dicts under usual keys.
 std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key = "");
 

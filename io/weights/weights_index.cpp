@@ -13,14 +13,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kLongest = 64 << 20;  // of an index
+constexpr uint64_t kLongest = 64 << 20;  // limit of an index
 constexpr size_t kMostShards = 4096;     // all are open at once
 
 class ShardedWeights : public WeightsFile {
  public:
   explicit ShardedWeights(const std::filesystem::path& path) {
     const FileReader file(path, "weights index");
-    const auto memory = std::make_shared<MemoryBudget>();  // of all shards together
+    const auto memory = std::make_shared<MemoryBudget>();  // common to all shards
     memory->opened(file.size());
     const Json map = weight_map(file);
     std::map<std::string, size_t> numbers;

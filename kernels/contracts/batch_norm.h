@@ -34,8 +34,8 @@ WEFT_KERNEL(batch_norm_backward, const Queue& queue, const View& dx, const View&
             const View& dbias, const View& dy, const View& x, const View& y, const View& weight, const View& bias,
             const View& save_mean, const View& save_invstd, BatchNormArguments arguments);
 
-// A batch in several parts, one per rank: part [2C + 1] of the statistics' dtype holds the means of a part's rows, the
-// sums of squared distances from the means (m2), and the number of rows.
+// A batch in several parts, one per rank: part [2C + 1] of the statistics' dtype. It holds the means of a part's rows,
+// the sums of squared distances from the means (m2), and the number of rows.
 
 /// part = the statistics of x (M > 0).
 WEFT_KERNEL(batch_norm_statistics, const Queue& queue, const View& part, const View& x);

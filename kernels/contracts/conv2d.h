@@ -33,10 +33,10 @@ struct Conv2dNormArguments {
   bool relu = false;
 };
 
-/// y = relu?((conv2d(x, w) + bias - mean) / sqrt(var + eps) weight + norm_bias + residual?): a convolution and the
-/// batch_norm_inference after it, on GPUs in one pass over y, before any rounding of the accumulators. mean, var,
-/// weight and norm_bias [O] are f32 (f64 for f64 x); residual is contiguous, of y's sizes and dtype, and apart from y.
-/// bias, weight, norm_bias and residual may be none.
+/// y = relu?((conv2d(x, w) + bias - mean) / sqrt(var + eps) weight + norm_bias + residual?): a convolution with the
+/// next batch_norm_inference fused, on GPUs in a single pass over y, before any rounding of the accumulators. mean,
+/// var, weight and norm_bias [O] are f32 (f64 for f64 x); residual is contiguous, of y's sizes and dtype, and apart
+/// from y. bias, weight, norm_bias and residual may be none.
 WEFT_KERNEL(conv2d_norm, const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
             const View& mean, const View& var, const View& weight, const View& norm_bias, const View& residual,
             Conv2dNormArguments arguments);

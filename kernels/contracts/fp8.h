@@ -61,8 +61,8 @@ WEFT_HD float fp8_scale(Fp8 format, float amax, int margin) {
 /// Bytes per row of codes; rows begin at multiples of 16 bytes, as TMA requires.
 constexpr int64_t fp8_pitch(int64_t columns) { return (columns + 15) / 16 * 16; }
 
-/// y[r, c] = y_t[c, r] = to_fp8(format, x[r, c] scale) and amax = max(amax, |x|), where NaN counts as the largest, in
-/// one pass. x [R, C], f32 or bf16, stride 1 along C; scale f32 [1]; y [R, C], y_t [C, R], u8, with pitches of a
+/// In one pass y[r, c] = y_t[c, r] = to_fp8(format, x[r, c] scale); amax = max(amax, |x|), where NaN counts as the
+/// largest. x [R, C], f32 or bf16, stride 1 along C; scale f32 [1]; y [R, C], y_t [C, R], u8, with pitches of a
 /// multiple of 16 bytes, the last row too: bytes between a row's end and the next multiple of 8 are overwritten. y, y_t
 /// and amax (f32 [1], not negative) are each optional, and scale too if only amax is given.
 WEFT_KERNEL(fp8_quantize, const Queue& queue, const View& y, const View& y_t, const View& amax, const View& x,
@@ -74,7 +74,7 @@ struct Fp8ScaleArguments {
   int64_t gradients = 0;  ///< number of e5m2 rows, at the end; the others are e4m3
 };
 
-/// Shifts each row i of amaxes [n, history] (f32, dense) by one, drops the last entry, stores latest[i] as the first
+/// Shifts each row i of amaxes [n, history] (f32, dense) by one and drops the last entry. Stores latest[i] as the first
 /// entry, and sets latest[i] to 0 (latest: f32 [n], or none: rows are unchanged). Then scale[i] = fp8_scale() of the
 /// row's largest entry, or 1 if all are 0. Inf and NaN are stored as 0: a step that overflowed is ignored.
 WEFT_KERNEL(fp8_update_scale, const Queue& queue, const View& scale, const View& amaxes, const View& latest,

@@ -23,9 +23,9 @@ struct ImageMixArguments {
 };
 
 /// Mixes every image of a batch with the previous image, the first with the last: mixup if the box is the whole image
-/// (Zhang et al., ICLR 2018), CutMix if own = 0 (Yun et al., ICCV 2019). y[n, p, q, c] = fma(1 - own, x[n - 1, p, q,
-/// c], own x[n, p, q, c]) inside the box, x[n, p, q, c] outside. x, y floating [N, H, W, C], contiguous, not the same
-/// memory. own x is rounded to f32 (f64 for f64), followed by one fused multiply-add and one rounding to the dtype:
+/// (Zhang et al., ICLR 2018), CutMix if own = 0 (Yun et al., ICCV 2019). In the box, y[n, p, q, c] = fma(1 - own, x[n -
+/// 1, p, q, c], own x[n, p, q, c]). Outside, y = x. x, y floating [N, H, W, C], contiguous, not the same
+/// memory. own x is rounded to f32 (f64 for f64), followed by a fused multiply-add and a rounding to the dtype:
 /// bit-identical on every device.
 WEFT_KERNEL(image_mix, const Queue& queue, const View& y, const View& x, ImageMixArguments arguments);
 

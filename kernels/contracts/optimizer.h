@@ -5,7 +5,7 @@
 namespace weft::kernels {
 
 // One launch over a flat range of n elements (rank 1, contiguous): w and the states are f32 (or all f64), g is f32 or
-// bf16 (f64 for f64), compute_copy is none or a bf16 range that receives the new weights rounded. `scalars` is an f32
+// bf16 (f64 for f64). compute_copy is none or a bf16 range that receives the new weights rounded. `scalars` is an f32
 // (f64 for f64 w) tensor on the device, so that a captured graph sees new values: {lr, step, gradient_scale}; step
 // counts from 1; the gradient is first multiplied by gradient_scale (1 / loss scale, or the clipping factor). If
 // gradient_scale is 0 or not finite, the call changes nothing (a skipped step). The rules are in optimizer_rules.h.

@@ -248,7 +248,7 @@ struct LionRule : OptimizerRule {
   WEFT_HD void prepare(const OptimizerStep<A>&) {}
   WEFT_HD void update(const OptimizerStep<A>& s, A& w, A& m, A&, A&, A g) const {
     const A along = beta1 * m + keep1 * g;
-    const A sign = along > A(0) ? A(1) : along < A(0) ? A(-1) : along;  // of NaN: NaN
+    const A sign = along > A(0) ? A(1) : along < A(0) ? A(-1) : along;  // NaN stays NaN
     w -= s.lr * (sign + weight_decay * w);
     m = beta2 * m + keep2 * g;
   }

@@ -60,8 +60,8 @@ WEFT_HD int permuted_bits(int64_t n) {
 }
 
 /// Element `index` of a random permutation of 0 … n-1: a 6-round balanced Feistel network over the smallest even number
-/// of bits that holds n, round keys from Philox, walked until the value falls below n (Black and Rogaway, "Ciphers with
-/// arbitrary finite domains", 2002). Needs 0 <= index < n. Expected walks: below 4.
+/// of bits for n, with round keys from Philox. The walk ends when the value falls below n (Black and Rogaway, "Ciphers
+/// with arbitrary finite domains", 2002). Needs 0 <= index < n. Expected walks: below 4.
 WEFT_HD int64_t permuted(uint64_t key, uint64_t counter, int64_t n, int64_t index) {
   const int half = permuted_bits(n);
   const uint64_t mask = (static_cast<uint64_t>(1) << half) - 1;

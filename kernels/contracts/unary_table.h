@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every elementwise function of one tensor, its derivative beside it. The enumeration, the kernels of all devices, the
+// Every elementwise function of a tensor, with its derivative. The enumeration, the kernels of all devices, the
 // ops (core/ops/unary.h) and their tests follow from these rows: docs/add_an_op.md.
 //
 // A row: name, numbers (floating, or any: i64 and i32, too), what backward reads (x or y), y, dx. The formulas are C++
-// in x, y, dy and the two scalars a and b of UnaryArguments, all of the type T that the kernel computes in; Math is
-// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where a
-// function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow is
-// IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
+// in x, y, dy and the scalars a and b of UnaryArguments, all of the kernel's type T; Math is
+// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where
+// a function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow
+// is IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
 //
 // An OP is also the op `Tensor name(const Tensor& x)`. The op of a FUNCTION takes more arguments, and has a file of its
 // own in core/ops. New rows go to the end, so that the others keep their numbers.

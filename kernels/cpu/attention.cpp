@@ -13,11 +13,11 @@
 #include "kernels/cpu/transpose_eight.h"
 #include "kernels/cpu/unary_loops.h"
 
-// A task of the forward is a head of a batch entry, or some of its query blocks where heads are fewer than threads;
-// a task of the backward is a group of heads that share keys and values, whose gradients it adds up. It packs the keys
-// and values once into the panels that panel_product.h multiplies by. Then kQueries queries multiply kKeys keys at a
-// time: two small products around a softmax whose block of weights stays in the second-level cache. Blocks of keys
-// begin at multiples of kKeyStart, the last one before the first key that a query of the block sees.
+// A task of the forward is a head of a batch entry, or some of its query blocks, if heads are fewer than threads. A
+// task of the backward is a group of heads that share keys and values, and adds their gradients. It packs the keys and
+// values once into the panels that panel_product.h multiplies by. Then kQueries queries multiply kKeys keys at a time:
+// two small products around a softmax whose block of weights stays in the second-level cache. Blocks of keys begin at
+// the last multiple of kKeyStart before the first key that a query of the block sees.
 // bf16 is multiplied as it is where the processor can; there, and f16 everywhere, sums and softmax are f32. So few
 // queries as kFewQueries read keys and values where they lie: packing would take longer than the products.
 
@@ -118,7 +118,7 @@ int64_t padded(int64_t columns) {
   return (columns + width - 1) / width * width;
 }
 
-/// One matrix [rows, D] of one head.
+/// A matrix [rows, D] of a head.
 struct HeadRows {
   const View& view;
   int64_t base;
@@ -174,7 +174,7 @@ class Panels {
     }
   }
 
-  /// c (+)= alpha a b, c's rows `row` apart with room for whole panels. Of b: `columns` columns from `column` on, a
+  /// c (+)= alpha a b, c's rows `row` apart with room for whole panels. b has `columns` columns from `column` on, a
   /// multiple of the panel, and `depth` rows from `first` on, a multiple of kDeep.
   void multiply(typename F::Sum alpha, const Left<Factor>& a, int64_t rows, int64_t first, int64_t depth,
                 int64_t column, int64_t columns, typename F::Sum* c, int64_t row, bool add) const {
@@ -224,7 +224,7 @@ Left<typename F::Factor> along_channels(const HeadRows& from, int64_t first, int
   return {memory.data(), row, 1};
 }
 
-/// Which keys the queries of one batch entry see, and which weights of one head are dropped.
+/// The keys that the queries of a batch entry see, and the dropped weights of a head.
 class Sight {
  public:
   Sight(const AttentionShape& s, int64_t b, int64_t h, const View& key_lengths, const View& key_mask, const View& state,
@@ -417,7 +417,7 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, K
   }
 }
 
-/// Stores dq of one head, if wanted, and adds the head's part to w.dk and w.dv. w holds the keys and values.
+/// Stores dq of a head, if requested, and adds the head's part to w.dk and w.dv. w holds the keys and values.
 template <class F>
 void backward_head(const View& dq, bool keys_wanted, const HeadRows& dy, const HeadRows& q, const HeadRows& y,
                    int64_t b, int64_t h, const typename F::Sum* lse, const Sight& sight, typename F::Sum scale,

@@ -10,9 +10,9 @@
 
 namespace weft::kernels::cpu {
 
-// GCC's libgomp reads how to wait from the environment before main() and has no call for it. But it spins 300,000
-// rounds only as long as the process has at most as many OpenMP threads as processors, and 1,000 from then on: a team
-// of one more that never gets work sleeps for the life of the process.
+// GCC's libgomp reads how to wait from the environment before main() and has no call for it. It spins 300,000 rounds
+// only while the process has at most as many OpenMP threads as processors, later 1,000. So an extra team with one more
+// thread, without work, sleeps for the life of the process.
 void make_waits_brief() {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT") || omp_get_max_threads() == 1) return;
   std::promise<void> parked;

@@ -90,7 +90,7 @@ template <class T>
 void backward_input(const Geometry& g, T* dx, const T* dy, const T* w) {
   using A = Accumulate<T>;
   const int64_t image = g.H * g.W * g.C;
-  // One image belongs to one thread: its outputs scatter into it in a fixed order.
+  // An image belongs to one thread: its outputs scatter into it in a fixed order.
   parallel_for(g.N, g.P * g.Q * g.O * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
     std::vector<A> sums(static_cast<size_t>(image));
     for (int64_t n = begin; n < end; ++n) {
@@ -118,7 +118,7 @@ void backward_input(const Geometry& g, T* dx, const T* dy, const T* w) {
 template <class T>
 void backward_weight(const Geometry& g, T* dw, const T* dy, const T* x) {
   using A = Accumulate<T>;
-  // One filter belongs to one thread. Sums of so many output positions at a time: a sum of all would round more.
+  // A filter belongs to one thread. Sums have this number of output positions at a time: a sum of all would round more.
   constexpr int kPositions = 64;
   parallel_for(g.O, g.N * g.P * g.Q * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
     const auto count = static_cast<size_t>(g.R * g.S * g.group_in);

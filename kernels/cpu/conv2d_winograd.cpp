@@ -9,7 +9,7 @@
 // channels before the last transform. So a convolution is 36 matrix products, one a plane, with a quarter of the direct
 // sum's multiplications. Gradients are the adjoints of the same transforms.
 //
-//   v [36, tiles, C] = B^T d B of x,  u [36, C, O] = G g G^T of w,  m [36, tiles, O] = v u,  y = A^T m A
+//   v [36, tiles, C] = B^T d B of x.  u [36, C, O] = G g G^T of w.  m [36, tiles, O] = v u.  y = A^T m A
 //
 // v and m are 2.25 times as large as x and y: they exist for a few tiles at a time, in a core's cache.
 
@@ -32,7 +32,7 @@ int64_t row_of(int64_t channels) { return round_up(channels, 32) + 16; }
 /// The distance of planes, which transforms write all at once: 64 bytes more than whole pages, for the same reason.
 int64_t plane_of(int64_t floats) { return round_up(floats, 1024) + 16; }
 
-/// Tiles of out[n, p, q] = sum over r and s of in[n, p - padding.h + r, q - padding.w + s] g[r, s].
+/// Tiles of out[n, p, q], the sum over r and s: in[n, p - padding.h + r, q - padding.w + s] g[r, s].
 struct Tiles {
   int64_t N, H, W, C;  // in's
   int64_t P, Q, O;     // out's
@@ -227,7 +227,7 @@ constexpr int64_t kMostDepth = 96;                 ///< K of a GEMM: sums of sho
 constexpr int64_t kMostAtOnce = int64_t{1} << 17;  ///< tiles times channels whose planes, 19 MB, are all kept
 constexpr int64_t kMostSums = int64_t{6} << 20;    ///< floats of the parts' sums
 
-/// The gradient of filters: u[36, O, C] = sum over tiles of m^T v with m = A dy A^T and v = B^T d B, then G^T u G. Both
+/// The gradient of filters: u[36, O, C] = sum over tiles of m^T v, then G^T u G. m = A dy A^T and v = B^T d B. Both
 /// factors lie in panels [36, panel, tile, channel of the panel], which products read in the order of memory.
 class FilterGradient {
  public:

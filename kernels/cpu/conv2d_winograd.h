@@ -13,8 +13,8 @@ bool suits_winograd(const View& y, const View& x, const View& w, const Conv2dArg
 const WinogradKernels& winograd_kernels();
 
 // Convolutions of 3x3 filters by F(4x4, 3x3): any sizes of f32, stride and dilation 1, one group, at most 2 of padding.
-// A sum over K terms errs by at most (K + 40) 2^-24 times the same sum over absolute values, both through Winograd's
-// transforms (tests/kernels/conv2d_winograd.cpp); on random numbers it errs about as far as a direct sum in f32
+// A sum of K terms errs by at most (K + 40) 2^-24 times the magnitudes' sum, both through Winograd's
+// transforms (tests/kernels/conv2d_winograd.cpp). On random numbers its error is about a direct f32 sum's
 // (benchmarks/results/2026-11-26-numbers.md). Infinity or NaN in a patch spreads over its tile's outputs. The bits do
 // not depend on the number of threads.
 void winograd_conv2d_forward(const View& y, const View& x, const View& w, const View& bias, Size2d padding,

@@ -25,7 +25,7 @@ void copy_transposed(const View& y, const View& x, const Nest<2>& nest, int dens
   const int last = nest.rank - 1;
   const int64_t rows = nest.sizes[dense], columns = nest.sizes[last];
   Nest<2> outer = nest;
-  outer.sizes[dense] = (rows + kTile - 1) / kTile;  // one step of the outer walk is one band of rows
+  outer.sizes[dense] = (rows + kTile - 1) / kTile;  // a step of the outer walk is a band of rows
   outer.strides[dense] = {nest.strides[dense][0] * kTile, nest.strides[dense][1] * kTile};
   outer.sizes[last] = 1;
   const int64_t bands = nest.total / (rows * columns) * outer.sizes[dense];

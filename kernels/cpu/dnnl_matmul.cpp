@@ -14,9 +14,9 @@
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/processor.h"
 
-// oneDNN plans a product for given sizes and strides (a millisecond: it compiles a kernel), then runs it any number of
-// times: the plans are kept. Operands stay in the caller's layout and are packed on each call, so that nothing can go
-// stale when weights change.
+// oneDNN plans a product for given sizes and strides (a millisecond: it compiles a kernel), then runs the plan any
+// number of times: plans are kept. Operands stay in the caller's layout and are packed on each call, so that nothing
+// can go stale when weights change.
 
 namespace weft::kernels::cpu {
 namespace {
@@ -108,8 +108,8 @@ Plan make_matmul(const Problem& problem) {
   return plan;
 }
 
-/// oneDNN's inner product with b packed before each call: on AMX 1.3 to 4 times as fast as its matmul, whose kernel
-/// packs piece by piece, as soon as enough rows share the packing. Without AMX its matmul is as fast, and copies
+/// oneDNN's inner product with b packed before each call: on AMX 1.3 to 4 times as fast as its matmul, if enough rows
+/// share the packing: matmul's kernel packs piece by piece. Without AMX its matmul is as fast, and copies
 /// nothing.
 Plan make_inner_product(const Problem& problem) {
   Plan plan;

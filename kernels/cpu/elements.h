@@ -50,9 +50,9 @@ void with_compute_type(DType dtype, Body&& body) {
   return body.template operator()<int64_t>();
 }
 
-/// value(0) + … + value(n - 1), each a number of type S. 32 sums lie side by side, also where the compiler uses no
-/// vectors, and take at most eight numbers each before they go on in Wide: long sums would all round in one direction
-/// where the numbers are equal.
+/// value(0) + … + value(n - 1), each a number of type S. 32 partial sums, also without vector instructions, take
+/// at most eight numbers each and are then added in Wide. Long sums of equal numbers would all round in one
+/// direction.
 template <class S, class Wide, class Value>
 Wide sum_in_lanes(int64_t n, const Value& value) {
   constexpr int64_t kLanes = 32, kTerms = 8, kTotals = 8;

@@ -14,8 +14,8 @@
 #include "kernels/cpu/transpose_eight.h"
 
 // Each thread computes one block of c by itself, so that no thread waits for another: it copies a slice of b (kDepth
-// rows, kColumns columns) into panels, which the second-level cache holds, then rows of a in turn, and multiplies them.
-// A copy converts to the computing type, transposes where it must, and puts what is used together on few pages. Goto
+// rows, kColumns columns) into panels in the second-level cache. Then it copies and multiplies rows of a, block by
+// block. A copy converts to the computing type, transposes if needed, and puts data used together on few pages. Goto
 // and van de Geijn (2008) explain why; the innermost loops are in panel_product_loops.h.
 
 namespace weft::kernels::cpu {
@@ -114,8 +114,8 @@ void copy_b(const GemmFactor& b, int64_t k, int64_t depth, int64_t j, int64_t co
   }
 }
 
-/// What a panel product reads of `a`: `rows` rows from i on, `depth` columns from k on; copied into `to` where they
-/// would lie on many pages.
+/// The operand of a panel product from `a`: `rows` rows from i on, `depth` columns from k on; copied into `to` where
+/// they would lie on many pages.
 template <class C>
 void place_a(const GemmFactor& a, int64_t i, int64_t rows, int64_t k, int64_t depth, int64_t strip, bool copy, C* to,
              PanelProduct<C>& p) {
@@ -205,13 +205,13 @@ void compute_block(const Gemm& g, const Target<C>& target, int64_t i0, int64_t i
   }
 }
 
-/// How the threads share one product: so many parts of its rows and of its columns.
+/// How the threads share a product: numbers of parts of its rows and of its columns.
 struct Grid {
   int64_t down = 1, across = 1;
 };
 
 Grid grid_of(int64_t strips, int64_t panels, int64_t strip, int64_t panel, int64_t threads) {
-  constexpr int64_t kCopy = 24;  // copying an element takes as long as so many multiplications
+  constexpr int64_t kCopy = 24;  // copying an element takes as long as this number of multiplications
   Grid best;
   int64_t least = INT64_MAX;
   for (int64_t down = 1; down <= threads; ++down) {

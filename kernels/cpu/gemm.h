@@ -28,7 +28,7 @@ struct Gemm {
 template <class C>
 using GemmFinish = std::function<void(const C* sums, int64_t row, int64_t column, int64_t count)>;
 
-/// Computes the products in C (float, double), in an order of sums that depends on k alone, and passes the sums on while
+/// Computes the products in C (float, double), in an order of sums that depends on k alone. Passes the sums on while
 /// they are in a near cache.
 template <class C>
 void gemm(const Gemm& g, const GemmFinish<C>& finish);

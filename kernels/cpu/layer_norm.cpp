@@ -41,8 +41,8 @@ const T* add_row(T* sum, const T* x, const T* residual, int64_t C) {
   return sum;
 }
 
-/// The mean of a row in two parts, center + rest: an element less center is all but exact, and rest is small beside the
-/// row's deviation, where one number would round at the size of the mean. Exact where all elements are equal.
+/// The mean of a row in two parts, center + rest: an element less center is nearly exact, and rest is small compared
+/// with the row's deviation. A single number would round at the mean's size. Exact where all elements are equal.
 template <class S>
 struct RowMoments {
   S center, rest, variance;

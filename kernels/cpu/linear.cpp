@@ -68,7 +68,7 @@ void linear_backward_input(const Queue& queue, const View& dx, const View& dy, c
       const auto to_dx = [&](const C* sums, int64_t row, int64_t column, int64_t count) {
         finish(loop, dx, saved, sums, row, column, count);
       };
-      if (dy.dtype == DType::bf16) {  // oneDNN rounds what it writes: f32 sums, to which f' is applied
+      if (dy.dtype == DType::bf16) {  // oneDNN rounds its output: f32 sums, to which f' is applied
         const int64_t slab = std::clamp<int64_t>(kSlabElements / columns, 1, rows);
         const Workspace memory(queue, static_cast<size_t>(slab * columns) * sizeof(float), "linear");
         int64_t first = 0;

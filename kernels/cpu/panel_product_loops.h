@@ -3,8 +3,8 @@
 #include "kernels/cpu/panel_product.h"
 
 // One text for every instruction set; included by loops_avx*.cpp only. Everything is in an anonymous namespace and
-// nothing comes from the standard library, so that no function compiled for AVX-512 is linked into code that runs
-// without it. Vectors are the compiler's; it makes a * b + c one instruction (-ffp-contract=fast).
+// nothing is from the standard library. So no function compiled for AVX-512 is linked into code for other CPUs. Vectors
+// are the compiler's, which fuses a * b + c (-ffp-contract=fast).
 
 namespace weft::kernels::cpu {
 namespace {
@@ -24,7 +24,7 @@ struct MultiplyAdd {
   }
 };
 
-/// kRows: the sums of so many rows, two vectors each, fit into the registers beside the factors.
+/// kRows: the accumulators of this number of rows, two vectors each, fit into the registers beside the factors.
 template <class T, int Lanes, int kRows, class Factor = T, class Multiply = MultiplyAdd>
 struct PanelLoops {
   using V = typename Vector<T, Lanes>::Type;
@@ -37,8 +37,8 @@ struct PanelLoops {
   }
   static void store(T* p, V v) { *reinterpret_cast<typename Vector<T, Lanes>::InMemory*>(p) = v; }
 
-  /// Ahead: fetches the factors of the next rows, which come from a distant cache, and whose runs are too short for the
-  /// hardware to see them coming. Where they are near, it costs a tenth of the speed.
+  /// Ahead: prefetches the factors of the next rows from a distant cache: their runs are too short for the hardware
+  /// prefetcher. With near factors this costs a tenth of the speed.
   template <int Rows, int Vectors, bool Ahead>
   [[gnu::noinline]] static void some_rows(const Product& p, int64_t row) {
     V sum[Rows][Vectors] = {};

@@ -22,8 +22,8 @@ const PhiloxLoops& philox_loops() {
   return best;
 }
 
-/// Of one call; draw() gives the words of kBlocks blocks from `block` on, in order: each block is philox() of the state
-/// and its number.
+/// The source of one call; draw() gives the words of kBlocks blocks from `block` on, in order: each block is philox()
+/// of the state and its number.
 struct Source {
   uint64_t seed, base;
   Source(const View& state, const RandomArguments& random) {
@@ -201,7 +201,7 @@ void dropout(const Queue&, const View& y, const View& x, const View& state, Rand
     const S scale = p < 1 ? static_cast<S>(1 / (1 - p)) : S(0);
     const auto drop = [=](T* out, const T* in, const uint32_t* words, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
-        const S kept = static_cast<S>(in[i]) * scale;  // of all: that is what vectorises
+        const S kept = static_cast<S>(in[i]) * scale;  // for all elements: so the loop vectorises
         out[i] = static_cast<T>(uniform01(words[i]) >= threshold ? kept : S(0));
       }
     };

@@ -13,7 +13,7 @@ struct Eight {
   typedef C InMemory __attribute__((vector_size(kEight * sizeof(C)), aligned(sizeof(C)), may_alias));
 };
 
-/// Exchanges bit `Bit` of a row's number with that of the column's, in two rows whose numbers differ in it.
+/// Exchanges bit `Bit` of the row's and the column's numbers, in two rows whose numbers differ in this bit.
 template <int Bit, class V, int... J>
 void exchange(V& one, V& other, std::integer_sequence<int, J...>) {
   const V low = one, high = other;

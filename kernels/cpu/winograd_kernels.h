@@ -14,8 +14,8 @@ struct WinogradFilters {
 };
 
 /// Where the 36 values of a transformed tile go, each into a plane of its own: channel c of plane i is data[i * plane +
-/// c / panel * panel_step + c % panel]. A panel is a multiple of 16; what the last one has beyond the channels becomes
-/// 0.
+/// c / panel * panel_step + c % panel]. A panel is a multiple of 16; places of the last panel beyond the channels
+/// become 0.
 struct WinogradPlanes {
   float* data;
   int64_t plane, panel, panel_step;

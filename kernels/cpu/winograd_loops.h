@@ -8,9 +8,9 @@
 namespace weft::kernels::cpu {
 namespace {
 
-// One-dimensional transforms of Lavin and Gray (2016), section 4.2, but with interpolation at 0, +-11/16, +-3/2 and
-// infinity in place of 0, +-1, +-2 and infinity: of all such points nearly those that amplify the rounding of sums
-// least (7.5 times, the best 7.1, theirs 31), and their powers are exact in f32.
+// Lavin and Gray's (2016, section 4.2) one-dimensional transforms. They interpolate at 0, +-11/16, +-3/2 and
+// infinity in place of 0, +-1, +-2 and infinity. All such points amplify the rounding of sums, and these nearly
+// least (7.5 times, the best 7.1, the paper's 31). Their powers are exact in f32.
 constexpr float kNear = 11.0f / 16, kNear2 = kNear * kNear, kNear3 = kNear2 * kNear;
 constexpr float kFar = 3.0f / 2, kFar2 = kFar * kFar, kFar3 = kFar2 * kFar;
 // x (x^2 - kNear^2) (x^2 - kFar^2) = x^5 - kSum x^3 + kProduct x vanishes at the points; its derivative is kProduct at

@@ -13,11 +13,11 @@
 
 // A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads per block, no barrier.
 // index_select, gather: a thread owns one unit of y: 16 bytes of raw bits if index_select's inner rows allow, else one
-//   element. One read and one write of each byte, 85% of the bandwidth for rows of 128 bytes and more.
+// element. A read and a write of each byte, 85% of the bandwidth for rows of 128 bytes and more.
 // index_select_backward: the sources of a row form a chain, next[i] = the next position with the same index, found by
 //   sorting the positions. Then one thread per element of a row with sources walks the chain in order. The walk
 //   reads dy once; dx is filled with zeros before.
-// gather_backward: one thread per element of dx scans the positions of its line and adds those that read the element.
+// gather_backward: a thread per element of dx scans the positions of its line and adds dy where the element was read.
 // index_put: an atomic maximum finds the last of equal positions; then one thread per element of values.
 // ravel_index: one thread per element.
 

@@ -10,9 +10,9 @@
 #include "kernels/cuda/vec.cuh"
 
 // Grid: images along y, the positions of an image along x, 256 threads per block; no barrier, no shared memory. In
-// forward a thread owns V neighbouring channels (16 bytes; V = 1 if C or a pointer does not allow it) of one output
-// position and walks its window. In backward it owns one input position and gathers from the windows that cover the
-// position, in order, so that no atomics are needed. Neighbouring threads own neighbouring channels: every access is
+// forward a thread owns V neighbouring channels (16 bytes; V = 1 if C or a pointer is not aligned) of one output
+// position and walks its window. In backward a thread owns an input position and gathers from the windows that cover
+// the position, in order: no atomics are needed. Neighbouring threads own neighbouring channels: every access is
 // coalesced, and overlapping windows hit L1 and L2. Bytes from memory per input element of size e: max 3x3 stride 2
 // forward e + (e + 4) / 4, backward the same. 80% of the bandwidth. Indices within an image have 32 bits, and divisions
 // are multiplications: 64-bit divisions took a third of the backward's time on an H200.

@@ -6,7 +6,7 @@
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
 
-// Grid-stride, 256 threads per block, one unit of one sequence per thread, no barrier; neighbouring lanes access
+// Grid-stride, 256 threads per block, a unit of a sequence per thread, no barrier; neighbouring lanes access
 // neighbours in each gate's row. Elements per unit: LSTM 11 forward, 14 backward; GRU 12 and 14. A step of a typical
 // batch is a few hundred kB: the launch dominates.
 

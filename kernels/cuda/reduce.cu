@@ -13,8 +13,8 @@
 //
 // Grid: x = tiles of 256 / lanes outputs, y = splits of the length. Block: 256 threads, `lanes` threads per output:
 //   lanes   1   a thread computes a whole sum (short sums)
-//   lanes   8   columns: a warp's 32 threads read 32 neighbouring outputs of one row, 8 warps take every 8th row
-//   lanes  32   a warp reads along one dense row, 16 bytes per thread if aligned
+//   lanes   8   columns: a warp's 32 threads read 32 neighbouring outputs of one row. 8 warps take every 8th row.
+//   lanes  32   a warp reads along one dense row, 16 bytes per thread if aligned.
 //   lanes 256   a block reads along one long dense row
 // Shared: one accumulator per thread (columns) or per warp (block), 2 KiB at most.
 // Splits give about 512 blocks on any GPU; a second launch adds them in order: no atomics, bit-identical results on
@@ -325,7 +325,7 @@ __device__ bool wins(A value, int64_t index, A other, int64_t other_index) {
   return index < other_index;
 }
 
-/// One warp (lanes = 32) or one thread (lanes = 1) per output.
+/// A warp (lanes = 32) or a thread (lanes = 1) per output.
 template <class T>
 __global__ void argmax_kernel(int64_t* y, const T* x, const Shape shape, const int lanes) {
   using A = Compute<T>;

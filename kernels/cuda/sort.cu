@@ -8,10 +8,10 @@
 #include "kernels/runtime/allocator.h"
 #include "kernels/with_bits.h"
 
-// An element becomes an entry: its key (kernels/contracts/sort_order.h) and its original index. All entries differ, so that any
-// sort is stable, and the result is the same in every run.
+// An element becomes an entry: its key (kernels/contracts/sort_order.h) and its original index. All entries differ, so
+// that any sort is stable, and the result is the same in every run.
 // 1. A block sorts a tile of up to 2,048 entries of a row in shared memory by a bitonic network (Batcher 1968): for
-//    each width 2, 4, … it merges neighbouring runs, one ascending and one descending, by comparing elements at
+//    each width 2, 4, … it merges neighbouring ascending and descending runs, by comparing elements at
 //    distances of half the width, a quarter, …, 1. 66 steps for a whole tile, a barrier after each; a thread owns up to
 //    four pairs.
 //      grid: tiles of all rows; block: 32 to 256 threads; shared: 2,048 keys and places, 16 to 24 KiB

@@ -34,13 +34,13 @@ struct Conv2dCall {
   const Queue& queue;
   const View &x, &w, &y, &bias;
   const Conv2dArguments& arguments;
-  const Conv2dNorm* norm = nullptr;  ///< of conv2d_norm
-  const View* part = nullptr;        ///< of conv2d_statistics
+  const Conv2dNorm* norm = nullptr;  ///< set by conv2d_norm
+  const View* part = nullptr;        ///< set by conv2d_statistics
 };
 
 /// `conv2d_forward`, …
 const char* op_of(Direction direction);
-/// The same, and conv2d_norm or conv2d_statistics where those were called.
+/// The op's name, conv2d_norm or conv2d_statistics included.
 const char* op_of(const Conv2dCall& call);
 /// The convolution alone of a call.
 Conv2dCall convolution_of(const Conv2dCall& call);
@@ -48,7 +48,7 @@ Conv2dCall convolution_of(const Conv2dCall& call);
 /// Factors of this dtype may be rounded to tf32 (kernels/runtime/tf32.h).
 bool may_use_tf32(DType dtype);
 
-/// What distinguishes the calls: everything but addresses, of which the alignment counts; and for f32
+/// The key that distinguishes the calls: everything but addresses, of which the alignment counts; and for f32
 /// whether tf32 is allowed.
 Problem problem_of(const MatmulCall& call);
 Problem problem_of(const Conv2dCall& call);
@@ -68,7 +68,7 @@ struct AttentionCall {
   const char* op() const { return backward ? "attention_backward" : "attention_forward"; }
 };
 
-/// What distinguishes the calls: everything but addresses and the scale.
+/// The key that distinguishes the calls: everything but addresses and the scale.
 Problem problem_of(const AttentionCall& call);
 
 }  // namespace weft::kernels::vendor

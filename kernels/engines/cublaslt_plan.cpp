@@ -11,8 +11,8 @@ namespace weft::kernels::vendor {
 namespace {
 
 constexpr int kMostAlgorithms = 4;
-constexpr int kAsked = 8;                        // of which some may not be usable
-constexpr size_t kWorkspace = size_t{32} << 20;  // what NVIDIA recommends for Hopper
+constexpr int kAsked = 8;                        // some may not be usable
+constexpr size_t kWorkspace = size_t{32} << 20;  // NVIDIA's recommendation for Hopper
 
 cudaDataType_t data_type(DType dtype) {
   switch (dtype) {

@@ -19,7 +19,7 @@ bool cublaslt_supports(const MatmulCall& call);
 /// One problem, ready to be enqueued: its layouts and the heuristic's algorithms.
 ///
 /// cuBLASLt's matrices are column-major. A row-major y [M, N] is a column-major [N, M], so the product is asked for
-/// with its factors exchanged: y^T = b^T a^T. A row-major factor is then used as it lies, a column-major one
+/// with its factors exchanged: y^T = b^T a^T. A row-major factor is then used unchanged, a column-major factor
 /// transposed.
 class CublasLtPlan {
  public:

@@ -33,7 +33,7 @@ std::string driver_version() {
   return "CUDA " + std::to_string(version);
 }
 
-/// All that a timing depends on besides the problem.
+/// All dependencies of a timing other than the problem.
 std::string machine(int device) {
   return str(runtime(DeviceKind::cuda).describe(device), "; driver ", driver_version(), "; ", cublaslt::version(), "; ",
              cudnn::version(), "; own ", WEFT_OWN_VERSION);

@@ -29,7 +29,7 @@ std::string refusal(const AttentionCall& call);
 int variants(const AttentionCall& call);
 void attention(const AttentionCall& call, int variant);
 
-/// The same of a recurrent layer, which has one variant.
+/// The reason for a recurrent layer, which has one variant.
 std::string refusal(const RecurrentCall& call);
 int variants(const RecurrentCall& call);
 int64_t reserve(const RecurrentCall& call);

@@ -10,7 +10,7 @@ namespace {
 
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// A graph's own memory besides the call's tensors, consecutive.
+/// A graph's own memory, consecutive, without the call's tensors.
 struct OwnMemory {
   int64_t lengths, delta, sums;  ///< bytes
 

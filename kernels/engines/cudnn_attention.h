@@ -12,8 +12,8 @@ namespace weft::kernels::vendor {
 /// Why cuDNN's engines cannot compute the call, whatever the GPU; empty where they can.
 std::string cudnn_refusal(const AttentionCall& call);
 
-/// The graph that cuDNN knows as flash attention, forward or backward: it looks for this pattern of products, pointwise
-/// operations and reductions, of which only q, k, v, y, lse and their gradients are ever in memory.
+/// The graph that cuDNN knows as flash attention, forward or backward: cuDNN recognises this pattern of products,
+/// pointwise operations and reductions. Only q, k, v, y, lse and their gradients are in memory.
 class CudnnAttentionGraph {
  public:
   /// ordered: dq is added in a fixed order (cuDNN then stores ds), else with atomics in f32 memory of its own.
@@ -52,10 +52,10 @@ class CudnnAttentionPlan {
   CudnnAttentionPlan(const CudnnTarget& target, const AttentionCall& call);
 
   int make(int most) { return engines_.make(most); }
-  /// Bytes of a run: the plan's own, and the graph's memory besides the call's tensors.
+  /// Bytes of a run: the plan's own, and the graph's memory beyond the call's tensors.
   int64_t workspace(int variant) const { return own_bytes_ + engines_.workspace(variant); }
-  /// Enqueues a plan that was made on the stream of the target's handle, between two kernels of ours that make lengths
-  /// cuDNN's and clear what no query sees.
+  /// Enqueues a finished plan on the stream of the target's handle. One kernel of ours before converts lengths; another
+  /// after clears results that no query sees.
   void run(const AttentionCall& call, int variant, void* workspace) const;
 
  private:

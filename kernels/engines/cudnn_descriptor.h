@@ -7,7 +7,7 @@
 
 namespace weft::kernels::vendor {
 
-/// What a type of the graph API is called in an attribute.
+/// The attribute name of a type of the graph API.
 template <class T>
 inline constexpr auto kCudnnType = nullptr;  // not a type of the graph API: does not compile as an attribute
 template <>

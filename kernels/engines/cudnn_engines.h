@@ -14,8 +14,8 @@ namespace weft::kernels::vendor {
 /// run.
 constexpr int64_t kUsualWorkspace = int64_t{1} << 30;
 
-/// For whom plans are made: a GPU by its handle, or one that is not here by its properties (cuDNN 9.8), for which plans
-/// can be made and not run.
+/// The target of plans: a GPU by its handle, or an absent GPU by its properties (cuDNN 9.8). Plans for the latter
+/// cannot run.
 struct CudnnTarget {
   const CudnnLibrary& library;
   cudnnHandle_t handle = nullptr;
@@ -48,8 +48,8 @@ struct CudnnPointers {
 };
 
 /// The engines that the heuristic likes for an operation graph (mode A, then the fallbacks), each made into a plan when
-/// it is asked for. Engines that break the contract or whose plan cannot be made are passed over, and so are plans of a
-/// large workspace, of which the smallest is taken where there is no other.
+/// it is asked for. Engines that break the contract or whose plan cannot be made are skipped. So are plans of a large
+/// workspace, unless there is no other; then the smallest is taken.
 class CudnnEngines {
  public:
   /// `dtype`: of the factors.
@@ -63,7 +63,7 @@ class CudnnEngines {
   int64_t workspace(int variant) const { return plans_[static_cast<size_t>(variant)].workspace; }
   /// Enqueues a plan that was made on the stream of the target's handle.
   void run(int variant, const CudnnPointers& pointers, void* workspace) const;
-  /// Throws: no engine computes it, with the workspace that one would want, or the error of the last one tried.
+  /// Throws: no engine computes the call, with the workspace that an engine would need, or the last error.
   [[noreturn]] void fail_without() const;
 
  private:

@@ -32,7 +32,7 @@ class CudnnOperations {
   Tensor memory(int64_t id, cudnnDataType_t type, const CudnnLayout& layout);
   /// A number that a run gives, in the host's memory.
   Tensor scalar(int64_t id, cudnnDataType_t type = CUDNN_DATA_FLOAT);
-  /// What exists between two operations alone.
+  /// A tensor that exists only between two operations.
   Tensor between(const CudnnLayout& layout, cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
   struct Lengths {  ///< i32 [batch, 1, 1, 1]: the valid rows, columns, depth of a product; null: all
@@ -56,9 +56,9 @@ class CudnnOperations {
   void add(CudnnDescriptor& operation);
 
   const CudnnTarget target_;
-  std::deque<CudnnDescriptor> parts_;  ///< what the graph refers to
+  std::deque<CudnnDescriptor> parts_;  ///< objects that the graph refers to
   std::vector<cudnnBackendDescriptor_t> operations_;
-  int64_t last_id_ = 1000;  ///< of unnamed tensors
+  int64_t last_id_ = 1000;  ///< counts unnamed tensors
   CudnnDescriptor graph_;
 };
 

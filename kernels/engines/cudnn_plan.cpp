@@ -74,7 +74,7 @@ CudnnGraph::CudnnGraph(const CudnnTarget& target, const Conv2dCall& call, bool w
   auto w = tensor(kW, call.w.dtype, channels_second(call.w), alignment_of(call.w), false);
   const auto y_dims = channels_second(call.y);
   auto y = tensor(kY, call.y.dtype, y_dims, alignment_of(call.y), false);
-  auto sums = tensor(kSums, DType::f32, y_dims, 16, true);  // what the bias is added to, never stored
+  auto sums = tensor(kSums, DType::f32, y_dims, 16, true);  // the sums before the bias, never stored
 
   CudnnDescriptor convolution(library, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "convolution");
   const std::vector<int64_t> padding{arguments.padding.h, arguments.padding.w};

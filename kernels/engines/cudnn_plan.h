@@ -25,7 +25,7 @@ class CudnnGraph {
                          bool is_virtual) const;
 
   const CudnnTarget& target_;
-  std::vector<CudnnDescriptor> parts_;  ///< what the graph refers to
+  std::vector<CudnnDescriptor> parts_;  ///< objects that the graph refers to
   CudnnDescriptor graph_;
 };
 
@@ -41,7 +41,7 @@ class CudnnPlan {
   int64_t workspace(int variant) const { return engines_.workspace(variant); }
   /// Does the plan itself add the bias? Else a kernel of ours adds it afterwards.
   bool adds_bias() const { return adds_bias_; }
-  /// Enqueues a plan that was made on the stream of the target's handle, and the bias after it where it adds none.
+  /// Enqueues a finished plan on the stream of the target's handle, then the bias unless the plan adds it.
   void run(const Conv2dCall& call, int variant, void* workspace) const;
 
  private:

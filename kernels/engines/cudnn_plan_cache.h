@@ -16,8 +16,8 @@ namespace weft::kernels::vendor {
 /// The plans of one device for an op's calls, each made when its problem is first met. Thread-safe. Errors name the op
 /// and the problem.
 ///
-/// Plan(CudnnTarget, call) computes one problem: make(most) returns the number of plans, workspace(variant)
-/// the bytes that a run needs, and run(call, variant, workspace) enqueues it on the stream of the target's handle.
+/// Plan(CudnnTarget, call) computes one problem: make(most) returns the number of plans, workspace(variant) the bytes
+/// that a run needs. run(call, variant, workspace) enqueues the plan on the stream of the target's handle.
 template <class Plan, class Call>
 class CudnnPlanCache {
  public:
@@ -31,7 +31,7 @@ class CudnnPlanCache {
     });
   }
 
-  /// What `question` says of the call's plan.
+  /// The answer of `question` about the call's plan.
   template <class Question>
   auto ask(const Call& call, const Question& question) {
     return alone(call, [&](const Problem& problem) { return question(of(problem, call)); });

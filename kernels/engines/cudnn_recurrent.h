@@ -18,7 +18,7 @@ class CudnnRecurrentPlan {
  public:
   CudnnRecurrentPlan(const CudnnTarget& target, const RecurrentCall& call);
 
-  /// The one algorithm whose result does not depend on what the GPU does besides.
+  /// The only algorithm whose result does not depend on the GPU's other work.
   static int make(int) { return 1; }
   int64_t workspace(int) const;
   int64_t reserve() const { return static_cast<int64_t>(reserve_bytes_); }

@@ -61,7 +61,7 @@ bool is_of_the_file(nvjpegStatus_t status) {
          status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED;
 }
 
-/// Of one thread at a time, on one GPU.
+/// A decoder serves one thread at a time, on a GPU.
 class Decoder {
  public:
   explicit Decoder(int gpu) : gpu_(gpu) {

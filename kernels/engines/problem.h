@@ -9,8 +9,8 @@
 
 namespace weft::kernels::vendor {
 
-/// What makes two calls of an op the same problem: named numbers (sizes, strides, dtypes). The key of plans and of
-/// timings, in memory as it is and on disk as text.
+/// The identity of a problem, equal for equal calls of an op: named numbers (sizes, strides, dtypes). The key of plans
+/// and of timings, in memory as it is and on disk as text.
 class Problem {
  public:
   explicit Problem(const char* op) : op_(op) {}  ///< a string literal

@@ -8,7 +8,7 @@
 #include "kernels/runtime/engine.h"
 
 // Layers of LSTM and GRU by cuDNN. Its call takes the product with the input too, where our kernels
-// (kernels/contracts/recurrent.h) compute the recurrence alone: so core/ops/layers/recurrent.cpp asks here before it calls those.
+// (kernels/contracts/recurrent.h) compute the recurrence alone: so core/ops/layers/recurrent.cpp asks here first.
 
 namespace weft::kernels::vendor {
 
@@ -20,9 +20,9 @@ struct RecurrentCall {
   const Queue& queue;
   Pass pass;
   View x, h, c;                 ///< [T, B, I]; before the first step [B, H]; c: of an LSTM
-  std::array<View, 4> weights;  ///< of x [G H, I], of h [G H, H]; their biases [G H], both or none
+  std::array<View, 4> weights;  ///< weights of x [G H, I], of h [G H, H]; their biases [G H], both or none
   View y, last_c;               ///< [T, B, H]; [B, H]
-  View reserve{};               ///< u8: what the training pass leaves for the backward pass, which changes it
+  View reserve{};               ///< u8: the training pass's data for the backward pass, which changes them
   View dy{}, dlast_c{}, dx{}, dh{}, dc{};
   std::array<View, 4> dweights{};
 
@@ -30,7 +30,7 @@ struct RecurrentCall {
   const char* op() const { return is_lstm() ? "lstm" : "gru"; }
 };
 
-/// What distinguishes the calls: everything but addresses.
+/// The key that distinguishes the calls: everything but addresses.
 Problem problem_of(const RecurrentCall& call);
 
 // For the device cuda; compiled without it, too.

@@ -135,7 +135,7 @@ void TuneCache::add(const std::string& machine, const std::string& problem, cons
   const std::lock_guard lock(mutex_);
   std::string line = str(kFormat, '\t', plain(machine), '\t', plain(problem), '\t', plain(winner), '\t', plain(times));
   line += '\t' + checksum(line);
-  // The empty line before it ends what a process that died while writing may have left.
+  // The empty line before ends a possible half line of a process that died while writing.
   line = '\n' + line + '\n';
   std::error_code ignored;  // the open below says what is wrong
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);

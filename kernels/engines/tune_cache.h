@@ -10,9 +10,9 @@
 namespace weft::kernels::vendor {
 
 /// The winners of timings, kept in a text file that any number of processes read and append to. One line each:
-///   weft-tune-1 TAB machine TAB problem TAB winner TAB times TAB checksum
-/// Of several lines for one problem the first counts, so that a line once written decides for all later runs. Lines
-/// that are torn, altered or foreign are ignored, with one warning on stderr; so is a file that cannot be read or
+///   weft-tune-1 TAB machine TAB problem TAB winner TAB times TAB checksum.
+/// If several lines have the same problem, the first counts, so that a line once written decides for all later runs.
+/// Lines that are torn, altered or foreign are ignored, with one warning on stderr; so is a file that cannot be read or
 /// written: tuning then lasts as long as the process. Thread-safe.
 class TuneCache {
  public:

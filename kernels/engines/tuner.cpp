@@ -79,7 +79,7 @@ Tuner::Timing Tuner::time(std::span<const Candidate> candidates, const Stopwatch
   struct Runner {
     const Candidate* candidate;
     int repeats;
-    const char* variant;  ///< of ours
+    const char* variant;  ///< variant of our kernel
     std::vector<double> samples;
   };
   std::vector<Runner> runners;

@@ -9,8 +9,8 @@
 
 namespace weft::kernels::vendor {
 
-/// Why a library of NVIDIA's cannot compute on a GPU in software (docs/cuda_without_a_gpu.md); empty elsewhere, and
-/// where the emulator has one of its own, as it has of cuBLASLt: that lies beside its GPU, in front of NVIDIA's.
+/// Why a library of NVIDIA's cannot compute on a GPU in software (docs/cuda_without_a_gpu.md); empty elsewhere, and if
+/// the emulator has its own library, such as cuBLASLt, which precedes NVIDIA's.
 inline std::string why_not_under_emulator(const std::string& file, const char* cure = "Use WEFT_ENGINE=own there") {
   if (!std::getenv("WEFT_EMULATE_GPU")) return "";
   const char* const paths = std::getenv("LD_LIBRARY_PATH");

@@ -5,8 +5,8 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/ladder/ladder.h"
 
-// Every step includes this. A step lives in a namespace of its own (the steps of a ladder are compiled together), what
-// steps share in one (inline) that the framework's kernels do not know.
+// Every step includes this. A step lives in a namespace of its own (the steps of a ladder are compiled together).
+// Shared code is in an inline namespace that the framework's kernels do not use.
 
 namespace weft::kernels::cuda::inline rungs {
 

@@ -19,7 +19,7 @@ struct Step {
   const char* idea;  ///< in a few words
   Sizes sizes;
   void (*run)(const Queue& queue, const View& y, std::span<const View> inputs);
-  bool (*runs_on)(const Queue& queue) = nullptr;  ///< of steps that not every GPU runs
+  bool (*runs_on)(const Queue& queue) = nullptr;  ///< condition of steps that not every GPU runs
 
   bool available(const Queue& queue) const { return runs_on == nullptr || runs_on(queue); }
   int number() const;         ///< 3
@@ -32,7 +32,7 @@ struct Problem {
   std::vector<std::vector<int64_t>> inputs;
   std::vector<int64_t> output;
   double flop = 0;       ///< 0 where memory is the limit: then GB/s count
-  double bytes() const;  ///< of inputs and output: the least memory traffic
+  double bytes() const;  ///< bytes of inputs and output: the least memory traffic
 };
 
 struct Ladder {

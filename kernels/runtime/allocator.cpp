@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kGranule = 256;             // every block of a size class is a multiple of this
 constexpr size_t kLargeGranule = 16 << 10;   // and every other block of this: 1.6% at most are lost
-constexpr size_t kSmallest = kMiB;           // of large blocks; a piece that is left over may be smaller
+constexpr size_t kSmallest = kMiB;           // smallest large block; a piece that is left over may be smaller
 constexpr int kStepsPerOctave = 8;
 
 size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
@@ -67,12 +67,12 @@ struct BySize {
 };
 using Pieces = std::set<Block*, BySize>;
 
-/// Of free blocks, by their stream.
+/// Free blocks by their stream.
 class FreeBlocks {
  public:
   struct OfStream {
     std::vector<std::vector<Block*>> by_class = std::vector<std::vector<Block*>>(size_t{kStepsPerOctave} * 48);
-    Pieces small, large;  ///< what is left of segments, to be cut further
+    Pieces small, large;  ///< rest of segments, to be cut further
   };
   OfStream& of(void* stream) {
     if (!last_ || stream != last_stream_) {  // most calls are for the stream of the call before: no look-up
@@ -153,7 +153,7 @@ struct CachingAllocator::State {
   mutable std::mutex mutex;
   FreeBlocks free;
   std::unordered_set<Segment*> segments;
-  std::vector<MemoryPool*> open_pools;  // of captures under way
+  std::vector<MemoryPool*> open_pools;  // pools of captures under way
   std::vector<Block*> waiting;          // freed, but other streams still use them
   std::vector<void*> spare_events;
   std::vector<Block*> spare;  // Block objects without memory
@@ -170,7 +170,7 @@ struct CachingAllocator::State {
 
   Leaving leaving() { return {runtime, device.index, {}}; }
 
-  /// Of this thread's capture.
+  /// The pool of this thread's capture.
   MemoryPool* open_pool() const {
     for (MemoryPool* pool : open_pools)
       if (pool->thread == std::this_thread::get_id()) return pool;

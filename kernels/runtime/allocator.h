@@ -50,7 +50,7 @@ void set_memory_hook(MemoryHook hook);
 ///
 /// Blocks up to 1 MiB have size classes, eighths of powers of two: at most 12.5% is lost. On a GPU they are allocated
 /// in segments of 2 MiB. A larger block of a GPU is split from the smallest free block that fits, and merged with its
-/// free neighbours when it is freed, so that a batch of another size reuses the same memory. On the CPU, where
+/// free neighbours when freed. So a batch of another size reuses the memory. On the CPU, where
 /// allocations are cheap, each block is a separate allocation and large blocks have size classes too.
 ///
 /// With WEFT_NO_CACHE=1 only the pools of graphs are cached: every other tensor is a separate allocation, so that
@@ -69,7 +69,7 @@ class CachingAllocator {
   MemoryStats stats() const;
   void reset_peak();
   /// Starts a captured graph's memory pool: until close_pool, this thread's blocks, on any stream, are allocated from
-  /// and freed to a separate pool, so that no other tensor gets an address that the graph writes. Meanwhile the
+  /// and freed to a separate pool. So no other tensor gets an address that the graph writes. Meanwhile the
   /// allocator only allocates from the device: a capture forbids waiting for events or for the device.
   MemoryPool* open_pool();
   /// Ends the pool. Call after the capture's end: only then may events be recorded again on streams that took part.

@@ -91,7 +91,7 @@ constexpr Entry kTable[] = {
     {.name = "fp8_matmul", .flop = fp8_matmul_flop},
     {.name = "arange", .arithmetic = 2},
     {.name = "image_normalize", .arithmetic = 3},
-    {.name = "image_mix", .twice = 0b10, .arithmetic = 2},  // x: each image, and the one before it
+    {.name = "image_mix", .twice = 0b10, .arithmetic = 2},  // x: each image, and its predecessor
     {.name = "index_select"},
     {.name = "index_select_backward", .arithmetic = 1},
     {.name = "gather"},
@@ -174,7 +174,7 @@ KernelCost cost_of(const KernelCall& call) {
   if (e.more_bytes) cost.bytes += e.more_bytes(call.views);
   if (e.flop) {
     cost.flop = e.flop(call.views);
-    for (const View* view : call.views)  // besides f32 sums and outputs
+    for (const View* view : call.views)  // in addition to f32 sums and outputs
       if (*view && view->rank >= 2 && size_of(view->dtype) == 2) cost.product = view->dtype;
   }
   return cost;

@@ -6,9 +6,9 @@ namespace weft::kernels {
 
 /// The minimum work of a kernel call.
 struct KernelCost {
-  /// Bytes of the call's tensors, each read or written once; tensors updated in place count both. A tensor that must be
-  /// read again after a reduction over all of it counts twice (batch norm reads its input for the statistics and again
-  /// to normalise).
+  /// Bytes of the call's tensors, each read or written once; tensors updated in place count both. A tensor that is
+  /// read again after a full reduction counts twice (batch norm reads its input for the statistics and again to
+  /// normalise).
   int64_t bytes = 0;
   double flop = 0;             ///< flops of a GEMM or convolution (tensor-core work); 0 for other kernels
   double arithmetic = 0;       ///< other kernels: approximate operations per element of the largest tensor, in total

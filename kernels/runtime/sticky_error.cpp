@@ -6,7 +6,7 @@
 namespace weft::kernels {
 namespace {
 
-/// Those of which CUDA's runtime API says that the process must end ("leaves the process in an inconsistent state").
+/// Errors after which the process must end by CUDA's runtime API ("leaves the process in an inconsistent state").
 /// Numbers, since older toolkits lack some names.
 bool is_sticky(int code) {
   switch (code) {

@@ -13,7 +13,7 @@ namespace {
 constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
-bool of_the_environment() {
+bool set_in_the_environment() {
   const char* const text = std::getenv("WEFT_ALLOW_TF32");
   const std::string value = text ? text : "";
   WEFT_CHECK(value.empty() || value == "0" || value == "1", "WEFT_ALLOW_TF32: expected 0 or 1, got '", value, "'");
@@ -24,7 +24,7 @@ bool of_the_environment() {
 
 bool allow_tf32() {
   if (const int value = chosen.load(std::memory_order_relaxed); value != kUnset) return value != 0;
-  static const bool said = of_the_environment();  // an error is thrown by every call until it is mended
+  static const bool said = set_in_the_environment();  // an error is thrown by every call until it is mended
   return said;
 }
 

@@ -3,8 +3,8 @@
 
 namespace weft::kernels {
 
-/// Whether GEMMs and convolutions of f32 tensors may round their operands to tf32 (8 bits of exponent as f32, 10 of
-/// significand as f16) and so use tensor cores. Accumulators stay in f32. The setting applies to cuda, to Weft's and
+/// Whether GEMMs and convolutions of f32 tensors may round operands to tf32 for tensor cores (exponent of 8 bits as
+/// f32, significand of 10). Accumulators are f32. The setting applies to cuda, to Weft's and
 /// the vendor's kernels; a CPU always computes in f32. It holds for the whole process: the last set_allow_tf32, else
 /// the variable WEFT_ALLOW_TF32 (0 or 1), else false. Errors: WEFT_ALLOW_TF32 has another value.
 bool allow_tf32();

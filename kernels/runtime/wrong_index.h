@@ -8,17 +8,17 @@
 
 namespace weft::kernels {
 
-/// A label or position outside of what it chooses from. A device finds it while the host is far ahead, so its kernels
-/// write the first one into a record that host and device share, and the host throws at its next wait for the device,
-/// whichever that is: nothing waits for the check.
+/// A label or position outside of its range. A device finds such an error while the host is far ahead. Its kernels
+/// write the first error into a record that host and device share. The host throws at its next wait for the device:
+/// nothing waits for the check.
 struct WrongIndex {
   /// How it reads; `value` is number `at` (row `at`) and should be in [0, limit).
   enum class Text : uint32_t {
-    position,         ///< of an index
-    from_either_end,  ///< of an index, where negative ones count from the end
-    label,            ///< of a row
-    class_of_logits,  ///< of a row of logits `dtype` [rows, limit]
-    weights,          ///< of a row, which needs `limit` positive ones; no value
+    position,         ///< in an index
+    from_either_end,  ///< in an index, where negative values count from the end
+    label,            ///< as a row's label
+    class_of_logits,  ///< as class of a row of logits `dtype` [rows, limit]
+    weights,          ///< for a row, which needs `limit` positive weights; no value
   };
   static constexpr uint32_t kNone = 0, kClaimed = 1, kComplete = 2;
 
@@ -29,7 +29,7 @@ struct WrongIndex {
   int64_t value = 0, at = 0, limit = 0, rows = 0;
 };
 
-/// What the CPU says at once and a device later.
+/// The error's text, which the CPU reports at once and a device later.
 std::string text_of(const WrongIndex& wrong, Device device);
 
 /// The device's record, made at its first use: not inside a capture (Graph::capture makes it before).

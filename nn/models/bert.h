@@ -10,32 +10,32 @@
 
 namespace weft::nn {
 
-/// What a model differs in from BERT (Devlin et al. 2018).
+/// The family of a model, which differs in details from BERT (Devlin et al. 2018).
 enum class BertKind : uint8_t {
   bert,
   roberta,     ///< Liu et al. 2019: positions are counted from 2; dropout in front of the head too
   distilbert,  ///< Sanh et al. 2019: no token types, no dropout after attention; the head has a ReLU in place of tanh
 };
 
-/// What follows the first product of a layer's feed-forward.
+/// The activation between the two products of a layer's feed-forward.
 enum class BertActivation : uint8_t { gelu, gelu_tanh, relu, silu };
 
 struct BertOptions {
   BertKind kind = BertKind::bert;
   int64_t vocabulary = 30522, positions = 512, token_types = 2;
   int64_t width = 768, depth = 12, heads = 12, hidden = 3072;
-  int64_t classes = 2;  ///< of a sequence
+  int64_t classes = 2;  ///< classes of a sequence
   BertActivation activation = BertActivation::gelu;
-  double dropout = 0.1;           ///< of embeddings and branches
-  double attention_dropout = -1;  ///< of attention weights; -1: as dropout
-  double head_dropout = -1;       ///< of the classifier's input; -1: as dropout
-  double eps = 1e-12;             ///< of the norms
+  double dropout = 0.1;           ///< after embeddings and branches
+  double attention_dropout = -1;  ///< on attention weights; -1: as dropout
+  double head_dropout = -1;       ///< before the classifier; -1: as dropout
+  double eps = 1e-12;             ///< added to the norms' variances
   int64_t padding = -1;           ///< id of the padding token; -1: 0, of RoBERTa 1
 
   int64_t padding_row() const { return padding >= 0 ? padding : kind == BertKind::roberta ? 1 : 0; }
   /// The row of the first token's position: RoBERTa counts from the padding token's id and 1.
   int64_t first_position() const { return kind == BertKind::roberta ? padding_row() + 1 : 0; }
-  /// Of the longest sequence.
+  /// Tokens of the longest sequence.
   int64_t tokens() const { return positions - first_position(); }
 };
 
@@ -70,7 +70,7 @@ struct BertLayer : Module {
   Linear intermediate, output;
   LayerNorm output_norm;
   Dropout dropout;
-  bool drops_attended;  ///< of the attention's result, too
+  bool drops_attended;  ///< after the attention's result, too
   BertActivation activation;
 
   explicit BertLayer(const BertOptions& options);
@@ -81,10 +81,10 @@ struct BertLayer : Module {
   void fields(Visitor& v) override;
 };
 
-/// Devlin et al. 2018, "BERT: Pre-training of deep bidirectional transformers for language understanding", with the
-/// head that classifies a whole sequence by its first token, and the models that followed it (BertKind), with the same
-/// parameter names here. These are those of Hugging Face's BERT, but for `attention.self.qkv` (its
-/// attention.self.query, key and value one above the other) and `attention.self.proj` (its attention.output.dense).
+/// Devlin et al. 2018, "BERT: Pre-training of deep bidirectional transformers for language understanding". The head
+/// classifies a whole sequence by its first token. The models that followed (BertKind) have the same parameter names
+/// here: the names of Hugging Face's BERT. Two differ: `attention.self.qkv` (its attention.self.query, key and value
+/// concatenated) and `attention.self.proj` (its attention.output.dense).
 struct Bert : Module {
   BertOptions options;
   BertEmbeddings embeddings;

@@ -9,7 +9,7 @@ namespace weft::nn {
 
 struct CifarResNetOptions {
   int64_t classes = 10;
-  int64_t channels = 3;  ///< of the images
+  int64_t channels = 3;  ///< channels of the images
 };
 
 /// Two 3x3 convolutions beside a shortcut without parameters ("option A"): where sizes change it takes every second row

@@ -12,8 +12,8 @@ struct GptOptions {
   int64_t vocabulary = 50257;
   int64_t positions = 1024;  ///< tokens of the longest sequence
   int64_t width = 768, depth = 12, heads = 12;
-  double dropout = 0;  ///< of embeddings, attention weights and branches
-  double eps = 1e-5;   ///< of the norms
+  double dropout = 0;  ///< on embeddings, attention weights and branches
+  double eps = 1e-5;   ///< added to the norms' variances
   int64_t hidden = 0;  ///< width inside the mlp; 0: four times `width`
   Gelu gelu = Gelu::tanh;
   bool recompute = false;  ///< backward computes each block a second time: memory for time
@@ -40,9 +40,9 @@ struct GptBlock : Module {
 
 /// Radford et al. 2019, "Language models are unsupervised multitask learners" (GPT-2): the next token after each. The
 /// output layer is the token embedding's weight (tied; one parameter, also under DDP and FSDP). Weights begin as the
-/// paper says: 0.02, projections into the residual stream 0.02 / sqrt(2 depth). Parameter names are those of the
-/// published files, but for `attn.qkv` and `attn.proj` (their attn.c_attn and attn.c_proj), and matrices lie as
-/// Linear's [out, in]: the name map `hf_gpt2` turns them.
+/// paper says: 0.02, projections into the residual stream 0.02 / sqrt(2 depth). Parameter names are as in the published
+/// files, but for `attn.qkv` and `attn.proj` (their attn.c_attn and attn.c_proj). Matrices are stored as Linear's [out,
+/// in]: the name map `hf_gpt2` transposes them.
 struct Gpt : LanguageModel {
   GptOptions options;
   Embedding wte, wpe;  ///< tokens and positions

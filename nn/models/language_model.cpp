@@ -18,7 +18,7 @@ int64_t draw(const std::vector<float>& logits, const GenerateOptions& options) {
   if (options.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
   std::vector<int64_t> order(logits.size());
   for (int64_t id = 0; id < count; ++id) order[static_cast<size_t>(id)] = id;
-  const auto likelier = [&](int64_t a, int64_t b) {  // of two alike the first, so that the result is one
+  const auto likelier = [&](int64_t a, int64_t b) {  // the first of two equals, so that the result is unique
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x > y || (x == y && a < b);
   };
@@ -51,7 +51,7 @@ std::vector<int64_t> generate(const LanguageModel& model, const std::vector<int6
   const int64_t positions = model.positions();
   std::vector<int64_t> text = prompt;
   std::vector<KeysAndValues> past;
-  int64_t known = 0;  // of the text's tokens, how many `past` has
+  int64_t known = 0;  // number of the text's tokens in `past`
   int64_t begin = std::max<int64_t>(static_cast<int64_t>(text.size()) - positions, 0);
   for (int64_t i = 0; i < options.tokens; ++i) {
     const auto end = static_cast<int64_t>(text.size());

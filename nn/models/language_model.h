@@ -15,7 +15,7 @@ struct LanguageModel : Module, Staged {
   virtual int64_t positions() const = 0;
   /// The table of the tokens.
   virtual const Embedding& embedding() const = 0;
-  /// forward() for tokens that follow those of `past`, one of each block; an empty `past` begins. Errors: divided
+  /// forward() for tokens after `past`, which has an entry per block; an empty `past` begins. Errors: divided
   /// blocks.
   virtual Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const = 0;
 
@@ -25,14 +25,14 @@ struct LanguageModel : Module, Staged {
 struct GenerateOptions {
   int64_t tokens = 100;        ///< new ones
   double temperature = 1;      ///< logits are divided by it; 0: the likeliest token
-  int64_t top_k = 0;           ///< only so many of the likeliest tokens; 0: all
+  int64_t top_k = 0;           ///< only this number of the likeliest tokens; 0: all
   std::vector<int64_t> end{};  ///< the tokens that end the text early, such as BytePair::end_of_text()
   int64_t below = 0;           ///< draw only tokens below it, where the vocabulary is padded; 0: all
   double top_p = 1;            ///< only the likeliest tokens whose shares reach this sum (Holtzman et al. 2019)
 };
 
-/// Tokens that follow `prompt`, drawn one by one with the CPU's generator (manual_seed() makes them repeat), each told
-/// to `each` at once. Keys and values of earlier tokens are kept; where the positions are used up, the later half of
+/// Tokens that follow `prompt`, drawn by the CPU's generator (manual_seed() makes them repeat); `each` gets every token
+/// at once. Keys and values of earlier tokens are kept; where the positions are used up, the later half of
 /// the text goes on as a new one. The model is in evaluation mode. Errors: an empty prompt, a temperature below 0, a
 /// top_p outside of (0, 1].
 std::vector<int64_t> generate(const LanguageModel& model, const std::vector<int64_t>& prompt,

@@ -6,7 +6,7 @@
 
 namespace weft::nn {
 
-/// What a model is fed.
+/// A model's kind of input.
 enum class ModelInput {
   images,  ///< [N, H, W, channels]
   tokens,  ///< i64 [N, tokens]
@@ -14,8 +14,8 @@ enum class ModelInput {
 
 struct ModelOptions {
   int64_t classes = 1000;
-  Stem stem = Stem::imagenet;  ///< of resnet18/34/50/101/152; the others have none, or their own
-  int64_t channels = 3;        ///< of the images
+  Stem stem = Stem::imagenet;  ///< for resnet18/34/50/101/152; other models have none, or their own
+  int64_t channels = 3;        ///< channels of the images
   ModelInput input = ModelInput::images;
 };
 

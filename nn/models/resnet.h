@@ -15,7 +15,7 @@ struct ResNetOptions {
   int64_t classes = 1000;
   Stem stem = Stem::imagenet;
   bool zero_init_residual = false;  ///< the last norm of each block starts at 0 (Goyal et al. 2017, section 5.1)
-  int64_t channels = 3;             ///< of the images
+  int64_t channels = 3;             ///< channels of the images
 };
 
 /// Two 3x3 convolutions beside a shortcut (He et al. 2016, figure 5 left).

@@ -16,19 +16,19 @@ struct VisionTransformerOptions {
   int64_t width = 384, depth = 12, heads = 6;
   int64_t patch = 16;      ///< pixels
   int64_t image = 224;     ///< the side of the images for which positions are learned
-  int64_t channels = 3;    ///< of the images
-  int64_t classes = 1000;  ///< of `head`; 0: no head, forward() gives the class token
+  int64_t channels = 3;    ///< channels of the images
+  int64_t classes = 1000;  ///< rows of `head`; 0: no head, forward() gives the class token
   int64_t hidden = 0;      ///< width inside the feed-forward; 0: 4 width
   FeedForward feed_forward = FeedForward::mlp;
   int64_t registers = 0;    ///< tokens beside the class token that hold no patch (Darcet et al. 2023)
   double layer_scale = 0;   ///< how the factors of LayerScale begin; 0: none
-  double drop_path = 0;     ///< of the last block; grows from 0 at the first one
+  double drop_path = 0;     ///< rate of the last block; grows from 0 at the first one
   bool mask_token = false;  ///< a parameter of DINOv2's files that only its own training uses
   PositionResize position_resize = PositionResize::by_size;
   bool recompute = false;  ///< backward computes each block a second time: memory for time
 };
 
-/// What forward_features() gives, after the last norm.
+/// Result of forward_features(), after the last norm.
 struct VisionFeatures {
   Tensor class_token;   ///< [N, width]
   Tensor registers;     ///< [N, registers, width]; undefined without registers
@@ -36,8 +36,8 @@ struct VisionFeatures {
 };
 
 /// The vision transformer of Dosovitskiy et al. 2020, "An image is worth 16x16 words", with the parts of DINOv2 (Oquab
-/// et al. 2023) under that one's parameter names. x [N, H, W, channels], H and W multiples of the patch, to logits [N,
-/// classes], or to the class token [N, width] without a head.
+/// et al. 2023) under DINOv2's parameter names. x is [N, H, W, channels], H and W multiples of the patch. The result is
+/// logits [N, classes], or the class token [N, width] without a head.
 struct VisionTransformer : Module {
   VisionTransformerOptions options;
   Tensor cls_token;        ///< [1, 1, width]

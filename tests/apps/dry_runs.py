@@ -10,7 +10,8 @@ import programs
 
 TOOL = None  # does nothing long, or starts a program that has a --dry-run of its own
 CPU = ["--device", "cpu"]
-# What makes a run of each program possible here; {DATA} is the folder that make_data() fills. And the parts that it needs.
+# Flags that make a run of each program possible here; {DATA} is the folder that make_data() fills.
+# And the parts that it needs.
 DRY = {
     "ddp": ([*CPU, "--data", "{DATA}/images"], {"libspng", "libzip"}),
     "finetune": ([*CPU, "--data", "{DATA}/texts", "--model", "bert_tiny", "--vocab-size", "100"], {"utf8proc"}),

@@ -44,7 +44,7 @@ YAML = {
     "weft-sweep": ["--sweep", "FILE", "--", "true"],
 }
 NAMES_OF_MNIST = ("mnist_", "base_training", "ddp_training", "horovod_training", "ddp_example")
-TAILS = {"weft-run": ["true"], "weft-sweep": ["--", "true"]}  # what must be behind the flags
+TAILS = {"weft-run": ["true"], "weft-sweep": ["--", "true"]}  # required words after the flags
 
 
 def table_name(words):

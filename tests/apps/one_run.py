@@ -10,7 +10,7 @@ import dry_runs
 import programs
 
 NONE = None  # writes no folder that a second run would spoil
-# The folder of each program, and the flags that lead it there beside those of a dry run.
+# The folder of each program, and the flags for that folder in addition to a dry run's.
 FOLDERS = {
     "ddp": NONE,  # each run has its own tb_logs/my_model/version_N
     "finetune": ("run", ["--out", "run"]),

@@ -491,7 +491,7 @@ class Campaign:
     def __init__(self, tools, folder, seed, seconds):
         self.tools, self.folder, self.seed = tools, folder, seed
         self.end = time.monotonic() + seconds
-        self.results = {}  # by number of ranks
+        self.results = {}  # keys: numbers of ranks
         self.calls = {}
         self.counts = collections.defaultdict(collections.Counter)
         self.lost = []

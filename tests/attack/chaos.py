@@ -25,7 +25,7 @@ from proxy import free_port
 
 PARTS = ["gloo", "nccl", "nodes"]
 START = 60  # WEFT_START_TIMEOUT: so many processes start slowly beside other tests
-# What a rank says of the one that a fault came over.
+# A rank's report about the victim of a fault.
 SAID = {"kill": r"rank {rank} \(process {pid} on [^)]*\) has died", "stop": r"(missing|silent) rank {rank}\b",
         "stop_rank_0": r"(missing|silent) rank {rank}\b"}
 
@@ -60,7 +60,7 @@ def backend(tools, name):
 class Faults:
     def __init__(self, job, draw, backend, times):
         self.job, self.draw, self.backend, self.times = job, draw, backend, times
-        self.victims = {}  # of the last fault: process ids by rank
+        self.victims = {}  # the last fault's: process ids by rank
 
     def some(self, most):
         pids = self.job.all_pids()

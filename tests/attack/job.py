@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-# What a job says when it gives up: its last word must be such a line.
+# A job's message when it gives up: its last line must match.
 ERROR = re.compile(r"^(weft-run|train_image|store|weft): .*|^.*\berror: .+", re.M)
 CRASH = re.compile(r"terminate called|ended by signal (4|6|7|8|11) |Sanitizer|Segmentation fault")
 TIMEOUT = 6  # WEFT_TIMEOUT: after so many seconds the others must give up a rank that says nothing

@@ -42,7 +42,7 @@ class Peer(unittest.TestCase):
         return clock.now - 100, clock.steps
 
     def test_a_slow_step_is_repeated_three_times_where_the_time_is_short(self):
-        self.assertEqual(self.steps(60, until=0.05)[1], 5)  # the first, one to see how long it takes, three
+        self.assertEqual(self.steps(60, until=0.05)[1], 5)  # the first, another to measure its time, three
         self.assertGreaterEqual(self.steps(60)[1], 2 + 7 * 2)
 
     def test_the_time_before_counts(self):

@@ -77,7 +77,7 @@ const std::map<std::string, std::string> kCpu = {{"resnet18_train_f32", "images/
                                                  {"resnet50_train_memory", "MiB"}};
 
 TEST(Bench, EveryCaseOfTheCpuSuiteRuns) {
-  // Without libjpeg-turbo one case cannot run; the test below has what it says.
+  // Without libjpeg-turbo one case cannot run; the test below has its message.
   const std::string filter = WEFT_HAVE_JPEG ? "" : " --filter '^(?!loader_jpeg$)'";
   const Outcome outcome = bench("--suite cpu --tiny --seconds 0 --repetitions 1" + filter);
   EXPECT_EQ(outcome.exit_code, 0);

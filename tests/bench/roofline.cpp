@@ -105,8 +105,8 @@ TEST(Roofline, AStepOfResNet50) {
   EXPECT_NEAR(number(norm, "MB"), 2 * 2 * 3211264.0 * 64 / 1e6, 1);
   EXPECT_NEAR(number(norm, "GH200 us"), 2 * 2 * 3211264.0 * 64 / 4.0e6, 1);
   EXPECT_EQ(norm.empty() ? "" : norm.at("bound"), "memory");
-  // The published 4.09 GMAC of one image's forward (torchvision's resnet50), and what backward has twice of it but
-  // the gradient of the images.
+  // The published 4.09 GMAC of an image's forward (torchvision's resnet50), and twice as much in backward, without the
+  // gradient of the images.
   const Row convs = only(found, "conv2d_statistics", "all");
   EXPECT_NEAR(number(convs, "GFLOP") / 2 / 256, 4.087, 0.002);
   EXPECT_EQ(number(convs, "calls"), 53);
@@ -128,7 +128,7 @@ TEST(Roofline, AStepOfVitB16) {
   const std::vector<Row> found = roofline("--filter '^vit_b16'");
   // The 17.6 GMAC of one image's forward (Dosovitskiy et al. 2021): patches, 12 blocks with 12 D^2 per token,
   // attention. Backward has twice of it, but no gradient of the images.
-  const double T = 197, D = 768, gflop = 2 * 256 / 1e9;  // of a multiply-add in each image
+  const double T = 197, D = 768, gflop = 2 * 256 / 1e9;  // a multiply-add in each image
   const double patches = 196 * D * 768, blocks = 12 * T * 12 * D * D, head = D * 1000, attention = 12 * 2 * T * T * D;
   EXPECT_NEAR((patches + blocks + head + attention) / 1e9, 17.6, 0.1);
   double products = 0;  // with and without an epilogue

@@ -76,7 +76,7 @@ TEST(Allocator, OutOfMemoryIsAnError) {
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kOwnSegment = 12 * kMiB;  // shares its memory with nobody
 
-/// What the allocator asks of a device on which nothing is done before the host waits for it.
+/// The allocator's calls on a device that does nothing before the host waits.
 class AllocatorOnAStillGpu : public testing::Test {
  protected:
   void* some_stream() { return still_.gpu.create_stream(0); }

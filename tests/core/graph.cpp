@@ -202,7 +202,7 @@ TEST_P(GraphOn, WhatNeedsTheHostIsNamed) {
   EXPECT_EQ(message([&] { synchronize(device()); }), "synchronize" + rest);
   EXPECT_EQ(message([&] { Event(device()).synchronize(); }), "synchronize" + rest);
   EXPECT_EQ(message([&] { Graph().capture(device(), [] {}); }), "graph: capture inside the capture of another graph");
-  // What the device finds out itself.
+  // An error that the device finds itself.
   EXPECT_THAT(message([&] { kernels::runtime(GetParam()).synchronize_device(0); }),
               HasSubstr("cudaDeviceSynchronize: operation not permitted when stream is capturing"));
   EXPECT_THAT(message([&] {
@@ -285,7 +285,7 @@ TEST_P(GraphOn, AFunctionThatCannotBeCaptured) {
 TEST_P(GraphOn, RanksReplayTogetherOrNotAtAll) {
   const Tensor total = filled(0, 1);
   std::vector<bool> asked;
-  bool others = true;  // what the other ranks say
+  bool others = true;  // the other ranks' answer
   const GraphedFunctionOptions options{.warm_up = 1, .may_run_eagerly = true, .all_agree = [&](bool own) {
                                          asked.push_back(own);
                                          return own && others;

@@ -12,7 +12,8 @@ TEST(Printable, ControlCharactersBecomeHex) {
   EXPECT_EQ(printable(""), "");
 }
 
-// What moves a cursor, turns the reading direction or is no UTF-8 is shown byte by byte; letters of all scripts stay.
+// Characters that move a cursor, turn the reading direction or are no UTF-8 are shown byte by byte; letters of all
+// scripts stay.
 TEST(Printable, NothingReachesTheTerminalButLetters) {
   EXPECT_EQ(printable("\u20ac \u5b57 \U0001F600 \u0627"), "\u20ac \u5b57 \U0001F600 \u0627");
   EXPECT_EQ(printable("a\xc2\x9b"

@@ -150,7 +150,7 @@ TEST(Profile, EventsTimeKernelsOnTheirStream) {
   EXPECT_LE(sum, seen.duration);
 }
 
-/// What a profile calls the kernels of products, convolutions and attention in bf16, each name once.
+/// A profile's names of the kernels of products, convolutions and attention in bf16, each name once.
 std::vector<std::string> kernels_of_tensor_cores() {
   const auto random = [](Shape sizes) {
     return normal(std::move(sizes), 0, 1, DType::f32, device_of(DeviceKind::cuda)).to(DType::bf16).requires_grad_();

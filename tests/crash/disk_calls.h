@@ -9,11 +9,11 @@ namespace weft::crash {
 /// A system call that changes the disk.
 struct DiskCall {
   enum Kind { write, truncate, sync, rename } kind;
-  std::string path;  ///< of the file or folder; of the new name, for rename
-  size_t bytes = 0;  ///< of a write
+  std::string path;  ///< the file or folder; the new name, for rename
+  size_t bytes = 0;  ///< length of a write
 };
 
-/// What becomes of the call.
+/// The fate of the call.
 struct Fate {
   enum Kind { happens, fails, kills } kind = happens;
   int error_number = 0;  ///< fails: with this errno

@@ -57,7 +57,7 @@ class EveryCall : public testing::Test {
 
   test::TemporaryFolder folder;
   std::string path = (folder / "checkpoint_last.safetensors").string();
-  std::vector<DiskCall> calls;  ///< of one whole write
+  std::vector<DiskCall> calls;  ///< calls of a whole write
   size_t renamed = 0;
 };
 

@@ -107,7 +107,7 @@ TEST(RandomErasing, FillsOneBoxOfTheAllowedAreaAsOftenAsAsked) {
   EXPECT_THAT(error_text([&] { random_erasing(image, {.fill = {1, 2}}, draw); }), HasSubstr("1 channels, got 2"));
 }
 
-/// How often each op is the one that a policy applies, by what comes out of an image on which all differ.
+/// How often a policy applies each op, by the results on an image for which all ops differ.
 std::map<std::vector<uint8_t>, int> outcomes(const ImagePolicy& policy, const Image& image, int times) {
   std::map<std::vector<uint8_t>, int> seen;
   Draw draw = random_draw();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op of the augmentation policies against what torchvision makes of the same images with Pillow
-// (tests/golden/augmentations.py, which says what the names of the tensors mean).
+// Compares every op of the augmentation policies with torchvision's results on the same images with Pillow.
+// tests/golden/augmentations.py explains the tensors' names.
 #include <cmath>
 #include <map>
 #include <set>

@@ -73,7 +73,7 @@ std::string golden_text(const char* name) {
   return read_text(std::filesystem::path(WEFT_GOLDEN) / "byte_pair" / name, "golden");
 }
 
-/// The golden vocabulary as tokenizer.json has it, each merge as one text or as two.
+/// The golden vocabulary as in tokenizer.json, each merge as one text or as two.
 nlohmann::json golden_tokenizer_json(bool pairs) {
   nlohmann::json merges = nlohmann::json::array();
   std::istringstream lines(golden_text("merges.txt"));
@@ -103,7 +103,7 @@ TEST(BytePair, OfTokenizerJsonAlone) {
   }
 }
 
-// What transformers 5.24 made of these folders.
+// The results of transformers 5.24 on these folders.
 TEST(BytePair, FollowsTheTokensThatAFolderAdds) {
   const TemporaryFolder folder;
   write(folder / "vocab.json", golden_text("vocab.json"));
@@ -246,7 +246,7 @@ TEST(BytePair, SaysWithoutUtf8procHowToGetIt) {
 
 #endif
 
-// What other families' tokenizer.json asks for would give other tokens.
+// The settings of other families' tokenizer.json would give other tokens.
 TEST(BytePair, RefusesOtherTokenizers) {
   const TemporaryFolder folder;
   const auto error = [&](const char* pointer, const nlohmann::json& value) {

@@ -222,7 +222,7 @@ TEST(DecodeImage, AFewBytesOfPngCannotAskForGigabytes) {
   EXPECT_EQ(error_text([&] { decode(bytes, "a.png", {.max_pixels = 700}); }),
             "png: expected at most 700 pixels in a.png, got 32x24");
   bytes[18] = bytes[22] = 0x1f;  // width and height of IHDR, big-endian from bytes 16 and 20
-  uint32_t crc = ~0u;            // of the chunk's name and content (PNG, annex D)
+  uint32_t crc = ~0u;            // checksum of the chunk's name and content (PNG, annex D)
   for (size_t i = 12; i < 29; ++i) {
     crc ^= bytes[i];
     for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0u);

@@ -27,7 +27,7 @@ Bytes encoded(const EncodedDataset& set, int64_t index) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// A golden image with zeros behind it, as hdf5_images.py has put it into the file.
+/// A golden image with zeros after its end, as hdf5_images.py wrote them.
 Bytes padded(const std::string& name, size_t more = 0) {
   Bytes bytes = read_file(golden(name));
   bytes.resize(bytes.size() + more);
@@ -255,7 +255,7 @@ TEST(Hdf5Heap, FindsObjectsAndRefusesDamage) {
   EXPECT_THAT(with(18, 33, first), HasSubstr("expected an object within its global heap"));
   EXPECT_THAT(with(25, 1, first), HasSubstr("expected a global heap of at most 96 bytes"));
   EXPECT_THAT(with(34, 200, second), HasSubstr("expected object 9"));  // the first object reaches beyond the end
-  EXPECT_THAT(with(41, 255, second), HasSubstr("expected object 9"));  // by 2^56 bytes
+  EXPECT_THAT(with(41, 255, second), HasSubstr("expected object 9"));  // off by 2^56 bytes
   EXPECT_THAT(with(26, 0, second), HasSubstr("expected object 9"));    // free space before it
   EXPECT_THAT(with(14, 2, first), HasSubstr("got something else"));    // another version
 }

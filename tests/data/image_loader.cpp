@@ -120,7 +120,7 @@ TEST(Loader, ResumesAtAnyStep) {
     const auto skipped = static_cast<std::ptrdiff_t>(std::min<int64_t>(30, step * 4) * 90);
     EXPECT_EQ(rest.images, std::vector<float>(whole.images.begin() + skipped, whole.images.end()));
   }
-  // Starting anew in the middle of an epoch drops what was under way.
+  // A new start in the middle of an epoch drops the work under way.
   loader.start(4);
   ASSERT_TRUE(loader.next());
   EXPECT_EQ(epoch_of(loader, 4), whole);
@@ -139,8 +139,8 @@ TEST(Loader, StartedAheadWorksAheadAndChangesNothing) {
   for (int tries = 0; tries < 2000 && set->gets < before + ahead; ++tries) usleep(5000);
   EXPECT_EQ(set->gets, before + ahead);  // the first batches are made before anybody asks
   EXPECT_EQ(epoch_of(loader, 1), expected);
-  EXPECT_EQ(set->gets, before + 40);  // and are not made again
-  // A batch that was taken, or another place, starts anew.
+  EXPECT_EQ(set->gets, before + 40);  // and are not made again.
+  // A batch that was taken, or another place, starts again.
   loader.start(1);
   loader.next();
   EXPECT_EQ(epoch_of(loader, 1), expected);
@@ -290,7 +290,7 @@ Pipeline windows() {
           }};
 }
 
-/// What arrives on another device, or in another dtype, is what the fused CPU path makes.
+/// The batch on another device, or in another dtype, equals the fused CPU path's.
 void expect_same_as_cpu(Device device, DType dtype, double tolerance) {
   const auto set = some_images(22);
   for (const Pipeline& pipeline :

@@ -172,7 +172,7 @@ TEST(OwnDataset, DrawsFromTheGeneratorsAreThoseOfSeedEpochAndIndex) {
       EXPECT_TRUE(std::equal(own.begin() + i * 8, own.begin() + i * 8 + 8, first.begin() + (2 * i + rank) * 8));
   }
   set_dropout_rank(0);
-  // What was begun ahead of another seed is not used.
+  // Work begun before another seed is not used.
   manual_seed(3);
   Loader loader(set, Sampler(40, {.shuffle = false}), {.batch_size = 8});
   loader.start(0);

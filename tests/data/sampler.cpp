@@ -65,7 +65,7 @@ TEST(Sampler, StepsOfAllRanksNeedNotDivideByThem) {
         EXPECT_EQ(own.size_of_all(), 17);
         ranks.push_back(order(own, 1));
       }
-      // Step by step, all ranks together see what one process sees.
+      // Step by step, all ranks together see the samples of a single process.
       for (int64_t begin = 0; begin < 17; begin += step) {
         std::vector<int64_t> together,
             wanted(alone.begin() + begin, alone.begin() + std::min<int64_t>(begin + step, 17));

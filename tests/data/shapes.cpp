@@ -103,7 +103,7 @@ TEST(Shapes, ALinearClassifierStaysUnder60Percent) {
 }
 
 TEST(Shapes, TheRegressionOfThisTestCanLearn) {
-  // The same regression on a set that is linear by construction: the label is written into one corner.
+  // A regression on a set that is linear by construction: the label is written into a corner.
   auto easy = [](int64_t count, std::vector<uint8_t>& pixels, std::vector<int64_t>& labels) {
     pixels = random_bytes(count * 300);
     labels.resize(count);

@@ -57,7 +57,7 @@ TEST(FixedDataset, RefusesWhatDoesNotFit) {
 }
 
 TEST(ChannelStatistics, OfCifar100AreThePublishedOnes) {
-  // The subset of the first 200 of every class comes close to the whole set's 0.507, 0.487, 0.441 / 0.267, 0.256,
+  // The subset of the first 200 of every class is close to the whole set: 0.507, 0.487, 0.441 / 0.267, 0.256,
   // 0.276.
   const char* unpacked = std::getenv("WEFT_CIFAR100");
   const fs::path folder = unpacked != nullptr ? fs::path(unpacked) : shared_data("cifar-100-binary");

@@ -44,7 +44,7 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-// The relay has another address than rank 0's store and its port; it passes the handshake on, then changes one bit.
+// The relay has another address than rank 0's store and its port; it passes the handshake on, then changes a bit.
 TEST(Attackers, ARelayThatChangesTheStoresFramesEndsTheJobWithItsCause) {
   WEFT_NEEDS_CRYPTO();
   for (const int which : {0, 1})  // the connection of the store, of the membership
@@ -96,7 +96,7 @@ TEST(Attackers, AServerSaysThatItWasReachedThroughARelay) {
   EXPECT_THAT(meeting.said().front(), HasSubstr("which came by the port of another program, which relays to this one"));
 }
 
-/// What one rank says reaches the others changed, or late.
+/// A rank's entries reach the others changed, or late.
 class HookedStore final : public Store {
  public:
   using Hook = std::function<std::string(const std::string& key, const std::string& value)>;
@@ -163,7 +163,7 @@ TEST(Attackers, ARelayOfTensorsIsNoticed) {
         EXPECT_EQ(e.kind, LinkError::Kind::forged);
         error = e.what();
       }
-      if (secure == Secure::off)  // what `off` leaves to the network
+      if (secure == Secure::off)  // left to the network by `off`
         EXPECT_EQ(error, "");
       else
         EXPECT_THAT(error, HasSubstr(str("the connection to rank 1 broke: ", kForged)));

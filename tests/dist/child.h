@@ -62,7 +62,7 @@ class Child {
   void signal(int number) const { ::kill(process_, number); }
   void close_input() { in_.close(); }
 
-  /// Reads until the output holds `text` so many times; false: it ended, or a minute passed before.
+  /// Reads until the output holds `text` `times` times; false: the output ended, or a minute passed before.
   bool prints(const std::string& text, int times = 1) {
     return read_until([&] {
       int found = 0;
@@ -72,7 +72,7 @@ class Child {
   }
 
   /// Reads to the end of the output and waits for the end of the process: its exit code, 128 + the number of the signal
-  /// that ended it, or -1 when it took more than `seconds` and was killed.
+  /// that ended the process, or -1 if killed after `seconds`.
   int exit_code(int seconds = 60) {
     const TimePoint deadline = Clock::now() + std::chrono::seconds(seconds);
     read_until([] { return false; }, deadline);

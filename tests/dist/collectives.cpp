@@ -16,7 +16,7 @@ constexpr DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DTy
 constexpr int64_t kCounts[] = {0, 1, 7, 1024, 5003};
 constexpr int64_t kLarge = 600'003;  // several segments for each rank, and an odd rest
 
-/// What rank `rank` holds: the same on all ranks that ask, and exact in `dtype`.
+/// The values of rank `rank`: the same on all calling ranks, and exact in `dtype`.
 std::vector<double> values(uint64_t seed, int rank, int64_t count, DType dtype) {
   std::mt19937_64 random(seed * 1000 + static_cast<uint64_t>(rank));
   std::vector<double> result;
@@ -294,8 +294,8 @@ TEST_P(Collectives, EachRankHasItsFactor) {
     group.reduce_scatter(part, x, ReduceOp::sum, {.name = "x", .scale = factor})->wait();
     EXPECT_EQ(x.to_vector<double>(), before);
     group.all_reduce(x, ReduceOp::sum, {.name = "x", .scale = factor})->wait();
-    // Each product is rounded to the dtype before it is added (the factor is f32), so that terms which cancel leave an
-    // error of their own size.
+    // Each product is rounded to the dtype before the addition (the factor is f32). So terms that cancel leave an error
+    // of their own size.
     const tests::Tolerance tolerance =
         tests::tolerance(dtype == DType::f64 ? DType::f32 : dtype, size_).times(is_ours(backend_) ? 1 : size_ + 1);
     const std::vector<double> terms = reduced(seed_, size_, count * size_, dtype, ReduceOp::sum, factors, true);

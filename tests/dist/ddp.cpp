@@ -106,7 +106,7 @@ TEST_P(Ddp, FrozenParametersStay) {
   expect_equal(got, train_alone(t), t);
 }
 
-/// One layer used by two checkpoint() segments: it gets two gradients in one backward.
+/// One layer used by two checkpoint() segments: it gets two gradients in a backward.
 struct Shared : nn::Module {
   nn::Linear first{6, 6}, twice{6, 6}, last{6, 4};
   bool use_checkpoint;
@@ -257,7 +257,7 @@ TEST_P(Ddp, BytesAreThoseOfTheory) {
     });
 }
 
-// Gradients kept under no_sync are weighed once; what has been reduced is left as it is.
+// Gradients kept under no_sync are weighed once; reduced gradients are unchanged.
 TEST_P(Ddp, ReducedGradientsAreNotTakenForKeptOnes) {
   run_on(backend_, ranks_, [&](const ProcessGroupPtr& group) {
     DDP ddp(build(small_net, 3, DeviceKind::cpu), group, small_buckets());

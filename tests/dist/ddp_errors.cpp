@@ -194,7 +194,7 @@ TEST(DdpErrors, APassThatFailedLeavesNothingBehind) {
   });
 }
 
-// What the pass had begun must not come to the gradients of the next one, however late another rank is.
+// A failed pass' reductions must not change the next pass' gradients, however late another rank is.
 TEST(DdpErrors, APassThatFailedReducesNothingLater) {
   run_ranks(2, [](const ProcessGroupPtr& group) {
     struct Two : nn::Module {

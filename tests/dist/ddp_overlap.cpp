@@ -119,8 +119,8 @@ double hidden_share() {
   return share;
 }
 
-// What docs/data_parallel.md says of a trace: gradients travel while backward computes. A rank that has to wait for a
-// core makes a collective of the other one long; not five times in turn.
+// The claim of docs/data_parallel.md on a trace: gradients travel while backward computes. A rank that has to wait for
+// a core makes a collective of the other one long; not five times in turn.
 TEST(DdpOverlap, CommunicationIsHiddenBehindBackward) {
   double best = 0;
   for (int run = 0; run < 5 && best <= 0.15; ++run) best = std::max(best, hidden_share());

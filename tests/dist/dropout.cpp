@@ -29,7 +29,7 @@ using Mask = std::vector<float>;
 
 Mask mask(Device device) { return dropout(Tensor::ones({200}, DType::f32, device)).to_vector<float>(); }
 
-/// What one process drops after manual_seed(kSeed).
+/// The elements that a single process drops after manual_seed(kSeed).
 Mask mask_of_one_process(Device device) {
   const ThreadGenerators own;
   manual_seed(kSeed);
@@ -119,8 +119,8 @@ std::vector<double> losses_with_dropout(const Grid& grid, int64_t batch) {
   return losses;
 }
 
-// Each model rank drops its heads' part of the attention weights that one process drops (of one sample; of several it
-// takes as many numbers), and all drop the same of whole activations; another row of the grid drops others.
+// Each model rank drops its heads' part of a single process' attention weights (for one sample; for several, equally
+// many numbers), and all drop the same of whole activations; another row of the grid drops others.
 TEST(DropoutOfRanks, ModelRanksDropWhatOneProcessDrops) {
   const ThreadGenerators own;
   const auto alone = make_process_group_alone();

@@ -141,8 +141,8 @@ TEST_P(Failures, ARankThatStaysAwayIsNamedAtTheDeadline) {
   EXPECT_THAT(errors[2], IsEmpty());
   EXPECT_THAT(errors[0], AllOf(HasSubstr("all_reduce #2 'fc.bias' f32[8] of group world passed its deadline of 2 s"),
                                HasSubstr("missing rank ")));
-  // Of a ring of messages only the neighbour knows that rank 2 is the one; the others hear it from the first that
-  // fails.
+  // In a ring of messages only the neighbour knows that rank 2 is missing; the others hear so from the first failing
+  // rank.
   EXPECT_THAT(errors[1], HasSubstr("passed its deadline of 2 s"));
   if (backend_ == "threads") {
     EXPECT_THAT(errors[1], HasSubstr("missing rank 2"));
@@ -183,7 +183,7 @@ TEST_P(FailuresOfJobs, ARankThatWorksOnAFileIsWaitedFor) {
         if (group->rank() == 2) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1400));
           job->set_disk(2, "", 0);
-          std::this_thread::sleep_for(std::chrono::milliseconds(100));  // what it has to do before it comes
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));  // work before it comes
         }
         group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
       },

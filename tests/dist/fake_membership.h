@@ -13,7 +13,7 @@
 
 namespace weft::dist::testing {
 
-/// The members of a job of threads: what one announces or the test declares, all hear.
+/// The members of a job of threads: all hear the announcements of members and of the test.
 class FakeJob {
  public:
   explicit FakeJob(int size) : states_(static_cast<size_t>(size)) {

@@ -89,7 +89,7 @@ TEST_P(Groups, CollectivesAtOnceKeepTheOrder) {
     left.emplace_back(last, work);
   });
   for (const auto& [tensor, work] : left) {
-    work->wait();  // the group has finished it before it went
+    work->wait();  // the group finished the work before its end
     EXPECT_EQ(tensor.to_vector<int>(), std::vector<int>(10, 3));
   }
 }

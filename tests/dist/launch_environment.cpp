@@ -14,7 +14,7 @@ EnvironmentVariables with(EnvironmentVariables base, const EnvironmentVariables&
   return base;
 }
 
-/// What mpirun of Open MPI 4.1 sets.
+/// The variables of mpirun of Open MPI 4.1.
 EnvironmentVariables open_mpi(int rank, int size, int local_rank, int local_size) {
   return {{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
           {"OMPI_COMM_WORLD_SIZE", std::to_string(size)},
@@ -24,7 +24,7 @@ EnvironmentVariables open_mpi(int rank, int size, int local_rank, int local_size
           {"PMIX_NAMESPACE", "1949171713"}};
 }
 
-/// What torchrun sets.
+/// The variables of torchrun.
 EnvironmentVariables torchrun(int rank, int size, int local_rank, int local_size, const std::string& run = "none") {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(size)},
@@ -38,7 +38,7 @@ EnvironmentVariables torchrun(int rank, int size, int local_rank, int local_size
           {"TORCHELASTIC_RUN_ID", run}};
 }
 
-/// What sbatch puts into a batch script's environment for two nodes with two tasks each.
+/// The environment of a batch script under sbatch, for two nodes with two tasks each.
 EnvironmentVariables allocation() {
   return {{"SLURM_JOB_ID", "4711"},
           {"SLURM_NTASKS", "4"},
@@ -52,7 +52,7 @@ EnvironmentVariables allocation() {
           {"SLURM_TASKS_PER_NODE", "2(x2)"}};
 }
 
-/// What srun adds for each task.
+/// The variables that srun adds for each task.
 EnvironmentVariables task(int rank, int size, int local_rank, int nodes) {
   return with(allocation(),
               {{"SLURM_PROCID", std::to_string(rank)},
@@ -138,7 +138,7 @@ TEST(LaunchEnvironment, VariablesExportedFromSlurm) {
   EXPECT_EQ(place.master, (Address{"nid001", 29500}));
 }
 
-// The same with --mpi=pmix: every process has an identity of its own, RANK only repeats it.
+// The variables with --mpi=pmix: every process has an identity of its own, RANK only repeats it.
 TEST(LaunchEnvironment, VariablesThatRepeatTheMpiRank) {
   const EnvironmentVariables variables =
       with(task(2, 4, 0, 2), {{"PMIX_RANK", "2"}, {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}});

@@ -49,7 +49,7 @@ struct Meeting {
     EXPECT_EQ(connect_to(endpoint, Clock::now() + std::chrono::seconds(10), socket), 0);
     return socket;
   }
-  /// What the server said so far about refused peers.
+  /// The server's lines so far about refused peers.
   std::vector<std::string> said() {
     const std::lock_guard lock(mutex);
     return lines;

@@ -292,7 +292,7 @@ TEST(Membership, StoppedRankZeroDoesNotHangTheQuestion) {
 
 TEST(Membership, StoppedRankZeroIsNamed) {
   WEFT_NEEDS_CRYPTO();
-  for (const int size : {2, 3}) {  // of three one does not come
+  for (const int size : {2, 3}) {  // among three one does not connect
     Child zero({RANK_PROGRAM, "0", "0", std::to_string(size), "serve"});
     ASSERT_TRUE(zero.prints("\n"));
     const auto port = static_cast<uint16_t>(std::stoi(zero.output().substr(5)));

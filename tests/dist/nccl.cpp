@@ -13,7 +13,7 @@
 #include "tests/dist/ranks.h"
 #include "tests/support/error_text.h"
 
-// One rank on one GPU: NCCL refuses two ranks on one.
+// A single rank on a GPU: NCCL refuses two on the same.
 
 namespace weft::dist::testing {
 namespace {

@@ -10,7 +10,7 @@
 namespace weft::dist::testing {
 namespace {
 
-/// What rank r puts in; magnitudes differ so much that another order of addition gives other bits.
+/// The input of rank r; magnitudes differ so much that another order of addition gives other bits.
 template <class T>
 std::vector<T> values(int rank, int64_t count) {
   std::mt19937 random(static_cast<unsigned>(rank + 1));

@@ -10,7 +10,7 @@
 namespace weft::dist::testing {
 namespace {
 
-/// What the whole parameter of this name begins with.
+/// The initial values of the whole parameter of this name.
 Tensor whole_values(const std::string& name, const Shape& sizes) {
   std::vector<double> values;
   for (int64_t i = 0; i < sizes.numel(); ++i)
@@ -29,8 +29,8 @@ std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DTyp
   const NoGrad no_grad;
   const int n = group ? group->size() : 1, rank = group ? group->rank() : 0;
   for (const NamedTensor& parameter : model->parameters()) {
-    if (parameter.tensor.dim() != 1) continue;  // weights are drawn: that is what one seed must mean
-    // Biases whose layer is divided by its outputs: those of qkv in three stretches.
+    if (parameter.tensor.dim() != 1) continue;  // weights are drawn from the seed.
+    // Biases whose layer is divided by its outputs: qkv's in three stretches.
     const bool qkv = parameter.name.ends_with("qkv.bias"), fc1 = parameter.name.ends_with("fc1.bias");
     const Partition partition = qkv ? Partition{0, 3} : fc1 ? Partition{0, 1} : Partition{};
     const Tensor whole = whole_values(parameter.name, Shape{parameter.tensor.size(0) * (qkv || fc1 ? n : 1)});

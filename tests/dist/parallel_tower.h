@@ -18,7 +18,7 @@ struct BlockTower : nn::Module, nn::Staged {
   nn::LayerNorm norm{kWidth, 1e-6};
   nn::Linear head{kWidth, kOut, {.bias = false}};
 
-  /// Of nn::TransformerBlock without a group, else of ParallelBlock: the same draws.
+  /// Builds nn::TransformerBlock without a group, else ParallelBlock, with equal draws.
   BlockTower(int count, const ProcessGroupPtr& group) {
     for (int i = 0; i < count; ++i) {
       if (group)
@@ -48,7 +48,8 @@ struct BlockTower : nn::Module, nn::Staged {
   }
 };
 
-/// One seed, one tower, however many ranks hold it. Biases and norms begin away from 0 and 1, so that a lost one shows.
+/// A seed gives the same tower for any number of ranks. Biases and norms begin away from 0 and 1, so that a lost one
+/// shows.
 std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device = {});
 
 }  // namespace weft::dist::testing

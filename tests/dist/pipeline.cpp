@@ -236,7 +236,7 @@ struct GridSizes {
   }
 };
 
-/// The same global batches on a grid, in micro-batches that divide nothing; whole states on rank 0.
+/// Trains the same global batches on a grid, in micro-batches that divide nothing; whole states on rank 0.
 Result train_in_stages(const std::string& backend, const Task& task, const GridSizes& sizes, int64_t micro_batches,
                        int first_step = 0, int last_step = kSteps, const Result* from = nullptr) {
   Result result;
@@ -408,7 +408,7 @@ TEST(Pipeline, GradientsAreAveragedBesideTheLastBackward) {
     pipeline.tensor().module().zero_grad();
     pipeline.run(batch);
   };
-  std::vector<std::vector<double>> own[2];  // of a row: the stages' gradients
+  std::vector<std::vector<double>> own[2];  // a row's, per stage: gradients
   for (const int row : {0, 1}) {
     own[row].resize(2);
     run_ranks(2, [&](const ProcessGroupPtr& world) {

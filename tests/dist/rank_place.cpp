@@ -142,7 +142,7 @@ TEST(World, AroundAGroupOfThreads) {
   });
 }
 
-/// As nccl: a collective that a failure has ended says so to those who wait again after it.
+/// As nccl: a collective that a failure has ended reports so to later waiters.
 class FailsAfterTheWait final : public ProcessGroup {
  public:
   FailsAfterTheWait() : ProcessGroup(std::make_shared<GroupRecord>("world", 0, 2, GroupOptions{})) {}

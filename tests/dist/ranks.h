@@ -9,22 +9,22 @@
 
 namespace weft::dist::testing {
 
-/// What the tests of collectives run on. `gloo` ranks are threads with a connection each. Under mpirun with
+/// The backends of the collectives' tests. `gloo` ranks are threads with a connection each. Under mpirun with
 /// WEFT_TEST_MPI=1 it is `mpi` alone: all processes run the tests together, each as one rank.
 std::vector<std::string> backends();
-/// Those that need a store and take a membership.
+/// Backends that need a store and take a membership.
 std::vector<std::string> connected_backends();
 /// The names and, of those that have collectives of their own, `NAME_library`: what run_on() and errors_on() take, too.
 std::vector<std::string> with_libraries(std::vector<std::string> names);
 
-/// The same fresh number on all ranks (WEFT_TEST_SEED repeats it); all processes must call.
+/// A fresh number, equal on all ranks (WEFT_TEST_SEED repeats it); all processes must call.
 uint64_t shared_seed();
 
 /// Runs the function as the ranks of one group, as run_ranks() does.
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options = {});
 
-/// The same over connections, with a membership; `threads` has none.
+/// As above over connections, with a membership; `threads` has none.
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options, const std::shared_ptr<FakeJob>& job);
 

@@ -10,7 +10,7 @@
 
 namespace weft::dist::testing {
 
-/// A program between two others: takes connections at one address and passes on what they say, both ways.
+/// A program between two others: takes connections at an address and passes on all bytes, both ways.
 class Relay {
  public:
   /// May change what passes. `connection` counts from 0, `at` is where the bytes lie in their direction's stream.

@@ -15,11 +15,11 @@ using ModelMaker = std::function<std::shared_ptr<nn::Module>()>;
 /// A training run: the same global batches, whatever the number of ranks.
 struct Training {
   ModelMaker make;
-  /// parts[step][rank]: samples of that rank in that step; 0: a stand-in.
+  /// parts[step][rank]: samples of that rank in that step; 0: a dummy batch.
   std::vector<std::vector<int64_t>> parts;
   DeviceKind device = DeviceKind::cpu;
   DdpOptions ddp = {};
-  Shape image{8, 8, 3};      ///< of one sample
+  Shape image{8, 8, 3};      ///< size of a sample
   int micro_batches = 1;     ///< backward passes per step, all but the last without reduction
   bool reduce_each = false;  ///< reduce all of them
   double momentum = 0.9, lr = 0.05;
@@ -28,7 +28,7 @@ struct Training {
 };
 
 struct Trained {
-  std::vector<double> losses;  ///< of each step, the mean over all samples
+  std::vector<double> losses;  ///< loss per step, the mean over all samples
   std::vector<double> weights;
   std::vector<double> buffers;
   std::vector<int64_t> counters;
@@ -52,7 +52,7 @@ std::vector<std::vector<int64_t>> even_parts(int steps, int ranks, int64_t each)
 
 /// Two convolutions, a linear layer; no norm, so that samples do not see each other.
 std::shared_ptr<nn::Module> small_net();
-/// The same with a BatchNorm2d after each convolution.
+/// As net(), with a BatchNorm2d after each convolution.
 std::shared_ptr<nn::Module> normed_net();
 
 /// All elements of the model's parameters, and of its buffers.

@@ -394,8 +394,8 @@ void watch_reserved(Device device, const kernels::MemoryStats& stats) {
   most = std::max(most.load(), stats.live + stats.cached);
 }
 
-// The host has enqueued a whole step before the device does anything. Memory that a collective has used serves the next
-// one in stream order, not when the host sees that it has ended.
+// The host has enqueued a whole step before the device does anything. A collective's memory serves the next collective
+// in stream order, not only when the host sees the end.
 TEST_F(SeveralGpus, FsdpHoldsNoMoreOnAGpuThanItsUnits) {
   require(2);
   if (IsSkipped()) return;

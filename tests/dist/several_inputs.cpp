@@ -65,7 +65,7 @@ void train(const std::vector<NamedTensor>& parameters, const Forward& forward, i
   }
 }
 
-/// Ranks with 2 and 4 samples, by `Parallel`, make what one process makes with all 6.
+/// Ranks with 2 and 4 samples, by `Parallel`, equal one process with all 6.
 template <class Parallel, class State>
 void expect_ranks_equal_one(const typename Parallel::Options& options, const State& state) {
   const auto whole = make();

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-/// What every store promises.
+/// The promises of every store.
 void expect_store(Store& store, Store& other) {
   store.set("a", "1");
   EXPECT_EQ(other.get("a", 1s), "1");

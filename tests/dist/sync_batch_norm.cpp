@@ -48,7 +48,7 @@ struct Layer {
   Tensor x, residual, weight, bias, mean, var;
   std::vector<double> y, dx, dresidual, dweight, dbias;
 
-  /// Samples `first` … `first + count - 1`; of none, a stand-in far from the batch.
+  /// Samples `first` … `first + count - 1`; if none, a dummy batch far from the batch.
   Layer(const Case& c, int64_t first, int64_t samples) : stands_in(samples == 0) {
     const int64_t count = std::max<int64_t>(samples, 1);
     const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -71,7 +71,7 @@ struct Layer {
     var = random_tensor(4, {kChannels}, c, wide, 2);
   }
 
-  /// The loss is a mean over the samples: sum(y dy) / count; 0 times that of a stand-in.
+  /// The loss is a mean over the samples: sum(y dy) / count; 0 times a dummy batch's.
   void run(const Case& c, const std::function<Tensor(const BatchNormOptions&)>& norm) {
     const Tensor out = norm({.training = true, .eps = 1e-4, .momentum = 0.3, .relu = c.relu, .residual = residual});
     sum(out.to(DType::f64) * dy.to(DType::f64) * (stands_in ? 0 : 1.0 / static_cast<double>(x.size(0)))).backward();
@@ -178,8 +178,8 @@ TEST(SyncBatchNorm, HasNoSecondDerivative) {
   });
 }
 
-// Why a stand-in must not count: a norm takes out the scale of what is in front of it, so no gradient may point along
-// those weights. With the stand-in's rows in the statistics and its loss weighed by 0 it does.
+// Why a dummy batch must not count: a norm removes the scale of the weights before, so no gradient may point along
+// those weights. With the dummy rows in the statistics and their loss weighed by 0 a gradient does.
 TEST(SyncBatchNorm, OnlyWithoutTheStandInIsTheGradientOrthogonalToTheWeights) {
   for (const bool counted : {false, true}) {
     run_ranks(2, [&](const ProcessGroupPtr& group) {

@@ -47,7 +47,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 /// The ranks of a group add parts in another order than one product does: each sum of K terms errs by about eps sqrt(K)
-/// of its size, and the `sums` that stand behind each other in a forward and its backward hand that on.
+/// of its size. The `sums` consecutive sums of a forward and its backward pass the error on.
 double tolerance(DType dtype, int64_t longest, int sums) {
   const double eps = dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : 0x1p-8;
   return eps * std::sqrt(static_cast<double>(longest)) * sums;
@@ -116,7 +116,7 @@ Steps train_in_one_process(DType dtype, bool lamb = false) {
   return result;
 }
 
-/// The same global batches on a grid; whole states on rank 0.
+/// Trains the same global batches on a grid; whole states on rank 0.
 Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype, bool lamb = false) {
   Steps result;
   run_on(backend, data * model_ranks, [&](const ProcessGroupPtr& world) {
@@ -312,7 +312,7 @@ TEST(Partition, PartsMakeTheWholeAgain) {
   EXPECT_THAT((Partition{0, 3}.part(line, 1, 2).to_vector<float>()), ::testing::ElementsAre(2, 3, 6, 7, 10, 11));
 }
 
-/// What rank 0 sends to the ranks of its row and of its column in a forward, a backward.
+/// The bytes from rank 0 to the ranks of its row and of its column in a forward, a backward.
 struct Bytes {
   uint64_t forward_model, backward_model;
   uint64_t data;  ///< both; the count of samples travels during forward, or a little later
@@ -375,7 +375,7 @@ TEST(TensorParallelCosts, GradientsOfAnF32InputTravelInTheLowPrecision) {
 
 TEST(TensorParallelCosts, DataRanksSendTheGradientsOfTheirPart) {
   const Bytes grid = measure(2, 2, 2, DType::f32), replicas = measure(2, 1, 2, DType::f32);
-  constexpr uint64_t kCount = 8;  // of samples: one f64
+  constexpr uint64_t kCount = 8;  // the count of samples: one f64
   EXPECT_EQ(grid.data, grid.gradients + kCount);
   EXPECT_EQ(replicas.data, replicas.gradients + kCount);
   EXPECT_LT(grid.gradients, replicas.gradients * 6 / 10) << "half, but for norms, stem and head";

@@ -15,7 +15,7 @@
 namespace {
 
 weft::Tensor held;       // the tensor that both sides look at
-std::string last_error;  // of the last call, empty where it went well
+std::string last_error;  // error of the last call, empty after success
 
 template <class Body>
 auto guarded(Body&& body) -> decltype(body()) {

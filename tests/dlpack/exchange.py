@@ -31,7 +31,7 @@ capsule_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
 # In the order of weft::DType; NumPy has no bfloat16.
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
 OF_NUMPY = [numpy.float32, numpy.float64, None, numpy.float16, numpy.int64, numpy.int32, numpy.uint8, numpy.bool_]
-NEW_NAME = ctypes.c_char_p(b"used_dltensor")  # what a consumer calls a capsule that it has emptied
+NEW_NAME = ctypes.c_char_p(b"used_dltensor")  # a consumer's name for a capsule that it has emptied
 exchanges = 0
 # DLPack's bool is younger than the others.
 TORCH_HAS_BOOL = int(torch.__version__.split(".")[0]) >= 2

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-/// What a snippet writes lands in a folder of its own, which goes with it.
+/// A snippet's files are in a folder of their own, which is removed at the end.
 class InFolderOfItsOwn {
  public:
   InFolderOfItsOwn() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_ / ""); }

@@ -41,7 +41,7 @@ def site(why):
 MPI = ("ppr:1:node", "ppr:2:node --oversubscribe")  # one node
 TINY = "--data folder:insects --model vit_tiny4 --weights random --precision f32 --workers 1"
 NETWORK = "no network: a test fetches from a local server (`ctest -R fetch_data`)"
-# By page: the command's beginning -> what is different here.
+# Per page: the command's beginning -> its replacement here.
 CHANGES = {
     "vista.md": {
         "weft-info": Change("no GPU", code=1, prints="GPU usable: no"),

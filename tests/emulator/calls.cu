@@ -54,7 +54,7 @@ bool calls_an_argument() {
   return true;
 }
 
-/// Lanes that call one function run together in it, also when they came from both sides of a branch.
+/// Lanes that call the same function run together inside, also from both sides of a branch.
 __global__ void meet_in_a_call(int* out) {
   const int lane = static_cast<int>(threadIdx.x);
   Binary f = table[lane % 4 < 2 ? 0 : 2];
@@ -115,7 +115,7 @@ bool has_virtual_functions() {
   return true;
 }
 
-/// Each call has an array of its own, and reads it after the calls that it makes.
+/// Each call has an array of its own, which is read after the inner calls.
 __host__ __device__ __noinline__ int tree(int n, int salt) {
   volatile int own[6];
   for (int i = 0; i < 6; ++i) own[i] = n * 10 + i + salt;

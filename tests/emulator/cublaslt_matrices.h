@@ -43,7 +43,7 @@ inline size_t size_of(cudaDataType type) {
 inline bool is_fp8(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
 inline bool is_integer(cudaDataType type) { return type == CUDA_R_8I || type == CUDA_R_32I; }
 
-// By NVIDIA's own conversions.
+// NVIDIA's own conversions read the value.
 inline double read(cudaDataType type, const char* at) {
   const auto as = [&]<class T>(T value) {
     std::memcpy(&value, at, sizeof value);
@@ -190,7 +190,7 @@ struct Matrix {
   }
 };
 
-/// One call and everything it needs.
+/// A call and everything for the call.
 struct Case {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType scale = CUDA_R_32F, a = CUDA_R_32F, b = CUDA_R_32F, c = CUDA_R_32F, d = CUDA_R_32F;
@@ -201,8 +201,8 @@ struct Case {
   cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_HOST;
   bool rows_a = false, rows_b = false, rows_d = false;  ///< row-major
   bool in_place = false, scaled = false;                ///< FP8's factors
-  size_t workspace = 0;                                 ///< what the heuristic may use
-  int splits = 0;                                       ///< not 0: the algorithm with so many slices of the depth
+  size_t workspace = 0;                                 ///< limit of workspace for the heuristic
+  int splits = 0;                                       ///< not 0: an algorithm with this number of slices of K
 
   std::string text() const {
     char line[300];

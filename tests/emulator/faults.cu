@@ -232,7 +232,7 @@ int main(int argc, char** argv) {
     cudaMemcpyAsync(flags + 1, pinned_one, sizeof(int), cudaMemcpyHostToDevice, streams[1]);
   }
   if (is("queue") || is("queue_right")) {
-    // Work of one stream, as long as it lasts at most, waits for that of another one, without an event between them.
+    // Work of a stream waits, for a limited time, for another stream's work, without an event between them.
     struct Meeting {
       std::atomic<bool> came{false};
       bool met = false;

@@ -96,7 +96,7 @@ bool lanes_take_a_lock() {
   return count.get()[0] == 192;
 }
 
-/// Each block waits for the one before it.
+/// Each block waits for the previous block.
 __global__ void chained(volatile int* flags, int* order) {
   if (threadIdx.x == 0) {
     while (blockIdx.x > 0 && flags[blockIdx.x - 1] == 0) {
@@ -562,7 +562,7 @@ bool repeats_graphs() {
     MUST(cudaStreamSynchronize(stream));
     right = right && got == static_cast<float>(2 * ((1 << 3 * rounds) - 1));
   }
-  // What CUDA refuses.
+  // Calls that CUDA refuses.
   cudaGraph_t other;
   cudaGraphNode_t child;
   right = right && cudaGraphClone(&other, graph) == cudaErrorNotSupported;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a program maps itself: it grows at one address, lies at two, and goes piece by piece. An argument names a
-// fault.
+// Memory that a program maps itself: it grows at an address, is mapped at two, and is released piece by piece. An
+// argument names a fault.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 namespace {
 
 constexpr int kThreads = 64;
-constexpr size_t kBytes = 1 << 16;  // of data, which is 0
+constexpr size_t kBytes = 1 << 16;  // size of the data, which is 0
 constexpr int kZero = 256;          // an index of data that no thread writes by itself
 constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
 

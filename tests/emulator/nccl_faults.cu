@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As stream_faults.cu: faults of order around the collectives of NCCL. One thread speaks for two ranks, each of which
+// As stream_faults.cu: faults of order around the collectives of NCCL. A thread acts for two ranks, each of which
 // computes on one stream and communicates on another.
 #include <nccl.h>
 
@@ -197,7 +197,7 @@ void cached(bool right) {
   });
 }
 
-/// NCCL runs a communicator's work one after the other today, whatever streams it names; it promises nothing.
+/// NCCL runs a communicator's work in sequence today, on any streams, without a promise.
 void two_streams(bool right) {
   const Ranks ranks;
   ranks.group([](Rank& r) { r.all_reduce(r.a, r.b, r.network); });
@@ -281,7 +281,7 @@ void captured_and_kernel(bool right) {
   });
 }
 
-/// ncclCommDestroy waits for the work of all streams: what the host issues then is after it.
+/// ncclCommDestroy waits for the work of all streams: later calls of the host come after this work.
 void destroyed_right() {
   float *host = pinned(1), *more = pinned(1);
   {

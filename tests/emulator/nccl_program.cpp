@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ordinary program of NCCL: its ranks are threads of one process, then processes. It prints a line for
-// each check and ends with the number of those that failed. `nccl_program speed` times an all-reduce of 64 MiB instead.
+// An ordinary program of NCCL: its ranks are threads of one process, then processes. It prints a line for each check
+// and ends with the number of failures. `nccl_program speed` times an all-reduce of 64 MiB instead.
 // The mistakes that it makes on purpose are such that NVIDIA's NCCL would hang or compute nonsense.
 #include <fcntl.h>
 #include <nccl.h>
@@ -223,7 +223,7 @@ void several_streams(Rank& r) {
     NCCL(ncclAllReduce(x.at(), z.at(), 3000, ncclFloat32, ncclMax, r.comm, other));
     NCCL(ncclGroupEnd());
   }
-  r.finish();  // of the group both streams wait for the whole
+  r.finish();  // both streams of the group wait for the whole
   SAME(z, ncclFloat32, 0, 3000, [&](size_t i) { return reduced(ncclMax, ncclFloat32, r.size, i); });
   SAME(y, ncclFloat32, 0, 3000, [&](size_t i) { return reduced(ncclSum, ncclFloat32, r.size, i); });
   CUDA(cudaStreamDestroy(other));

@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
   _exit(1);
 }
 
-/// Shared by the processes of a check besides NCCL.
+/// Memory that the processes of a check share, apart from NCCL.
 struct Board {
   ncclUniqueId id;
   std::atomic<int> id_is_here, arrived[16];

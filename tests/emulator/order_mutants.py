@@ -38,7 +38,7 @@ RUNS = {
     "fields": ([], [], "test_data", ["--gtest_filter=Fields.TravelWhileAStepReadsThoseBefore"]),
     "coherent": (["--gpu", "gh200", *LAZY], [], "test_core", ["--gtest_filter=*cuda*"]),
 }
-# What is broken, where, old text, new text, and the run that must see it.
+# Description, file, old text, new text, and the run that must fail.
 MUTANTS = [
     ("allocator: nobody's use on other streams is kept", "kernels/runtime/allocator.cpp", "block->users.push_back(stream);", ";", "train"),
     ("allocator: a freed block goes back although others use it", "kernels/runtime/allocator.cpp", "if (block->users.empty()) {", "if (block->users.clear(); true) {", "train"),

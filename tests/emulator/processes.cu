@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory and events that two processes share. The parent makes them and sends their handles through a pipe to a child,
-// which it starts before it uses CUDA.
+// which is started before any call of CUDA.
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ bool holds(const int* device, int base) {
   return true;
 }
 
-/// Waits on the device for the parent's kernel, adds, and records that it has. Both addresses of one handle are one.
+/// Waits on the device for the parent's kernel, adds, and records that it has. Both addresses of a handle are equal.
 int child(int from_parent, int to_parent) {
   Handles handles;
   receive(from_parent, &handles, sizeof(handles));

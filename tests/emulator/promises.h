@@ -42,7 +42,7 @@ struct Array {
 struct Promise {
   const char* name;
   std::function<bool()> passes;
-  int capability = 80;  ///< of the least GPU that has it
+  int capability = 80;  ///< capability of the least GPU that has the instruction
 };
 
 /// 1 when a promise is not kept.

@@ -104,7 +104,7 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
       data[t] = tile[t ^ 1];
       return;
     case Race::partial_mask:
-      // The halves of a warp each wait for themselves; the lower one reads the upper one's values.
+      // The halves of a warp each wait for themselves; the lower half reads the upper half's values.
       tile[t] = data[t];
       if (right)
         __syncwarp();
@@ -268,7 +268,7 @@ __global__ void grid_kernel(Race race, bool right, int* data) {
         atomicAdd_block(&data[512], 1);
       return;
     case Race::plain_write_before_atomics:
-      // One thread is in order with itself, so that its own atomic separates its write from those of others.
+      // A thread is in order with itself, so its own atomic separates its write from others'.
       if (t != 0) return;
       if (!right && block == 0) data[512] = 0;
       atomicAdd(&data[512], 1);

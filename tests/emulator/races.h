@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Of races_hopper.cu; false when it has none of this name.
+/// Launches a kernel of races_hopper.cu; false: no such name.
 bool launch_hopper(const char* name, bool right, int* data);

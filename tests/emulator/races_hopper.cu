@@ -151,7 +151,7 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       tile[t] = t;
       __syncthreads();
       if (t == 0) {
-        if (right) proxy_fence();  // of all threads' writes, which it knows
+        if (right) proxy_fence();  // fences all threads' writes, which it knows
         load(tile, data, kBytes, barrier);
       }
       wait(barrier, 0);
@@ -188,7 +188,7 @@ __global__ void block_kernel(Race race, bool right, int* data) {
           wait_until_read<1>();
       }
       __syncthreads();
-      tile[t] = -1;  // of the first store: it has been read
+      tile[t] = -1;  // the first store has read this value
       tile[kThreads + t] = -1;
       return;
     case Race::store_result_too_early:
@@ -219,8 +219,8 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       return;
     }
     case Race::wgmma_reads_rows_of_others: {
-      // Warp w of a warpgroup reads rows 16 w to 16 w + 15 of a, here integers 128 w to 128 w + 127: what it wrote
-      // itself needs no barrier of the warpgroup.
+      // Warp w of a warpgroup reads rows 16 w to 16 w + 15 of a, here integers 128 w to 128 w + 127: its own writes
+      // need no barrier of the warpgroup.
       float sums[4] = {};
       if (t < 64) tile[512 + t] = 0;
       proxy_fence();
@@ -260,7 +260,7 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       __syncthreads();
       multiply(tile, tile + 512, sums);
       if (right || t < 96) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-      tile[t / 32 * 128 + t % 32] = 1;  // of the warp's own rows
+      tile[t / 32 * 128 + t % 32] = 1;  // in the warp's own rows
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
       return;

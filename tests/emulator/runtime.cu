@@ -116,7 +116,7 @@ __global__ void collectives(int* out, const int* in) {
 /// Each against its definition.
 bool exchanges_between_lanes() {
   std::vector<int> v(32);
-  for (int& value : v) value = static_cast<int>(generator()) >> 1;  // of both signs
+  for (int& value : v) value = static_cast<int>(generator()) >> 1;  // both signs
   const Array<int> in(v), out(32 * kRows);
   collectives<<<1, 32>>>(out.data, in.data);
   const std::vector<int> got = out.get();
@@ -322,7 +322,7 @@ bool refuses_other_clusters() {
   return launch({5, 2}, {2, 1}) != cudaSuccess && launch({8, 2}, {8, 2}) == cudaErrorInvalidClusterSize;
 }
 
-// What a launch and a copy refuse.
+// Arguments that a launch and a copy refuse.
 
 bool refuses_launches() {
   const Array<int> out(2048);
@@ -498,7 +498,7 @@ struct Capture {
   cudaGraph_t graph = nullptr;
 };
 
-/// A capture forbids what needs the host, and is lost by it.
+/// A capture forbids calls that need the host, and is lost by such a call.
 bool forbids_the_host() {
   const Array<float> x(16);
   const Event event;
@@ -622,7 +622,7 @@ int fault_in_a_graph() {
   return 1;
 }
 
-/// The emulator alone fills new memory, so that what reads it is seen.
+/// Only the emulator fills new memory, so that its reads are visible.
 int new_memory() {
   float *data = nullptr, host[1000];
   MUST(cudaMalloc(&data, sizeof(host)));

@@ -145,7 +145,7 @@ bool multiplies(void (*kernel)(Fragments<Sum>), Element ea, Element eb, int dept
     return e == Element::u8 || e == Element::u4 ? pick(0, 15) : e == Element::s4 ? pick(-8, 7) : pick(-8, 8);
   };
   for (int row = 0; row < 16; ++row) {
-    uint64_t said = 0;  // of the row, from its first column
+    uint64_t said = 0;  // metadata of the row, from its first column
     int places[2] = {0, 0};
     for (int k = 0; k < stored; ++k) {
       if (bits == 32) {

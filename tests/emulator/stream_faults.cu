@@ -16,7 +16,7 @@ __global__ void write_bytes(unsigned char* data, int first, int n) {
   for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[4 * i + first] = 7;
 }
 
-/// The same as copy() for 256 floats, by copies that are under way while the kernel goes on.
+/// As copy() for 256 floats, by copies that are under way while the kernel goes on.
 __global__ void copy_later(const float* from, float* to) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   __shared__ alignas(128) float tile[256];
@@ -75,7 +75,7 @@ void asynchronous_write(bool right) {
   MUST(cudaDeviceSynchronize());
 }
 
-/// Readers of one tensor, atomic operations on one counter, and neighbours in one word need no order.
+/// Readers of a tensor, atomic operations on a counter, and neighbours in a word need no order.
 void no_conflict_right() {
   float *a = zeros(), *b = zeros(), *c = zeros();
   int* const counter = reinterpret_cast<int*>(zeros());
@@ -287,8 +287,8 @@ __global__ void set_condition(cudaGraphConditionalHandle handle, const float* fr
   cudaGraphSetConditional(handle, from[0] == 0);
 }
 
-/// A kernel of another stream reads what the graph of a conditional node writes; the node is launched before it is
-/// known what it will run.
+/// A kernel of another stream reads what the graph of a conditional node writes; the node is launched before its body
+/// is known.
 void conditional_and_kernel(bool right) {
   float *a = zeros(), *b = zeros();
   Stream main, eager;
@@ -343,8 +343,8 @@ void condition_of_nobody(bool right) {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// A host function is a part of its stream: others do not wait for it, and the kernel in front of it is as unordered as
-/// before.
+/// A host function is a part of its stream: other streams do not wait, and the kernel before is as unordered as without
+/// it.
 void host_function(bool right) {
   float *a = zeros(), *b = zeros();
   Stream producer, consumer;
@@ -432,7 +432,7 @@ void order_through_others_right() {
   if (last_of(b) != 50) std::exit(1);
 }
 
-/// A blocking stream that is destroyed with work in it is still one that the default stream waits for.
+/// The default stream still waits for a blocking stream that was destroyed with work in flight.
 void destroyed_stream_right() {
   float *a = zeros(), *b = zeros();
   {

@@ -62,7 +62,7 @@ __global__ void chain(float factor, float* out) {
   if (x == 1) *out = x;
 }
 
-/// The same by one warp, then by the other one that waits for it.
+/// A warp does the work, then the other, which waits.
 __global__ void relay(float factor, float* out) {
   __shared__ float handed;
   for (unsigned warp = 0; warp < 2; ++warp) {
@@ -136,7 +136,7 @@ __global__ void gathers(int* out) {
 
 __global__ void arrives(int* count) { atomicAdd(count, 1); }
 
-/// The same conversion four times, as nvcc leaves it.
+/// A conversion four times, as nvcc leaves it.
 __global__ void repeats(unsigned short bits, float* out) {
   float sum = 0;
 #define ADD_CONVERTED                                              \

@@ -162,7 +162,7 @@ TEST_F(CublasLt, ReluAndAResidualAreEpilogues) {
     small.activation = Activation::relu;  // the library would add first
     EXPECT_FALSE(cublaslt_supports(small.call()));
     small.residual = View::none();
-    for (const Activation other : {Activation::gelu, Activation::gelu_tanh}) {  // of f32
+    for (const Activation other : {Activation::gelu, Activation::gelu_tanh}) {  // for f32
       small.activation = other;
       EXPECT_FALSE(cublaslt_supports(small.call()));
     }

@@ -10,9 +10,9 @@
 #include "kernels/runtime/queue.h"
 #include "kernels/runtime/tf32.h"
 
-// cuBLASLt without a GPU: its real layouts and descriptors (they need no device), with two functions of ours in the
-// places of the heuristic, which offers what the test says, and of the product, which reads the descriptors back and
-// computes what cuBLAS's documentation says they mean: D = alpha op(A) op(B) + beta C (+ bias), all column-major.
+// cuBLASLt without a GPU: its real layouts and descriptors (they need no device), with two functions of ours. The
+// heuristic offers the test's algorithms. The product reads the descriptors back and computes their meaning by cuBLAS's
+// documentation: D = alpha op(A) op(B) + beta C (+ bias), all column-major.
 
 namespace weft::tests::cublaslt_without_gpu {  // cuDNN has a script of its own
 
@@ -86,14 +86,14 @@ struct Matrix {
   }
 };
 
-/// What the heuristic of the next plan offers, and what the products were given.
+/// The next plan's offers from the heuristic, and the arguments of the products.
 struct Script {
   std::vector<cublasLtMatmulHeuristicResult_t> offers;
   cublasStatus_t heuristic = CUBLAS_STATUS_SUCCESS, product = CUBLAS_STATUS_SUCCESS;
   size_t workspace_asked = 0;   ///< the preference's limit
-  uint32_t alignments[3] = {};  ///< of the library's A, B, D
+  uint32_t alignments[3] = {};  ///< alignments of the library's A, B, D
   uint32_t reduction = 0;
-  uint64_t algorithm = 0;  ///< of the last product
+  uint64_t algorithm = 0;  ///< algorithm of the last product
   int32_t compute_type = 0;
   size_t workspace = 0;
   bool workspace_given = false;

@@ -180,7 +180,7 @@ TEST_F(CudnnAttentionRun, PointersNumbersStreamAndLengths) {
     for (const auto& [id, view] :
          {std::pair{Id::kDy, &call.dy}, {Id::kDq, &call.dq}, {Id::kDk, &call.dk}, {Id::kDv, &call.dv}})
       EXPECT_EQ(script.pointers.at(id), view->data) << id;
-    // What it has in memory of its own does not overlap: lengths, delta, the plan's workspace.
+    // Its own memory does not overlap: lengths, delta, the plan's workspace.
     const auto at = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); };
     const uintptr_t delta = at(script.pointers.at(Id::kDelta)), workspace = at(script.workspace);
     EXPECT_GE(delta, at(script.pointers.at(Id::kKeys)) + 4 * 4);
@@ -196,7 +196,7 @@ TEST_F(CudnnAttentionRun, WhatNobodySeesIsCleared) {
   };
   Arrays arrays({2, 8, 24, 2, 64, false, true, false}, {0, 5});
   const size_t queries = 2 * 8 * 2 * 64 * 2, keys = 2 * 24 * 2 * 64 * 2;
-  script.at_execution = [&] { fill(arrays.y, queries), fill(arrays.lse, 2 * 2 * 8 * 4); };  // writes what it likes
+  script.at_execution = [&] { fill(arrays.y, queries), fill(arrays.lse, 2 * 2 * 8 * 4); };  // writes anything
   plans.run(arrays.problem.call(), 0);
   script.at_execution = [&] { fill(arrays.dq, queries), fill(arrays.dk, keys), fill(arrays.dv, keys); };
   arrays.problem.backward = true;

@@ -171,7 +171,7 @@ TEST_F(CudnnRun, PointersStreamWorkspaceAndStrides) {
                                                          {CudnnGraph::kW, problem.w.data},
                                                          {CudnnGraph::kY, problem.y.data}}));
     EXPECT_NE(script.workspace, nullptr);
-    using Strides = std::vector<int64_t>;  // of n, c, h, w in elements
+    using Strides = std::vector<int64_t>;  // n, c, h, w in elements
     EXPECT_EQ(script.strides[CudnnGraph::kX], (Strides{224 * 224 * 3, 1, 224 * 3, 3}));
     EXPECT_EQ(script.strides[CudnnGraph::kW], (Strides{7 * 7 * 3, 1, 7 * 3, 3}));
     EXPECT_EQ(script.strides[CudnnGraph::kY], (Strides{112 * 112 * 64, 1, 112 * 64, 64}));

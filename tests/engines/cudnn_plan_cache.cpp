@@ -29,7 +29,7 @@ struct Notes {
   void* workspace = nullptr;
 } notes;
 
-/// Of any problem there are three plans; problem 13 cannot be computed and 14 has no memory.
+/// Any problem has three plans; problem 13 cannot be computed and 14 has no memory.
 class NotedPlan {
  public:
   NotedPlan(const CudnnTarget& target, const NotedCall& call) : bytes_(call.bytes) {

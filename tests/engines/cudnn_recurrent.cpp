@@ -11,8 +11,8 @@
 #include "tests/support/error_text.h"
 #include "tests/support/random_values.h"
 
-// Recurrent layers by cuDNN, without a GPU: the real library takes the descriptors; what wants a handle is ours, and
-// looks at what the real call would have been given.
+// Recurrent layers by cuDNN, without a GPU: the real library takes the descriptors; functions with a handle are ours,
+// and see the arguments of the real call.
 
 namespace weft::tests {
 namespace {
@@ -26,12 +26,12 @@ struct Seen {
   cudnnDataType_t type, sums;
   cudnnMathType_t math;
   std::vector<int> sizes;                   ///< I, H, the projection's H, layers
-  std::vector<std::vector<int>> data;       ///< of x and y: T, B, units, and the lengths
+  std::vector<std::vector<int>> data;       ///< x and y: T, B, units, and the lengths
   std::vector<int> state;                   ///< sizes and strides of h and c
   std::vector<std::string> calls;           ///< in their order
-  std::vector<const void*> pointers;        ///< of the last one, as it takes them
-  std::vector<std::vector<float>> weights;  ///< of x, of h and their biases, as they lay there
-  std::vector<const void*> buffers;         ///< of weights, of work, of the reserve
+  std::vector<const void*> pointers;        ///< the last call's, as it takes them
+  std::vector<std::vector<float>> weights;  ///< x, h and their biases, in their order there
+  std::vector<const void*> buffers;         ///< weights, work, the reserve
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
 };
 Seen seen;

@@ -12,10 +12,10 @@
 #include "kernels/runtime/runtime.h"
 #include "tests/support/devices.h"
 
-// cuDNN without a GPU, or beside the emulated one, which it does not see. Since 9.8 it makes plans for a GPU that is
-// not here, given its properties: so the real library looks at every graph, its heuristic chooses engines and the
-// engines' plans are made, for an A100 and an H200. What a plan would be run with is seen by a function of ours in the
-// place of the last step.
+// cuDNN without a GPU, or next to the emulated GPU, which cuDNN does not see. Since 9.8 it makes plans for a GPU that
+// is not here, given its properties: so the real library looks at every graph, its heuristic chooses engines and the
+// engines' plans are made, for an A100 and an H200. A function of ours in the place of the last step sees a plan's
+// arguments.
 
 namespace weft::tests {
 
@@ -85,10 +85,10 @@ class Cudnn : public testing::Test {
   static bool sees_a_gpu() { return runs_on(DeviceKind::cuda) && !emulated(); }
 };
 
-/// What reaches the library that stands between the plans and the real one.
+/// The calls that reach the library between the plans and the real library.
 struct Script {
   cudnnBackendDescriptor_t gpu = nullptr;
-  std::map<int64_t, std::vector<int64_t>> dims, strides;  ///< of tensors, by their id
+  std::map<int64_t, std::vector<int64_t>> dims, strides;  ///< for tensors, by their id
   std::vector<int64_t> last_dims, last_strides;
   bool refuses_fusion = false;
   std::vector<cudnnBackendDescriptor_t> fused;  ///< graphs of two operations
@@ -96,7 +96,7 @@ struct Script {
   cudnnStatus_t executed = CUDNN_STATUS_SUCCESS;
   cudaStream_t stream = nullptr;
   std::vector<int64_t> ids;
-  std::map<int64_t, void*> pointers;  ///< of the last variant pack, by tensor
+  std::map<int64_t, void*> pointers;  ///< addresses in the last variant pack, by tensor
   void* workspace = nullptr;
   std::function<void()> at_execution = [] {};  ///< while what a run points to is there
 };

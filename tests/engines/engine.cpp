@@ -109,7 +109,7 @@ TEST(Engine, UnderTheEmulatorVendorIsItsCublasLtAndNoCudnn) {
   const auto want = product(DeviceKind::cuda);
   for (const Engine one : {Engine::automatic, Engine::vendor}) {
     const EngineGuard guard(one);
-    EXPECT_EQ(product(DeviceKind::cuda), want) << kernels::name(one);  // of whole numbers: exact
+    EXPECT_EQ(product(DeviceKind::cuda), want) << kernels::name(one);  // whole numbers: exact
   }
 }
 

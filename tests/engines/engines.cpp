@@ -8,15 +8,15 @@
 #include "kernels/engines/cudnn.h"
 #include "tests/kernels/attention_problem.h"
 
-// Every engine on a GPU against f64. The CPU runs the same problems, which holds these tests' own references up; what
-// only a GPU can show is skipped without one.
+// Every engine on a GPU against f64. The CPU runs the same problems, which holds these tests' own references up; checks
+// that need a GPU are skipped without a GPU.
 
 namespace weft::tests {
 namespace {
 
 constexpr Engine kEngines[] = {Engine::own, Engine::vendor, Engine::automatic};
 
-/// What a test wants of NVIDIA: cuBLASLt, which a GPU in software has too, or cuDNN as well.
+/// A test's need of NVIDIA's libraries: cuBLASLt, which a GPU in software has too, or cuDNN as well.
 enum class Needs { products, all };
 
 std::string why_no_vendor(Needs needs = Needs::all) {
@@ -256,7 +256,7 @@ TEST(Engines, ThreadsAndStreams) {
   for (const Engine engine : {Engine::vendor, Engine::automatic}) {
     std::vector<std::unique_ptr<MatmulProblem>> products;
     std::vector<std::unique_ptr<Conv2dProblem>> convolutions;
-    for (int i = 0; i < 4; ++i) {  // the same problems: plans, descriptors and handles are shared
+    for (int i = 0; i < 4; ++i) {  // repeated problems: plans, descriptors and handles are shared
       products.push_back(std::make_unique<MatmulProblem>(
           DeviceKind::cuda, MatmulProblem::Case{1, 64, 88, 96, DType::bf16, DType::bf16, false, false, true}));
       convolutions.push_back(std::make_unique<Conv2dProblem>(DeviceKind::cuda, kConvolutions[1],

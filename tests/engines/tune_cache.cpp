@@ -37,7 +37,7 @@ class TuneCacheTest : public testing::Test {
   }
   void write(const std::string& content) const { std::ofstream(path, std::ios::binary) << content; }
 
-  /// What `work` wrote to stderr.
+  /// The stderr of `work`.
   template <class Work>
   static std::string warnings(Work&& work) {
     testing::internal::CaptureStderr();

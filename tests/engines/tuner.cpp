@@ -16,7 +16,7 @@
 namespace weft::kernels::vendor {
 namespace {
 
-/// A machine whose candidates take the seconds that they are given. The clock counts what it was asked.
+/// A machine whose candidates take the seconds that they are given. The clock counts its questions.
 class Machine {
  public:
   struct Engine {

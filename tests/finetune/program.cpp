@@ -39,7 +39,7 @@ TEST(Finetune, LearnsPrintsAndSavesAsTheTrainerDoes) {
   const std::vector<std::string> losses = lines(run.output, kLoss);
   ASSERT_EQ(losses.size(), 3u) << run.output;
   EXPECT_THAT(losses[0],
-              HasSubstr("'learning_rate': 0.00075, 'epoch': 0.83}"));  // of step 10, the tenth: 1e-3 (1 - 9 / 36)
+              HasSubstr("'learning_rate': 0.00075, 'epoch': 0.83}"));  // step 10, the tenth: 1e-3 (1 - 9 / 36)
   EXPECT_EQ(lines(run.output, kEval).size(), 3u) << run.output;
   EXPECT_THAT(run.output, HasSubstr("{'train_runtime': "));
   const auto summary = nlohmann::json::parse(read_text(folder / "run/summary.json"));

@@ -190,7 +190,7 @@ TEST_F(FinetuneResume, GoesOnBitForBit) {
   expect_same_checkpoint("whole/checkpoint-36", "pieces/checkpoint-36");
   EXPECT_EQ(read_text(folder_ / "whole/checkpoint-36/trainer_state.json"),
             read_text(folder_ / "pieces/checkpoint-36/trainer_state.json"));
-  const auto loss = [](const std::string& output) {  // of the whole run
+  const auto loss = [](const std::string& output) {  // loss of the whole run
     const std::string line = after(output, "'train_loss': ");
     return line.substr(0, line.find(','));
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: a checkpoint file, as it is, and where it is no HDF5 file with a seal that fits. The library libhdf5 must see
-// none that was not written whole.
+// Input: a checkpoint file, unchanged, and unless HDF5 also with a fitting seal. The library libhdf5 must see only
+// intact files.
 #include "io/checkpoint.h"
 #include "io/seal.h"
 

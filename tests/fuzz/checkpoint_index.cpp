@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: whether a sharded checkpoint's index or the note of one rank, the text. What is understood is written and read
+// Input: whether a sharded checkpoint's index or the note of one rank, the text. An understood text is written and read
 // again to the same text.
 #include "io/checkpoint_index.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What weft-watch and weft-sweep read of somebody's run folder. Input: length of metrics.jsonl, that file, which is
-// read in two pieces, as it grows; length of the run's config, that file; whether the event file is given as it is or
-// as records that get their checksums, those. The curves are drawn as text and as a page.
+// The readers of weft-watch and weft-sweep on a foreign run folder. Input: length of metrics.jsonl, that file, which is
+// read in two pieces, as it grows; length of the run's config, that file; a switch: the event file is unchanged, or
+// records that get checksums. The curves are drawn as text and as a page.
 #include "apps/support/run_reader.h"
 #include "apps/weft_watch/html_page.h"
 #include "apps/weft_watch/terminal_chart.h"

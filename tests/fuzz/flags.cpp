@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: length of the command line, its words between zero bytes, config.toml. What is understood must be the same
-// after toml() has written it and a second program has read it.
+// Input: length of the command line, its words between zero bytes, config.toml. Understood flags must be the same after
+// toml() has written and a second program has read them.
 #include "apps/support/flags.h"
 
 #include "tests/fuzz/fuzz.h"

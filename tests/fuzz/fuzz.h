@@ -15,7 +15,7 @@
 #include "kernels/error.h"
 #include "tests/support/temporary_folder.h"
 
-/// What every target defines: reads one input. libFuzzer calls it, and so does replay.cpp.
+/// Every target defines this function: reads one input. libFuzzer calls it, and so does replay.cpp.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace weft::fuzz {
@@ -66,7 +66,7 @@ class AtTheEdge {
   size_t size() const { return size_; }
 
  private:
-  static constexpr size_t kPage = 65536, kBeyond = size_t{1} << 26;  // of address space; pages are 4 to 64 KiB
+  static constexpr size_t kPage = 65536, kBeyond = size_t{1} << 26;  // address space; pages are 4 to 64 KiB
   const size_t size_, pages_;
   uint8_t* data_;
 };
@@ -94,7 +94,7 @@ class Folder : public tests::TemporaryFolderOf<std::filesystem::path> {
   }
 };
 
-/// What a user sees must be one line: all else ends the process, as a finding.
+/// A message to the user must be one line: all else ends the process, as a finding.
 inline void expect_one_line(const std::string& text) {
   const bool one_line =
       std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });

@@ -90,7 +90,7 @@ inline void add_sequences(hid_t group, const char* name, Input& input) {
 /// A file's objects, one step after the other: into which place, under which name, what.
 struct Hdf5Steps {
   std::span<const char*const> places, names;
-  const char* linked = "/";  ///< what soft links lead to
+  const char* linked = "/";  ///< target of soft links
 
   void add(hid_t file, Input& input) const {
     const hid_t place = H5Oopen(file, places[input.byte() % places.size()], H5P_DEFAULT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: a pickle. What the machine builds is walked for tensors, with a key and without.
+// Input: a pickle. The machine's result is searched for tensors, with a key and without.
 #include "core/text.h"
 #include "io/torch/pickle_tree.h"
 #include "tests/fuzz/fuzz.h"

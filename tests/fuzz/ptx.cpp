@@ -9,7 +9,7 @@ using namespace emulator;
 
 namespace {
 
-/// What a launch would need of the GPU's memory: the emulator's own device gives it, or refuses.
+/// A launch's need of the GPU's memory: the emulator's own device gives it, or refuses.
 bool is_small(const ptx::Text& module) {
   uint64_t bytes = 0;
   for (const ptx::Variable& variable : module.variables) bytes += std::min<uint64_t>(variable.bytes, 1 << 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a target over files instead of under libFuzzer: every file of every folder that is named, each in a child
-// process of its own, so that one crash names its file and hides no other.
+// Runs a target over files instead of under libFuzzer: every file of every named folder, each in a child process of its
+// own. So a crash names its file and hides no other.
 #include <sys/resource.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: a .safetensors file. What can be read must be written and read again to the same tensors.
+// Input: a .safetensors file. A readable file must be written and read again to the same tensors.
 #include "io/safetensors.h"
 
 #include <cstring>

@@ -236,7 +236,7 @@ void vocabulary_seeds(const fs::path& golden) {
   keep("vocabulary", "pairs", joined({{1}, part(pairs), part("#version: 0.2\na b\n\u0120 a\n"), bytes_of("ab a")}));
   const std::string roberta = R"({"<s>":0,"<pad>":1,"</s>":2,"<mask>":3,"a":4,"b":5,"ab":6})";
   keep("vocabulary", "roberta", joined({{2}, part(roberta), part("a b\n"), bytes_of("ab<mask>a</s>")}));
-  // Of GPT-2's merges as many as a short input holds: each needs its tokens.
+  // As many of GPT-2's merges as a short input holds: each needs its tokens.
   const std::vector<std::string> merges = read_lines(golden / "byte_pair/merges.txt");
   std::string first;
   for (size_t i = 0; i < merges.size() && i < 20; ++i) first += merges[i] + '\n';

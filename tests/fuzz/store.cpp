@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: which reader of dist, and its text; for a store's server a list of pieces: what happens (bytes arrive, or the
-// connection closes) on which of six connections, and the bytes. Those are proven: what a rank sends must not bring the
-// server down either.
+// connection closes) on which of six connections, and the bytes. The connections are proven: a rank's bytes must not
+// stop the server either.
 #include "dist/rendezvous/file_store.h"
 #include "dist/rendezvous/handshake.h"
 #include "dist/rendezvous/launch_environment.h"
@@ -50,7 +50,7 @@ void read_stream(fuzz::Input& input) {
     store.expire(now + std::chrono::milliseconds(what), out);
   }
   members.say_farewell(out);
-  // What the server answers, a client takes.
+  // A client takes the server's answers.
   for (const Outgoing& message : out) {
     FrameBuffer buffer(kMaxMessage);
     buffer.bytes() = message.frame;
@@ -62,9 +62,9 @@ constexpr size_t kKeyBytes = 32;
 
 /// Both sides of a handshake, then a sealed frame, each with the bytes of a peer that need not know the secret.
 void shake_hands(fuzz::Input& input) {
-  const std::string secret(kKeyBytes, 's');  // of this job
+  const std::string secret(kKeyBytes, 's');  // secret of this job
   const bool encrypt = (input.byte() & 1) != 0;
-  for (const bool relayed : {true, false}) {  // what an honest client says, or what the input does
+  for (const bool relayed : {true, false}) {  // an honest client's bytes, or the input's
     ServerHandshake server(secret);
     ClientHandshake client(secret, "a wish");
     fuzz::expect_value_or_error([&] {

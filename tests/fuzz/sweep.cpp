@@ -15,7 +15,7 @@ void draw(const SweepFile& sweep) {
   bool all_listed = true;
   for (const Parameter& parameter : sweep.parameters)
     all_listed = all_listed && parameter.kind == Parameter::Kind::values;
-  // Of 100,000 points, which a file may ask for, a few do.
+  // A file may request 100,000 points; a few suffice.
   const std::vector<Point> points =
       all_listed && sweep.method == "grid" ? grid(sweep.parameters) : random_points(sweep.parameters, 8, 1);
   for (size_t i = 0; i < points.size() && i < 8; ++i)

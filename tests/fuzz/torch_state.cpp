@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of torch.optim and checkpoints around them, whole as files but not as Weft wrote them. Input: which one, then
-// steps that change one value of it each. torch_file reads damaged files.
+// States of torch.optim and checkpoints around them, whole as files but not as Weft wrote them. Input: the state's
+// kind, then steps that change a value each. torch_file reads damaged files.
 #include <limits>
 
 #include "apps/finetune/optimizer_files.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of the tuner's winners. Input: a machine, a problem and a winner, each after its length, and what stands in
-// the file already. A line of the input may have the right checksum by chance alone, so a winner is added, too: the
-// next process must find it, whatever stands before it.
+// The file of the tuner's winners. Input: a machine, a problem and a winner, each after its length, and the file's
+// content before. A line of the input may have the right checksum by chance alone, so a winner is added, too: the next
+// process must find it in any file.
 #include "kernels/engines/tune_cache.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -8,8 +8,8 @@ namespace weft::golden {
 /// In f64 only the rounding of the file to f32 is left.
 inline double tolerance_of(DType dtype) { return dtype == DType::f64 ? 1e-6 : kTolerance; }
 
-/// The 10 numbers against PyTorch's: each to the tolerance times the tensor's norm (the product with the hashed factor
-/// has the factor's norm in it, about sqrt(numel / 3), of which independent errors use a small part).
+/// The 10 numbers against PyTorch's: each to the tolerance times the tensor's norm. The product with the hashed factor
+/// contains the factor's norm, about sqrt(numel / 3); independent errors use a small part.
 inline void expect_digest(const Tensor& got, const Tensor& expected, uint32_t seed, const std::string& what) {
   const std::vector<double> mine = digest(as_pytorch(got), seed), theirs = expected.to_vector<double>();
   const double allowed = tolerance_of(got.dtype()) * theirs[0] + 1e-6;

@@ -74,7 +74,7 @@ rows = b"".join(b"\0" + deep[row].tobytes() for row in range(24))
                                chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 save_ppm("deep", upright)
 
-# What Leptonica reads, without loss. Of an animation the first image counts.
+# Formats that Leptonica reads, without loss. The first image of an animation counts.
 for name, saving in {"rgb.webp": {"lossless": True}, "rgb.bmp": {}, "rgb.tiff": {"compression": "tiff_lzw"}, "rgb.pnm": {}}.items():
     upright.save(out / name, **saving)
 alpha.save(out / "alpha.webp", lossless=True, exact=True)

@@ -397,7 +397,7 @@ def order_and_choice(cases):
               {"index": rows})
     for name, function in {"argmin": torch.argmin, "argmax": torch.argmax}.items():
         for i, (shape, dim, keep) in enumerate([((4, 9, 3), 1, False), ((3, 40), -1, True)]):
-            x = (cases.draw(*shape) * 4).round()  # of several equal ones the first
+            x = (cases.draw(*shape) * 4).round()  # the first of several equal elements
             cases.add_choice(f"{name}.{i}", function(x, dim, keep), {"x": x}, (dim, keep))
     cases.add_choice("one_hot.0", F.one_hot(j + 5, 11), {"x": j + 5}, (11,))
     x = cases.draw(3, 4)

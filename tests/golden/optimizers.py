@@ -9,7 +9,7 @@ from torch import optim
 from hashed import values
 
 SHAPES = {"a.weight": (7, 5), "a.bias": (5,), "b.weight": (130, 259), "b.zero": (6, 6)}
-# Of Adafactor's, which looks at the last two dimensions.
+# Shapes for Adafactor, which looks at the last two dimensions.
 MORE_SHAPES = {"c.weight": (3, 4, 2, 5)}
 STEPS = 5
 

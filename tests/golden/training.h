@@ -9,11 +9,11 @@
 
 namespace weft::golden {
 
-/// What training.py trains, and on what.
+/// A training of training.py, and its data.
 struct Task {
   std::shared_ptr<nn::Module> model;
   int64_t count, size, classes;
-  std::vector<int64_t> seeds;  ///< of the images of each step, from the file
+  std::vector<int64_t> seeds;  ///< seeds of each step's images, from the file
 };
 
 /// Batch `step`: images by the seed, labels i + step modulo classes. In the model's dtype, on its device.

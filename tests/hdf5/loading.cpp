@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that does not link HDF5: when it is loaded, from where, and what is said where it cannot be.
+// A process that does not link HDF5: when and from where HDF5 is loaded, and the error if missing.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,8 +57,8 @@ TEST(Hdf5Loading, ComesWithTheFirstUse) {
   EXPECT_EQ(describe_hdf5(), HDF5_FILE ", HDF5 " + kVersion);
 }
 
-// What deflate and plugins from HDF5_PLUGIN_PATH have packed: one is linked with HDF5, one finds its functions in the
-// process.
+// Data packed by deflate and plugins from HDF5_PLUGIN_PATH: one plugin is linked with HDF5, another finds its functions
+// in the process.
 TEST(Hdf5Loading, FiltersWork) {
   const TemporaryFolder folder;
   for (const char* filter : {"deflate", "plugin", "unlinked"}) {

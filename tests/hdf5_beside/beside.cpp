@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that links HDF5 itself, as users' programs may: it and Weft use one copy of the library.
+// A program that links HDF5 itself, as users' programs may: both use the same copy of the library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>

@@ -109,7 +109,7 @@ TEST_P(Tiled, LoadPutsEveryElementInItsPlace) {
   });
 }
 
-/// Of two or three dimensions, from coordinates of 0 or above.
+/// Stores of two or three dimensions, from coordinates of 0 or above.
 class TiledStore : public Tiled {};
 
 TEST_P(TiledStore, WritesWhatIsInTheTensor) {
@@ -273,7 +273,7 @@ TEST_F(Hopper, PixelsOfAnIm2colMapMayOverlap) {
                                                     Swizzle::bytes128,
                                                     {2 * kApart, 2 * kRow, 2 * kRow * kH}});
   const Array<uint8_t> image(kPixels * 128);
-  for (const int first : {0, 7, 45})  // of the positions (n, h, w), a row above the images' own among them
+  for (const int first : {0, 7, 45})  // among the positions (n, h, w), with a row above the images' own
     for (const int down : {0, 1}) {
       const int first_h = first / kW % kH - 1;
       device::load_box(kQueue, image.data(), map, 0, {{0, first % kW, first_h, first / kW / kH}, {0, down}},

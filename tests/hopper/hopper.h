@@ -13,7 +13,7 @@ namespace weft::kernels::cuda {
 
 struct Place {
   std::array<int, 4> at;
-  std::array<int, 2> offset;  ///< of an im2col load: w, h
+  std::array<int, 2> offset;  ///< offset of an im2col load: w, h
 };
 
 /// One TMA load of `bytes` bytes; the shared memory as it is then goes to `image`. rank: 2 to 4; 0 for im2col.
@@ -35,7 +35,7 @@ struct WgmmaProblem {
   int n;
   bool along_rows_a, along_rows_b;
   DType dtype;     ///< bf16, f16, f32 or u8; f32 and u8 neither along the rows nor from registers
-  Fp8 format;      ///< of a's u8; b is e4m3
+  Fp8 format;      ///< format of a's u8; b is e4m3
   bool registers;  ///< a comes from registers: `a_values` is [64,64], row-major
   const uint16_t* a_values;
   bool accumulate;  ///< onto d instead of 0

@@ -55,7 +55,7 @@ class OnHopper : public Base {
   }
 };
 
-/// What `body` threw, or the GPU when it was waited for, or an empty text.
+/// The error of `body`, or of the GPU at the wait after, or an empty text.
 template <class Body>
 std::string error_of(Body&& body) {
   try {

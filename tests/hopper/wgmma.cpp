@@ -135,7 +135,7 @@ TEST_F(Wgmma, AllWidths) {
       SCOPED_TRACE(testing::Message() << "n " << n << ", along rows " << rows_b);
       expect_exact(n, Swizzle::bytes128, Swizzle::bytes128, false, rows_b, false, DType::bf16, true);
     }
-  for (const bool rows_a : {false, true})  // of sums of rows
+  for (const bool rows_a : {false, true})  // with sums of rows
     expect_exact(8, Swizzle::bytes128, Swizzle::none, rows_a, false, false, DType::bf16, true);
 }
 

@@ -137,11 +137,11 @@ TEST_F(CheckpointFile, CutShort) {
   }
   write_file(path, whole.substr(0, whole.size() - 1));
   EXPECT_EQ(load_error(), "damaged or cut short: it does not end with a seal. Resume from another checkpoint");
-  write_sealed(path, whole.substr(0, whole.size() / 2));  // sealed by somebody else: the reader's own check
+  write_sealed(path, whole.substr(0, whole.size() / 2));  // sealed by another program: the reader's own check
   EXPECT_THAT(load_error(), testing::HasSubstr("Is the file cut short?"));
 }
 
-// What is sealed and whole, but not what save_checkpoint() writes.
+// A sealed and whole file that save_checkpoint() does not write.
 TEST_F(CheckpointFile, AnIndexThatDoesNotFitTheTensors) {
   StateDict tensors;
   tensors.tensors = {{"model/w", Tensor::ones({2, 3})}};

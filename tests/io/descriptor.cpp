@@ -75,7 +75,7 @@ TEST(AtomicFile, KeepsTheLastOnes) {
   EXPECT_EQ(test::read_file(folder / "a.1.txt"), "3") << "only what is asked for moves";
 }
 
-// A pipe that nobody writes into would make open() wait for ever: each reader says at once what it found.
+// A pipe without a writer would make open() wait for ever: each reader reports the pipe at once.
 TEST(RegularFilesOnly, ANamedPipeIsRefusedByEveryReader) {
   const TemporaryFolder folder;
   const fs::path pipe = folder / "pipe";

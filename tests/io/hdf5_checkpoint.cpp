@@ -86,7 +86,7 @@ TEST_F(Hdf5Checkpoint, CutShort) {
   }
   write_file(path, whole.substr(0, whole.size() - 1));
   EXPECT_EQ(load_error(), "damaged or cut short: it does not end with a seal. Resume from another checkpoint");
-  write_sealed(path, whole.substr(0, whole.size() / 2));  // sealed by somebody else: libhdf5's own check
+  write_sealed(path, whole.substr(0, whole.size() / 2));  // sealed by another program: libhdf5's own check
   EXPECT_EQ(load_error(), "damaged or cut short. Resume from another checkpoint");
 }
 

@@ -9,7 +9,7 @@
 namespace weft::tests {
 namespace {
 
-/// An object of so many names, in a list.
+/// An object of `names` names, in a list.
 std::string object(int names) {
   std::string text = "[1, {";
   for (int i = 0; i < names; ++i) text += str(i ? "," : "", "\"n", i, "\":0");

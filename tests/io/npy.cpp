@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "io/torch/zip_archive.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
@@ -31,7 +32,7 @@ std::string refusal(const std::string& header, const std::string& data, char ver
 
 TEST(Npy, RoundTrips) {
   const TemporaryFolder folder;
-  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
+  for (const DType dtype : {DType::f16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
     const Tensor x = Tensor::arange(24, DType::f32).reshape({1, 4, 1, 6}).to(dtype);
     write_npy(folder / "x.npy", x.permute({0, 3, 2, 1}));
     const Tensor y = read_npy(folder / "x.npy");
@@ -62,7 +63,7 @@ TEST(Npy, RefusesWithOneLine) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
   EXPECT_THAT(refusal(good, "1234567"), HasSubstr("a.npy: expected 8 bytes after the header, got 7"));
   EXPECT_THAT(refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }\n", "12345678"),
-              HasSubstr("expected elements <f4, <f8, <i4, <i8 or |u1, got '>f4'"));
+              HasSubstr("expected elements <f2, <f4, <f8, <i4, <i8, |u1 or |b1, got '>f4'"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }\n", "12345678"),
               HasSubstr("expected C order, got Fortran order"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, }\n", ""),
@@ -73,6 +74,8 @@ TEST(Npy, RefusesWithOneLine) {
               HasSubstr("expected a shape such as (1, 20), got 3"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (99999, 99999, 99999), }", ""),
               HasSubstr("expected at most 1 GiB in 8 dimensions, got more"));
+  EXPECT_THAT(refusal("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\x01\x02"),
+              HasSubstr("expected booleans of 0 and 1, got another number"));
   EXPECT_THAT(refusal(good, "12345678", 9), HasSubstr("expected version 1 to 3 of the format, got 9"));
   const TemporaryFolder folder;
   std::ofstream(folder / "short.npy") << "\x93NUMPY\x01" << '\0' << "\xff\xff{";
@@ -80,7 +83,44 @@ TEST(Npy, RefusesWithOneLine) {
   std::ofstream(folder / "other.npy") << "hello, this is no array";
   EXPECT_THAT(error_text([&] { read_npy(folder / "other.npy"); }), HasSubstr("expected a file of NumPy's np.save"));
   EXPECT_THAT(error_text([&] { write_npy(folder / "h.npy", Tensor::zeros({2}, DType::bf16)); }),
-              HasSubstr("expected f32, f64, i32, i64 or u8, got bf16[2]"));
+              HasSubstr("expected f16, f32, f64, i32, i64, u8 or bool, got bf16[2]"));
+}
+
+TEST(Npz, RoundTrips) {
+  if (!have_zip()) GTEST_SKIP() << "needs a build with libzip; this one has its stub";
+  const TemporaryFolder folder;
+  write_npz(folder / "a.npz",
+            {{"x", Tensor::arange(6, DType::f32).reshape({2, 3})}, {"y", Tensor::full({}, 7, DType::i64)}});
+  const std::map<std::string, Tensor> arrays = read_npz(folder / "a.npz");
+  ASSERT_EQ(arrays.size(), 2u);
+  EXPECT_EQ(arrays.at("x").sizes(), (Shape{2, 3}));
+  EXPECT_THAT(arrays.at("x").to_vector<float>(), ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_EQ(arrays.at("y").item(), 7);
+}
+
+TEST(Npz, RefusesWhatIsNoArchiveOfArrays) {
+  if (!have_zip()) GTEST_SKIP() << "needs a build with libzip; this one has its stub";
+  const TemporaryFolder folder;
+  std::ofstream(folder / "b.npz") << "no zip archive";
+  EXPECT_THAT(error_text([&] { read_npz(folder / "b.npz"); }), HasSubstr("b.npz: expected a whole zip archive"));
+  EXPECT_THAT(error_text([&] {
+                write_npz(folder / "c.npz", {{"a/b", Tensor::zeros({1})}});
+              }),
+              HasSubstr("without a /, got 'a/b'"));
+  EXPECT_THAT(error_text([&] {
+                write_npz(folder / "c.npz", {{"h", Tensor::zeros({1}, DType::bf16)}});
+              }),
+              HasSubstr("got bf16[1]"));
+  EXPECT_FALSE(fs::exists(folder / "c.npz"));
+  {
+    AtomicFile file(folder / "d.npz", "test");
+    ZipWriter writer(file);
+    writer.add("notes.txt", 2, [] { return std::make_shared<const std::string>("hi"); });
+    writer.close();
+    file.commit();
+  }
+  EXPECT_THAT(error_text([&] { read_npz(folder / "d.npz"); }),
+              HasSubstr("d.npz: notes.txt: expected an array of at most 1 GiB"));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(Safetensors, StridedTensorsAreWrittenInOrder) {
   EXPECT_EQ(read.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
-// What Weft has no dtype for is widened, value by value.
+// Types that Weft lacks are widened, value by value.
 TEST(Safetensors, NarrowDTypesAreWidened) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& dtype, int64_t n, const std::string& data) {
@@ -252,7 +252,7 @@ TEST(Safetensors, ManyTensorsAreWrittenInReasonableTime) {
   StateDict state;
   const Tensor value = Tensor::ones({1});
   for (int i = 0; i < 60000; ++i) state.tensors.push_back({str("layer.", i, ".weight"), value});
-  const std::clock_t begin = std::clock();  // of this process alone: other ones do not count
+  const std::clock_t begin = std::clock();  // time of this process alone: others do not count
   write_safetensors(folder / "a", state);
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
   EXPECT_EQ(SafetensorsReader(folder / "a").entries().size(), 60000u);
@@ -305,7 +305,7 @@ TEST(Safetensors, DescriptionsComeOutOfTheLoadsBudget) {
   write_file(folder / "a", file_of(header + "}"));
   MemoryBudget memory;
   EXPECT_EQ(error_of([&] { SafetensorsReader(folder / "a", memory); }), "(no error)");
-  ASSERT_TRUE(memory.take(uint64_t{220} << 20));  // what other files of the load have taken
+  ASSERT_TRUE(memory.take(uint64_t{220} << 20));  // memory that other files of the load have taken
   EXPECT_THAT(error_of([&] { SafetensorsReader(folder / "a", memory); }),
               testing::ContainsRegex("a: expected descriptions of tensors that fit about eight times the [0-9]+ bytes "
                                      "of all files opened, got more"));

@@ -24,7 +24,7 @@ struct Bag final : PickleObject {
   size_t count = 0;
 };
 
-/// The same without BUILD.
+/// As above, without BUILD.
 struct Label final : PickleObject {
   const char* kind() const override { return "a label"; }
 };
@@ -46,7 +46,7 @@ const PickleObject* find_shop(const std::string& module, const std::string& name
 
 const PickleVocabulary kShop{.holds = "shops", .advice = ". Ask the owner", .find = find_shop};
 
-/// What the machine makes of a pickle's bytes. The result is read within `body`.
+/// The machine's result for a pickle's bytes. The result is read within `body`.
 template <class Body>
 void with_pickle(const std::string& bytes, Body&& body, const PickleVocabulary& vocabulary = kShop) {
   const ByteStream::Fail fail = [](const std::string& text) { weft::fail(text); };
@@ -224,7 +224,7 @@ TEST(Unpickler, TheStackIsGuarded) {
   EXPECT_EQ(pickle_error("NN\x93."), "pickle: STACK_GLOBAL at byte 2: expected a string, got None");
 }
 
-// Sizes that a few bytes claim cost nothing: they are held against what is there first.
+// Sizes that a few bytes claim cost nothing: they are first compared with the bytes that are there.
 TEST(Unpickler, BombsAreErrors) {
   EXPECT_EQ(pickle_error("\x8d\xff\xff\xff\xff\xff\xff\xff\x7f."),
             "expected 9223372036854775807 bytes of text at byte 9, got 1. Is the file cut short?");

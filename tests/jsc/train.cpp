@@ -17,7 +17,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Runs a command in the folder, with the programs and the stand-in for srun in PATH and a home of its own.
+/// Runs a command in the folder, with the programs and the replacement of srun in PATH and a home of its own.
 Outcome in(const TemporaryFolder& folder, const std::string& command) {
   fs::create_directories(folder / "home");
   return shell("cd " + (folder / ".") + " && export HOME=" + (folder / "home") +
@@ -137,7 +137,7 @@ TEST(Ddp, TwoTasksTrainOneModel) {
   make_insects(folder / "data/hymenoptera_data");
   const Outcome run = in(folder, "SRUN_TASKS=2 " + script("run_ddp.sh") + "--epochs 1 --device cpu");
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_EQ(epochs(run.output).size(), 1u) << run.output;  // of rank 0 alone
+  EXPECT_EQ(epochs(run.output).size(), 1u) << run.output;  // only rank 0's
   EXPECT_THAT(run.output, HasSubstr("2 over gloo (Slurm)"));
   EXPECT_THAT(run.output, ContainsRegex(kElapsed));
   EXPECT_TRUE(fs::exists(folder / "tb_logs/my_model/version_0/metrics.jsonl"));

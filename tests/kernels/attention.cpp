@@ -18,8 +18,8 @@ void expect_no_slope(const AttentionCall& run, DType dtype) {
   }
 }
 
-/// How far e^(score - score) may lie from 1 where the kernel subtracts a rounded score from a product and the compiler
-/// fuses the two (nvcc does; GCC for aarch64 does, for x86-64 without FMA it cannot): the product is not rounded, so
+/// How far e^(score - score) may lie from 1 where the kernel subtracts a rounded score from a product. The compiler may
+/// fuse the two (nvcc does; GCC for aarch64 does, for x86-64 without FMA it cannot): the product is not rounded, so
 /// half a unit of the score is left, |score| eps / 2.
 double fused_score_error(const std::vector<double>& scores, DType wide) {
   double largest = 0;
@@ -256,8 +256,8 @@ TEST(Attention, LargeScoresDoNotOverflow) {
       }
       AttentionCall run(kind, dtype, want);
       run.forward();
-      // The largest weight enters the product as 1, in bf16 and f16, and the sum of the row as it is. In f32 and f64 it
-      // is the same in both, and their quotient within one unit of 1.
+      // The largest weight enters the product as 1, in bf16 and f16, and the sum of the row as it is. In f32 and f64
+      // both weights are equal, and their quotient within a unit of 1.
       const bool low = dtype == DType::bf16 || dtype == DType::f16;
       const double error = epsilon_of(dtype) + (low ? fused_score_error(lse, DType::f32) : 0);
       EXPECT_TRUE(near(run.y(), y, {error, error})) << dtype;

@@ -104,7 +104,7 @@ struct AttentionReference {
       delta += dy[d] * y[d];
       delta_squares += dy[d] * dy[d] * y[d] * y[d];
     }
-    std::vector<double> slope(static_cast<size_t>(p.D));  // of dq by delta
+    std::vector<double> slope(static_cast<size_t>(p.D));  // slope of dq by delta
     for (int64_t j = 0; j < p.M; ++j) {
       const double w = scale * weight[static_cast<size_t>(j)];
       const double ds = w * (kept(b * p.H + h, i, j) * dot(&dy[place], &v[key_at(j)]) - delta);
@@ -207,7 +207,7 @@ class AttentionCall {
   kernels::AttentionArguments arguments_;
 };
 
-/// Each result has one rounding of its own and one of the weights (or of their slopes) that it is a sum of. dq and dk
+/// Each result has a rounding of its own, and another from the weights (or their slopes) in its sum. dq and dk
 /// have a third, of the y in delta, and may cancel.
 inline void check_attention(DeviceKind kind, DType dtype, const AttentionProblem& problem) {
   SCOPED_TRACE(str(dtype, ", ", problem, " on ", name(kind)));

@@ -44,7 +44,7 @@ void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5) {
   SCOPED_TRACE(str(c.dtype, " [", c.M, ",", c.C, "] affine ", c.affine, " relu ", c.relu, " residual ", c.residual,
                    " on ", name(kind)));
   const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;
-  // Of one row the CPU's x / sqrt(eps) would magnify roundings.
+  // With a single row the CPU's x / sqrt(eps) would magnify roundings.
   const kernels::BatchNormArguments arguments{c.M == 1 ? 0.5 : 1e-5, 0.3, c.relu};
   const kernels::Queue queue = queue_on(kind);
   const int64_t n = c.M * c.C;
@@ -267,7 +267,7 @@ TEST(BatchNorm, PartsJoinToTheWhole) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       check_parts(kind, dtype, {pick(2, 200), 1, pick(2, 50)}, pick(5, 70), 0.5);
     check_parts(kind, DType::f32, {300, 700}, 33, 100);        // a far mean does not cancel
-    check_parts(kind, DType::f32, {1}, 300, 0.5);              // of one value the variance is 0
+    check_parts(kind, DType::f32, {1}, 300, 0.5);              // a single value has variance 0
     check_parts(kind, DType::f32, {0, 0, 7, 0, 30}, 33, 100);  // parts without rows
   }
 }
@@ -296,8 +296,8 @@ TEST(BatchNorm, AnOpIsTwoLaunchesEachWay) {
   }
 }
 
-// What was read or written last is what L2 holds, so a GPU goes over x from its end. Two rows for each thread of one
-// block: only in this order may the results of the first half of x replace its second half.
+// L2 holds the data accessed last, so a GPU goes over x from its end. Two rows for each thread of one block: only in
+// this order may the results of the first half of x replace its second half.
 TEST(BatchNorm, ASecondPassBeginsAtTheEnd) {
   for (const DeviceKind kind : test_devices()) {
     if (kind == DeviceKind::cpu) continue;

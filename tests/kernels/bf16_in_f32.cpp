@@ -29,7 +29,7 @@ double milliseconds_of_conv2d(DType dtype) {
   const kernels::Conv2dArguments arguments{.stride = {2, 2}, .padding = {1, 1}};
   double least = 1e9;
   for (int i = 0; i < 5; ++i) {
-    const clock_t start = std::clock();  // of the processor: other programs do not count
+    const clock_t start = std::clock();  // time of the processor: other programs do not count
     kernels::conv2d_forward(queue_on(kCpu), y, x, w, View::none(), arguments);
     kernels::conv2d_backward_input(queue_on(kCpu), x, y, w, View::none(), arguments);
     kernels::conv2d_backward_weight(queue_on(kCpu), w, y, x, arguments);

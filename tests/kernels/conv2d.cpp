@@ -75,8 +75,8 @@ TEST(Conv2d, EqualsReferenceInAllDirections) {
       for (const Case& c : kConv2dCases) check(kind, c, dtype);
 }
 
-/// Tiles of 64 and of 128 rows and columns in each direction (the other cases take those of 32), with loads of 16 bytes
-/// and of single elements.
+/// Tiles of 64 and of 128 rows and columns in each direction (other cases have 32). Loads have 16 bytes or single
+/// elements.
 TEST(Conv2d, LargerTiles) {
   const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, groups{{1, 1}, {0, 1}, {1, 1}, 12};
   for (const DeviceKind kind : test_devices()) {
@@ -108,7 +108,7 @@ TEST(Conv2d, LargerTilesOfMma) {
     }
 }
 
-/// What a tile's threads go on by, 8 or 16 positions or filters, may be several rows of an image, several images, and
+/// A step of a tile's threads, 8 or 16 positions or filters, may cover several rows of an image, several images, and
 /// several taps.
 TEST(Conv2d, ManyRowsAndTapsAtATime) {
   const kernels::CapabilityScope ampere(80);
@@ -185,8 +185,8 @@ TEST(Conv2d, TallTilesOnHopper) {
   });
 }
 
-/// The input's gradient of a strided convolution in tiles in turns: several for each block, phases of one, two and four
-/// taps, and of none, whose zeros other warps store.
+/// The input's gradient of a strided convolution in ping-pong tiles: several for each block, phases of one, two and
+/// four taps, and of none, whose zeros other warps store.
 TEST(Conv2d, PhasesInTurnsOnHopper) {
   using enum kernels::WgmmaPlan::Tile;
   on_wgmma([&](DeviceKind kind) {
@@ -199,8 +199,8 @@ TEST(Conv2d, PhasesInTurnsOnHopper) {
   });
 }
 
-/// The weight's gradient in columns of all taps: chunks at the taps of one row and of two, tiles that end within a tap
-/// and behind the last one, one row of tiles and two. All tiles, the positions whole and in three shares.
+/// The weight's gradient in columns of all taps: chunks at the taps of a row and of two, tiles that end within a tap
+/// and after the last; a row of tiles and two. All tiles, the positions whole and in three shares.
 TEST(Conv2d, ColumnsOfAllTapsOnHopper) {
   using enum kernels::WgmmaPlan::Tile;
   on_wgmma([&](DeviceKind kind) {

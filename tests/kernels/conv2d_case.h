@@ -11,7 +11,7 @@ namespace weft::tests {
 
 using kernels::Conv2dArguments;
 
-/// One convolution, for the tests of every kernel that computes it.
+/// A convolution, for the tests of all kernels that compute convolutions.
 struct Conv2dCase {
   int64_t N, H, W, C, O, R, S;
   Conv2dArguments arguments;

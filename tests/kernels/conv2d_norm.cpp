@@ -58,7 +58,7 @@ void check(DeviceKind kind, const Conv2dCase& c, DType dtype, const Given& given
     const double centre = mean[o] * scale, added = given.residual ? residual[i] : 0;
     const double value = (product + first) * scale + last - centre + added;
     want[i] = given.relu && value < 0 ? 0 : value;
-    // Of what is added, so that terms that happen to cancel allow no fewer roundings than others.
+    // The magnitude of addends, so that terms that happen to cancel allow no fewer roundings than others.
     sizes[i] =
         (std::abs(product) + std::abs(first)) * std::abs(scale) + std::abs(last) + std::abs(centre) + std::abs(added);
   }
@@ -81,7 +81,7 @@ TEST(Conv2dNorm, SharedOutDepth) {  // a 1x1 filter over many channels: the norm
       for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {1, 5, 5, 1100, o, 1, 1, {}}, dtype, kGiven[0]);
 }
 
-TEST(Conv2dNorm, EveryTile) {  // of an A100: 64 rows and columns, 128
+TEST(Conv2dNorm, EveryTile) {  // tiles of an A100: 64 rows and columns, 128
   const kernels::CapabilityScope ampere(80);
   for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::bf16}) {

@@ -48,7 +48,7 @@ std::vector<double> check(DeviceKind kind, const Conv2dCase& c, DType dtype, dou
   return got;
 }
 
-/// More positions than one tile has, in each of the tiles of an A100 (32, 64 and 128 rows), the last one not whole;
+/// More positions than a tile has, in each of the tiles of an A100 (32, 64 and 128 rows), the last tile incomplete;
 /// groups and 1x1 filters; channels that fill no tile.
 const Conv2dCase kTiles[] = {{2, 9, 7, 8, 32, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
                              {1, 33, 32, 4, 70, 2, 1, {}},

@@ -19,7 +19,7 @@ using kernels::cpu::kTile;
 using kernels::cpu::WinogradKernels;
 using Values = std::vector<double>;
 
-/// A matrix of a transform, by rows; and what it does to both sides of a square: m x m^T.
+/// A matrix of a transform, by rows, and its product with both sides of a square: m x m^T.
 struct Matrix {
   int rows, columns;
   Values values;
@@ -55,7 +55,7 @@ struct Transforms {
       to.values[static_cast<size_t>(i * to.columns + j)] = std::abs(value);
     };
     for (int k = 0; k < kPatch; ++k) {
-      Values product{1};  // of x - point over all points but the k-th, by powers of x
+      Values product{1};  // product of x - point over all points but the k-th, by powers of x
       double slope = 1;
       for (int l = 0; l < kPoints; ++l) {
         if (l == k) continue;

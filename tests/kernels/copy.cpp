@@ -60,7 +60,7 @@ TEST(Copy, DimensionsInAnotherOrder) {
   const struct {
     Sizes sizes;
     std::vector<size_t> order;
-  } cases[] = {{{65, 3, 3, 70}, {0, 3, 1, 2}},  // what state_dict does with convolution weights
+  } cases[] = {{{65, 3, 3, 70}, {0, 3, 1, 2}},  // state_dict's permutation of convolution weights
                {{3, 70, 45, 4}, {0, 3, 1, 2}},
                {{3, 70, 45, 4}, {2, 1, 3, 0}}};
   for (const DeviceKind kind : test_devices())

@@ -138,7 +138,7 @@ TEST(CrossEntropy, AnIgnoredRowMayHoldAnything) {
 TEST(CrossEntropy, AClassOutsideIsNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const DeviceKind kind : test_devices()) {
-    error_text([&] { kernels::check_wrong_index(queue_on(kind).device); });  // what earlier tests of a process left
+    error_text([&] { kernels::check_wrong_index(queue_on(kind).device); });  // clears errors of earlier tests
     const DeviceArray logits(kind, DType::f32, {2, 3}, {0, 0, 0, 0, 0, 0});
     const DeviceArray loss(kind, DType::f32, {2}), lse(kind, DType::f32, {2, 2}), weight(kind, DType::f32, {2});
     kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits,

@@ -238,8 +238,8 @@ struct Factor {
   }
 };
 
-/// As tolerance(); on a GPU the tensor cores keep sums of 8 bits to about 14 bits from one instruction to the next, 32
-/// k (DeepSeek-AI 2024, "DeepSeek-V3 technical report", section 3.3.2), which no emulator shows.
+/// As tolerance(); on a GPU tensor cores keep FP8 sums to about 14 bits from one instruction to the next, 32 k. See
+/// DeepSeek-AI 2024, "DeepSeek-V3 technical report", section 3.3.2; no emulator shows this.
 Tolerance tolerance_of(DeviceKind kind, DType out, int64_t K) {
   Tolerance allowed = tolerance(out, K);
   const double hardware = kind == DeviceKind::cuda ? 0x1p-13 * std::sqrt(static_cast<double>((K + 31) / 32)) : 0;
@@ -269,7 +269,7 @@ void check(DeviceKind kind, const Product& c) {
   }
 }
 
-/// The same on wgmma, cut in this way, which must have been taken.
+/// As above on wgmma, with this plan, which must have been used.
 void check(DeviceKind kind, const Product& c, const WgmmaPlan& plan) {
   SCOPED_TRACE(str("tile ", static_cast<int>(plan.tile), ", ", plan.splits, " shares, cluster ", plan.cluster));
   const WgmmaPlanScope scope(plan);

@@ -127,7 +127,7 @@ void check(DeviceKind kind, const Weight& c) {
   EXPECT_TRUE(near(db.host(), sums, tolerance(c.db, c.M).times(std::max(1.0, cancels))));
 }
 
-/// The same on wgmma, cut in this way, which must have been taken.
+/// As above on wgmma, with this plan, which must have been used.
 template <class Case>
 void check(DeviceKind kind, const Case& c, const WgmmaPlan& plan) {
   SCOPED_TRACE(str("tile ", static_cast<int>(plan.tile), ", ", plan.splits, " shares, cluster ", plan.cluster));

@@ -26,7 +26,7 @@ struct Case {
   Grad grad = Grad::overwrite;
 };
 
-/// A factor [B, rows, columns], stored transposed or not; a broadcast one has one matrix and batch stride 0.
+/// A factor [B, rows, columns], stored transposed or not; a broadcast factor has one matrix and batch stride 0.
 View factor(const DeviceArray& array, const Case& c, bool transposed, bool broadcast, int64_t rows, int64_t columns) {
   View view = array.view();
   view.sizes = {c.B, rows, columns};
@@ -41,7 +41,7 @@ void check(DeviceKind kind, const Case& c) {
   const int64_t b_batches = c.broadcast_b ? 1 : c.B;
   const auto a = uniform(c.B * c.M * c.K, c.in), b = uniform(b_batches * c.K * c.N, c.in),
              bias = uniform(c.N, c.out, 2, 3);
-  const auto old = uniform(c.B * c.M * c.N, c.out, 2, 3);  // one product must not cancel it
+  const auto old = uniform(c.B * c.M * c.N, c.out, 2, 3);  // one product must not cancel the old values
   const DeviceArray a_array(kind, c.in, {c.B, c.M, c.K}, a), b_array(kind, c.in, {b_batches, c.K, c.N}, b);
   const DeviceArray bias_array(kind, c.out, {c.N}, bias);
   DeviceArray y(kind, c.out, {c.B, c.M, c.N});
@@ -267,7 +267,7 @@ TEST(Matmul, PlansShares) {
   EXPECT_FALSE(pays(128, 128, 128));  // one launch
   const kernels::SplitPlan f32 = kernels::choose_split<float>(256, 2304, 50176, 1, false);
   EXPECT_EQ(f32.size, large);
-  EXPECT_EQ(f32.splits, 7);  // of 36 tiles: two blocks for each of 128
+  EXPECT_EQ(f32.splits, 7);  // for 36 tiles: two blocks for each of 128
 }
 
 TEST(Matmul, SaysWhatDoesNotFit) {

@@ -40,7 +40,8 @@ TEST(MatmulWgmma, EveryTileInEveryLayout) {
   });
 }
 
-/// Of three rows of tiles clusters take two together, and the last one by two neighbours, of which one may be none.
+/// Clusters take two of three rows of tiles together, and the last row in pairs of neighbours, of which the second may
+/// be missing.
 TEST(MatmulWgmma, OddRowsOfTilesInClusters) {
   on_wgmma([](DeviceKind kind) {
     for (const bool transpose_b : {false, true})
@@ -64,8 +65,8 @@ TEST(MatmulWgmma, TilesInTurns) {
   });
 }
 
-/// Residuals come through the stages of the main loop: in one stage or two behind a tile's last step, for several tiles
-/// of a block, for tiles that reach beyond y, and for y's own memory.
+/// Residuals come through the stages of the main loop: in one stage or two behind a tile's last step. Cases are several
+/// tiles of a block, tiles that reach beyond y, and y's own memory.
 TEST(MatmulWgmma, BringsResiduals) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] :
@@ -88,8 +89,8 @@ TEST(MatmulWgmma, BringsResiduals) {
   });
 }
 
-/// The blocks of a cluster share a tile's depth: shares of one length and of several, more steps than stages, columns
-/// of one half of the tile alone, and each way in which sums are stored.
+/// The blocks of a cluster share a tile's depth: shares of equal and of different length, more steps than stages,
+/// columns of half of the tile, and each way of storing accumulators.
 TEST(MatmulWgmma, BlocksShareATile) {
   on_wgmma([](DeviceKind kind) {
     for (const int blocks : {2, 4})
@@ -157,8 +158,8 @@ TEST(MatmulWgmma, MoreStepsThanStages) {
   });
 }
 
-// A stage that is handed back while wgmma reads it shows only where the next load overtakes the products, which the
-// order of the threads decides: one product in five sees it.
+// A stage that is released too early shows only where the next load overtakes the products. The order of the threads
+// decides: one product in five fails.
 TEST(MatmulWgmma, NoLoadOvertakesTheProducts) {
   on_wgmma([](DeviceKind kind) {
     in_orders(12, [&] {

@@ -25,7 +25,7 @@ struct WgmmaCase {
 /// A factor whose lines begin at multiples of 16 bytes: [batch, rows, columns], stored transposed or not.
 struct WgmmaFactor {
   std::vector<double> held;    ///< [batch, rows, columns]; f32: tf32::with_ties
-  std::vector<double> values;  ///< the same as tensor cores see it
+  std::vector<double> values;  ///< values as tensor cores see them
   DeviceArray array;
   kernels::View view;
 
@@ -37,7 +37,7 @@ struct WgmmaFactor {
     const int64_t lines = transposed ? columns : rows, line = pitch(transposed ? rows : columns, dtype);
     if (dtype == DType::f32)
       for (double& value : values) value = tf32::even(value);
-    std::vector<double> stored(static_cast<size_t>(batch * lines * line), NAN);  // what lies between lines
+    std::vector<double> stored(static_cast<size_t>(batch * lines * line), NAN);  // the gaps between lines, too
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j)
@@ -139,7 +139,7 @@ inline void check_wgmma(DeviceKind kind, const WgmmaCase& c) {
   }
 }
 
-/// The same, cut in this way, which must have been taken.
+/// As above, with this plan, which must have been used.
 inline void check_wgmma(DeviceKind kind, const WgmmaCase& c, const kernels::WgmmaPlan& plan) {
   SCOPED_TRACE(str("tile ", static_cast<int>(plan.tile), ", ", plan.splits, " shares, cluster ", plan.cluster));
   const kernels::WgmmaPlanScope scope(plan);

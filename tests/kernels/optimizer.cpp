@@ -49,7 +49,7 @@ void check(DeviceKind kind, const Types& types, bool maximize, int64_t n, const 
   }
 }
 
-/// Of nothing, of less than a unit of 16 bytes and of more than a block.
+/// Ranges of nothing, of less than a unit of 16 bytes and of more than a block.
 template <class Launch, class Rule>
 void check(DeviceKind kind, const Types& types, bool maximize, const Launch& launch, const Rule& rule) {
   for (const int64_t n : {int64_t{0}, int64_t{3}, pick(50, 3000)}) check(kind, types, maximize, n, launch, rule);

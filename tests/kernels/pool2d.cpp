@@ -124,7 +124,7 @@ TEST(AdaptiveAvgPool2d, EqualsReference) {
         const bool grows = repeat == 1;  // windows that overlap by half, of whole units of channels
         const int64_t N = pick(1, 3), H = grows ? 10 : pick(1, 9), W = pick(1, 9), C = grows ? 16 : pick(1, 20);
         const int64_t P = grows ? 11 : repeat ? pick(1, 9) : 1, Q = grows ? 13 : repeat ? pick(1, 9) : 1;
-        // dy / area must stay a normal number of f16, and dx cancels nothing: it may be one element.
+        // dy / area must stay a normal number of f16, and dx cancels nothing: dx may be one element.
         const auto x = uniform(N * H * W * C, dtype, 0, 1), dy = uniform(N * P * Q * C, dtype, 0.25, 1);
         std::vector<double> y(dy.size()), dx(x.size());
         for (int64_t i = 0; i < N * P * Q * C; ++i) {

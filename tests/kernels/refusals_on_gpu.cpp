@@ -25,7 +25,7 @@
 #include "tests/support/device_array.h"
 #include "tests/support/devices.h"
 
-// What the GPU's kernels say of operands that do not fit; the CPU's have tests beside their others.
+// The errors of the GPU's kernels about operands that do not fit; the CPU's are tested elsewhere.
 
 namespace weft::tests {
 namespace {

@@ -16,7 +16,7 @@ TEST(Softmax, ForwardAndBackwardEqualReference) {
           const int64_t M = C > 4096 ? 2 : C == 128 ? 8 : pick(8, 16);
           const Sizes sizes = C == 128 ? Sizes{2, M / 2, C} : Sizes{M, C};
           SCOPED_TRACE(str(dtype, " [", M, ",", C, "] log ", log, " on ", name(kind)));
-          // Of a few classes one must not win so clearly that every gradient is what a subtraction leaves over.
+          // Among a few classes none must win so clearly that every gradient is a cancelled difference.
           const double reach = C < 10 ? 2 : 8;
           const auto x = uniform(M * C, dtype, -reach, reach), dy = uniform(M * C, dtype);
           std::vector<double> y(x.size()), dx(x.size());

@@ -44,7 +44,7 @@ void check(DeviceKind kind, const Tf32Case& c) {
   View a_view = a_array, b_view = b_array;
   if (c.transpose_a) a_view.strides = {c.M * c.K, 1, c.M};
   if (c.transpose_b) b_view.strides = {c.K * c.N, 1, c.K};
-  std::vector<double> sizes(static_cast<size_t>(c.B * c.M * c.N));  // of terms, which may cancel where there is one sum
+  std::vector<double> sizes(static_cast<size_t>(c.B * c.M * c.N));  // terms' sizes: terms may cancel in sums
   const auto want = [&](const std::vector<double>& left, const std::vector<double>& right) {
     std::vector<double> values(sizes.size());
     for (int64_t n = 0; n < c.B; ++n)

@@ -7,8 +7,8 @@
 #include "tests/support/hopper.h"
 #include "tests/support/random_values.h"
 
-// Products and convolutions of tensors that begin one element after a boundary of 16 bytes, against the same tensors at a
-// boundary, which other tests hold against f64.
+// Products and convolutions of tensors that begin an element after a boundary of 16 bytes, against the same tensors at
+// a boundary.
 
 namespace weft::tests {
 namespace {

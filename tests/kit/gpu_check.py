@@ -20,7 +20,8 @@ from gpu_node import facts, plan, result  # noqa: E402
 from gpu_node.stages import PASS, Outcome  # noqa: E402
 
 GPU = "echo 'NVIDIA H200, 580.1, 9.0, 143771 MiB, 345 MHz, 1980 MHz, 3201 MHz, 700.00 W'\n"
-# Beside the stages it prints clocks: idle, then two samples of a busy GPU, and two that are not all numbers.
+# Between stages clocks are printed: idle, then two samples of a busy GPU, and two that are not all
+# numbers.
 NVIDIA_SMI = """case "$*" in *-lms*) printf '345, 80.1, 30, 0\\n1980, 300.5, 45, 99\\n1455, 699.2, 62, 100\\n[N/A], 1, 2, 99\\nerror\\n'; sleep 300;; esac
 """
 # Configuring leaves the programs that a build would; FAKE_… makes one of them misbehave.
@@ -62,7 +63,7 @@ echo '[==========] Running 1 test from 1 test suite.'
 echo '[       OK ] A.B (1 ms)'
 [ "$2" = racecheck ] && echo '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)' || echo '========= ERROR SUMMARY: 0 errors'
 """
-# A program that checks the flags it is given and the data it is to read.
+# A program that checks its flags and its data.
 PROGRAM = r"""
 name=$(basename "$0")
 printf '%s\n' "$name $*" >> "$FAKES/programs_started"
@@ -221,7 +222,7 @@ esac
             self.assertIn(flag, configured)
         self.assertIn("2.28.9", self.text)
         first, rest = (self.fakes / "builds").read_text().splitlines()
-        self.assertIn("--target device_check test_core test_dist test_data weft-run ", first)  # what the next stages need comes first
+        self.assertIn("--target device_check test_core test_dist test_data weft-run ", first)  # inputs of the next stages come first
         self.assertNotIn("--target", rest)
         self.assertEqual(set((self.fakes / "tests_started").read_text().splitlines()), {"1  cuda", "2  cuda", "3  cuda"})  # test_core, test_data, the others
         self.assertIn("-LE ^(hopper|engines|linear_probe|", (self.fakes / "ctest").read_text())

@@ -97,7 +97,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(outcome.facts["cases"], {"matmul 1024": (500.0, "GFLOP/s"), "add 16M": (2.0, "ms")})
         rows = result.bench_table(outcome.facts["cases"], {"matmul 1024": (250.0, "GFLOP/s"), "add 16M": (3.0, "ms"), "x": (1, "us"),
                                                                   "matmul 1024@other": (400.0, "GFLOP/s"), "add 16M@other": (9.0, "ms")})
-        self.assertEqual([row[-1] for row in rows], ["1.25", "1.50", ""])  # beside the better way of theirs
+        self.assertEqual([row[-1] for row in rows], ["1.25", "1.50", ""])  # ratio to the better variant of the other side
         self.assertEqual(self.read(logs.read_bench, "nothing\n").status, FAIL)
 
     def test_result_file(self):

@@ -110,7 +110,8 @@ class Commands(unittest.TestCase):
             "wave 1: blocks 0 to 131, 1 on each SM", "wave 2: blocks 132 to 263, 1 on each SM", "wave 3, the tail: block 264, 1 on SM 0; 131 idle"])
         self.assertEqual([row.count("#") for row in shown], [lab_text.BAR, lab_text.BAR, 1])
         self.assertEqual(len(list(line.apart(1))), 3)
-        # Of clusters: a wave leaves SMs free that have no room for a whole one; block b is on SM b, then on b - 132.
+        # With clusters a wave leaves SMs free that have no room for a whole one; block b is on SM
+        # b, then on b - 132.
         self.assertEqual(counts.Wave(1, 1, 0, 139, 0, 1).loads(132), [(0, 7, 2), (7, 125, 1)])
 
     def predicted(self, work):
@@ -184,7 +185,7 @@ class Commands(unittest.TestCase):
     def test_charts(self):
         bars = re.findall(r'>([a-z ]+)</text><rect x="100" y="\d+" width="(\d+)" height="17" fill="(#\w+)"/><text[^>]*>(\d+)<', self.chart("occupancy"))
         rooms = {name: int(blocks) for name, _, _, blocks in bars}
-        # Of 64 warps 8 each; of 228 KiB 4224 bytes and 1 KiB each. Registers: ptxas's choice.
+        # 64 warps give 8 each; 228 KiB give 4224 bytes and 1 KiB each. Registers: ptxas's choice.
         self.assertEqual(rooms, {"warps": 8, "blocks": 32, "registers": rooms.get("registers"), "shared memory": 44})
         self.assertEqual([name for name, _, colour, _ in bars if colour == "#cf222e"], ["warps"])
         self.assertEqual([int(width) for _, width, _, _ in bars], [round(270 * blocks / max(rooms.values())) for blocks in rooms.values()])
@@ -315,7 +316,7 @@ class Commands(unittest.TestCase):
             children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
             while not children.read_text(encoding="utf-8"):
                 time.sleep(0.1)
-            time.sleep(4)  # it compiles for 3 s or so; whatever it does then, one line is due
+            time.sleep(4)  # the compiler runs for 3 s or so; in any case one line is due
             os.killpg(started.pid, signal.SIGINT)
             _, said = started.communicate(timeout=60)
             self.assertEqual((started.returncode, said), (130, "weft-lab: interrupted\n"))

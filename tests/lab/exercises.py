@@ -46,7 +46,7 @@ def wrong_ones():
 
 
 class Exercise(unittest.TestCase):
-    results = {}  # by text: tests share them
+    results = {}  # results by text: tests share them
 
     def check(self, file):
         text = file.read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ class Exercise(unittest.TestCase):
             result = exercises.check(FOLDER, broken)
             self.assertFalse(result.passed)
             self.assertIn("broken.cu(1): error", result.goals[0].detail)
-            # One that never ends, and one that launches nothing.
+            # A program that never ends, and another that launches nothing.
             limit, exercises.TIME_LIMIT = exercises.TIME_LIMIT, 3
             broken.write_text("void add(const float*, const float*, float*, int) { for (volatile int n = 1; n != 0; n = 1 + n % 7) {} }\n", encoding="utf-8")
             result, text = self.check(broken)

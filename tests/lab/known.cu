@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels whose costs are published; known.py holds the numbers, with their sources. Each is written anew after its description.
+// Kernels whose costs are published; known.py holds the numbers, with their sources. Each is written after its
+// description.
 #include <cstdio>
 #include <cuda_runtime.h>
 
@@ -21,7 +22,7 @@ __global__ void transpose_tile(const float* in, float* out, int n) {
     out[(x + row) * n + y + threadIdx.x] = tile[threadIdx.x][row];
 }
 
-// The same of doubles, by blocks of 32 x 32 threads with an element each.
+// The transpose of doubles, by blocks of 32 x 32 threads with an element each.
 template <bool LoadsColumns>
 __global__ void transpose_doubles(const double* in, double* out, int n) {
   const int x = blockIdx.x * kTile + threadIdx.x, y = blockIdx.y * kTile + threadIdx.y;

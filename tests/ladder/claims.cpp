@@ -44,7 +44,7 @@ TEST(Claims, Reduce) {
 
 TEST(Claims, Softmax) {
   with_counts("softmax", [](const StepCounts& step) {
-    const int64_t sectors = 128 * 256 / 8;  // of x
+    const int64_t sectors = 128 * 256 / 8;  // sectors of x
     EXPECT_EQ(step[1].loads.sectors, 3 * 8 * sectors) << "three reads, each with 32 sectors where 4 would do";
     EXPECT_EQ(step[2].loads.sectors, 2 * 8 * sectors);
     EXPECT_EQ(step[3].loads.sectors, 2 * sectors);
@@ -69,7 +69,7 @@ TEST(Claims, MatmulF32) {
     EXPECT_EQ(2 * step[4].loads.sectors, step[3].loads.sectors);
     EXPECT_EQ(step[4].shared.wavefronts, 9 * warp_k / 8 + stored_3 / 2) << "9 for 8 multiply-adds";
     EXPECT_EQ(2 * step[5].loads.sectors, step[4].loads.sectors);
-    const int64_t tiles_k = warp_k / 64, stored = 8 * K;  // of the warps; 8 warps store 4 + 4 lines for each 8 of k
+    const int64_t tiles_k = warp_k / 64, stored = 8 * K;  // for warps; 8 warps store 4 + 4 lines for each 8 of k
     EXPECT_EQ(step[5].shared.wavefronts, 48 * tiles_k + stored);
     EXPECT_EQ(step[5].shared.conflicts, 32 * tiles_k);
     EXPECT_EQ(step[6].shared.wavefronts, 20 * tiles_k + stored * 3 / 2) << "the store of a twice";
@@ -125,7 +125,7 @@ TEST(Claims, Conv2d) {
     const int64_t inside = (3 * H - 2) * (3 * H - 2);  // taps of all pixels that lie in the image
     EXPECT_EQ(step[1].loads.sectors, 33 * inside * C * O / 32);
     EXPECT_EQ(step[2].stores.sectors - step[3].stores.sectors, pixels * K / 16) << "the buffer, 16 elements a sector";
-    // Both products load tiles of 32 elements, 2 sectors, a warp: f alike, the buffer or what of it lies in the
+    // Both products load tiles of 32 elements, 2 sectors, a warp: f in both, and the buffer or its part in the
     // image.
     const int64_t filters = pixels / 32 * (O * K / 16);
     EXPECT_EQ(step[2].loads.sectors, inside * C / 16 + O / 32 * (pixels * K / 16) + filters);
@@ -141,7 +141,7 @@ TEST(Claims, Attention) {
     const int64_t L = 128, D = 64, matrix = L * L / 8,
                   heads = L * D / 16;  // sectors of the scores, and of q, k, v or y
     EXPECT_EQ(step[1].stores.sectors, 2 * matrix + heads);
-    // Of q a broadcast, of k one sector a lane; the matrix twice in softmax, once per 32 of D in values; v.
+    // q is a broadcast, k has one sector a lane; the matrix twice in softmax, once per 32 of D in values; v.
     EXPECT_EQ(step[1].loads.sectors, 33 * (L * L / 32) * D + 2 * matrix + L * L * (D / 32) + L * heads);
     for (int i = 2; i <= 4; ++i) EXPECT_LT(step[i].stores.sectors, matrix) << "no score is stored: step " << i;
     for (int i = 2; i <= 4; ++i)

@@ -26,7 +26,7 @@ const std::string kKept =
 
 struct Program {
   TemporaryFolder folder;
-  std::string before;  ///< what stands in front of the program
+  std::string before;  ///< text in front of the program
 
   Outcome run(const std::string& arguments, const std::string& out = "run") const {
     return shell("OMP_WAIT_POLICY=passive " + before + " " LINEAR_PROBE " " + kKept + arguments + " --out " +
@@ -128,7 +128,7 @@ TEST(KeptFeatures, PlacesThatCannotBeWritten) {
                "--cache-features: expected auto, on, off or a file that ends in .safetensors, got 'yes'");
 }
 
-// The run has what it needs all the same. A limit on file sizes stands for the full disk.
+// The run has its features nevertheless. A limit on file sizes stands for the full disk.
 TEST(KeptFeatures, AFullDiskDoesNotEndTheRun) {
   Program program;
   program.before = "trap '' XFSZ; ulimit -f 200;";  // blocks of 512 bytes, or of 1024 in bash

@@ -118,7 +118,7 @@ TEST(Logreg, ChoosesCOnAHeldOutTenthAndTrainsAgainOnAll) {
   ASSERT_EQ(trials.size(), 12u);
   double best = -1, c = 0;
   for (const auto& trial : trials) {
-    EXPECT_NEAR(trial.accuracy * 20, std::round(trial.accuracy * 20), 1e-9);  // of 20 examples
+    EXPECT_NEAR(trial.accuracy * 20, std::round(trial.accuracy * 20), 1e-9);  // multiples of 1 / 20
     if (trial.accuracy > best) best = trial.accuracy, c = trial.c;
   }
   EXPECT_EQ(result.chosen.c, c);  // the smallest of the best

@@ -61,7 +61,7 @@ void expect_as_computed(nn::VisionTransformerOptions model, const StepShape& ste
 }
 
 // 128 tokens (81 patches, 46 registers, the class token) and powers of two all around: the size classes add next to
-// nothing, and what blocks keep is most of it.
+// nothing, and the blocks' tensors dominate.
 const nn::VisionTransformerOptions kEven{
     .width = 256, .depth = 8, .heads = 4, .patch = 14, .image = 126, .classes = 0, .registers = 46, .layer_scale = 1};
 

@@ -176,7 +176,7 @@ TEST(LinearProbe, ThreeRanksTrainEachImageOnce) {
     const std::string out = parallel.substr(0, 4);
     const Outcome three = probe_on(3, flags + "-b 4 --parallel " + parallel, folder, out);
     ASSERT_EQ(three.exit_code, 0) << three.output;
-    // A mean of 37 losses of order 5 in another order. One image twice would move it by some 1e-2.
+    // A mean of 37 losses of order 5 in another order. A repeated image would move it by some 1e-2.
     EXPECT_NEAR(loss(out), loss("one"), 1e-4) << parallel;
   }
 }

@@ -41,7 +41,7 @@ void expect_same_run(const Checkpoint& a, const Checkpoint& b) {
   if (a.parts.size() > 2) expect_same_bits(a.part("ema"), b.part("ema"));
   EXPECT_EQ(a.integers, b.integers);
   EXPECT_EQ(a.text("phase"), b.text("phase"));
-  const auto without_measures = [](std::map<std::string, double> numbers) {  // of the process, not of the run
+  const auto without_measures = [](std::map<std::string, double> numbers) {  // only the run's, not the process'
     std::erase_if(numbers, [](const auto& one) {
       return one.first.ends_with("images_per_second") || one.first.ends_with("peak_tensor_bytes");
     });

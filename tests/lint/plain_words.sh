@@ -18,6 +18,8 @@ expect() {  # expect STATUS TEXT [ARGUMENT…]: exit status and a piece of what 
 }
 echo '// Adds two numbers. They are finite.' > "$tree/core/a.h"
 expect 0 "0 breaches"
+echo '//     By hand' > "$tree/core/a.h"  # a picture
+expect 0 "0 breaches"
 echo '// Of two numbers the sum.' > "$tree/core/a.h"
 expect 1 "core: 1 breaches, at most 0"
 expect 0 "core/a.h:1: opener: Of two numbers the sum." --list core

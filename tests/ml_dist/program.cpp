@@ -213,7 +213,7 @@ TEST_F(Mnist, LearnsFromRealImages) {
 
 #if WEFT_HAVE_RANKS
 
-/// What two ranks print: each its own lines of training, and the same test of the whole set.
+/// The output of two ranks: each its own lines of training, and the same test of the whole set.
 void expect_two_ranks(const Outcome& run, const std::string& tested, const std::string& end) {
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(lines(run.output, R"(Train Epoch: 1 \[(0|192)/320 \((0|60)%\)\])" + kLoss + end).size(), 4u) << run.output;

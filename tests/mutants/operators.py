@@ -13,7 +13,7 @@ try:
 except ImportError:
     cindex = None
 
-# What CUDA's headers declare for its own compiler alone.
+# Declarations that CUDA's headers have for its own compiler alone.
 CUDA = """
 #include <cuda_runtime.h>
 extern const uint3 threadIdx, blockIdx;

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What a PyTorch user writes: the model under the workflow's names, Adam, the cosine, the five names. The file is
+/// A PyTorch user's trainer: the model under the workflow's names, Adam, the cosine, the five names. The file is
 /// read, checked, taken one epoch further (on zeros, with zeros as targets), and saved in its place.
 constexpr const char* kTrainer = R"(
 import sys, torch

@@ -63,7 +63,7 @@ TEST(NerscTracked, LogsEveryNumberOfTheWorkflow) {
               HasSubstr("model   cnn, 38145 parameters\n"));
 }
 
-// The weights' norm is that of the weights that are saved; the gradient's is what one step of SGD moves them by.
+// The weights' norm is that of the weights that are saved; the gradient's is the change by a step of SGD.
 TEST(NerscTracked, NormsAreThoseOfWeightsAndGradients) {
   const NerscFolder folder;
   folder.write(

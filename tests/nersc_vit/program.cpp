@@ -54,7 +54,7 @@ class TrainVit : public testing::Test {
     EXPECT_THAT(run.output, HasSubstr("train_vit: error: ")) << arguments;
     EXPECT_THAT(run.output, HasSubstr(text)) << arguments;
   }
-  /// ViT.yaml with one line replaced, beside it.
+  /// ViT.yaml with a replaced line, in the same folder.
   static std::string changed_yaml(const std::string& from, const std::string& to) {
     std::string text = read_text(yaml());
     const size_t at = text.find(from);
@@ -106,7 +106,7 @@ TEST_F(TrainVit, LossFallsAndTheLinesAreThoseOfTheWorkflow) {
     EXPECT_TRUE(std::regex_search(run.output, line)) << pattern << '\n' << run.output;
     EXPECT_TRUE(std::regex_search(log, line)) << pattern;
   }
-  // What means nothing here is said once.
+  // Each key without meaning here is reported once.
   for (const char* word :
        {"enable_fused: ", "enable_jit: ", "data_loader_config dali: ", "disable_broadcast_buffers: "}) {
     const std::string note = std::string("without effect: ") + word;
@@ -158,7 +158,7 @@ TEST_F(TrainVit, AFinishedRunHasNothingLeftToDo) {
   EXPECT_THAT(other.output, HasSubstr("was made with 16 samples per step, this run has 8"));
 }
 
-/// Ends it by SIGTERM after so many seconds.
+/// Ends the run by SIGTERM after `seconds`.
 std::string timed(double seconds) { return "timeout -s TERM " + std::to_string(seconds) + " "; }
 
 TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
@@ -173,14 +173,14 @@ TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
     run = shell(kQuiet + timed(seconds) + line(flags + "parts --resume"));
     stops += run.output.find("continue with --resume") != std::string::npos;
     seconds *= 1.25;
-  } while (run.exit_code == 124 && seconds < 30);  // of timeout; the program's own is 75
+  } while (run.exit_code == 124 && seconds < 30);  // exit code of timeout; the program's own is 75
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(losses(read_text(logs("1GPU/parts/out.log"))), losses(whole.output));
   EXPECT_GT(stops, 0) << "no stop fell into the run";
 }
 
 // The batch system is told to submit it again, who pressed Ctrl-C is not. In epochs of 80 steps a signal falls between
-// two of them; with one step alone it is seen at the end of an epoch.
+// two of them; with a single step it is seen at the end of an epoch.
 TEST_F(TrainVit, SignalsEndItWithACheckpoint) {
   for (const auto& [signal, exit_code] : {std::pair("INT", 0), std::pair("TERM", 75)})
     for (const int batch : {1, 80}) {

@@ -16,8 +16,8 @@
 #include "tests/nn/leaves.h"
 #include "tests/support/devices.h"
 
-// A batch norm after a convolution runs with it. What that may change is roundings: every block is held against itself
-// with hooks that make it run in two steps.
+// A batch norm after a convolution runs with it. Only roundings may change: every block is compared with itself under
+// hooks that separate the two.
 
 namespace weft::nn {
 namespace {

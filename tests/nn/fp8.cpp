@@ -111,7 +111,7 @@ TEST(Fp8Linear, ValuesAndGradientsAreThoseOfTheRoundedNumbers) {
   });
 }
 
-/// The two ways of the derivative of GELU round alike but for one ulp of bf16 before 8 bits, of which e5m2 has 2.
+/// The two forms of GELU's derivative round equally but for one ulp of bf16 before 8 bits, of which e5m2 has 2.
 TEST(Fp8Linear, GradientOfGeluIsNearThatOfBf16) {
   on_both_generations([](DeviceKind kind) {
     const Layer layer(kind, 48, 32);

@@ -124,7 +124,7 @@ TEST(Generate, DrawsTheSameTokensForOneSeed) {
       << "the likeliest token, however it is asked for";
 }
 
-// What is kept of earlier tokens changes nothing: each token follows from the whole text so far.
+// The cache of earlier tokens changes nothing: each token follows from the whole text so far.
 TEST(Generate, IsTheLikeliestTokenOfTheWholeText) {
   manual_seed(4);
   Gpt model(kSmall);

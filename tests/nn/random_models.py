@@ -685,7 +685,8 @@ class Training(Drawn, Layers, Rules):
         self.err(p.grad for p in self.trained)
         self.tensors_of("gradient", ((name, torch.zeros_like(p) if p.grad is None else p.grad) for name, p in self.net.named_parameters() if p.requires_grad), "gradients")
         if self.name != "sgd" and self.dtype == "f64":
-            # What is 0 but for rounding becomes 0: such optimizers make a whole step of any gradient.
+            # A value that is 0 but for rounding becomes 0: such optimizers make a whole step of any
+            # gradient.
             for p in self.trained:
                 if p.grad is not None:
                     p.grad.copy_((p.grad * COARSE).round() / COARSE)
@@ -751,7 +752,7 @@ class Training(Drawn, Layers, Rules):
         self.files.append((number, mine, weft))
         self.line(f"resume 0 {self.random.choice([mine, weft, '-'])}")
 
-    # What Weft made of it.
+    # Weft's result.
 
     def allowed(self, label, _expected):
         return ALLOWED * (self.bounds.get(label, 0) + UNITS[self.dtype] * max(0.01, self.scales[self.sort_of(label)]))

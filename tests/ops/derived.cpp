@@ -82,15 +82,15 @@ Tensor rounded_otherwise(const Tensor& x, double eps, std::mt19937_64& random) {
   return Tensor::from(values, x.sizes());
 }
 
-/// How far a result of sums over `length` terms may be from the exact one: a few roundings of the result, and `moved`,
-/// what the exact result moves by when the inputs are rounded otherwise (sums that cancel lose digits however they are
-/// computed).
+/// How far a result of sums over `length` terms may be from the exact one: a few roundings of the result, and `moved`.
+/// This is the change of the exact result when inputs are rounded otherwise (sums that cancel lose digits in any
+/// order).
 double tolerance(const Tensor& wanted, double moved, double eps, int64_t length) {
   const double norm = distance(wanted, zeros_like(wanted));
   return 8 * std::sqrt(static_cast<double>(length)) * (eps * norm + moved);
 }
 
-/// The CPU, which a GPU is held against, and the GPU where the tests run on one.
+/// The CPU, the reference for a GPU, and the tests' GPU if there is any.
 std::vector<Device> devices() {
   std::vector<Device> all{{DeviceKind::cpu, 0}};
   if (tests::runs_on(DeviceKind::cuda)) all.push_back({DeviceKind::cuda, 0});
@@ -111,7 +111,7 @@ double roundoff(DType dtype) {
   return dtype == DType::f64 ? 0x1p-53 : dtype == DType::f32 ? 0x1p-24 : dtype == DType::f16 ? 0x1p-11 : 0x1p-9;
 }
 
-/// What check_gradient says of a case on fresh inputs; "" when it agrees.
+/// The report of check_gradient about a case on fresh inputs; "" when it agrees.
 std::string gradient_error(const OpCase& op) {
   std::mt19937_64& random = fresh_random();
   std::vector<Tensor> inputs = make_inputs(op, random);
@@ -197,7 +197,7 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
     Tensor dy = like(op.function(exact), random, /*positive=*/true).to(dtype).to(DType::f64);
     const Outcome wanted = run(op, exact, dy);
     const double eps = roundoff(dtype);
-    // Of few numbers one draw may move all by next to nothing: the largest of three counts.
+    // With few numbers a draw may move all by next to nothing: the largest of three counts.
     double moved = 0;
     std::vector<double> moved_gradients(drawn.size(), 0);
     for (int draw = 0; draw < 3; ++draw) {

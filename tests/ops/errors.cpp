@@ -466,7 +466,7 @@ TEST(Errors, ImageLayouts) {
   EXPECT_ERROR(
       concat({zeros({2, 8, 8, 3}), zeros({2, 8, 8, 3})}, 1),
       "concat: dimension 1 of f32[2,8,8,3] on cpu looks like the rows of images, their channels are dimension 3");
-  // What is NHWC.
+  // These are NHWC.
   for (const Shape& sizes : {Shape{2, 32, 32, 3}, Shape{2, 8, 8, 64}, Shape{2, 24, 32, 3}, Shape{2, 3, 20, 512},
                              Shape{2, 2, 2, 1}, Shape{2, 7, 7, 2048}, Shape{1, 6, 10, 4}})
     EXPECT_EQ(text(zeros(sizes)), "") << sizes;

@@ -110,7 +110,7 @@ TEST(LinearBackward, AnActivationThatOthersUseToo) {
       sum(h).backward();
     }
     const auto want = l.take();
-    for (const bool first : {false, true}) {  // of the two gradients, the younger op's comes first
+    for (const bool first : {false, true}) {  // the younger op's gradient comes first
       const Tensor h = hidden(l), before = sum(h), product = sum(mul(linear(h, l.w2, l.b2), l.dy)), behind = sum(h);
       const Tensor y = product + (first ? before : behind);
       const Calls calls;

@@ -185,7 +185,7 @@ TEST(Random, MultinomialRefusesWhatIsNoWeight) {
               "multinomial: expected finite weights of at least 0, 2 or more of them positive, got others in row 1");
     EXPECT_THAT(text({1, 1, NAN, 1, 1, 1}, 2, false, DType::f32), HasSubstr("got others in row 0"));
   }
-  // What f32 does not hold is a weight of f64.
+  // A weight beyond f32's range is a weight in f64.
   EXPECT_EQ(multinomial(Tensor::from(std::vector<double>{1e-300, 1e300}), 2).to_vector<int64_t>(),
             (std::vector<int64_t>{1, 1}));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops on difficult numbers: large offsets, constant rows, ties, outliers, NaN, zeros, nothing, odd strides. Each result
-// and gradient is held against f64 (long double for f64); its largest error, relative to the tensor's largest true
-// value, may be four times that of a plain formula in f32 or f64 (rounded to the dtype), or two units where that is
-// less.
+// and gradient is compared with f64 (long double for f64). Its largest error is relative to the tensor's largest true
+// value. The limit is four times the error of a plain formula in f32 or f64 (rounded to the dtype), and at least two
+// units.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@
 namespace weft::test {
 namespace {
 
-constexpr size_t kRows = 6, kColumns = 40;  // of the first input, which a pattern fills
+constexpr size_t kRows = 6, kColumns = 40;  // size of the first input, which a pattern fills
 using Tensors = std::vector<Tensor>;
 template <class S>
 using Matrices = std::vector<Plains<S>>;  // the inputs of an op
@@ -442,7 +442,7 @@ std::vector<Op> ops() {
   return all;
 }
 
-/// What the first input holds. Dense, but for those named after a layout.
+/// Patterns of the first input. Dense, but for those named after a layout.
 const std::vector<std::string> kPatterns{"normal",  "mean 1e4",  "mean -300",     "all 3.3",      "all 12345.678",
                                          "zeros",   "ties",      "outlier first", "outlier last", "tiny",
                                          "large",   "ramp",      "NaN",           "two heaps",    "transposed",
@@ -585,14 +585,14 @@ bool leaves_f16(const Op& op, const std::string& pattern, const Results& got, si
   return op.name == "mul of a row" && pattern == "tiny" && result == 2;
 }
 
-/// 240 numbers of which little is left, whose sum in pairs happens to be exact: one rounding in another order is
-/// several units of what is left.
+/// 240 numbers of which little is left, whose sum in pairs happens to be exact: a rounding in another order is several
+/// units of the rest.
 bool nearly_cancels(const Op& op, const std::string& pattern, Device device, DType dtype) {
   return op.name == "mean" && (pattern == "tiny" || pattern == "large") && dtype == DType::f64 &&
          device.kind != DeviceKind::cpu;
 }
 
-/// What is wrong with one case; empty: nothing.
+/// The fault of a case; empty: none.
 std::string fault(const Op& op, const std::string& pattern, DType dtype, Device device, std::mt19937_64& random) {
   const auto dtype_of_input = [&](size_t i) { return i > 0 && op.wide && size_of(dtype) == 2 ? DType::f32 : dtype; };
   std::vector<double> first = rounded(numbers(pattern, dtype, random), dtype);

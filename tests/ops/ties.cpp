@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where two elements are the largest alike the slope jumps, and central differences say nothing: what PyTorch does.
+// If two elements are equally the largest the slope jumps, and central differences fail: the reference is PyTorch's
+// result.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -38,7 +39,7 @@ void expect(const std::function<Tensor(const std::vector<Tensor>&)>& f, const st
     }
 }
 
-/// The same of one tensor, for dy = 1.
+/// Checks a function of one tensor, for dy = 1.
 void expect(const std::function<Tensor(const Tensor&)>& f, const Numbers& x, const Numbers& y, const Numbers& dx) {
   expect([&](const std::vector<Tensor>& in) { return f(in[0]); }, {x}, y, Numbers(y.size(), 1), {dx});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops are, in numbers that a reader can check: the derived tests hold a device against the CPU and a gradient
-// against slopes of the same forward, so that a forward that is another function everywhere would pass them.
+// Ops' values, in numbers that a reader can check: the derived tests compare a device with the CPU, and a gradient
+// with slopes of the same forward. A forward that is another function everywhere would pass them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -120,7 +120,7 @@ TEST(Values, Softmax) {
 }
 
 TEST(Values, Losses) {
-  const double two = std::log(2), four = std::log(4);  // of rows that hold one number: log of the number of classes
+  const double two = std::log(2), four = std::log(4);  // rows of equal numbers: log of the number of classes
   const Tensor x = Tensor::zeros({3, 4}, DType::f64), t = labels({0, -100, 3});
   expect(cross_entropy(x, t), {four});
   expect(cross_entropy(x, t, {.reduction = Reduction::sum}), {2 * four});
@@ -177,7 +177,7 @@ TEST(Values, OneNumberMeansAllDimensions) {
   EXPECT_EQ(conv2d(image, w, {}, {.padding = {1, 2}}).sizes(), (Shape{1, 8, 10, 4}));
 }
 
-// What is not one number or one for each dimension does not compile.
+// Only a number, or a number for each dimension, compiles.
 static_assert(std::is_convertible_v<int, Size2d> && std::is_constructible_v<Size2d, int, int> &&
               std::is_convertible_v<int, Size3d> && std::is_constructible_v<Size3d, int, int, int>);
 static_assert(!std::is_convertible_v<double, Size2d> && !std::is_convertible_v<bool, Size2d> &&

@@ -41,7 +41,7 @@ TEST(Lbfgs, FindsTheBottomOfABowl) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], static_cast<double>(i), 1e-9);
 }
 
-// Of n dimensions, with all pairs kept and nearly exact line searches, L-BFGS is conjugate gradients: n steps.
+// In n dimensions, with all pairs kept and nearly exact line searches, L-BFGS is conjugate gradients: n steps.
 TEST(Lbfgs, NeedsAsManyStepsAsDimensions) {
   const Tensor x = Tensor::zeros({6}, DType::f64).requires_grad_();
   Lbfgs lbfgs({{"x", x}}, {.gradient_tolerance = 1e-6,

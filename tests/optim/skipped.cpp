@@ -16,7 +16,7 @@
 #include "tests/support/error_text.h"
 
 // A step passes over parameters without a gradient, frozen or not used, as PyTorch's optimizers do: each parameter
-// moves as it would in an optimizer of its own whose steps are only those with a gradient.
+// moves as in an optimizer of its own that steps only with a gradient.
 
 namespace weft::optim {
 namespace {
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
       return rules()[std::get<0>(i.param)].first + (std::get<1>(i.param) == How::frozen ? "_frozen" : "_unused");
     });
 
-// A run that thaws, is stopped, and thaws before it resumes, as it did the first time.
+// A run that thaws, is stopped, and thaws again before resuming.
 TEST(SkippedParameters, StatesOfThawedParametersLoadIntoAnOptimizerThatHasNotStepped) {
   const auto thawed = [](const std::vector<NamedTensor>& all) {
     all[0].tensor.requires_grad_(false);
@@ -241,7 +241,7 @@ TEST(SkippedParameters, ClippingCountsEachOnceAndWithoutFrozenOnes) {
 TEST(SkippedParameters, LbfgsMovesItsOwnTrainedParametersOnly) {
   const std::vector<NamedTensor> all = some_parameters();
   const auto flat = FlatParameters::of(all);
-  sum(all[2].tensor).backward();  // of somebody else
+  sum(all[2].tensor).backward();  // another user's backward
   Lbfgs lbfgs({all[0], all[1]}, {});
   all[1].tensor.requires_grad_(false);
   const Tensor bias = all[1].tensor.clone(), other = all[2].tensor.detach().clone();

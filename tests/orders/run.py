@@ -21,13 +21,13 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Of each program, the tests that use a GPU, and how many of them pass at least: a few less than there are.
+# Each program's tests that use a GPU, and a lower bound on their number: a few less than there are.
 PROGRAMS = {
     "test_kernels": ("*-*OnCpu*:Bf16InF32.*:BriefWaits.*:Conv2dWinograd.*:KernelCost.*:VectorMath.WithinTwoUlpOverAllOfF32", 240),
     "test_hopper": ("*", 34),
     "test_ops": ("*", 830),
     "test_ladder": ("*", 32),
-    "test_engines": ("*-Cudnn*", 65),  # what these plan is for machine code
+    "test_engines": ("*-Cudnn*", 65),  # their plans are for machine code
     "test_core": ("*cuda*:Autograd.A*:DLPack.OutAndIn*:GraphErrors.*:Profile.*", 35),
     "test_data": ("*cuda*:Fields.*:LoaderOnGpu.*:Mixup.IsTheSameBitsOnEveryDevice:OwnDataset.*", 9),
     "test_nn": ("ConvBn.*:Fp8Linear.ATraining*:Fp8Linear.Refuses*", 9),

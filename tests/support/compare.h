@@ -76,7 +76,7 @@ inline testing::AssertionResult near(const std::vector<double>& got, const std::
   return near(got, want, allowed, want);
 }
 
-/// What `body` threw, or an empty text.
+/// The error of `body`, or an empty text.
 template <class Body>
 std::string error_text(Body&& body) {
   try {

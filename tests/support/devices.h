@@ -33,7 +33,7 @@ inline bool runs_on(DeviceKind kind) {
 /// Is the GPU weft-emulate's?
 inline bool emulated() { return std::getenv("WEFT_EMULATE_GPU") != nullptr; }
 
-/// The devices that tests run on: each is held against the same reference.
+/// The devices of the tests: each is compared with the same reference.
 inline std::vector<DeviceKind> test_devices() {
   std::vector<DeviceKind> devices;
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})

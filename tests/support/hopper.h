@@ -15,7 +15,7 @@ inline std::string why_no_wgmma() {
   return gpu + " is no Hopper, whose wgmma this test is about";
 }
 
-/// Every device as it is, and a GPU that is no A100 as one, too.
+/// Runs on every device unchanged, and on a GPU other than an A100 also as an A100.
 template <class Body>
 void on_both_generations(Body&& body) {
   for (const DeviceKind kind : test_devices()) {
@@ -26,8 +26,8 @@ void on_both_generations(Body&& body) {
   }
 }
 
-/// The device that has wgmma, as if it had two multiprocessors: each block walks over many tiles. A real one also as it
-/// is.
+/// The device that has wgmma, as if it had two multiprocessors: each block walks over many tiles. A real device also
+/// runs unchanged.
 template <class Body>
 void on_wgmma(Body&& body) {
   if (const std::string why = why_no_wgmma(); !why.empty()) GTEST_SKIP() << why;

@@ -60,8 +60,8 @@ using Op = Tensor (*)(const Tensors&, const Numbers&);
     name, [](const Tensors& t, const Numbers& n) -> Tensor { return (void)t, (void)n, __VA_ARGS__; } \
   }
 
-/// What a script beside PyTorch draws and this program runs. A line is an op, the number of its result, then how many
-/// tensors and which, how many numbers and which, each with a count before them; the result is printed. `leaf`,
+/// A program that a script next to PyTorch draws and this test runs. A line is an op, the number of its result, then
+/// tensors and numbers, each list with its length first; the result is printed. `leaf`,
 /// `constant` and `integers` have sizes and values instead; `backward` has a tensor and its gradient, and prints the
 /// gradients of the leaves since the last one.
 class RandomProgram {

@@ -10,7 +10,7 @@
 
 namespace weft::tests {
 
-/// What a run of the program left.
+/// The output of a run of the program.
 struct Outcome {
   int exit_code = -1;
   std::string output;  ///< stdout and stderr
@@ -31,7 +31,8 @@ inline std::string library_path_outside_emulator() {
 }
 
 /// Runs a shell command line. Its programs see the GPUs of the machine alone, also where weft-emulate started this
-/// test: with `auto` they would train on the emulated one for minutes. Those that shall, have --device gpu_device().
+/// test: with `auto` they would train on the emulated one for minutes. Programs for the emulated GPU have --device
+/// gpu_device().
 inline Outcome shell(const std::string& command) {
   Outcome outcome;
   std::string line = command + " 2>&1";

@@ -16,11 +16,11 @@
 namespace weft::tests {
 
 /// A GPU in which time stands still: work is done when the host waits for it, and no sooner; an event behind no work is
-/// done at once. What the host enqueues too early, too late or without order shows in the results. It stands for the
-/// device `cuda`, of which it has no kernels: memory, copies, streams and events.
+/// done at once. Work that the host enqueues too early, too late or without order shows in the results. The class
+/// replaces the device `cuda`, without kernels: memory, copies, streams and events.
 class StillDevice final : public kernels::Runtime {
  public:
-  std::string failure;                          ///< while it is set, every call that can throws it
+  std::string failure;                          ///< while set, every call that can fails with it
   size_t memory = size_t{1} << 40;              ///< bytes left
   std::function<void()> while_waiting = [] {};  ///< in synchronize_device
   std::vector<std::string> calls;               ///< allocate, release, record: in their order
@@ -184,7 +184,7 @@ class StillDevice final : public kernels::Runtime {
   std::deque<Event> events_;
 };
 
-/// A still device in the place of one of the GPUs, each time another one, so that nothing is left of the last test.
+/// A still device in the place of a GPU, each time another GPU, so that nothing remains of the last test.
 class StillGpu {
  public:
   StillGpu()

@@ -4,8 +4,8 @@
 
 namespace weft::tests {
 
-/// A view of the sizes over an array, in one of the ways in which a tensor may lie in memory, and the place in the
-/// array of each element in row-major order.
+/// A view of the sizes over an array, in a layout that a tensor may have in memory. `places` has the index in the array
+/// of each element in row-major order.
 struct Strided {
   kernels::View view;
   std::vector<int64_t> places;

@@ -40,7 +40,7 @@ class TemporaryFolderOf {
   std::filesystem::path path_;
 };
 
-/// Of tests that put names into command lines.
+/// The folder of tests that put names into command lines.
 using TemporaryFolder = TemporaryFolderOf<std::string>;
 
 inline std::string read_text(const std::string& path) {

@@ -7,7 +7,7 @@
 
 #include "tests/support/random_values.h"
 
-// What tensor cores see of f32: 10 bits of significand. Both ways round to nearest; they differ where a number stands
+// Tensor cores see f32 with 10 bits of significand. Both ways round to nearest; they differ where a number stands
 // half way between two of tf32, which one random number in 8192 does.
 
 namespace weft::tests {
@@ -30,7 +30,7 @@ inline double even(double value) {
   return value_of((bits + 0xfffu + (bits >> 13 & 1u)) & 0xffffe000u);
 }
 
-/// n numbers of [-1, 1) that both round alike.
+/// n numbers of [-1, 1) that both round equally.
 inline std::vector<double> without_ties(int64_t n) {
   std::vector<double> values = uniform(n, DType::f32);
   for (double& value : values)

@@ -11,7 +11,8 @@ namespace weft::tests {
 /// multiples of 0.5.
 enum class Domain { all, positive, but_zero, between_halves };
 
-/// What a row of kernels/contracts/unary_table.h is tested against: the function in f64, by other formulas than the row's.
+/// The reference of a row of kernels/contracts/unary_table.h is tested against: the function in f64, by other formulas
+/// than the row's.
 struct UnaryReference {
   kernels::Unary function;
   Domain domain;

@@ -36,7 +36,7 @@ class AccelerateFile : public ::testing::Test {
 };
 
 TEST_F(AccelerateFile, IsRead) {
-  // What the Vista workflow writes, sorted as yaml.dump does.
+  // The Vista workflow's file, sorted as yaml.dump does.
   AccelerateConfig config = read(
       "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\ndynamo_backend: 'no'\nmixed_precision: 'no'\n"
       "num_machines: 2\n");
@@ -44,7 +44,7 @@ TEST_F(AccelerateFile, IsRead) {
   EXPECT_EQ(config.mixed_precision, "no");
   EXPECT_EQ(config.num_processes, 0);
   EXPECT_EQ(config.machine_rank, -1);
-  // What `accelerate config` writes.
+  // The file of `accelerate config`.
   config = read(
       "compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: MULTI_GPU\ndowncast_bf16: 'no'\n"
       "enable_cpu_affinity: false\ngpu_ids: all\nmachine_rank: 1\nmain_process_ip: gpu1\nmain_process_port: 1234\n"
@@ -93,7 +93,7 @@ TEST_F(AccelerateFile, OlderAndNewerSettingsAreFollowed) {
   const AccelerateConfig config = read("rdzv_backend: c10d\ngpu_ids: 0,2\n");
   EXPECT_EQ(config.rdzv_backend, "c10d");
   EXPECT_EQ(config.gpu_ids, "0,2");
-  // What to_json_file writes.
+  // The file of to_json_file.
   const AccelerateConfig json = read(
       "{\n  \"compute_environment\": \"LOCAL_MACHINE\",\n  \"debug\": false,\n  \"distributed_type\": \"MULTI_GPU\",\n"
       "  \"main_process_ip\": null,\n  \"mixed_precision\": \"bf16\",\n  \"num_machines\": 1,\n"

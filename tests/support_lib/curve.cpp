@@ -26,7 +26,7 @@ TEST(Curve, AStepThatComesAgainReplacesWhatFollowedIt) {
   curve.add({.step = 3, .value = 30});
   EXPECT_EQ(steps(curve), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(curve.points.back().value, 30);
-  curve.add({.step = 1, .value = 10});  // a run started anew in the same folder
+  curve.add({.step = 1, .value = 10});  // a run started again in the same folder
   EXPECT_EQ(steps(curve), (std::vector<double>{1}));
 }
 

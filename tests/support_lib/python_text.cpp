@@ -8,7 +8,7 @@
 namespace weft::support {
 namespace {
 
-// What Python 3.11 prints for repr() of each.
+// Python 3.11's repr() of each.
 TEST(PythonNumber, IsPythonsRepr) {
   EXPECT_EQ(python_number(0.1), "0.1");
   EXPECT_EQ(python_number(0.08535), "0.08535");

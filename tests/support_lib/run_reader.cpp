@@ -67,7 +67,7 @@ TEST(RunReader, ReadsLightningsTable) {
   EXPECT_THAT(values(run, "val_loss"), ElementsAre(0.75, 0.25));
   EXPECT_EQ(run.find("val_loss")->points[1].step, 99);
   EXPECT_EQ(run.find("val_loss")->points[1].epoch, 1);
-  // A new column: Lightning writes the file anew.
+  // A new column: Lightning rewrites the file.
   write_file(folder / "metrics.csv", "epoch,lr,step\n0,0.1,49\n");
   fs::last_write_time(folder / "metrics.csv", fs::last_write_time(folder / "metrics.csv") + std::chrono::seconds(1));
   EXPECT_TRUE(run.refresh());
@@ -78,7 +78,7 @@ TEST(RunReader, ReadsLightningsTable) {
   named.refresh();
   EXPECT_THAT(values(named, "train/loss"), ElementsAre(2.5, 1.5));
   EXPECT_EQ(named.find("train/loss")->points[1].step, 2);
-  write_file(folder / "export.csv", "Wall time,Step,Value\n1700000000.5,30,0.5\n");  // of TensorBoard
+  write_file(folder / "export.csv", "Wall time,Step,Value\n1700000000.5,30,0.5\n");  // TensorBoard's form
   RunReader exported(folder / "export.csv");
   exported.refresh();
   EXPECT_THAT(exported.names(), ElementsAre("Value"));
@@ -156,7 +156,7 @@ TEST(RunReader, HoldsNoMoreThanItsLimit) {
   EXPECT_EQ(endless.refresh(), AppendedFile::Change::grown);
   EXPECT_LT(endless.unread.size(), AppendedFile::kMost + (1 << 16));
   EXPECT_EQ(endless.refresh(), AppendedFile::Change::none);
-  // What is longer than the limit is read to its end.
+  // A line longer than the limit is read to its end.
   write_file(folder / "metrics.jsonl",
              "{\"step\":1,\"a\":3}\n" + std::string(AppendedFile::kMost, '\n') + "{\"step\":2,\"a\":4}\n");
   RunReader run(folder.path());
@@ -283,7 +283,7 @@ TEST(RunReader, EveryCutOfAnEventFileIsAHalfRecord) {
     board.scalar("loss", 1, 1);
   }
   const std::string bytes = read_file(path);
-  std::set<size_t> ends{0};  // of whole records
+  std::set<size_t> ends{0};  // ends of whole records
   std::string_view rest = bytes, record;
   while (take_event_record(rest, record) == RecordState::whole) ends.insert(bytes.size() - rest.size());
   for (size_t size = 0; size < bytes.size(); ++size) {

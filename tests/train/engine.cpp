@@ -194,7 +194,7 @@ TEST(Engine, ASignalInAnEpochsLastStepLeavesTheEpochWhole) {
   EXPECT_THAT(line.calls, ElementsAre("validate", "done", "save", "saved", "save", "stopped by SIGTERM"));
 }
 
-// What follows, such as an export, may take long; the next attempt does it.
+// Work after the last epoch, such as an export, may take long; the next attempt does it.
 TEST(EngineDeathTest, ASignalAfterTheLastEpochEndsTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(training_main("train",
@@ -214,7 +214,7 @@ TEST(Engine, EndsAtItsLastStepWithinAnEpoch) {
   EXPECT_EQ(line.losses.size(), 2u);
 }
 
-/// What two epochs leave.
+/// The weights after two epochs.
 std::vector<float> weights_after(const Line::Options& options) {
   Line line(options);
   line.engine.run();

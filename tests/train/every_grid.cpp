@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any number of ranks trains what one process trains, whatever divides what: no sample is left out, none counts twice.
+// Any number of ranks trains as one process, for any sizes: each sample counts once.
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -49,7 +49,7 @@ std::shared_ptr<data::BatchQueue> make_loader(const Case& c, const dist::World& 
       data::LoaderOptions{.batch_size = kStep / world.size() / c.batches, .workers = 0});
 }
 
-/// What a run leaves: losses of its epochs, samples that it counted, weights.
+/// A run's results: losses of its epochs, samples that it counted, weights.
 struct Left {
   std::vector<double> losses;
   std::vector<int64_t> samples;
@@ -109,8 +109,8 @@ Left on_ranks(int ranks, Case c) {
   return left;
 }
 
-// Sums of at most kStep terms of order 1 in another order, handed on by at most 12 steps: a few roundings each. What is
-// left out or counted twice moves losses and weights by more than 1e-3.
+// Sums of at most kStep terms of order 1 in another order, handed on by at most 12 steps: a few roundings each. A
+// sample left out or counted twice moves losses and weights by more than 1e-3.
 constexpr double kRoundings = 12 * 8 * static_cast<double>(std::numeric_limits<float>::epsilon());
 
 void expect_equal(const Left& got, const Left& want, int64_t samples) {

@@ -13,7 +13,7 @@
 namespace weft::train {
 namespace {
 
-/// Runs the body as a program would and returns its exit code and what it wrote on stderr.
+/// Runs the body as a program would and returns its exit code and its stderr.
 std::pair<int, std::string> outcome(const std::function<int()>& body) {
   testing::internal::CaptureStderr();
   const int code = guarded_main("train", body);

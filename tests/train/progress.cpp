@@ -118,7 +118,7 @@ TEST(Progress, PlainLinesEveryTenSecondsAndAtTheEnd) {
 
 TEST(Progress, ALogGetsOneLineAnInterval) {
   Watched w(0);
-  for (int epoch = 0; epoch < 100; ++epoch) {  // of 0.3 s each
+  for (int epoch = 0; epoch < 100; ++epoch) {  // epochs of 0.3 s each
     w.progress.begin("epoch", 3);
     for (int i = 0; i < 3; ++i) {
       w.time += 0.1;

@@ -35,7 +35,7 @@ class Fallback : public testing::Test {
     fs::remove(path);  // not through a second name of the file
     write_file(path, bytes);
   }
-  /// The checkpoint that `auto` takes, and what it says on stderr.
+  /// The checkpoint that `auto` takes, and its report on stderr.
   std::pair<std::string, std::string> found() const {
     testing::internal::CaptureStderr();
     const std::string path = checkpoint_to_resume("auto", folder.path(), alone);

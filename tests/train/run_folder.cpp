@@ -92,7 +92,7 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
     return names;
   };
   const NewRun how{.flags = "--resume continues it", .own_names = {"weights.safetensors", "board"}};
-  // What a run writes when it begins goes; what is nobody's stays.
+  // A run's first files are removed; foreign files stay.
   const std::vector<std::string> beginnings{"config.toml", "config.yaml", "metrics.jsonl", "events.out.tfevents.1.a"};
   for (const std::string& name : beginnings) write_file(run.file(name), "x");
   write_file(run.file("notes.txt"), "mine");
@@ -163,7 +163,7 @@ TEST(AtomicFile, RemovesWhatCrashedWritersLeft) {
     fs::last_write_time(folder / name, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
   };
   file(str(".a.", gone, ".tmp"), 11);
-  file(str(".b.", gone, ".tmp"), 11);         // of another file
+  file(str(".b.", gone, ".tmp"), 11);         // another file's
   file(str(".a.", ::getppid(), ".tmp"), 11);  // its process lives
   file(".a.new.tmp", 11);                     // no process
   write_atomically(folder / "a", "text", "test");

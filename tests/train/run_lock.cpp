@@ -27,10 +27,10 @@ using test::write_file;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-/// Another process that holds a folder. It ends when it is killed, when its time is over, or with this test.
+/// Another process that holds a folder. It ends by a kill, after its time, or with this test.
 class Holder {
  public:
-  /// `then`: what it does once it has the folder, before this constructor returns.
+  /// `then`: its action once it has the folder, before this constructor returns.
   explicit Holder(
       const fs::path& folder, milliseconds time = milliseconds(60'000), const std::function<void()>& then = [] {}) {
     int ready[2];
@@ -150,7 +150,7 @@ TEST(RunLock, ChildrenDoNotKeepIt) {
       if (starts_a_program) {
         if (::posix_spawnp(&process, name, nullptr, nullptr, words, environ) != 0) ::_exit(1);
         tell();
-      } else if (::fork() == 0) {  // the child tells: before it first runs it still has the descriptor
+      } else if (::fork() == 0) {  // the child reports: until its first step it still has the descriptor
         process = ::getpid();
         tell();
         ::usleep(60'000'000);
@@ -183,7 +183,7 @@ TEST(RunLock, AForkedChildNeitherHasNorEndsTheLock) {
   EXPECT_TRUE(fs::exists(folder / RunLock::kFile));
 }
 
-// The file that one has opened may be removed by its holder before one locks it: then it keeps nobody out.
+// A holder may remove the file between another's open and lock: then the lock keeps nobody out.
 TEST(RunLock, ARemovedFileIsNoLock) {
   const TemporaryFolder folder;
   int calls = 0;
@@ -254,7 +254,7 @@ TEST(RunLock, AFileThatCannotBeOpenedIsToldOfToo) {
   EXPECT_THAT(heard, HasSubstr("cannot be locked ('Is a directory')"));
 }
 
-// Whoever may write into the folder could name a file of somebody else.
+// Whoever may write into the folder could name another user's file.
 TEST(RunLock, ALinkIsNotFollowed) {
   const TemporaryFolder folder;
   write_file(folder / "precious", "text");

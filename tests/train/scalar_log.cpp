@@ -68,7 +68,7 @@ TEST(ScalarLog, ConfigIsOneValueAKey) {
             "\nscheduler:\n  value: \"none\"\n");
 }
 
-// What PyYAML, which wandb reads its files with, makes of texts and keys that look like something else.
+// PyYAML (wandb's reader) returns texts and keys that look like something else.
 TEST(ScalarLog, PyYamlReadsTheConfig) {
   const std::string python = "/usr/bin/python3 ";
   if (tests::shell(python + "-c 'import yaml'").exit_code != 0)

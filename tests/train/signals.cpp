@@ -72,7 +72,7 @@ TEST(Signals, LeaveErrnoToWhomTheyInterrupt) {
   EXPECT_EQ(seen, ENOENT);
 }
 
-/// What a program that trains ends with.
+/// Ends as a training program.
 [[noreturn]] void end_as(const std::function<int()>& body) { std::_Exit(training_main("train", body)); }
 
 constexpr const char* kAtOnce = "SIGTERM outside of the training loop: nothing is lost";

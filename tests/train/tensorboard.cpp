@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -114,6 +115,74 @@ TEST(TensorBoard, ScalarsReadBack) {
   EXPECT_EQ(number<float>(field(value_of(events[2]), 2)), 0.125f);
   EXPECT_EQ(number<int64_t>(field(events[3], 2)), int64_t{1} << 40);
   EXPECT_EQ(number<float>(field(value_of(events[3]), 2)), -2);
+}
+
+TEST(TensorBoard, HistogramsHaveTheirCounts) {
+  const TemporaryFolder folder;
+  TensorBoard board(folder.path());
+  board.histogram("w", Tensor::from(std::vector<double>{-1, 0, 0.99, 1, 1}, {5}), 4);
+  board.histogram("constant", Tensor::full({3}, 1e9), 4);
+  const auto events = records(board.path());
+  const std::string histogram = field(value_of(events[2]), 5);
+  EXPECT_EQ(number<double>(field(histogram, 1)), -1);
+  EXPECT_EQ(number<double>(field(histogram, 2)), 1);
+  EXPECT_EQ(number<double>(field(histogram, 3)), 5);
+  EXPECT_DOUBLE_EQ(number<double>(field(histogram, 4)), 1.99);
+  EXPECT_DOUBLE_EQ(number<double>(field(histogram, 5)), 3 + 0.99 * 0.99);
+  const std::string limits = field(histogram, 6), counts = field(histogram, 7);
+  ASSERT_EQ(limits.size(), 64 * sizeof(double));
+  ASSERT_EQ(counts.size(), limits.size());
+  EXPECT_DOUBLE_EQ(number<double>(limits.substr(63 * 8)), 1);
+  EXPECT_EQ(number<double>(counts), 1) << "-1";
+  EXPECT_EQ(number<double>(counts.substr(63 * 8)), 3) << "0.99 and both 1";
+  EXPECT_EQ(number<double>(field(field(value_of(events[3]), 5), 3)), 3);
+}
+
+TEST(TensorBoard, TextsAreTensorsOfThePlugin) {
+  const TemporaryFolder folder;
+  TensorBoard board(folder.path());
+  board.text("notes", "**bold**", 2);
+  const std::string value = value_of(records(board.path())[2]);
+  EXPECT_EQ(field(field(value, 8), 8), "**bold**");
+  EXPECT_EQ(number<int64_t>(field(field(value, 8), 1)), 7);
+  EXPECT_EQ(field(field(field(value, 9), 1), 1), "text");
+}
+
+TEST(TensorBoard, RefusesTensorsThatItCannotShow) {
+  const TemporaryFolder folder;
+  TensorBoard board(folder.path());
+  const auto text_of = [](auto&& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(text_of([&] {
+                board.image("i", Tensor::zeros({2, 2}), 0);
+              }),
+              testing::HasSubstr("expected an image [height, width, 1 or 3]"));
+  EXPECT_THAT(text_of([&] { board.image("i", Tensor::zeros({2, 2, 4}), 0); }), testing::HasSubstr("got f32[2,2,4]"));
+  EXPECT_THAT(text_of([&] { board.histogram("h", Tensor::full({2}, NAN), 0); }),
+              testing::HasSubstr("for the histogram 'h', got some that are not"));
+  EXPECT_THAT(text_of([&] { board.histogram("h", Tensor::zeros({0}), 0); }), testing::HasSubstr("got none"));
+}
+
+TEST(TensorBoard, TensorsAreImages) {
+  if (!have_png()) GTEST_SKIP() << "needs a build with libspng; this one has its stub";
+  const TemporaryFolder folder;
+  TensorBoard board(folder.path());
+  board.image("grey", Tensor::from(std::vector<float>{0, 0.5, 1, 2, -1, 0.25}, {2, 3, 1}), 0);
+  Canvas same(3, 2);
+  const uint8_t levels[] = {0, 128, 255, 255, 0, 64};
+  for (size_t i = 0; i < 18; ++i) same.pixels[i] = levels[i / 3];
+  board.image("same", same, 0);
+  board.image("bytes", Tensor::full({2, 2, 3}, 7, DType::u8), 0);
+  board.image("seven", Canvas(2, 2, {7, 7, 7}), 0);
+  const auto events = records(board.path());
+  EXPECT_EQ(field(field(value_of(events[2]), 4), 4), field(field(value_of(events[3]), 4), 4));
+  EXPECT_EQ(field(field(value_of(events[4]), 4), 4), field(field(value_of(events[5]), 4), 4));
 }
 
 TEST(TensorBoard, ImagesArePng) {

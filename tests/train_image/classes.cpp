@@ -92,7 +92,7 @@ TEST_F(Classes, OtherNamesAreAnErrorOfAnEvaluation) {
 }
 
 TEST_F(Classes, AnotherOrderIsMatchedByName) {
-  const std::string weights = renamed("b.safetensors", {"dog", "cat"});  // what is red is a dog to them
+  const std::string weights = renamed("b.safetensors", {"dog", "cat"});  // a red image is a dog to these weights
   EXPECT_THAT(evaluate(folder_ / "A", weights).output, HasSubstr("accuracy 0.00%"));
   const std::string other = write_set(folder_ / "B", {{"cat", 20, 20, 230}, {"dog", 230, 20, 20}});
   const Outcome outcome = evaluate(other, weights);

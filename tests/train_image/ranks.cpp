@@ -64,7 +64,7 @@ const std::string kRun =
 // Ranks and one process round otherwise (1e-7), and now and then an activation of almost 0 falls on the other side of
 // a ReLU: one entry of a gradient more or less, which a few steps of a net on noise make some 1e-3 of the weights. The
 // proof within the roundings is tests/dist/ddp.cpp, whose nets are smaller; here ranks must see the same images, take
-// part in the same steps and add up the same counts, and what goes wrong there changes the weights by 1e-1.
+// part in the same steps and add up the same counts. A fault there changes the weights by 1e-1.
 constexpr Tolerance kSameTraining{5e-3, 2e-2};
 
 void expect_close(const StateDict& got, const StateDict& want, Tolerance allowed) {
@@ -147,7 +147,7 @@ TEST_F(Ranks, TrainWhatOneProcessTrains) {
   }
 }
 
-// One step, before a ReLU can multiply what roundings do: within the roundings of the sums over 16 images of 8x8.
+// A single step, before a ReLU can multiply roundings: within the roundings of the sums over 16 images of 8x8.
 TEST_F(Ranks, TakeTheStepOfOneProcess) {
   const TemporaryFolder folder;
   const Outcome alone = train_image(kRun + "--batch-size 16 --max-steps 1 --out " + (folder / "alone"));
@@ -177,7 +177,7 @@ TEST_F(Ranks, StandInsOfALastStepAreNotCounted) {
     expect_codes(run, 0);
     return std::pair(load_checkpoint(out + "/checkpoint_last.safetensors"), losses(out));
   };
-  // One step of twelve images, or three, and one of a single image.
+  // A step of twelve images, or three, and another of a single image.
   for (const auto& [data, allowed] :
        {std::pair<std::string, Tolerance>{"13x8x8x3", {2e-6, 2e-6}}, {"37x8x8x3", kSameTraining}}) {
     const auto [one, one_losses] = train(data, 1, "");
@@ -210,7 +210,7 @@ TEST_F(Ranks, ACheckpointOfFourRanksGoesOnAtOneTwoAndThree) {
     expect_codes(outcomes, 0);
     EXPECT_THAT(outcomes[0].output, HasSubstr("at epoch 2, step 6"));
   }
-  expect_codes(train_image_on_ranks(4, first + " --resume auto", folder), 0);  // the same, with all four
+  expect_codes(train_image_on_ranks(4, first + " --resume auto", folder), 0);  // resumed, with all four
   const Checkpoint want = load_checkpoint(folder / "four/checkpoint_last.safetensors");
   for (const auto& [ranks, parallel] : ways) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks, " + parallel);
@@ -265,8 +265,8 @@ TEST_F(Ranks, EvaluationCountsEachImageOnce) {
   }
 }
 
-/// Starts two ranks, sends `signal` to rank `to` when the first epoch is done, and SIGTERM when rank 0 has printed
-/// `until`, if that is given; returns both outcomes.
+/// Starts two ranks and sends `signal` to rank `to` when the first epoch is done. Sends SIGTERM when rank 0 has printed
+/// `until` (if given); returns both outcomes.
 std::vector<Outcome> with_signal(int to, int signal, const std::string& more, const TemporaryFolder& folder,
                                  const std::string& until = "") {
   std::vector<Outcome> outcomes;
@@ -298,7 +298,7 @@ TEST_F(Ranks, ASignalToOneRankStopsAllBehindTheSameStep) {
   }
 }
 
-// Of a sharded model all ranks gather what one writes.
+// All ranks of a sharded model gather the weights that one writes.
 TEST_F(Ranks, TheFirstOneAloneMayBeToldToExport) {
   const TemporaryFolder folder;
   const std::string file = folder / "weights.safetensors";

@@ -8,7 +8,7 @@
 namespace weft::tests {
 
 /// Runs train_image on several ranks of this machine, started by hand with torchrun's variables; one Outcome per rank.
-/// Those that are not done after `seconds` are killed (exit code 137).
+/// Ranks that are not done after `seconds` are killed (exit code 137).
 std::vector<Outcome> train_image_on_ranks(int ranks, const std::string& arguments, const TemporaryFolder& folder,
                                           int seconds = 200);
 

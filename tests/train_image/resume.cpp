@@ -232,7 +232,7 @@ TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
   EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"finished\": false"));
 }
 
-// What a program does ahead of its first step may take long: here it waits for a folder that is locked.
+// Work before the first step may take long: here it waits for a folder that is locked.
 TEST(Resume, SigtermAheadOfTheFirstStepIsNoFailure) {
   const TemporaryFolder folder;
   const std::string out = folder / "run";

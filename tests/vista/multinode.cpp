@@ -72,7 +72,7 @@ TEST(Multinode, ItsLogGoesOnWhereTheSnapshotDoes) {
   for (const support::CurvePoint& point : loss->points) steps.push_back(point.step);
   EXPECT_EQ(steps, (std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}));
   const std::string text = read_text(folder / "logs/metrics.jsonl");
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);  // what the first run made of the epochs 5 and 6 went
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);  // the first run's lines of the epochs 5 and 6 were removed
 }
 
 TEST(Multinode, SaysWhatIsWrong) {

@@ -24,10 +24,10 @@ inline Outcome run_in(const TemporaryFolder& folder, const std::string& command)
                command + "; } 2>" + (folder / "stderr.txt") + "; }");
 }
 
-/// What the last run has said on stderr.
+/// The last run's stderr.
 inline std::string said(const TemporaryFolder& folder) { return read_text(folder / "stderr.txt"); }
 
-/// Those lines of a text that begin so.
+/// Lines of a text that begin with `start`.
 inline std::string lines_with(const std::string& text, const std::string& start) {
   std::string found;
   std::istringstream in(text);

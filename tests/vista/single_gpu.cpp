@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What the original prints, epoch by epoch.
+/// The original's output, epoch by epoch.
 std::string expected_lines(int epochs, int every, int batch, int steps) {
   std::string text;
   for (int epoch = 0; epoch < epochs; ++epoch) {

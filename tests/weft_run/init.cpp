@@ -37,7 +37,7 @@ TEST(Init, KilledRankIsStartedAgainWithAllOthers) {
   EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 was ended by signal 9 (Killed)"));
 }
 
-/// A line of bash that starts the program, in which one rank gets `signal` at one of its connects. `first`: the first
+/// A line of bash that starts the program; a rank gets `signal` at one of its connects. `first`: the first
 /// time.
 std::string lost_at_connect(const char* rank, const char* first, int connect, int signal,
                             const std::string& arguments) {
@@ -77,9 +77,9 @@ bool has_living_children(pid_t process) {
   return false;
 }
 
-// mpirun ends all when one is killed. It does not see that one is stopped: MPI_Init would wait for it without end. Its
-// ranks must end. On a crowded machine mpirun 4.1 itself may stay when none is left, or blame one that it has ended
-// before Weft could say which one was killed: only who is stopped must be named.
+// mpirun ends all ranks when one is killed. It does not notice a stopped rank: MPI_Init would wait without end. Its
+// ranks must end. On a crowded machine mpirun 4.1 itself may stay when no rank is left. It may also blame an innocent
+// rank before Weft can name the killed rank: only a stopped rank must be named.
 TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
   WEFT_NEEDS_GLOO();
   if (tests::shell("mpirun --version").exit_code != 0) GTEST_SKIP() << "NOT TESTED: there is no mpirun";
@@ -89,7 +89,7 @@ TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
     for (const int signal : {SIGKILL, SIGSTOP})
       for (const int connect : {1, 3, 4, 5, 7}) {
         const bool mpi = backend == std::string("mpi");
-        if ((mpi && !WEFT_HAVE_MPI) || (!mpi && connect > 4)) continue;  // so many connects Gloo does not make
+        if ((mpi && !WEFT_HAVE_MPI) || (!mpi && connect > 4)) continue;  // Gloo makes fewer connects
         jobs.emplace_back(
             signal,
             std::make_unique<Child>(
@@ -133,7 +133,7 @@ TEST(Init, BelowMpirun) {
                                             WEFT_HAVE_MPI ? "mpi" : "gloo", ", sum 3\n")));
 }
 
-// The ranks of one weft-run below mpirun share one MPI identity: RANK wins, and MPI is left alone.
+// The ranks of a weft-run below mpirun share an MPI identity: RANK wins, and MPI is left alone.
 TEST(Init, BelowWeftRunBelowMpirun) {
   WEFT_NEEDS_GLOO();
   if (tests::shell("mpirun --version").exit_code != 0) GTEST_SKIP() << "NOT TESTED: there is no mpirun";

@@ -48,7 +48,7 @@ TEST(Options, TorchrunsLinesAreRead) {
   EXPECT_FALSE(parse_options({"x"})->meeting.has_value());
 }
 
-// The flags that job scripts give torchrun besides (axolotl, NeMo, torchx): followed, or passed over with a line.
+// Further flags that job scripts give torchrun (axolotl, NeMo, torchx): followed, or passed over with a line.
 TEST(Options, TorchrunsOtherFlags) {
   const auto notes = [](std::vector<std::string> flags) {
     flags.emplace_back("x");

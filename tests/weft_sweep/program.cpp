@@ -234,8 +234,8 @@ class WithOptuna : public WeftSweep {
   }
 };
 
-// The least value is at x = 2, in one five-hundredth of the range. After ten random points those that Optuna chooses
-// are nearer; the same seed chooses the same ones, and a search that goes on has those of a longer one.
+// The least value is at x = 2, in one five-hundredth of the range. After ten random points Optuna's choices are nearer;
+// the same seed chooses the same points, and a continued search equals a longer search.
 TEST_F(WithOptuna, FindsTheValley) {
   const Outcome first = bayes("x=int:-500..500", "--seed 5 --trials 12");
   ASSERT_EQ(first.exit_code, 0) << first.output;

@@ -83,7 +83,7 @@ parameters:
   EXPECT_EQ(bayes.eta, 2);
 }
 
-// Each distribution of wandb's by the ends of what it draws.
+// Each distribution of wandb's, by the ends of its draws.
 TEST_F(SweepFiles, Distributions) {
   const auto one = [&](const std::string& about) { return read("parameters: {p: {" + about + "}}").parameters.at(0); };
   const auto expect = [&](const std::string& about, Kind kind, double low, double high, double step) {

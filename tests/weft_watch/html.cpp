@@ -50,7 +50,7 @@ TEST(Html, LoadsNothingAndRunsNothing) {
   EXPECT_EQ(count(page, "<svg class=linear"), 2u);
   EXPECT_EQ(count(page, "<svg class=log"), 1u);  // grad is negative
   EXPECT_THAT(page, HasSubstr("a log scale shows what is positive"));
-  EXPECT_THAT(page, HasSubstr("<th>lr<th>"));  // what differs
+  EXPECT_THAT(page, HasSubstr("<th>lr<th>"));  // the differing setting
   EXPECT_THAT(page, Not(HasSubstr("<th>model")));
   EXPECT_THAT(page, HasSubstr("0.05 <small>best 0.05 at 20</small>"));
 }

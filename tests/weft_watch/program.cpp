@@ -69,7 +69,7 @@ TEST(WeftWatch, BrailleAndColors) {
   const std::string one = folder / "a", two = one + ' ' + (folder / "b");
   EXPECT_THAT(watch(one, "LC_ALL=C.UTF-8").output, HasSubstr("⠤"));
   EXPECT_THAT(watch(one, "LC_ALL= LC_CTYPE=de_DE.utf8").output, HasSubstr("│"));
-  EXPECT_THAT(watch(two, "LC_ALL=C.UTF-8").output, HasSubstr("+  b"));  // dots without colour would look alike
+  EXPECT_THAT(watch(two, "LC_ALL=C.UTF-8").output, HasSubstr("+  b"));  // dots without colour would look the same
   EXPECT_THAT(watch(two + " --color always", "LC_ALL=C.UTF-8").output, HasSubstr("\033[38;5;208m━━\033[0m b"));
   EXPECT_THAT(watch(two + " --symbols ascii", "LC_ALL=C.UTF-8").output, Not(HasSubstr("│")));
 }

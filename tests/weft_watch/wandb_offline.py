@@ -75,7 +75,7 @@ def main():
             assert f"loss/{row['split']}" in line, line
         assert any("gradient_norm" in line for line in found["history"]), found["history"]
         assert found["summary"]["best_epoch"] > 0, found["summary"]
-        # wandb's own list of what its `sync` would upload, before it asks whether to.
+        # wandb's own list of uploads by `sync`, before its question.
         listed = subprocess.run([python, "-m", "wandb", "sync"], cwd=folder, capture_output=True, text=True, env=environment,
                                 check=False)
         assert os.path.basename(files[0]) in listed.stdout + listed.stderr, listed

@@ -123,7 +123,7 @@ TEST(OpenWeights, PartsOfCheckpoints) {
             "take one");
 }
 
-// A byte of a pickle may take a hundred of memory: all files of one index share one budget.
+// A byte of a pickle may take a hundred of memory: all files of an index share one budget.
 TEST(WeightsIndex, AllShardsShareOneBudgetOfMemory) {
   using namespace std::string_literals;
   const TemporaryFolder folder;

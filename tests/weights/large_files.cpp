@@ -12,7 +12,7 @@ using test::TemporaryFolder;
 
 constexpr uint64_t kHole = uint64_t{5} << 30;
 
-/// A number of so many bytes, little-endian.
+/// A number of `bytes` bytes, little-endian.
 std::string le(uint64_t value, int bytes) {
   std::string result;
   for (int i = 0; i < bytes; ++i) result += static_cast<char>(value >> (8 * i));

@@ -318,7 +318,7 @@ TEST(NameMap, GptOfWeft) {
             "weights: 'h.0.attn.c_attn.weight': expected a matrix, got shape [8]");
 }
 
-// The names of both are alike: the matrix of queries, keys and values tells how all of them lie.
+// The names of both are equal: the matrix of queries, keys and values shows the layout of all.
 TEST(NameMap, NanoGptsMatricesLieAsOurs) {
   const TemporaryFolder folder;
   file_of(folder, {{"_orig_mod.transformer.h.0.attn.c_attn.weight", {24, 8}},

@@ -192,7 +192,7 @@ TEST(OtherPrograms, CheckpointsWithoutAModelNameTheirParts) {
   expect_weights(*open_weights(folder / "a.safetensors", {.key = "val"}));
 }
 
-// Of every reader of weights: one line says what the file is and what to do.
+// Every reader of weights gives one line with the file's kind and the cure.
 TEST(OtherPrograms, FilesThatAreNoWeights) {
   const TemporaryFolder folder;
   const auto error = [&](const std::string& name, const std::string& content) {

@@ -11,7 +11,7 @@ using test::pickle_error;
 using test::with_pickle;
 using namespace std::string_literals;
 
-/// A storage of four floats, key 'k', then what follows it.
+/// A storage of four floats, key 'k', then the rest.
 const std::string kStorage = "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4tQ"s;
 
 /// _rebuild_tensor_v2(storage, offset, sizes, strides, False, OrderedDict())
@@ -266,7 +266,7 @@ TEST(TorchPickle, ValuesThatHoldThemselves) {
   EXPECT_EQ(walk_error("}."), "(no error)");
 }
 
-// One string of a megabyte under a hundred keys: alone, and besides the dict of tensors.
+// A string of a megabyte under a hundred keys: alone, and next to the dict of tensors.
 TEST(TorchPickle, TextsAreNotMultiplied) {
   const std::string text = "K\x7fX\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\0"s;
   std::string keys;

@@ -13,7 +13,7 @@ from .common import FetchError, file_sum, size_text
 
 TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}  # HTTP
 # Exit codes of curl.
-BAD_ADDRESS = {1, 3, 47, 60, 77}  # protocol, URL, redirects, certificates: another attempt would end alike
+BAD_ADDRESS = {1, 3, 47, 60, 77}  # protocol, URL, redirects, certificates: another attempt would fail again
 DISK = 23
 NO_RANGE = 33
 

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Run first, as the most likely to fail on a GPU: single instructions, then the host's side of graphs, streams, loaders and NCCL.
 FIRST_TESTS = ["test_hopper", "test_core:*cuda*:*Gpu*:*Stream*:*Graph*:*Allocator*:*Event*", "test_dist:*cuda*:*Nccl*:*OnAStillGpu*",
                "test_data:*cuda*:*Gpu*:*Jpeg*:Fields.*"]
-# Those whose tests take seconds come first: the last process to begin is then a short one.
+# Programs whose tests take seconds come first: the last process to begin is then a short one.
 DEVICE_TESTS = ["test_engines", "test_linear_probe", "test_train_image", "test_finetune", "test_kernels", "test_golden", "test_ops", "test_ladder",
                 "test_nn", "test_io", "test_train", "test_optim"]
 BUILDING = ["configure", "build", "build_rest", "tests_rest"]  # the stages that a ready-built folder does not have
@@ -132,7 +132,7 @@ def program_stages(program, build, device, work, no_peer, needs):
 
     def commands(_limit):
         program.prepare()
-        summary.unlink(missing_ok=True)  # of an earlier check
+        summary.unlink(missing_ok=True)  # left from an earlier check
         return [Command(program.name, [str(binary), "--model", program.model, *program.flags, "--device", device, "--out", str(out)])]
 
     peer = f"{program.name}_pytorch"
@@ -145,7 +145,8 @@ def program_stages(program, build, device, work, no_peer, needs):
 
 
 SANITIZERS = ["memcheck", "racecheck", "synccheck", "initcheck"]
-# racecheck does not follow bar.arrive: it reports races where one warp group arrives at a named barrier and another one waits there.
+# racecheck does not follow bar.arrive: it reports races where a warp group arrives at a named
+# barrier and another waits there.
 FALSE_REPORTS = {("racecheck", "test_hopper"): "Hopper.NamedBarriersAndRegisters"}
 
 

@@ -17,7 +17,7 @@ from . import old_glibc
 from .bundled_libraries import LIBRARIES, Missing, merge_static
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Of glibc and of the kernel's driver: those of the machine that it runs on.
+# Libraries of glibc and the kernel's driver come from the machine of the run.
 OWN = re.compile(r"^(linux-vdso|ld-linux[\w-]*|lib(c|m|dl|pthread|rt|resolv|util|anl|mvec|cuda|nvidia-ml))\.so")
 START = """#!/bin/sh
 # Starts the program of this name in elf/, where this machine's glibc is new enough for it.
@@ -159,7 +159,7 @@ def make(tree, flags, build=None):
     without its ending."""
     if build is None:
         # MPI's libraries belong to a site's network and launcher: ranks meet over TCP and NCCL, and mpirun may start them all the same.
-        # HDF5 as a static library: Debian's shared one needs libcurl and what that needs.
+        # HDF5 as a static library: Debian's shared library needs libcurl and its dependencies.
         flags = ["-DWEFT_WITHOUT=MPI", "-DCMAKE_INSTALL_LIBDIR=lib", *flags]
         archives = [LIBRARIES / name for name in ("libhdf5_serial.a", "libsz.a", "libaec.a")]
         if all(path.exists() for path in archives):

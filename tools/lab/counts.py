@@ -69,7 +69,7 @@ class Line:
     bulk_bytes: int = 0  # moved by TMA
     open_waits: int = 0  # cp.async.wait_group that leave groups under way
     operations: Counter = field(default_factory=Counter)  # executions by opcode: `shfl`, `cp.async.cg`
-    access: dict = field(default_factory=dict)  # by KINDS
+    access: dict = field(default_factory=dict)  # keys: KINDS
     ptx: list = field(default_factory=list)     # (executed, text)
 
     def add(self, row):
@@ -192,7 +192,7 @@ class Roofline:
         return max(self.flops / self.peak, self.once / self.bandwidth)
 
 
-# What a kernel that a resource limits may try next.
+# Next steps for a kernel that a resource limits.
 NEXT = {
     "issue": "start fewer instructions: vectors of 16 bytes, unrolled loops, indices computed once",
     "FP32": "this is the arithmetic itself: only an algorithm with less of it, or tensor cores, go further",

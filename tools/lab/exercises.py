@@ -49,7 +49,7 @@ def shared_requests(t):
     return sum(t.of(kind).requests for kind in ("shared_load", "shared_store", "shared_atomic"))
 
 
-# What a goal can ask for, of the sum of all kernels of the measured run.
+# The measures for goals, summed over all kernels of the measured run.
 MEASURES = {
     "load_sectors": lambda t: t.of("load").each,
     "store_sectors": lambda t: t.of("store").each,
@@ -69,7 +69,8 @@ MEASURES = {
     "tensor": lambda t: t.tensor,
     "bulk_bytes": lambda t: t.bulk_bytes,
 }
-# Goals on the least occupied kernel, on the one with most shared memory, and on the predicted time of all, by that of the solution.
+# Goals on the least occupied kernel, on the most shared memory, and on the predicted time of all
+# relative to the solution's.
 OTHERS = {"occupancy", "shared_bytes", "time"}
 
 
@@ -187,7 +188,8 @@ def judge_run(built, hints, streams):
     ]
     if streams:
         goals.append(Goal("streams", "an order between streams", not unordered, short(unordered), hints["streams"]))
-    # One hint, for what explains the others: wrong results follow from a race, and not the other way round.
+    # A single hint, for the cause of the others: wrong results follow from a race, and not the
+    # other way round.
     missed = [goal for key in ("error", "race", "streams", "uninitialised", "results") for goal in goals if goal.key == key and not goal.met]
     for goal in missed[1:]:
         goal.hint = ""
@@ -200,7 +202,8 @@ def short(told):
         return ""
     text = re.sub(r"(issued at [^\n]*?\)) < [^\n]*", r"\1", told[0])
     text = re.sub(r"^(?:race: |uninitialised: )?.*?>>>(?: on [^:]*stream[^:]*)?: ", "", text)
-    # Of inlined code the line of the outermost call, which is the student's; of files their names.
+    # Inlined code gets the line of the outermost call, which is the student's; files get their
+    # names.
     text = re.sub(r"[^\s:]+:\d+, inlined at (?:[^\s:]+:\d+, inlined at )*([^\s:]+:\d+)", r"\1", text)
     return re.sub(r"/\S*/(\w+\()", r"\1", counts.without_folders(text))
 

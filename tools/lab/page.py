@@ -53,7 +53,7 @@ def grid_svg(access, kind):
     out = [f'<svg width="{LEFT + max(width, 200) + 8}" height="{TOP + height + 6}" role="img" aria-label="lanes by {title}">',
            f'<text x="{LEFT}" y="11">{title} →</text><text x="0" y="11">lane</text>',
            f'<g transform="translate({LEFT},{TOP})"><rect width="{width}" height="{height}" fill="url(#cells)"/>']
-    cells = {}  # by colour: one path each
+    cells = {}  # keys: colours; a path each
     for lane in range(32):
         for column, word in touched[lane]:
             colour = "#cf222e" if column in crowded else COLOURS[word // (counts.BANKS if shared else 1) % len(COLOURS)]
@@ -143,7 +143,7 @@ def timeline_svg(kernel):
                        f'fill="{COLOURS[number % len(COLOURS)]}"><title>{name}; {wave.begin * 1e6:.3g} to {wave.end * 1e6:.3g} µs</title></rect>')
         if end - begin > 60:
             out.append(f'<text x="{begin + 4:.1f}" y="{top + height + 12}">{text.wave_name(wave, line)}</text>')
-    # Ends of waves, those that would overlap the one before left out.
+    # Ends of waves, without labels that would overlap.
     free = 0.0
     for seconds in [0.0, *(wave.begin for wave in waves), line.end]:
         if x(seconds) >= free:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent  # of the tree, or PREFIX/share/weft
-# What programs are installed to, None in a tree: two folders above that one anybody may have a bin, as in /tmp.
+# The prefix of installed programs, None in a tree: a foreign bin may be two folders above a tree.
 PREFIX = None if (ROOT / "CMakeLists.txt").exists() else ROOT.parent.parent
 ARCHITECTURES = {"h100": "90a", "h200": "90a", "gh200": "90a", "a100": "80", "a6000": "86", "l4": "89", "b200": "100", "t4": "75"}
 FINDINGS = 86  # exit code of weft-emulate: the program ended, and a check has found something

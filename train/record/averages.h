@@ -10,7 +10,7 @@
 namespace weft::train {
 
 struct AverageOptions {
-  double decay = 0;  ///< of the exponential moving average of weights; 0: none is kept
+  double decay = 0;  ///< rate of the exponential moving average of weights; 0: none is kept
   bool warmup = false;
 };
 

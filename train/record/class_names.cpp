@@ -82,7 +82,7 @@ MatchedClasses match_classes(const std::string& file, const Names& saved, const 
   }
   const bool known = without(now, saved).empty();
   if (known && saved.size() == now.size()) {
-    Names order;  // of the set's own names
+    Names order;  // order of the set's own names
     for (const std::string& name : saved) order.push_back(set[std::find(now.begin(), now.end(), name) - now.begin()]);
     return {order, str("matched by name with those of ", file, ", which are in another order")};
   }

@@ -14,13 +14,13 @@ namespace weft::train {
 /// outputs, as a JSON list. Names are kept `printable`.
 inline constexpr const char* kClassNames = "class_names";
 std::string class_names_text(const std::vector<std::string>& names);
-/// Those among a file's texts; none where it has none, or something else under this key.
+/// The class names among a file's texts; none if this key is missing or has another content.
 std::vector<std::string> class_names_of(const std::map<std::string, std::string>& texts);
 
 /// `classes.txt` of a run folder: a line `INDEX<tab>NAME` for each class.
 void write_class_names(const std::filesystem::path& folder, const std::vector<std::string>& names);
 
-/// What a set's labels count by, and a line about it for the user; "" where there is nothing to say.
+/// The class names behind a set's labels, and a note for the user; "" if there is no news.
 struct MatchedClasses {
   std::vector<std::string> classes;  ///< for data::with_classes(); empty: those of the set
   std::string note;

@@ -18,11 +18,11 @@ namespace weft::train {
 std::string event_record(std::string_view bytes);
 
 enum class RecordState { whole, half, damaged };
-/// Takes the record at the front of `file` and sets `bytes` to what it holds. A half record stays where it is: the rest
-/// may come yet.
+/// Takes the record at the front of `file` and sets `bytes` to its content. A half record stays in `file`: the rest may
+/// come yet.
 RecordState take_event_record(std::string_view& file, std::string_view& bytes);
 
-/// What a reader of curves wants of one record of a TensorBoard event file.
+/// The part of a TensorBoard event record that a reader of curves needs.
 struct Event {
   double wall_time = 0;  ///< seconds since 1970
   int64_t step = 0;

@@ -57,7 +57,7 @@ JsonLines::JsonLines(fs::path path, int64_t resumed_step) : path_(std::move(path
   // here.
   std::error_code ignored;
   WEFT_CHECK(!fs::is_symlink(path_, ignored), "metrics: expected a file, got a link: ", path_.string());
-  // A pipe would be waited for until somebody reads it.
+  // Opening a pipe would block until a reader opens it.
   WEFT_CHECK(!fs::is_fifo(path_, ignored), "metrics: expected a file, got a pipe: ", path_.string());
   drop_lines(path_, resumed_step);
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);

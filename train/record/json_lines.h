@@ -9,8 +9,8 @@ namespace weft::train {
 /// Seconds since 1970.
 double wall_time();
 
-/// A metrics.jsonl under way: one JSON object a line, each appended with one write, so a killed run leaves whole lines
-/// and at most one half.
+/// A metrics.jsonl under way: a JSON object a line, each appended with one write. So a killed run leaves whole lines
+/// and at most half a line.
 class JsonLines {
  public:
   /// Opens for appending; a half-written last line goes, and so do objects whose "step" is after `resumed_step` (-1: a

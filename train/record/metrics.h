@@ -24,14 +24,14 @@ struct MetricRow {
   double lr = 0;
   double images_per_second = 0;
   double data_wait = 0;                           ///< share of the time spent waiting for data, 0 … 1
-  std::optional<double> gradient_norm = {};       ///< of the last step, before clipping
+  std::optional<double> gradient_norm = {};       ///< norm in the last step, before clipping
   std::optional<int64_t> peak_tensor_bytes = {};  ///< the most that tensors of this rank's device took at once so far
 };
 
 /// The row as one JSON object without a newline; numbers that are not finite become null, absent ones are left out.
 std::string to_json(const MetricRow& row);
 
-/// Appends to metrics.jsonl, one JSON object a line, each line in one write.
+/// Appends JSON objects to metrics.jsonl, each as a line in one write.
 class Metrics {
  public:
   /// Opens for appending; a half-written last line goes, and so do lines of steps after `resumed_step` (-1: a new run):

@@ -8,7 +8,8 @@
 
 namespace weft::train {
 
-/// Builds a protobuf message field by field (protobuf.dev/programming-guides/encoding): what an event file needs of it.
+/// Builds a protobuf message field by field (protobuf.dev/programming-guides/encoding), with the types of an event
+/// file.
 ///   Message().varint(2, step).bytes(5, summary)
 class Message {
  public:
@@ -73,7 +74,7 @@ class MessageReader {
   bool damaged() const { return damaged_; }
 
   uint64_t field() const { return field_; }
-  /// The value of the present field as what its number says it is; 0 or empty when the message has another type there.
+  /// The value of the present field in its expected type; 0 or empty when the message has another type there.
   uint64_t varint() const { return varint_; }
   std::string_view bytes() const { return type_ == 2 ? value_ : std::string_view(); }
   double fixed64() const { return fixed<double>(); }

@@ -66,7 +66,7 @@ std::shared_ptr<const RunLock> find_held(int fd) {
   return nullptr;
 }
 
-/// Who gives a lock back removes its file; who had opened it before locks what nobody will look at.
+/// Releasing a lock removes its file; a process that had opened the file before locks a file without a name.
 bool is_removed(int fd, const fs::path& path) {
   struct stat opened {};
   return ::fstat(fd, &opened) != 0 || opened.st_nlink == 0 || ::access(path.c_str(), F_OK) != 0;
@@ -190,7 +190,7 @@ bool is_of_a_run(const std::string& name) {
          name.starts_with("events.out.tfevents.") || name.starts_with("checkpoint_") || name.starts_with("checkpoint-");
 }
 
-/// Hours of work, as opposed to what a run writes when it begins.
+/// Hours of work, as opposed to a run's first files.
 bool is_result(const std::string& name) {
   return name == "summary.json" || name.starts_with("checkpoint") || name.ends_with(".safetensors");
 }
@@ -245,7 +245,7 @@ void begin_new_run(const RunFolder& folder, const NewRun& how) {
     if (const std::string name = entry.path().filename().string(); is_of_a_run(name) || is_one_of(name, how.own_names))
       files.push_back(name);
   std::sort(files.begin(), files.end());
-  auto result = std::find(files.begin(), files.end(), RunFolder::kLastCheckpoint);  // not the one before it
+  auto result = std::find(files.begin(), files.end(), RunFolder::kLastCheckpoint);  // not its predecessor
   if (result == files.end()) result = std::find_if(files.begin(), files.end(), is_result);
   WEFT_CHECK(how.overwrite || result == files.end(), "run folder: expected a new folder, got ", folder.path().string(),
              " with ", *result, " of another run. ", how.flags, ", --overwrite replaces it");

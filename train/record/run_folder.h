@@ -29,26 +29,26 @@ int lock_whole_file(int fd);
 /// One line on stderr in the life of a process, whatever comes later.
 void warn_of_locks_once(const std::string& text);
 
-/// What a lock asks of its surroundings.
+/// A lock's questions to its surroundings.
 struct RunLockOptions {
   std::chrono::milliseconds patience = run_lock_patience();
   std::function<int(int fd)> lock = lock_whole_file;
   std::function<void(const std::string&)> warn = warn_of_locks_once;  ///< hears that a folder cannot be locked
 };
 
-/// Keeps a folder for this process: while it lives, no other process gets one for it. The kernel gives it back when the
-/// process ends in whatever way; programs that the process starts and children that it forks do not have it.
+/// Keeps a folder for this process: while the lock lives, no other process gets a lock on the folder. The kernel
+/// releases the lock at any end of the process. Started programs and forked children do not inherit the lock.
 class RunLock {
  public:
   static constexpr const char* kFile =
       ".run.lock";  ///< names the holder; there as long as it is held, or left by a kill
 
-  /// The same lock again where this process has it already; null where the file system has no locks, which `warn` hears
-  /// with its reason. Errors: another process still has it when the patience is over; the text names it and its host.
+  /// Returns the same lock if this process has it already; null if the file system has no locks, and `warn` then gets
+  /// the reason. Errors: another process still has it when the patience is over; the text names process and host.
   static std::shared_ptr<const RunLock> hold(const std::filesystem::path& folder, const RunLockOptions& options = {});
   ~RunLock();
 
-  /// That the lock's file is still the one under its name. Where somebody has deleted it, it is made and locked again.
+  /// Confirms that the lock's file still has its name. A deleted file is made and locked again.
   /// Errors: another process was faster, and has the folder now.
   void confirm() const;
   RunLock(const RunLock&) = delete;
@@ -67,11 +67,11 @@ using SummaryValue = std::variant<bool, int64_t, double, std::string>;
 using Summary = std::vector<std::pair<std::string, SummaryValue>>;
 
 /// The folder that holds everything of one run: config.toml, metrics.jsonl, TensorBoard event files, checkpoints,
-/// summary.json. While it or a copy of it lives, no other process can have it (RunLock).
+/// summary.json. While this object or a copy lives, no other process can have the folder (RunLock).
 class RunFolder {
  public:
-  /// Creates the folder (and those above it), or opens it. Errors: it cannot be created, or nothing can be written in
-  /// it, or another run has it.
+  /// Creates the folder (and its parents), or opens it. Errors: the folder cannot be created or written, or another run
+  /// has the folder.
   explicit RunFolder(std::filesystem::path path, const RunLockOptions& lock = {});
 
   const std::filesystem::path& path() const { return path_; }
@@ -102,11 +102,11 @@ class RunFolder {
   std::shared_ptr<const RunLock> lock_;
 };
 
-/// What a new run does with a folder that holds another one.
+/// A new run's action on a folder that holds another run.
 struct NewRun {
   bool overwrite = false;  ///< --overwrite: the other one's files go; else it is an error
-  std::string flags = {};  ///< of the program: `--resume auto continues it, --out names another folder`
-  std::vector<std::string> own_names = {};  ///< what this program writes beside the files of all programs
+  std::string flags = {};  ///< the program's advice: `--resume auto continues it, --out names another folder`
+  std::vector<std::string> own_names = {};  ///< files of this program beyond the files of all programs
 };
 
 /// Makes room for a new run. Files of a run that has left neither a checkpoint nor weights nor a summary go. Errors:
@@ -116,8 +116,8 @@ void begin_new_run(const RunFolder& folder, const NewRun& how);
 /// Calls `function` on rank 0 and returns its result on all ranks; its error is theirs, too. All ranks call it.
 std::string on_first(const dist::World& ranks, const std::string& what, const std::function<std::string()>& function);
 
-/// The run's folder on rank 0, null on the others, which wait until it is open: what they read in it then, no other run
-/// changes. `fresh`: begin_new_run(); left out: the run goes on with what is there. All ranks call it. Errors: rank
+/// The run's folder on rank 0, null on the others, which wait until the folder is open: then no other run changes its
+/// files. `fresh`: begin_new_run(); left out: the run goes on with what is there. All ranks call it. Errors: rank
 /// 0's, on all of them.
 std::unique_ptr<RunFolder> open_run_folder(const std::filesystem::path& path, const dist::World& ranks,
                                            const std::optional<NewRun>& fresh = {});

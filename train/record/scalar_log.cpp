@@ -16,7 +16,7 @@ std::string yaml_value(const HyperParameter& value) {
 }
 
 std::string wandb_config(const HyperParameters& values) {
-  std::string yaml = "wandb_version: 1\n";  // of the layout
+  std::string yaml = "wandb_version: 1\n";  // version of the layout
   for (const auto& [key, value] : values) yaml += "\n" + yaml_key(key) + ":\n  value: " + yaml_value(value) + "\n";
   return yaml;
 }

@@ -23,9 +23,9 @@ std::string yaml_value(const HyperParameter& value);
 /// `wandb.init(config="FOLDER/config.yaml")` reads it).
 std::string wandb_config(const HyperParameters& values);
 
-/// What a run logs under names of its own, where others call a tracking service: `FOLDER/metrics.jsonl` (one object a
+/// A run's log under names of its own, in place of a tracking service: `FOLDER/metrics.jsonl` (one object a
 /// line: `{"step": 3, "time": …, "train_loss": 0.1}`), a TensorBoard event file with the same names, and
-/// `FOLDER/config.yaml` with what the run was started with. weft-watch reads all such folders. The first rank alone
+/// `FOLDER/config.yaml` with the run's settings. weft-watch reads all such folders. The first rank alone
 /// makes one.
 class ScalarLog {
  public:

@@ -11,19 +11,19 @@ namespace weft::train {
 /// How the losses of several steps become one number.
 enum class LossSum {
   per_sample,  ///< each step counts by its samples
-  per_step,    ///< each step of each rank counts alike
+  per_step,    ///< each step of each rank counts equally
 };
 
 /// The sums over the steps since the last read, over all ranks. Losses and right answers are summed on the device:
-/// reading them each step would make a GPU wait. A run that stops and goes on reads at other steps than a whole one. So
-/// losses are summed in f64, where sums of f32 are exact in any grouping while an epoch has fewer than 2^29 samples per
-/// ratio of its largest to its smallest loss.
+/// reading them each step would make a GPU wait. A resumed run reads at other steps than an undisturbed run. So losses
+/// are summed in f64. Sums of f32 are exact there in any grouping below 2^29 samples an epoch per ratio of largest to
+/// smallest loss.
 class StepSums {
  public:
   struct Totals {
     int64_t samples = 0, steps = 0;
     double loss = 0;      ///< summed as LossSum says
-    double own_loss = 0;  ///< of this rank alone
+    double own_loss = 0;  ///< sum of this rank alone
     double correct = 0;   ///< samples
     double own_correct = 0;
     int64_t own_samples = 0;
@@ -48,7 +48,7 @@ class StepSums {
   /// The signal that asks to stop, "" when none does. On several ranks: as of the last read(), so that all stop after
   /// the same step.
   std::string stop_signal();
-  /// Somebody asked for a checkpoint since the last call, likewise.
+  /// Whether any rank requested a checkpoint since the last call.
   bool take_save_request();
 
  private:

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/error.h"
@@ -89,6 +90,59 @@ void TensorBoard::image(std::string_view tag, const Canvas& canvas, int64_t step
                             .varint(3, 3)  // RGB
                             .bytes(4, png);
   append(summary_event(step, Message().bytes(1, tag).message(4, image)));
+}
+
+void TensorBoard::image(std::string_view tag, const Tensor& image, int64_t step) {
+  const bool floating = is_floating(image.dtype());
+  WEFT_CHECK(image.dim() == 3 && (image.size(2) == 1 || image.size(2) == 3) && image.numel() > 0 &&
+                 (floating || image.dtype() == DType::u8),
+             "tensorboard: expected an image [height, width, 1 or 3] of u8 or floating numbers, got ", image);
+  const std::vector<double> values = image.detach().to(Device{}).to_vector<double>();
+  Canvas canvas(static_cast<int>(image.size(1)), static_cast<int>(image.size(0)));
+  const size_t channels = static_cast<size_t>(image.size(2));
+  for (size_t i = 0; i < canvas.pixels.size(); ++i) {
+    const double value = values[channels == 3 ? i : i / 3] * (floating ? 255 : 1);
+    canvas.pixels[i] = static_cast<uint8_t>(std::lround(std::clamp(std::isnan(value) ? 0 : value, 0.0, 255.0)));
+  }
+  this->image(tag, canvas, step);
+}
+
+void TensorBoard::histogram(std::string_view tag, const Tensor& tensor, int64_t step) {
+  constexpr size_t kBins = 64;
+  const std::vector<double> values = tensor.detach().to(Device{}).to_vector<double>();
+  const bool finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  WEFT_CHECK(!values.empty() && finite, "tensorboard: expected finite numbers for the histogram '", tag, "', got ",
+             values.empty() ? "none" : "some that are not");
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double width = std::max((*most - *least) / kBins, 1e-12 * std::max(1.0, std::abs(*most)));
+  double limits[kBins], counts[kBins] = {}, sum = 0, squares = 0;
+  for (size_t bin = 0; bin < kBins; ++bin) limits[bin] = *least + width * static_cast<double>(bin + 1);
+  for (const double value : values) {
+    counts[std::min(static_cast<size_t>((value - *least) / width), kBins - 1)] += 1;
+    sum += value;
+    squares += value * value;
+  }
+  // HistogramProto {min 1, max 2, num 3, sum 4, sum_squares 5, bucket_limit 6, bucket 7}; both lists are packed.
+  const auto packed = [](const double(&list)[kBins]) {
+    return std::string_view(reinterpret_cast<const char*>(list), sizeof list);
+  };
+  const Message histogram = Message()
+                                .fixed64(1, *least)
+                                .fixed64(2, *most)
+                                .fixed64(3, static_cast<double>(values.size()))
+                                .fixed64(4, sum)
+                                .fixed64(5, squares)
+                                .bytes(6, packed(limits))
+                                .bytes(7, packed(counts));
+  append(summary_event(step, Message().bytes(1, tag).message(5, histogram)));
+}
+
+void TensorBoard::text(std::string_view tag, std::string_view markdown, int64_t step) {
+  // TensorProto {dtype 1 = DT_STRING 7, tensor_shape 2 {dim 2 {size 1}}, string_val 8}
+  const Message metadata = Message().message(1, Message().bytes(1, "text"));
+  const Message tensor =
+      Message().varint(1, 7).message(2, Message().message(2, Message().varint(1, 1))).bytes(8, markdown);
+  append(summary_event(step, Message().bytes(1, tag).message(8, tensor).message(9, metadata)));
 }
 
 void TensorBoard::hyper_parameters(const HyperParameters& values) {

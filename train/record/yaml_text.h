@@ -5,8 +5,8 @@
 
 namespace weft::train {
 
-/// A text as a double-quoted YAML scalar: what every reader of YAML 1.1 and 1.2 gives back unchanged, whatever it looks
-/// like (`no`, `1e-5`, `a: b`). Bytes that are not UTF-8 become U+FFFD.
+/// A text as a double-quoted YAML scalar: every reader of YAML 1.1 and 1.2 returns the text unchanged, also for special
+/// ones (`no`, `1e-5`, `a: b`). Bytes that are not UTF-8 become U+FFFD.
 std::string yaml_text(std::string_view text);
 
 /// A key of a mapping: plain where it can be, else as yaml_text.

@@ -15,7 +15,7 @@
 #include "benchmarks/harness/image_folder.h"
 #include "benchmarks/peers/libtorch/cases.h"
 
-// The same folder through torch's DataLoader: libjpeg, then random resized crop (antialiased, bilinear), flip and
+// The folder through torch's DataLoader: libjpeg, then random resized crop (antialiased, bilinear), flip and
 // normalisation as ATen ops, one thread each in two workers.
 
 namespace peer {

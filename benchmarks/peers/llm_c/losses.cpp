@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_gpt_losses FILE MODEL SEQUENCES TOKENS STEPS: the losses of a GPT's first steps, whose first weights FILE holds
-// as a checkpoint of llm.c, which llm.c then trains from (llm_c.py --losses).
+// bench_gpt_losses FILE MODEL SEQUENCES TOKENS STEPS: the losses of a GPT's first steps. FILE has its first weights as
+// a checkpoint of llm.c, from which llm.c then trains (llm_c.py --losses).
 #include <weft/weft.h>
 
 #include <fstream>
@@ -11,7 +11,7 @@ using namespace weft;
 
 namespace {
 
-/// 256 numbers, then the parameters in f32, those of all layers of one kind together.
+/// 256 numbers, then the parameters in f32, all layers of a kind together.
 void write_checkpoint(const std::string& path, nn::Gpt& model) {
   const nn::GptOptions& o = model.options;
   const int64_t padded = (o.vocabulary + 127) / 128 * 128;  // rows of zeros follow the vocabulary's

@@ -20,13 +20,13 @@ struct AttentionOptions {
 /// and values (Ainslie et al. 2023), which is not copied. Computed by blocks (Dao et al. 2022), so that memory grows
 /// with N + M, and time with a window instead of M; the backward computes the weights again, dropout's mask included.
 /// Sums are kept in f32 (f64 for f64). q, k, v may be slices of larger tensors: nothing is copied where the last
-/// dimension has stride 1. A query that sees no key gives 0. The same bits in every run, backward too. Under autocast
-/// in the low precision. Errors: sizes that do not fit, two dtypes, two devices, a scale that is not positive, a window
-/// below 1 or without `causal`, dropout outside [0, 1].
+/// dimension has stride 1. A query that sees no key gives 0. Every run gives the same bits, backward too. Under
+/// autocast in the low precision. Errors: sizes that do not fit, two dtypes, two devices, a scale that is not positive,
+/// dropout outside [0, 1]; a window below 1 or without `causal`.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 
-/// The same with q, k, v side by side in qkv [B, N, 3, H, D], as one product with a weight [3 H D, C] makes them. The
-/// gradient is one tensor alike, written in place.
+/// As attention(), with q, k, v side by side in qkv [B, N, 3, H, D], the layout that a fused projection gives. The
+/// gradient has the same layout and is written in place.
 Tensor attention_packed(const Tensor& qkv, const AttentionOptions& options = {});
 
 }  // namespace weft

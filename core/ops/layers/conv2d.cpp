@@ -32,7 +32,7 @@ void check(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOpt
              "conv2d: expected tensors on one device, got input ", x, ", weight ", w, ", bias ", bias);
 }
 
-/// The operands of conv2d's ops: checked, of one dtype (under autocast the low one), contiguous, y not written.
+/// The operands of conv2d's ops: checked, of one dtype (under autocast the low dtype), contiguous, y not written.
 struct Conv2dOperands {
   Tensor x, w, bias, y;
 };

@@ -11,9 +11,9 @@ using kernels::Size2d;
 /// Stride, padding, dilation (each {h, w}, or one number for both) and groups.
 using Conv2dOptions = kernels::Conv2dArguments;
 
-/// Cross-correlation of x [N, H, W, C] with w [O, R, S, C / groups], plus bias [O]: y [N, P, Q, O],
-///   y[n,p,q,o] = bias[o] + sum over r, s, c of x[n, p stride + r dilation - padding, …, c] w[o,r,s,c],
-///   P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, Q alike.
+/// Cross-correlation of x [N, H, W, C] with w [O, R, S, C / groups], plus bias [O]. y is [N, P, Q, O].
+///   y[n,p,q,o] = bias[o] + sum over r, s, c: x[n, p stride + r dilation - padding, …, c] w[o,r,s,c].
+///   P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, Q likewise.
 /// Under autocast in the low precision. Errors: sizes that do not fit, two dtypes, two devices.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
@@ -33,7 +33,7 @@ struct Conv1dOptions {
 };
 
 /// Cross-correlation of x [N, L, C] with w [O, R, C / groups], plus bias [O]: y [N, P, O], P = (L + 2 padding -
-/// dilation (R - 1) - 1) / stride + 1. It is conv2d() of images of one row. Errors: sizes that do not fit.
+/// dilation (R - 1) - 1) / stride + 1. This is conv2d() of images of one row. Errors: sizes that do not fit.
 Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv1dOptions& options = {});
 
 /// batch_norm(conv2d(x, w, bias, conv), weight, shift, running_mean, running_var, norm) in evaluation. Where no

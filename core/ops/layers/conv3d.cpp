@@ -43,7 +43,7 @@ Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, con
     const int64_t offset = t * o.dilation.d;
     slices.push_back(in_runs.slice(1, offset / o.stride.d, depth).select(2, offset % o.stride.d));
   }
-  // Channels in the order group, slice, channel; the weight's alike.
+  // Channels in the order group, slice, channel; the weight's likewise.
   const Tensor images = concat(slices, -1).reshape({N * depth, H, W, T * C});
   const Tensor filters = w.permute({0, 2, 3, 1, 4}).reshape({O, R, S, T * inner});
   const Tensor y = conv2d(images, filters, bias,

@@ -19,8 +19,8 @@ struct Conv3dOptions {
 };
 
 /// Cross-correlation of volumes x [N, D, H, W, C] with w [O, T, R, S, C / groups], plus bias [O]: y [N, E, P, Q, O],
-/// sizes as in conv2d(). The T slices that a depth of y sees become channels of one image, so that one conv2d() with T
-/// C channels does all of the work, its sums in one accumulator; that input takes up to T times x's memory. Errors:
+/// sizes as in conv2d(). The T slices that a depth of y sees become channels of an image. A single conv2d() with T C
+/// channels then computes y. That input takes up to T times x's memory. Errors:
 /// sizes that do not fit.
 Tensor conv3d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv3dOptions& options = {});
 

@@ -11,9 +11,9 @@ struct ConvTranspose2dOptions {
   int64_t groups = 1;
 };
 
-/// The transpose of conv2d with weight w [C, R, S, O / groups] (it takes O channels to C): x [N, H, W, C] becomes
-/// y [N, P, Q, O], plus bias [O], with
-///   P = (H - 1) stride - 2 padding + dilation (R - 1) + output_padding + 1, Q alike.
+/// The transpose of conv2d with weight w [C, R, S, O / groups] (it takes O channels to C): x [N, H, W, C] becomes y [N,
+/// P, Q, O], plus bias [O]:
+/// P = (H - 1) stride - 2 padding + dilation (R - 1) + output_padding + 1, Q likewise.
 /// It computes by conv2d's gradient, and its gradient by conv2d. Under autocast in the low precision. Errors: sizes
 /// that do not fit, two dtypes, two devices.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& w, const Tensor& bias = {},

@@ -15,8 +15,8 @@ struct EmbeddingBagOptions {
 /// integers, result [bags, size]. A bag without indices is 0. Errors: sizes that do not fit; on the CPU an index
 /// outside of the table (NaN on other devices).
 Tensor embedding_bag(const Tensor& weight, const Tensor& index, const EmbeddingBagOptions& options = {});
-/// The same for bags of any length: index [n]; bag b holds those from offsets[b] to before offsets[b + 1] (the last one
-/// all the rest). The host reads the offsets. Errors: those above; offsets that do not ascend from 0; mode max.
+/// As above for bags of any length: index [n]; bag b holds index[offsets[b]] to before index[offsets[b + 1]], the last
+/// bag all the rest. The host reads the offsets. Errors: those above; offsets that do not ascend from 0; mode max.
 Tensor embedding_bag(const Tensor& weight, const Tensor& index, const Tensor& offsets,
                      const EmbeddingBagOptions& options = {});
 

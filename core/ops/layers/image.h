@@ -16,15 +16,15 @@ struct ImageBox {
   int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-/// Every image of a batch mixed with the one before it (the first with the last) inside a box: there y[n] = own x[n]
+/// Every image of a batch mixed with its predecessor (the first with the last) inside a box: there y[n] = own x[n]
 /// + (1 - own) x[n - 1], outside y[n] = x[n]. mixup is the box of the whole image, CutMix is own = 0, where pixels
-/// are copied. x floating [N, H, W, C]; y has its dtype and device. The same bits on every device. No gradient. Errors:
-/// x of another kind, a box that reaches outside, own outside [0, 1].
+/// are copied. x floating [N, H, W, C]; y has its dtype and device. All devices give the same bits. No gradient.
+/// Errors: x of another kind, a box that reaches outside, own outside [0, 1].
 Tensor image_mix(const Tensor& x, const ImageBox& box, double own);
 
-/// The targets of images mixed by image_mix(), as probabilities for cross_entropy(): f32 [N, classes] with `own` at
-/// the image's own label and 1 - own at that of the image before it (of the first: the last), their sum where the
-/// two are one. labels i64 [N]; no gradient. Errors: labels of another kind, classes below 1, own outside [0, 1]; a
+/// The targets of images mixed by image_mix(), as probabilities for cross_entropy(): f32 [N, classes]. `own` is at the
+/// image's own label, 1 - own at its predecessor's (the first's is the last); equal labels add up.
+/// labels i64 [N]; no gradient. Errors: labels of another kind, classes below 1, own outside [0, 1]; a
 /// label outside 0 … classes - 1, which is looked at where that costs no synchronisation: on the CPU. Elsewhere its
 /// rows are NaN, and so is their loss.
 Tensor mixed_targets(const Tensor& labels, int64_t classes, double own);
@@ -35,9 +35,9 @@ Tensor mixed_targets(const Tensor& labels, int64_t classes, double own);
 /// Switches the checks on or off, instead of the environment.
 void check_image_layouts(bool on);
 
-/// Errors, while the checks are on: x looks like [N, C, H, W], since its last two sizes are equal and the second is
-/// not, the second and the last are equal and the third is not, or it has 1 or 3 rows and at least 32 columns and
-/// channels. Equal sizes in all three, which tell nothing, are noted once on stderr.
+/// Errors, while the checks are on: x looks like [N, C, H, W]. Its last two sizes alone are equal, or the second and
+/// the last alone; or x has 1 or 3 rows and at least 32 columns and channels. Equal sizes in all three, which tell
+/// nothing, are noted once on stderr.
 void check_image_layout(const char* op, const Tensor& x);
 
 /// Errors, while the checks are on: dimension 1 of square images with another number of channels, which is their rows.

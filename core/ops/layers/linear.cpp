@@ -30,7 +30,7 @@ void check_operands(const char* op, const Tensor& x, const Tensor& weight, const
              ": expected tensors on one device, got input ", x, ", weight ", weight, ", bias ", bias);
 }
 
-/// y = f(x weight^T + bias); where f is something, what it is applied to is kept for the backward.
+/// y = f(x weight^T + bias); if there is an f, its argument is kept for the backward.
 Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Tensor& input_bias,
              kernels::Activation activation) {
   const OpScope scope(op);
@@ -126,7 +126,7 @@ void measure(const Tensor& amax, const Tensor& x) {
   kernels::fp8_quantize(x.queue(), {}, {}, amax, x, {}, kernels::Fp8::e4m3);
 }
 
-/// A matrix's codes and those of its transpose, each undefined where it is not asked for.
+/// The codes of a matrix and of its transpose, each undefined if not requested.
 struct Codes {
   Tensor across, down;
 };

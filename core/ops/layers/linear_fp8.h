@@ -14,7 +14,7 @@ struct Fp8Recipe {
   int margin = 0;
 };
 
-/// What a linear layer in 8 bits remembers of its input, its weight and the gradient of its result, in this order.
+/// An FP8 linear layer's history of its input, its weight and the gradient of its result, in this order.
 struct Fp8Scaling {
   /// Errors: a history below 1.
   explicit Fp8Scaling(Fp8Recipe recipe = {});
@@ -28,9 +28,9 @@ struct Fp8Scaling {
 
 /// y = f(x weight^T + bias) as linear(), its three products on numbers of 8 bits: x and weight in e4m3, the gradient of
 /// y in e5m2, each with one scale (Micikevicius et al. 2022, "FP8 formats for deep learning"); sums in f32; y in bf16.
-/// What a scale does not hold is clipped, and the next scale holds it. `records`: this is training, so magnitudes are
-/// recorded and the forward moves the history on, but for that of a checkpoint()'s second run. Defined in linear.cpp.
-/// Errors: as linear; what is not bf16, under autocast or by itself; scaling on another device.
+/// A value beyond its scale's range is clipped, and the next scale covers its magnitude. `records`: this is training,
+/// so magnitudes are recorded and the forward moves the history on, but for that of a checkpoint()'s second run.
+/// Defined in linear.cpp. Errors: as linear; what is not bf16, under autocast or by itself; scaling on another device.
 Tensor linear_fp8(const Tensor& x, const Tensor& weight, const Tensor& bias, const std::shared_ptr<Fp8Scaling>& scaling,
                   bool records, kernels::Activation activation = kernels::Activation::none);
 

@@ -39,8 +39,8 @@ struct BceWithLogitsOptions {
   Reduction reduction = Reduction::mean;
 };
 
-/// -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) for logits x and targets t in [0, 1] of the same sizes, p the
-/// positive_weight: its mean, its sum, or each. Large logits of either sign lose nothing. The result is f32 (f64 for
+/// -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))): mean, sum, or each. Logits x and targets t in [0, 1] have the
+/// same sizes; p is positive_weight. Large logits of either sign lose nothing. The result is f32 (f64 for
 /// f64 logits). Errors: sizes differ, t is not floating.
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, const BceWithLogitsOptions& options = {});
 
@@ -50,7 +50,7 @@ struct TripletMarginOptions {
   Reduction reduction = Reduction::mean;
 };
 
-/// max(0, d(anchor, positive) - d(anchor, negative) + margin) with d(a, b) = |a - b + eps|, the 2-norm over the last
+/// max(0, d(anchor, positive) - d(anchor, negative) + margin). d(a, b) = |a - b + eps| is the 2-norm over the last
 /// dimension (Schroff et al. 2015, with distances in place of their squares, as in PyTorch). Errors: sizes differ.
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginOptions& options = {});
@@ -63,10 +63,10 @@ struct CrossEntropyOptions {
 };
 
 /// -sum over classes of t log_softmax(logits). logits [..., C]; target: classes (integers, the logits' sizes without C)
-/// or probabilities (floating, the logits' sizes). The mean is over the rows that are not ignored. With
-/// a weight each term of the sum counts as its class does, and the mean of classes is over the weights of the rows'
-/// classes (as in PyTorch). The result is f32
-/// (f64 for f64 logits), whatever the logits' dtype. The gradient is written over the logits where nobody else holds
+/// or probabilities (floating, the logits' sizes). The mean is over the rows that are not ignored. `weight` scales each
+/// term of the sum by its class; the mean of classes is divided by the weights of the rows' classes (as in PyTorch).
+/// The result is f32 (f64 for f64 logits), whatever the logits' dtype. The gradient is written over the logits where
+/// nobody else holds
 /// them and the graph is not retained. Errors: sizes that do not fit; on the CPU a class outside [0, C) that is not
 /// ignore_index, with its row (on other devices it makes the loss NaN).
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});

@@ -21,7 +21,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
 /// x [N, H, W, C] averaged down (or up) to `size`: y[p, q] is the mean over rows floor(p H / P) … ceil((p + 1) H / P) -
-/// 1 and columns alike. 1 is the global average.
+/// 1 and columns likewise. 1 is the global average.
 Tensor adaptive_avg_pool2d(const Tensor& x, Size2d size = 1);
 
 }  // namespace weft

@@ -31,7 +31,7 @@ struct Steps {
   int64_t at(int64_t step) const { return is_forward ? step : count - 1 - step; }
   int64_t before(int64_t t) const { return is_forward ? t : t + 1; }
   int64_t after(int64_t t) const { return is_forward ? t + 1 : t; }
-  /// The part of `hidden` that is each step's h before it, or after it: [T, B, H].
+  /// The part of `hidden` with each step's h before the step, or after: [T, B, H].
   Tensor all_before(const Tensor& hidden) const { return hidden.slice(0, is_forward ? 0 : 1, count); }
   Tensor all_after(const Tensor& hidden) const { return hidden.slice(0, is_forward ? 1 : 0, count); }
 };

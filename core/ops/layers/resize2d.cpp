@@ -9,8 +9,8 @@
 #include "core/ops/layers/image.h"
 #include "core/ops/matmul.h"
 
-// Resizing is linear and separable: one small matrix for the rows, one for the columns, and two products. The gradients
-// are those of matmul.
+// Resizing is linear and separable: a small matrix for the rows, another for the columns, and two products. matmul
+// gives the gradients.
 
 namespace weft {
 namespace {
@@ -53,7 +53,7 @@ std::vector<double> weights_of(int64_t out, int64_t in, double step, const Resiz
   return weights;
 }
 
-/// One old pixel for each new one.
+/// An old pixel for each new pixel.
 std::vector<double> nearest_weights(int64_t out, int64_t in, double scale) {
   std::vector<double> weights(static_cast<size_t>(out * in));
   for (int64_t i = 0; i < out; ++i) {

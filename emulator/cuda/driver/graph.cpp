@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs, and what the runtime has alike. Handles are the runtime's, and so are most parameters but for their layout.
+// Graphs, and code shared with the runtime. Handles are the runtime's, and so are most parameters but for their layout.
 #include <algorithm>
 #include <cstring>
 

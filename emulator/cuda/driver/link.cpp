@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linker of the driver, for PTX: what it makes is PTX again, of one text.
+// The linker of the driver, for PTX: its output is PTX again, in one text.
 #include <charconv>
 #include <cstring>
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 
 struct Link {
   std::string text;
-  int files = 0;  ///< of the inputs so far, as `.file` numbers them
+  int files = 0;  ///< number of inputs so far, as `.file` numbers them
   /// The caller's, or nullptr.
   char* errors = nullptr;
   size_t error_bytes = 0;

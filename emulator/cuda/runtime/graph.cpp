@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs as a whole, but for what the driver has alike (twins.inc); nodes are in graph_nodes.cpp.
+// Graphs as a whole, but for code shared with the driver (twins.inc); nodes are in graph_nodes.cpp.
 #include "emulator/cuda/condition.h"
 #include "emulator/cuda/graph_nodes.h"
 #include "emulator/cuda/runtime/call.h"

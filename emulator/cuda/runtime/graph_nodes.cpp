@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of graphs, and what the driver has alike.
+// Nodes of graphs, and code shared with the driver.
 #include "emulator/cuda/graph_nodes.h"
 
 #include <algorithm>

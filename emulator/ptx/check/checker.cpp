@@ -176,7 +176,7 @@ bool BlockChecks::visit_row(Warp& w, Site at, const AccessNote& note) {
     const RowResult result =
         row(page, page.cell(first), bytes >> page.cell_shift, shift, mark, at, clock_.glance<kShared>(w.index));
     if (result.kind == RowResult::done) return true;
-    // A tile that was loaded by one copy has one stamp.
+    // A tile that a single copy loaded has one stamp.
     const bool may_know = result.kind == RowResult::write_unknown && proxy::is_proxy(stamp::who(result.unknown));
     if (!may_know || attempt == 2) return false;
     for (int lane = 0; lane < kLanes; ++lane)
@@ -261,7 +261,7 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
     look.template operator()<false>();
 }
 
-/// Lanes of a warp that write the same value to one address by one instruction: their order is invisible.
+/// Lanes of a warp that write the same value to an address by one instruction: their order is invisible.
 template <bool kShared>
 bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, const Visitor<kShared>& visitor,
                              uintptr_t address, size_t bytes) const {

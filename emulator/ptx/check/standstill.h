@@ -7,9 +7,9 @@
 
 #include "emulator/ptx/run/warp.h"
 
-// Kernels that wait for each other by reading memory: a grid barrier, a lock, a flag. When all threads of all kernels
-// that run have come back to a state in which they were before, and memory has not changed meanwhile, they do so for
-// ever, unless the host or a device changes the memory that they read.
+// Kernels that wait for each other by reading memory: a grid barrier, a lock, a flag. All threads of all running
+// kernels may return to an earlier state without a change of memory meanwhile. Then they do so for ever, unless the
+// host or a device changes the memory that they read.
 
 namespace emulator::ptx {
 
@@ -33,7 +33,7 @@ class Standstill {
   uint64_t quiet_ = 0;                     ///< turns of all clusters since something moved
   uint64_t saved_ = 0, saved_changes_ = 0;  ///< a state of the threads, by its hash, and of memory …
   uint64_t saved_at_ = 0, next_save_ = 0;   ///< … of this turn; after how many another one is kept
-  uint64_t period_ = 0;                     ///< of the threads' states, when one has come back
+  uint64_t period_ = 0;                     ///< period of the threads' states, when one has come back
   Clock::time_point since_;                 ///< when it had
 };
 

@@ -26,7 +26,7 @@ struct AccessNote {
   Scope scope;
   bool write, atomic;  ///< an atomic operation reads and writes
   uint32_t lanes, bytes;
-  char* const* addresses;  ///< of the process, by lane; nullptr: lane l's is at first + l * stride
+  char* const* addresses;  ///< addresses of the process, by lane; nullptr: lane l's is at first + l * stride
   char* first = nullptr;
   uint32_t stride = 0;
   const AccessForm* stored = nullptr;  ///< for a store: the registers of its values

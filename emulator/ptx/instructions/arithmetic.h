@@ -9,12 +9,12 @@
 #include "emulator/ptx/instructions/numbers.h"
 #include "emulator/ptx/lower/lowering.h"
 
-// Shared by the arithmetic families: one opcode serves integers, floats and halves, and its type decides which file
+// Shared by the arithmetic families: an opcode serves integers, floats and halves, and its type selects the file that
 // lowers it.
 
 namespace emulator::ptx {
 
-// One per type. Each refuses what it does not know.
+// One per type. Each refuses unknown opcodes.
 void lower_arithmetic(Lowering& l);  ///< one of the next three
 void lower_integer(Lowering& l);
 void lower_float(Lowering& l);
@@ -74,8 +74,8 @@ inline Rounding rounding(const Lowering& l) {
   return l.has("rz") ? Rounding::zero : l.has("rm") ? Rounding::down : l.has("rp") ? Rounding::up : Rounding::nearest;
 }
 
-/// The machine's rounding within a scope. What is computed must come from memory and go to memory: nothing of that
-/// crosses the barriers, while the compiler may move arithmetic across a call of fesetround.
+/// The machine's rounding within a scope. Operands must come from memory and results go to memory: neither crosses the
+/// barriers, while the compiler may move arithmetic across a call of fesetround.
 class RoundingScope {
  public:
   explicit RoundingScope(Rounding r) : before_(std::fegetround()) {

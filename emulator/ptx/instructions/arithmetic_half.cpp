@@ -85,7 +85,8 @@ struct Halves<H, F, M, packed, std::tuple<A...>> {
   }
 };
 
-/// `rounded`, an f32 next to a * b + c, moved one unit in the last place towards the exact value: then it is no tie unless that is one.
+/// `rounded`, an f32 next to a * b + c, moved one unit in the last place towards the exact value: then a tie remains
+/// only if the exact value is a tie.
 float nudged(float rounded, float a, float b, float c) {
   const double p = static_cast<double>(a) * b;  // exact
   const double sum = p + c, part = sum - p;
@@ -96,8 +97,8 @@ float nudged(float rounded, float a, float b, float c) {
   return f32_of(bits_of(rounded) + (outwards ? 1u : 0u - 1u));
 }
 
-/// fma, and with `product` mul. The f32 result decides alone unless it is a tie of halves, where what f32 rounded away
-/// matters; those few are looked at one by one.
+/// fma, and with `product` mul. The f32 result decides alone unless it is a tie of halves. Then the bits that f32
+/// rounded away matter; these few are examined singly.
 template <class H, class M, bool packed, bool product>
 const Instruction* fused(Warp& w, const Instruction* i) {
   const uint32_t* const a = w.in<uint32_t>(i->a);
@@ -191,7 +192,7 @@ void lower_arithmetic_with(Lowering& l) {
   if (op == "fma") return emit_fused<H, M, false>(l);
   if (M::relu) l.unknown(".relu");
   if (op == "mul") {
-    // A product of two f16 is an f32; one of bf16 may be too small for it.
+    // A product of two f16 is an f32; a product of bf16 may be too small for f32.
     if constexpr (std::is_same_v<H, F16>)
       return emit_halves<H, Mul, M>(l);
     else
@@ -223,7 +224,7 @@ void lower_extremum_with(Lowering& l) {
   nan ? emit_halves<H, Extremum<float, is_min, true>, M>(l) : emit_halves<H, Extremum<float, is_min, false>, M>(l);
 }
 
-/// What has .ftz and no other modifier of the result.
+/// Instructions with .ftz and no other modifier of the result.
 template <class H, class M>
 void lower_unrounded_with(Lowering& l) {
   const std::string_view op = l.op();

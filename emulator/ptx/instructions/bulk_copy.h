@@ -11,9 +11,10 @@
 #include "emulator/ptx/instructions/addresses.h"
 #include "emulator/ptx/instructions/reduction.h"
 
-// Copies by TMA. A copy that signals an mbarrier fills its destination with 0xff at its issue and copies its bytes when
-// no thread of the cluster can run, or at random before: so a missing wait computes NaN. A store to global memory reads
-// its source at the last moment that the waits allow, and is written at wait_group or at the cluster's end.
+// Copies by TMA. A copy that signals an mbarrier fills its destination with 0xff at its issue, so a missing wait
+// computes NaN. Its bytes are copied when no thread of the cluster can run, or at random before. A store to global
+// memory reads its source at the last moment that the waits allow. Its bytes are written at wait_group or at the
+// cluster's end.
 
 namespace emulator::ptx {
 
@@ -21,19 +22,19 @@ namespace emulator::ptx {
 struct BulkForm {
   enum class Way : uint8_t { global_to_shared, shared_to_global, shared_to_shared } way{};
   bool tensor = false, im2col = false, tiled_only = false;
-  Addresses to, from;  ///< of the side that is a tensor: where the map is
+  Addresses to, from;  ///< on the side that is a tensor: the map's addresses
   Addresses barrier;
   Ref size = kNoRef;
-  Ref blocks = kNoRef;  ///< of a multicast
+  Ref blocks = kNoRef;  ///< targets of a multicast
   int rank = 0;
   std::array<Ref, 5> at{};
   std::array<Ref, 3> offset{};  ///< kNoRef: 0
   Reduction op = Reduction::none;
-  TensorType type = TensorType::u8;  ///< of a reduction without a tensor
+  TensorType type = TensorType::u8;  ///< type of a reduction without a tensor
   const char* name = "";
 };
 
-/// One copy of one lane, after its issue.
+/// A lane's copy, after its issue.
 struct BulkCopy : Pending {
   const BulkForm* form = nullptr;
   Warp* warp = nullptr;
@@ -45,12 +46,12 @@ struct BulkCopy : Pending {
   TensorBox box{};
   BoxPlace place{};
   uint64_t bytes = 0;
-  uint64_t global = 0;  ///< of a copy without a tensor
+  uint64_t global = 0;  ///< global address of a copy without a tensor
   SharedPlace shared;   ///< the source of a store and of a copy between blocks, the destination of a load
   struct Arrival {
     SharedPlace to, barrier;
   };
-  std::vector<Arrival> arrivals;  ///< of loads, and of copies between blocks
+  std::vector<Arrival> arrivals;  ///< from loads, and copies between blocks
   bool was_read = false, done = false;
   bool is_repeated = false;  ///< another lane of the same instruction stores the same bytes to the same address
   std::vector<char> content;

@@ -36,8 +36,9 @@ SharedPlace shared_place(Warp& w, const Instruction* i, int lane, Where where, u
   if (at % alignment)
     w.fail(i, lane, FaultCode::misaligned_address,
            cat(what, ": shared address ", at, " is not a multiple of ", alignment));
-  // CUDA leaves accesses to a block that has ended undefined. An H100 keeps the shared memory of a cluster until its last block ends,
-  // and kernels that are in use arrive at such mbarriers (fast.cu, 8 to 10): only a check reports it.
+  // CUDA leaves accesses to a block that has ended undefined. An H100 keeps a cluster's shared memory until its last
+  // block ends, and published kernels arrive at such mbarriers (fast.cu, 8 to 10). So only a check reports such
+  // accesses.
   if (block != w.block && block->done())
     if (BlockChecks* const checks = race_checks_of(*w.block)) checks->report_ended(w, i, lane, what, *block);
   return {block, static_cast<uint32_t>(at)};

@@ -6,9 +6,9 @@
 
 namespace emulator::ptx {
 
-/// Lowers the call at hand when it is one of a function that the system provides: vprintf, malloc, free, __assertfail,
+/// Lowers the current call if the system provides the function: vprintf, malloc, free, __assertfail,
 /// cudaGraphSetConditional.
-/// False: it is none of these.
+/// False: another function.
 bool lower_builtin_call(Lowering& l);
 
 /// Sets the value of a conditional handle of a graph. False: there is no such handle. nullptr: there are none.

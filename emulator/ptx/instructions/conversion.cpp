@@ -81,7 +81,7 @@ uint64_t Conversion::operator()(uint64_t bits) const {
       negative ? 0 - static_cast<uint64_t>(static_cast<int64_t>(bits) >> unused) : bits >> unused;
   if (!is_float(to)) return integer_of_integer(negative, magnitude);
   if (to == Type::f64) return write_float(f64_of_integer(negative, magnitude, rounding));
-  // Narrower floats: an odd last bit marks what f64 cannot hold (round to odd), so that the one rounding is right.
+  // Narrower floats: an odd last bit marks bits beyond f64 (round to odd), so that the single rounding is right.
   const uint64_t held =
       magnitude >> 53 == 0 ? magnitude : (magnitude & ~uint64_t{0xfff}) | uint64_t{(magnitude & 0xfff) != 0} << 11;
   return write_float(f64_of_integer(negative, held, Rounding::zero));

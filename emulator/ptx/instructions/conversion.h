@@ -7,7 +7,7 @@
 
 namespace emulator::ptx {
 
-/// A cvt of one number with all its modifiers, for what convert.cpp has no loop of its own.
+/// A cvt of a number with all its modifiers, if convert.cpp has no loop of its own.
 struct Conversion {
   Type from = Type::none, to = Type::none;
   int to_bytes = 4;  ///< the register's: integers are extended to it

@@ -41,7 +41,7 @@ Handler cast_to(Type from) {
 
 // Integers to f32. C++ rounds as the machine does: to the nearest.
 struct U32ToF32 {
-  // Through f64, which holds it, by the conversion of signed integers, which is what vectors have.
+  // Through f64, which holds the value, by the conversion of signed integers, as vectors have no other.
   float operator()(uint32_t v) const {
     return static_cast<float>(static_cast<double>(static_cast<int32_t>(v ^ 0x80000000u)) + 0x1p31);
   }

@@ -21,7 +21,7 @@ struct Copies {
   uint32_t bytes = 0;                     ///< per lane
   bool whole = true;                      ///< every lane copies all of its bytes
   bool from_row = false, to_row = false;  ///< lane after lane
-  uint64_t generation = 0;                ///< of memory when the sources were looked up
+  uint64_t generation = 0;                ///< memory's generation when the sources were looked up
   char* to[kLanes];
   const char* from[kLanes];
   uint8_t given[kLanes];  ///< bytes that are copied; the others become 0
@@ -225,7 +225,7 @@ void begin_copies(Warp& w, const Instruction* i, const CopyForm& form, Queue& q,
   if (c.whole) {
     find_all(w, i, form.from, reads, false, from);
   } else {
-    // Bytes that are not copied are not touched: they may lie past the end. Lanes of one src-size are one request.
+    // Bytes that are not copied are not touched: they may lie past the end. Lanes of equal src-size form a request.
     const auto same_as = [&](uint32_t among, uint32_t bytes) {
       uint32_t same = 0;
       for (uint32_t left = among; left != 0; left &= left - 1)

@@ -9,8 +9,8 @@
 
 #include "emulator/ptx/run/warp.h"
 
-// How a handler computes 32 lanes. An operation is a small class with a const operator() for one lane, without branches
-// where it can be: each<Operation> is then a handler whose loop the compiler vectorises. The types of its parameters
+// How a handler computes 32 lanes. An operation is a small class with a const operator() for one lane, mostly without
+// branches: each<Operation> is then a handler whose loop the compiler vectorises. The types of its parameters
 // and its result say how registers are read and written.
 
 namespace emulator::ptx {

@@ -253,7 +253,7 @@ const Instruction* copies_arrive(Warp& w, const Instruction* i) {
     arrival->line = i->line;
     arrival->place = used_place(w, i, lane, o, "cp.async.mbarrier.arrive");
     Mbarrier barrier = mbarrier_at(w, i->line, lane, arrival->place, "cp.async.mbarrier.arrive");
-    if (kCounted) {  // without .noinc the arrival is one more than those of mbarrier.init
+    if (kCounted) {  // without .noinc the arrival is in addition to the count of mbarrier.init
       if (barrier.pending == Mbarrier::kMostArrivals)
         w.fail(i, lane, FaultCode::launch_failure, "cp.async.mbarrier.arrive: the mbarrier's pending count overflows");
       ++barrier.pending;

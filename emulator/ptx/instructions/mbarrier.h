@@ -9,8 +9,8 @@
 namespace emulator::ptx {
 
 /// An mbarrier object (PTX ISA 9.0, "mbarrier"). Its whole state is in 64 bits of shared memory, so that copying the
-/// bits copies the mbarrier: from bit 0 the phase parity, from 1 the pending arrivals, from 21 the expected arrivals
-/// per phase, from 41 the pending bytes (negative if bytes arrive before they are expected), then 1, 0 as a mark:
+/// bits copies the mbarrier. From bit 0: the phase parity; from 1 the pending arrivals; from 21 the expected arrivals
+/// per phase; from 41 the pending bytes (negative if bytes arrive before they are expected); then 1, 0 as a mark:
 /// neither 0 nor the 0xff of fresh memory is an mbarrier.
 struct Mbarrier {
   static constexpr int kMostArrivals = (1 << 20) - 1;

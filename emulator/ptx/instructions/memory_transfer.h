@@ -2,8 +2,8 @@
 #pragma once
 #include "emulator/ptx/instructions/access.h"
 
-// The fast paths of loads and stores: all addresses of a warp in one range, elements of one width in registers of one
-// width. Other accesses use the general path, which also writes the error texts.
+// The fast paths of loads and stores: all addresses of a warp in the same range, elements of one width in registers of
+// equal width. Other accesses use the general path, which also writes the error texts.
 
 namespace emulator::ptx {
 
@@ -270,7 +270,7 @@ const Instruction* load(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
-/// T: the element in memory; R: the lane it comes from, whose low bytes it is.
+/// T: the element in memory; R: the lane whose low bytes the element is.
 template <Reach S, class Base, class T, class R, int V>
 const Instruction* store(Warp& w, const Instruction* i) {
   constexpr uint32_t kBytes = sizeof(T) * V;

@@ -11,7 +11,7 @@
 namespace emulator::ptx {
 
 constexpr uint32_t kNanF32 = 0x7fffffff;  ///< f32 instructions return this for a NaN
-constexpr uint32_t kNanHalf = 0x7fff;     ///< of f16 and bf16 alike
+constexpr uint32_t kNanHalf = 0x7fff;     ///< for f16 and bf16
 
 inline uint32_t bits_of(float v) { return std::bit_cast<uint32_t>(v); }
 inline uint64_t bits_of(double v) { return std::bit_cast<uint64_t>(v); }
@@ -83,12 +83,12 @@ struct Format {
   uint32_t nan;       ///< the result for a NaN
   uint32_t largest;   ///< the largest finite number
 };
-/// nullptr for types that are no such format of up to 32 bits. Of packed types: the format of a part.
+/// nullptr for types that are no such format of up to 32 bits. Packed types have the format of a part.
 const Format* format_of(Type type);
 /// Exact.
 double decode(const Format& format, uint32_t bits);
-/// Rounded once. What is too large becomes infinity (or NaN in a format without) unless the rounding or `saturates`
-/// (.satfinite) makes it the largest finite number.
+/// Rounds once. A value that is too large becomes infinity (or NaN in a format without), or the largest finite number
+/// by the rounding or `saturates` (.satfinite).
 uint32_t encode(const Format& format, double value, Rounding rounding, bool saturates);
 
 /// An integer of 64 bits, rounded to f64.

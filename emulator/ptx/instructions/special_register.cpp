@@ -226,7 +226,7 @@ void lower_special_register(Lowering& l) {
     l.unknown("special register");
   Instruction& i = l.emit(to_bytes == 8 ? read_special<uint64_t> : read_special<uint32_t>, result(l));
   i.more = s;
-  // Of the special register's own width, in a register that may be wider.
+  // Mask of the special register's own width, in a register that may be wider.
   i.imm = bytes == 8 ? (s->is_wide ? ~uint64_t{0} : 0xffffffff) : (uint64_t{1} << (8 * bytes)) - 1;
 }
 

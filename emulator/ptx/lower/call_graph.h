@@ -11,9 +11,9 @@ namespace emulator::ptx {
 /// The calls by name that a kernel reaches: finds calls that cannot be inlined.
 class CallGraph {
  public:
-  /// `kernel` has its parsed body; those of the functions that it calls are parsed here.
+  /// `kernel` has its parsed body; the bodies of called functions are parsed here.
   CallGraph(Module& module, const Function& kernel);
-  /// The kernel, or what it calls, calls without inlining or asks for memory of the stack.
+  /// Whether the kernel or a called function calls without inlining or needs stack memory.
   bool needs_stack() const { return needs_stack_; }
   /// Calls of `f` are not inlined: it calls itself, over others perhaps, or takes memory of the stack, which its return
   /// frees.

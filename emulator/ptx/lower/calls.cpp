@@ -14,7 +14,7 @@ struct CallForm {
   std::vector<Lowering::Kept> kept;
   size_t kept_bytes = 0;
   size_t section = 0;                        ///< 0: in the register
-  std::vector<const Function*> with_layout;  ///< of a call through a register: whom it may call
+  std::vector<const Function*> with_layout;  ///< possible callees of a call through a register
 };
 
 /// Each lane's stack of return addresses and kept registers.
@@ -27,7 +27,7 @@ struct CallStacks {
   struct Lane {
     std::vector<Frame> frames;
     std::vector<char> kept;
-    uint64_t top = 0;  ///< of the caller, for the callee's frame
+    uint64_t top = 0;  ///< top of the caller's frame, for the callee's
     uint64_t bytes() const { return kept.size() + frames.size() * sizeof(uint64_t); }
   };
   Lane lanes[kLanes];

@@ -134,7 +134,7 @@ class Inliner {
     return moved;
   }
 
-  /// The function to inline at a statement; nullptr when it is none, or a call of what has no body.
+  /// The function to inline at a statement; nullptr: no call, or the callee has no body.
   Function* body_of(const Statement& s) {
     if (s.op != "call") return nullptr;
     const Operand* const callee = read_call(s).callee;
@@ -263,7 +263,7 @@ class Inliner {
     call_section(s, results, parameters, 0);
   }
 
-  /// Of section 0, the callee is the register that the call names.
+  /// For section 0, the callee is the register that the call names.
   void call_section(const Statement& s, const std::vector<Variable>& results, const std::vector<Variable>& parameters,
                     size_t section) {
     if (const FrameLayout layout(results, parameters); !layout.unfit.empty())
@@ -308,7 +308,7 @@ class Inliner {
   std::unordered_set<int> inlined_;  ///< .param variables that are arguments of inlined calls
 };
 
-/// Takes the parsed body away: the function is left as it was before it was parsed.
+/// Takes the parsed body away: the function becomes unparsed again.
 Function take_body(Function& f) {
   Function body = std::move(f);
   f = Function();

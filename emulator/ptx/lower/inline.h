@@ -7,8 +7,8 @@ namespace emulator::ptx {
 /// The kernel with its calls of device functions replaced by their bodies: each time with
 /// registers of their own, their parameters and results being the caller's .param variables, and `ret` a branch past
 /// the body. Calls of functions without a body are left: they are the emulator's own. The kernel's parsed body is used
-/// up. Recursive functions, those that take memory of the stack and those called through registers follow it as
-/// sections (frames.h). Errors: Fault for calls that the headers do not allow.
+/// up. Functions that are recursive, take stack memory or are called through registers follow as sections (frames.h).
+/// Errors: Fault for calls that the headers do not allow.
 Function inline_calls(Module& module, Function& kernel);
 
 /// .param variables of calls become registers where all accesses agree on their parts, else variables of .local. Their

@@ -212,7 +212,7 @@ class Analysis {
         if (!a->read) continue;
         Point& open = open_[static_cast<size_t>(a->reg)];
         const Point until = a->held ? write + 1 : write;
-        // Of a register that the statement kills and reads, the killed value's segment has begun at `write` already.
+        // If the statement kills and reads a register, the killed value's segment has begun at `write` already.
         if (open == 0)
           open = until;
         else
@@ -238,7 +238,7 @@ class Analysis {
   const Accesses& accesses_;
   std::vector<Block> blocks_;
   std::vector<int> crossing_;  ///< the registers that may be alive at a block's begin
-  std::vector<int> index_;     ///< of a register in crossing_, or -1
+  std::vector<int> index_;     ///< a register's index in crossing_, or -1
   std::vector<uint32_t> seen_;
   uint32_t stamp_ = 0;
   Rows live_in_{0, 0}, live_out_{0, 0}, defined_in_{0, 0};

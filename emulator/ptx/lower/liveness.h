@@ -14,7 +14,7 @@ struct Segment {
   Point begin, end;  ///< [begin, end)
 };
 
-/// One register in one statement.
+/// A register in a statement.
 struct Access {
   int reg;
   bool read, written;

@@ -15,7 +15,7 @@ namespace emulator::ptx {
 /// that lowers it, and names both in a table (families()).
 class Lowering {
  public:
-  /// The instruction at hand. A lowering function must refuse what it does not understand: unknown().
+  /// The current instruction. A lowering function must refuse an unknown instruction: unknown().
   const Statement& statement() const;
   const Operand& operand(size_t i) const;  ///< one of Kind::none past the last
   size_t operands() const;
@@ -36,8 +36,8 @@ class Lowering {
   /// The index of a predicate that is read or written; kNoRef for `_`. `negated` is set for !%p (read only).
   Ref predicate(const Operand& operand, bool* negated = nullptr);
   /// [ … ]: base and offset. A base that is a symbol or an integer becomes a constant of 8 lanes' bytes. Addresses of
-  /// .shared are offsets in the block's shared memory (from kSharedBase), of .local offsets in the lane's local memory,
-  /// of .param offsets in the kernel's parameters, all else addresses of the process.
+  /// .shared are offsets in the block's shared memory (from kSharedBase). Addresses of .local are offsets in the lane's
+  /// local memory, of .param in the kernel's parameters, others are addresses of the process.
   struct Address {
     Ref base;          ///< lanes of `base_bytes`
     int base_bytes;    ///< 4 or 8: registers of 32 bits may address .shared and .local
@@ -46,10 +46,11 @@ class Lowering {
     uint64_t base_value;
   };
   Address address(const Operand& operand);
-  int register_bytes(const Operand& operand) const;  ///< of a register: its declared width; else 0
-  Type register_type(const Operand& operand) const;  ///< of a register, else Type::none
+  int register_bytes(const Operand& operand) const;  ///< a register's declared width; else 0
+  Type register_type(const Operand& operand) const;  ///< a register's type, else Type::none
 
-  /// Appends an instruction with the guard and the line of the one at hand. The reference ends with the next emit().
+  /// Appends an instruction with the guard and the line of the current instruction. The reference ends with the next
+  /// emit().
   Instruction& emit(Handler run, Ref d = kNoRef, Ref a = kNoRef, Ref b = kNoRef, Ref c = kNoRef);
   /// For Instruction::more: lives as long as the kernel.
   template <class T>
@@ -59,11 +60,11 @@ class Lowering {
     kernel().kept.push_back(std::move(owned));
     return pointer;
   }
-  // Calls of functions without a body. The others are inlined before anything is lowered, with `ret` as bra. Arguments and
-  // results of 4 or 8 bytes are registers by then (st.param and ld.param have become mov): the parts of the lists are
-  // Kind::reg, Kind::sink of one that is never stored or loaded, and Kind::symbol of a variable that is something else,
-  // which lies in the lane's local memory like one of .local.
-  /// The function that is called; empty of an indirect call.
+  // Calls of functions without a body. The others are inlined before anything is lowered, with `ret` as bra. Arguments
+  // and results of 4 or 8 bytes are registers by then (st.param and ld.param have become mov): the parts of the lists
+  // are Kind::reg, Kind::sink (never stored or loaded), or Kind::symbol. The last is a variable that is something else
+  // and lies in the lane's local memory like a variable of .local.
+  /// The function that is called; empty for an indirect call.
   std::string_view callee() const;
   size_t call_arguments() const;
   /// The register of an argument of 4 or 8 bytes. unknown() for others, a structure for instance.
@@ -77,7 +78,7 @@ class Lowering {
   /// apart. The next statement may reuse it.
   Ref scratch(int bytes, int i = 0);
 
-  /// The registers that will be read after the statement at hand, but for those that it writes.
+  /// The registers that will be read after the current statement, but not written by it.
   struct Kept {
     Ref at;
     int bytes;  ///< 4, 8 or 16 a lane; 0 of a predicate
@@ -106,10 +107,10 @@ enum class Roles : uint8_t {
                    ///< of their own, shared with nothing but copies of them
 };
 
-// A destination may share the register of a source of the same width that is read for the last time, where both are single
-// registers and the opcode works lane by lane (can_work_in_place() in accesses.cpp has the list). Such a lowering
-// that emits several instructions must not write its destination before the last of them that reads a source. Of all
-// other opcodes, and of vectors and p|q, destinations and sources never share.
+// A destination may share the register of a source that is read for the last time. Both must be single registers of one
+// width, and the opcode must work lane by lane (can_work_in_place() in accesses.cpp has the list). Such a lowering
+// that emits several instructions must write its destination after the last read of a source. For all
+// other opcodes, and for vectors and p|q, destinations and sources never share.
 
 /// One opcode: `lower` reads the instruction through Lowering and emits bytecode (one instruction or several).
 struct Opcode {

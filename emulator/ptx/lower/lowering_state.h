@@ -20,7 +20,7 @@ struct Lowering::State {
 
   std::vector<char> constants;
   std::map<std::pair<uint64_t, int>, Ref> constant_refs;
-  std::map<std::pair<int, int>, Ref> scratch;  ///< by bytes and number; of predicates by 0 and number
+  std::map<std::pair<int, int>, Ref> scratch;  ///< keys are bytes and number; predicates have 0 and number
   Ref false_predicate = kNoRef;                ///< a word that is never written
 };
 

@@ -77,7 +77,7 @@ class Coalescer {
       }
   }
 
-  /// Copies by importance: those of accumulators, which must not move, then those of inner loops.
+  /// Copies by importance: accumulators', which must not move, then inner loops'.
   void run(RegisterPlaces& out) {
     struct Copy {
       size_t statement;

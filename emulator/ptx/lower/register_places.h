@@ -12,7 +12,7 @@ bool can_work_in_place(const Statement& statement);
 
 /// The slots of virtual registers in the warp's register file.
 struct RegisterPlaces {
-  std::vector<Ref> place;  ///< by register: a byte offset, or of a predicate its word; kNoRef of an unused one
+  std::vector<Ref> place;  ///< per register: a byte offset, or a predicate's word; kNoRef if unused
   uint32_t bytes = 0;      ///< per warp
   uint32_t predicates = 0;
   int most_alive = 0;                  ///< 32-bit registers that a thread needs at once

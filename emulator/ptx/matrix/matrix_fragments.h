@@ -82,7 +82,7 @@ void store_sums(const Warp& w, const Multiply& m, int block, const N* from) {
   }
 }
 
-/// What `make` gives for the elements of a and b, which mma and mma.sp have alike; nullptr for others.
+/// The result of `make` for the elements of a and b that both mma and mma.sp have; nullptr for others.
 template <class Make>
 Handler for_elements(Type a, Type b, const Make& make) {
   if (a == b) switch (a) {

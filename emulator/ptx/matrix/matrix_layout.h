@@ -12,7 +12,7 @@
 // columns.
 //
 // Register r of an operand of several blocks is the block of lines r % (lines / 8), the part r / (lines / 8) of depth.
-// The sums of a block of 8 x 8 are one register of f16, or two of 32 or 64 bits, which hold even and odd columns.
+// A block of 8 x 8 accumulators is one f16 register, or two of 32 or 64 bits, which hold even and odd columns.
 
 namespace emulator::ptx::matrix {
 
@@ -74,17 +74,17 @@ struct Multiply {
 };
 /// The handler for elements of these types; nullptr when there is none.
 Handler multiply_handler(Type a, Type b);
-/// Of 4 or 8 bits.
+/// Whether an element is an integer of 4 or 8 bits.
 bool is_integer(Type element);
-/// What mma and mma.sp share: the modifiers (`others`: those of one alone, which the caller reads) and the types of the
-/// sums; returns whether .sync was there. Then the registers, with rows of a as deep as they are stored.
+/// Reads the modifiers that mma and mma.sp share (the caller reads `others`) and the types of the accumulators; returns
+/// whether .sync was there. Then the registers, with rows of a as deep as they are stored.
 bool read_modifiers(Lowering& l, Multiply& m, std::initializer_list<std::string_view> others);
 void read_operands(Lowering& l, Multiply& m, int depth_of_a);
 /// Registers that an operand of this many lines needs, or sums of m x n.
 int operand_registers(int lines, int depth, Type type);
 int sum_registers(int m, int n, Type type);
 
-// The parts of matrix_family() in other files. is_sparse(): the mma at hand is mma.sp.
+// The parts of matrix_family() in other files. is_sparse(): the current mma is mma.sp.
 bool is_sparse(const Lowering& l);
 void lower_sparse_mma(Lowering& l);
 void lower_ldmatrix(Lowering& l);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ldmatrix, stmatrix, movmatrix: matrices of 8 x 8 elements of 16 bits. Of the forms with 8-bit elements (m16n16,
-// m8n16, m16n8), which begin with sm_100, none is known here.
+// ldmatrix, stmatrix, movmatrix: matrices of 8 x 8 elements of 16 bits. The forms with 8-bit elements (m16n16, m8n16,
+// m16n8), which begin with sm_100, are unknown here.
 #include "emulator/ptx/instructions/access.h"
 #include "emulator/ptx/matrix/matrix_layout.h"
 
@@ -17,7 +17,7 @@ struct Move {
   Registers registers;
 };
 
-/// Where the lines lie, one for each lane that names one.
+/// The addresses of the lines, one for each lane with an address.
 void find_lines(Warp& w, const Instruction* i, const Move& m, bool write, char** at) {
   const Block& block = *w.block;
   const int count = m.count * kLines;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync of dense matrices, and its parts shared by wmma.mma and mma.sp. Products and sums are computed in f32
-// (tensor cores keep a few bits more or less of each sum, which PTX leaves open), sums of f16 are rounded once per
+// mma.sync of dense matrices, and its parts shared by wmma.mma and mma.sp. Products and sums are computed in f32 (PTX
+// leaves the bits of a sum open, and tensor cores keep a few more or less). f16 accumulators are rounded once per
 // instruction, integers and f64 are exact.
 #include <algorithm>
 #include <charconv>

@@ -97,8 +97,8 @@ struct F64 {
   static double number(double bits) { return bits; }
 };
 
-/// On a function that adds products: each product and sum is one operation, as in tensor cores. Of types whose products
-/// are exact in f32 it changes the speed only, of f64 the result.
+/// Makes each product and sum of a function one operation, as in tensor cores. For types whose products are exact in
+/// f32 this changes the speed only, for f64 the result.
 #if defined(__GNUC__) && !defined(__clang__)
 #define EMULATOR_FUSED [[gnu::optimize("fp-contract=fast")]]
 #else
@@ -112,7 +112,7 @@ struct VectorOf {
 };
 template <class T>
 using Eight = typename VectorOf<T, 8>::Type;
-/// The same in memory that is aligned to its elements. (A memcpy of several vectors goes through the stack with
+/// A vector in memory that is aligned to its elements. (A memcpy of several vectors goes through the stack with
 /// GCC 12.)
 template <class T>
 using EightAt __attribute__((may_alias, aligned(alignof(T)))) = Eight<T>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sp: of each four neighbours of a row of a (tf32: of two; 4-bit types: of four pairs) one half is stored, and two
-// bits say where it belongs (PTX ISA 9.0, "Multiply-and-accumulate with sparse matrix A"). The elements that are there
+// mma.sp: half of each four neighbours of a row of a (tf32: two; 4-bit types: four pairs) is stored, and two bits give
+// its place (PTX ISA 9.0, "Multiply-and-accumulate with sparse matrix A"). The elements that are there
 // lie like a dense matrix of half the depth. Elements that are not there take no part: 0 times infinity does not occur.
 #include "emulator/ptx/matrix/matrix_fragments.h"
 
@@ -10,7 +10,7 @@ namespace {
 constexpr int kRows = 16;
 
 struct Sparse {
-  Multiply dense;  ///< of a the elements that are there; the shape is the instruction's
+  Multiply dense;  ///< the stored elements of a; the shape is the instruction's
   Ref metadata = kNoRef;
   int first_lane = 0;  ///< in each group of four lanes, the first of those …
   int lanes = 1;       ///< … whose metadata count
@@ -28,7 +28,7 @@ uint32_t piece(const Sparse& s, const uint32_t* metadata, int row, int number) {
 /// Where each element of `a` that is there belongs along the depth, row by row.
 template <class E>
 void read_places(Warp& w, const Instruction* i, const Sparse& s, int stored, uint8_t* places) {
-  constexpr bool kPairs = sizeof(typename E::Bits) == 4;  // of two neighbours one: two fields say the halves of it
+  constexpr bool kPairs = sizeof(typename E::Bits) == 4;  // one of two neighbours: two fields name its halves
   constexpr int kBits = sizeof(typename E::Bits) == 1 ? 32 : 16;
   const uint32_t* const metadata = w.in<uint32_t>(s.metadata);
   const auto wrong = [&](int row, uint32_t four) {
@@ -119,7 +119,7 @@ void lower_sparse_mma(Lowering& l) {
   read_operands(l, m, m.shape.k / 2);
   s.metadata = l.source(l.operand(4), Type::b32);
   // Each 4 bits are of two elements (tf32: of one; 4-bit types: of four). In a group a lane has 32 bits of two rows.
-  const int bits = m.shape.k / 2 * (a == Type::tf32 ? 4 : a == Type::s4 || a == Type::u4 ? 1 : 2);  // of a row
+  const int bits = m.shape.k / 2 * (a == Type::tf32 ? 4 : a == Type::s4 || a == Type::u4 ? 1 : 2);  // bits per row
   s.lanes = 2 * bits / 32;
   const Operand& selector = l.operand(5);
   if (selector.kind != Operand::Kind::integer || selector.value < 0 || selector.value >= 4 / s.lanes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wmma.load, wmma.store, wmma.mma. PTX leaves the fragments open; here they are those of mma.sync, so that element e of
-// one accumulator is element e of every other of the same shape, of f16 or f32 alike. A fragment with more registers
+// wmma.load, wmma.store, wmma.mma. PTX leaves the fragments open; here they equal mma.sync's. So element e of an
+// accumulator is element e of every other of its shape, for f16 and f32. A fragment with more registers
 // than elements (f16) holds its elements several times, as on the hardware.
 #include "emulator/ptx/instructions/access.h"
 #include "emulator/ptx/matrix/matrix_layout.h"
@@ -181,7 +181,7 @@ void lower_wmma_mma(Lowering& l) {
              mod != "rn" && mod != "mma")
       l.unknown(cat('.', mod));
   }
-  // Of f16 only the sums' types are said: .dtype.ctype.
+  // f16 names only the accumulators' types: .dtype.ctype.
   const bool f16 = types == 2;
   if (!f16 && types != 4) l.unknown();
   const Type a = f16 ? Type::f16 : l.type(1), b = f16 ? Type::f16 : l.type(2);

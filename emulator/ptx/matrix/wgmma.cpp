@@ -17,7 +17,7 @@ constexpr int kWarps = 4;  // per warpgroup
 constexpr int kRows = 64, kMostColumns = 256, kDepthBytes = 32, kRun = 16;
 constexpr uint32_t kPoison = ~0u;
 
-/// Register q of sums holds, for lane 4 g + p: row g + 8 (q / 2 % 2), column 8 (q / 4) + 2 p + q % 2. Of f16 a register
+/// Register q of sums holds, for lane 4 g + p: row g + 8 (q / 2 % 2), column 8 (q / 4) + 2 p + q % 2. An f16 register
 /// holds two of these.
 int sum_place(int q, int lane) { return (q / 4 * 8 + lane % 4 * 2 + q % 2) * kWarpRows + lane / 4 + q / 2 % 2 * 8; }
 
@@ -383,7 +383,7 @@ const Instruction* wait(Warp& w, const Instruction* i) {
   const Instruction* next = nullptr;
   if (!whole_warp(w, i, "wgmma.wait_group", next)) return next;
   WarpMatrices& own = matrices_of(w, i, "wgmma.wait_group");
-  // A wgmma is its warpgroup's: it is done when all four warps have issued it and their rows are computed. Programs
+  // A wgmma is its warpgroup's: it is done when all four warps have issued and their rows are computed. Programs
   // rely on that when one warp fills the operands' memory again.
   if (const size_t due = own.due(i->imm); due != 0) {
     const uint32_t first = w.index / kWarps * kWarps;

@@ -30,8 +30,8 @@ struct Wgmma {
   bool integers() const { return d_type == Type::s32; }
 };
 
-/// The wgmmas of one warp: it computes its 16 rows of the warpgroup's 64 by itself. What it issues stays here until the
-/// wait for its group; the registers of sums hold 0xff meanwhile.
+/// The wgmmas of one warp: the warp computes its 16 rows of the warpgroup's 64 by itself. Issued wgmmas stay here until
+/// the wait for their group; the accumulators hold 0xff meanwhile.
 class WarpMatrices {
  public:
   void fence() { fenced_ = ever_fenced_ = true; }
@@ -87,7 +87,7 @@ class WarpMatrices {
   bool fenced_ = false, ever_fenced_ = false;
 };
 
-/// Whether a register of the warp is one of sums that it has not waited for.
+/// Whether a register of the warp is an accumulator of a wgmma still in flight.
 bool holds_sums(const Warp& w, Ref sum);
 /// The check of races: the warp ends.
 void report_unawaited(Warp& w);

@@ -5,8 +5,8 @@
 
 #include "emulator/ptx/matrix/matrix_numbers.h"
 
-// The arithmetic of a warp's part of a wgmma: 16 rows. Rows run fastest in a and in the sums, so that b is read one
-// number at a time, in whichever order it lies in shared memory.
+// The arithmetic of a warp's part of a wgmma: 16 rows. Rows run fastest in a and in the accumulators. So b is read one
+// number at a time, in any order of shared memory.
 
 namespace emulator::ptx::matrix {
 

@@ -43,9 +43,9 @@ struct Operand {
   Kind kind = Kind::none;
   bool negated = false;
   bool single = false;
-  int reg = -1;  ///< of a symbol that is a variable of the body: its index in Function::variables
+  int reg = -1;  ///< for a symbol that is a variable of the body: its index in Function::variables
   int64_t value = 0;
-  std::string_view name;  ///< of a register: the selector after it (`b0`, `h1`), mostly empty
+  std::string_view name;  ///< for a register: the selector after it (`b0`, `h1`), mostly empty
   std::vector<Operand> parts;
 };
 
@@ -56,8 +56,8 @@ struct Statement {
   std::string_view op;                ///< `mad`; everything before the first dot
   std::vector<std::string_view> mods; ///< `lo`, `s32`; `shared::cta` is one, and so is `cg::sync`
   std::vector<Operand> operands;
-  int target = -1;  ///< of bra: the index of the instruction at the label; of brx.idx: index in Function::tables;
-                    ///< of a call through a register: index in Function::prototypes
+  int target = -1;  ///< for bra: the index of the instruction at the label; for brx.idx: index in Function::tables;
+                    ///< for a call through a register: index in Function::prototypes
   uint32_t line = 0;      ///< index in Function::lines
   uint32_t ptx_line = 0;  ///< in the module's text
 
@@ -100,12 +100,12 @@ struct Variable {
     std::string_view name;
     int64_t offset;
     bool generic;
-    uint8_t bytes = 8;  ///< of the address that are stored
+    uint8_t bytes = 8;  ///< number of the address's bytes that are stored
     uint8_t shift = 0;  ///< in bits: `0xFF00(name)` stores one byte, the second
   };
   std::vector<Address> addresses;
-  int base = -1;        ///< of a variable in a call's frame: the register that holds its base address …
-  uint64_t offset = 0;  ///< … by so many bytes
+  int base = -1;        ///< for a variable in a call's frame: the register that holds its base address …
+  uint64_t offset = 0;  ///< … and the offset to it in bytes
 };
 
 /// `name: .callprototype (…) _ (…);`, or `.calltargets`, which are the first function's.

@@ -178,7 +178,7 @@ class Reader {
       bits = bits * base + static_cast<uint64_t>(digit);
       any = true;
     }
-    if (!any && base != 8) lexer_.fail("expected digits");  // of an octal 0 is the prefix itself
+    if (!any && base != 8) lexer_.fail("expected digits");  // an octal 0 is only the prefix
     if (overflow) lexer_.fail("an integer of more than 64 bits");
     const bool suffix = lexer_.raw() == 'U' || lexer_.raw() == 'u';
     if (suffix) lexer_.advance();

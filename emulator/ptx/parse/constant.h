@@ -6,7 +6,7 @@ namespace emulator::ptx {
 
 /// A literal or the value of a constant expression (PTX ISA 4.5).
 struct Constant {
-  int64_t value = 0;         ///< of an integer; else the bits of an f64, or with `single` those of an f32
+  int64_t value = 0;         ///< an integer's value; else the bits of an f64, or with `single` the bits of an f32
   bool is_unsigned = false;  ///< signedness for / % >> and comparisons
   bool is_real = false, single = false;
 };

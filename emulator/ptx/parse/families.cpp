@@ -9,7 +9,7 @@ namespace emulator::ptx {
 
 namespace {
 
-/// The opcodes of one root, `mad` or `cp`, those with the longest names first.
+/// The opcodes of a root, `mad` or `cp`, the longest names first.
 using Opcodes = std::unordered_map<std::string_view, std::vector<const Opcode*>>;
 
 Opcodes all_opcodes() {

@@ -9,7 +9,7 @@
 
 namespace emulator::ptx {
 
-/// Reads PTX word by word. It never allocates: what it returns are views into the text. Lines are counted on the way.
+/// Reads PTX word by word. It never allocates: results are views into the text. Lines are counted on the way.
 class Lexer {
  public:
   Lexer(std::string_view text, uint32_t line)
@@ -45,7 +45,7 @@ class Lexer {
     if (found.empty()) fail(cat("expected ", what));
     return found;
   }
-  /// The same, which may hold `::`, of a modifier or directive; the cursor is after its dot.
+  /// The word of a modifier or directive, which may hold `::`; the cursor is after its dot.
   std::string_view modifier() {
     const char* const begin = at_;
     while (at_ < end_) {

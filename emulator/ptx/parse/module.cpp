@@ -48,7 +48,7 @@ MemoryKind kind_of(const Variable& v) { return v.is_managed ? MemoryKind::manage
 }  // namespace
 
 std::string Kernel::where(const Instruction* i) const {
-  // Code that the compiler has made has line 0: it gets the line of what jumps to it, or comes before it.
+  // The compiler's own code has line 0: it gets the line of a jump to here, or of the code before.
   const Instruction* named = i;
   for (int steps = 0; steps < 256 && lines[named->line].line == 0 && lines[i->line].file != 0; ++steps) {
     if (named <= code.data() || named >= code.data() + code.size()) break;

@@ -92,7 +92,7 @@ void BodyParser::directive(std::string_view name) {
   if (name == "loc") return location();
   if (name == "reg") return registers();
   if (name == "pragma") {
-    if (lexer_.peek() == '"' && lexer_.string() == "nounroll") {  // of the loop that begins here
+    if (lexer_.peek() == '"' && lexer_.string() == "nounroll") {  // for the loop that begins here
       Statement& s = out_.code.emplace_back();
       s.op = "pragma";
       s.line = current_line_;

@@ -43,7 +43,7 @@ class ModuleParser {
     } else if (name == "weak" || name == "common" || name == "linkonce") {
       weak_ = true;
     } else if (name == "visible") {
-      // What is visible to others does not matter here.
+      // Visibility to others does not matter here.
     } else if (name == "extern") {
       external_ = true;
     } else if (name == "entry" || name == "func") {
@@ -206,7 +206,7 @@ class ModuleParser {
 std::unique_ptr<Text> parse_module(std::string text) {
   auto out = std::make_unique<Text>();
   out->text = std::move(text);
-  // nvcc ends what it embeds with a zero byte, or several.
+  // nvcc ends embedded text with one or several zero bytes.
   while (!out->text.empty() && out->text.back() == '\0') out->text.pop_back();
   ModuleParser(*out).parse();
   return out;

@@ -228,7 +228,7 @@ const Instruction* cluster_wait(Warp& w, const Instruction* i) {
   return go_on(w, i + 1);
 }
 
-/// All forms. imm: a mask of what it says, for checkers; c: an Order, aux: a Scope.
+/// All forms. imm: a mask of its modifiers, for checkers; c: an Order, aux: a Scope.
 const Instruction* fence(Warp& w, const Instruction* i) {
   const Scope scope = static_cast<Scope>(i->aux);
   if (scope == Scope::gpu || scope == Scope::sys) std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -14,7 +14,7 @@ namespace {
 
 struct Place {
   std::string kernel;
-  uint32_t line = 0;  ///< of the source, or of the PTX where there is no line information; 0: the kernel's first
+  uint32_t line = 0;  ///< line of the source, or of the PTX without line information; 0: the kernel's first
 };
 
 const Place& wanted() {

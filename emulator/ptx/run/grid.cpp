@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a grid runs: OS threads take clusters in order; a cluster's warps take turns. A cluster whose warps only spin lets the
-// next one begin, so that blocks may wait for each other as far as a GPU would hold them at the same time.
+// How a grid runs: OS threads take clusters in order; a cluster's warps alternate. A cluster whose warps only spin lets
+// the next begin. So blocks may wait for each other, as far as a GPU would hold them at the same time.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -134,7 +134,8 @@ void begin_block(Block& block, const Grid& grid) {
   }
 }
 
-/// Applies one pending operation; false when there is none. The oldest of the first block that has one, or a random one.
+/// Applies one pending operation; false when there is none. The oldest of the first block with pending operations, or a
+/// random one.
 bool apply_pending(Cluster& cluster) {
   size_t count = 0;
   for (const auto& block : cluster.blocks) count += block->pending.size();
@@ -324,11 +325,11 @@ class Run {
           continue;
         }
         if (round == Round::worked) continue;
-        // What a cluster's threads block on lies in its own shared memory: no other cluster can wake them.
+        // A cluster's barriers lie in its own shared memory: no other cluster can wake them.
         if (round == Round::stuck)
           throw Fault(FaultCode::launch_timeout,
                       cat(launch_text(launch_), ": deadlock: no thread can run any more", waits_text(*resident[turn])));
-        // It reads what other clusters may write: the next one, or one that has not begun.
+        // This cluster polls memory that other clusters may write: the next, or a later one.
         const bool begun = resident.size() < most_resident() && begin_cluster(own);
         turn = begun ? resident.size() - 1 : turn + 1;
         if (begun) standstill.moved();

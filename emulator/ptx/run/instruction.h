@@ -11,7 +11,7 @@ constexpr int kLanes = 32;
 struct Warp;
 struct Instruction;
 
-/// Executes one instruction for the lanes of warp.mask and returns the one to go on with: normally `i + 1`.
+/// Executes one instruction for the lanes of warp.mask and returns the next instruction: normally `i + 1`.
 /// nullptr ends the warp's turn; then the handler has set the reason in Warp (block, yield, exit; see warp.h).
 using Handler = const Instruction* (*)(Warp& warp, const Instruction* i);
 

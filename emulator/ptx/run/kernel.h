@@ -48,7 +48,7 @@ struct Kernel {
   int min_blocks = 0;
   int cluster[3] = {0, 0, 0};    ///< .reqnctapercluster
   int registers_per_thread = 0;  ///< an estimate of ptxas's allocation; 0: unknown
-  int launch_registers = 0;      ///< of a thread in a kernel with setmaxnreg; 0: its bounds do not say it
+  int launch_registers = 0;      ///< per thread in a kernel with setmaxnreg; 0: its bounds do not determine the number
   std::vector<Line> lines;
   std::vector<std::shared_ptr<void>> kept;  ///< the targets of Instruction::more
   std::shared_ptr<char> constants_owner;
@@ -73,7 +73,7 @@ class Module {
 
   /// nullptr when there is none of this name. Errors: Fault with what cannot be compiled.
   const Kernel* kernel(std::string_view name);
-  /// The names of all kernels and, apart from them, whether one exists without compiling it.
+  /// The names of all kernels, and whether a kernel exists (without compiling).
   bool has_kernel(std::string_view name) const;
   std::vector<std::string_view> kernel_names() const;
   /// The address of a .global or .const variable, nullptr when there is none.

@@ -54,7 +54,7 @@ const Instruction* setmaxnreg(Warp& w, const Instruction* i) {
   if (const Instruction* const first = requests[own.requests]; first->imm != i->imm || first->aux != i->aux)
     fail(cat(": another warp of its warpgroup executes ", request_text(first), " at ", w.kernel().where(first)));
   const int at_launch = w.kernel().launch_registers, wanted = static_cast<int>(i->imm);
-  if (at_launch != 0) {  // ptxas ignores it where it does not know this number
+  if (at_launch != 0) {  // ptxas ignores setmaxnreg if this number is unknown
     const int before = own.requests == 0 ? at_launch / kUnit * kUnit : own.registers;
     if (i->aux ? wanted < before : wanted > own.registers) fail(cat(": the warp has ", before, " registers a thread"));
     const int more = (wanted - own.registers) * kLanes;

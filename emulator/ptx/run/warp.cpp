@@ -191,7 +191,7 @@ bool Warp::pick() {
     if (groups[k].state != Group::State::ready) continue;
     if (best == groups.size() || runs_before(groups[k], groups[best])) best = k;
   }
-  // Those that only asked again come after all others, in turn.
+  // Groups that only polled come after all others, in order.
   for (size_t n = 0; best == groups.size() && n < groups.size(); ++n) {
     const size_t k = (current + 1 + n) % groups.size();
     if (groups[k].state == Group::State::polling) best = k;
@@ -202,7 +202,7 @@ bool Warp::pick() {
   return true;
 }
 
-/// Groups at one instruction become one. One that gathers lanes is ready again when it has grown.
+/// Groups at the same instruction become one. A growing group that gathers lanes is ready again.
 void Warp::merge() {
   for (size_t a = 0; a + 1 < groups.size(); ++a)
     for (size_t b = a + 1; b < groups.size();) {

@@ -63,7 +63,7 @@ struct Group {
   } state = State::ready;
   const char* waits_for = nullptr;  ///< `bar.sync 0`, `mbarrier.try_wait`: for reports
   uint64_t wait_key = 0;            ///< used by the blocking handler to tell waiters apart
-  uint32_t depth = 0;               ///< of calls: the deepest run first, so that lanes meet again where they were called
+  uint32_t depth = 0;               ///< calls: the deepest run first, so that lanes reconverge after the call
 };
 
 /// How a warp's turn ended.
@@ -193,7 +193,7 @@ struct Block {
     uint32_t expected = 0;  ///< threads; 0: none has come yet
     bool all = false;       ///< expects all threads of the block, also those that exit meanwhile
     bool uncounted = false; ///< a thread named no count: __syncthreads
-    uint32_t value = 0;     ///< of barrier.red: the result of the arrived threads (or, and: bit; popc: count)
+    uint32_t value = 0;     ///< barrier.red: the result of the arrived threads (or, and: bit; popc: count)
     uint32_t phase = 0;
     uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
   };
@@ -227,8 +227,8 @@ struct Cluster {
   uint32_t barrier_arrived = 0, barrier_phase = 0;  ///< barrier.cluster: threads of all blocks
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
-  bool phase_ended = false;  ///< of an mbarrier, since it was cleared
-  Count* count = nullptr;  ///< of the OS thread that runs it, with --count, --time and a profile
+  bool phase_ended = false;             ///< a phase of an mbarrier has ended since it was cleared
+  Count* count = nullptr;               ///< count of the OS thread that runs it, with --count, --time and a profile
   timing::ClusterTime* time = nullptr;  ///< with --time
   std::shared_ptr<void> time_owner;
 

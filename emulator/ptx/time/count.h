@@ -6,11 +6,11 @@ namespace emulator::ptx {
 
 struct Kernel;
 
-/// What --count adds up and prints when the program ends: where the time of emulated kernels goes.
+/// The numbers that --count adds up and prints at the program's end: the cost of emulated kernels.
 struct Count {
   uint64_t warp_instructions = 0;
-  uint64_t lane_instructions = 0;  ///< of lanes that execute, guards considered
-  double seconds = 0;              ///< of the OS threads that ran blocks, together
+  uint64_t lane_instructions = 0;  ///< counts executing lanes, guards considered
+  double seconds = 0;              ///< total of the OS threads that ran blocks
 };
 
 bool counts();

@@ -25,7 +25,7 @@ struct ProfileTable {
     std::string op;           ///< `ld.global.f32`
     std::string text;         ///< as in the module
     uint32_t ptx_line, line;  ///< in the module; index in Kernel::lines
-    size_t first, last;       ///< of its bytecode
+    size_t first, last;       ///< range of its bytecode
   };
   std::vector<Row> rows;
 };
@@ -34,14 +34,14 @@ bool profiles();
 /// `start` is the first instruction of each statement of the body.
 void keep_profile_table(Kernel& kernel, const Function& body, const std::vector<size_t>& start);
 
-/// The accesses of one instruction to one space.
+/// The accesses of an instruction to a space.
 struct AccessCount {
   uint64_t requests = 0;    ///< warp instructions with at least one lane
-  uint64_t sectors = 0;     ///< of global and local memory
-  uint64_t wavefronts = 0;  ///< of shared memory
-  uint64_t conflicts = 0;   ///< of them, see Wavefronts
+  uint64_t sectors = 0;     ///< in global and local memory
+  uint64_t wavefronts = 0;  ///< in shared memory
+  uint64_t conflicts = 0;   ///< among wavefronts, see Wavefronts
   uint64_t bytes = 0;       ///< that the lanes asked for
-  uint64_t collisions = 0;  ///< of atomic operations: lanes that came to an address after another lane of the warp
+  uint64_t collisions = 0;  ///< atomic operations: lanes that came to an address after another lane of the warp
   bool write = false, atomic = false;
   // The most expensive request.
   uint32_t worst = 0, worst_mask = 0, worst_bytes = 0;  ///< sectors or wavefronts; lanes; bytes a lane
@@ -49,11 +49,11 @@ struct AccessCount {
   void add(const AccessCount& other);
 };
 
-/// What one launch has cost so far. One OS thread runs all of its blocks.
+/// The cost of a launch so far. One OS thread runs all of its blocks.
 class LaunchProfile {
  public:
   explicit LaunchProfile(const Kernel& kernel);
-  /// Executes the instruction and counts it, unless it only waits and will be executed again.
+  /// Executes and counts the instruction, unless it only waits and will be executed again.
   const Instruction* step(Warp& w, const Instruction* i);
   void access(Warp& w, const Instruction* i, const AccessNote& note);
   /// A copy by TMA.

@@ -24,7 +24,7 @@ using time_model::Limit;
 
 constexpr uint32_t kSectorBits = 5, kPageBits = 12, kSectorsOfPage = 1u << (kPageBits - kSectorBits);
 constexpr uint32_t kTouchBits = 22, kTouchMask = (1u << kTouchBits) - 1;
-/// Of a launch's memory about so many pages are noted at least: what comes from memory is then known to a percent.
+/// At least about this number of a launch's pages is noted: traffic from memory is then known to a percent.
 constexpr double kNotedPages = 8192;
 
 /// SplitMix64's mixing: neighbours fall anywhere.
@@ -80,7 +80,7 @@ double of_registers(uint32_t lanes, uint32_t bytes) {
   return std::max(1.0, static_cast<double>(bytes) * std::popcount(lanes) / 128);
 }
 
-/// By where the lanes' bases lie in the first turn of the loop.
+/// Chooses by the lanes' bases in the first iteration of the loop.
 TimeJoin join_of(const std::vector<TimeJoin>& joins, const TimeNote& n, uint32_t turn, const uint32_t* address,
                  uint32_t lanes) {
   const uint32_t moved = static_cast<uint32_t>(n.address.offset) + turn * static_cast<uint32_t>(n.stride);
@@ -106,10 +106,10 @@ uint32_t find_turns(const Address* address, uint32_t lanes, uint32_t* turn) {
   return most;
 }
 
-/// So many sectors side by side lie in one slice of L2, which does one a cycle: one lane at an address (NVIDIA's white
-/// paper of GK110), or all lanes with words of their own in the sector. Two histograms on GitHub (an Ada GPU of 40 SMs and
-/// a Jetson Thor, some 2 and 1.5 GHz; read in copies that do not name them): one word 1 lane a cycle, 128 bytes 0.8
-/// sectors, 1 KiB 1.5, 4 KiB 6.
+/// This number of neighbouring sectors lies in a slice of L2, which serves one a cycle: a lane at an address (NVIDIA's
+/// white paper of GK110), or all lanes with words of their own in the sector. Two histograms on GitHub (an Ada GPU of
+/// 40 SMs and a Jetson Thor, some 2 and 1.5 GHz; read in copies that do not name them): one word 1 lane a cycle, 128
+/// bytes 0.8 sectors, 1 KiB 1.5, 4 KiB 6.
 constexpr uint32_t kSliceSectors = 16;
 
 struct Distinct {
@@ -180,8 +180,8 @@ void ClusterTime::to_l2(uint64_t sector, uint64_t count, bool write) {
   }
 }
 
-/// 1 when the sector has to come from L2. L1 holds what other warps of the block have read, which run at the same pace, and
-/// what the warp itself has read while its block has not read more than fits.
+/// 1 when the sector has to come from L2. L1 holds the reads of the block's other warps, which run at the same pace. It
+/// also holds the warp's own reads while its block's fit.
 uint32_t ClusterTime::read_global(BlockClock& block, uint32_t warp, WarpClock& clock, uint64_t sector) {
   constexpr uint64_t kShift = kPageBits - kSectorBits;
   if (block.last_page != sector >> kShift) {
@@ -197,7 +197,7 @@ uint32_t ClusterTime::read_global(BlockClock& block, uint32_t warp, WarpClock& c
   return !hit;
 }
 
-/// Counts an access to memory and returns its latency. `joined`: it is a part of a wider one that is counted already.
+/// Counts an access to memory and returns its latency. `joined`: it is part of a wider access that is counted already.
 Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock& clock, bool& joined) {
   const time_model::Chip& chip = *launch_.chip_;
   uint64_t address[kLanes];
@@ -244,7 +244,7 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   if (global) {
     Distinct found;
     find_sectors(address, global, n.bytes, found);
-    // What cp.async brings goes into shared memory (below), not into registers.
+    // Data of cp.async goes into shared memory (below), not into registers.
     if (n.kind != Kind::copy) work_.wavefronts += std::max<double>(found.lines, of_registers(global, n.bytes));
     uint32_t misses = 0;
     if (n.space == Space::constant) {
@@ -262,7 +262,7 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
           to_l2(found.sector[k], 1, false);
         }
     }
-    // Of two blocks that ask for the same, the second finds it in L2.
+    // If two blocks load the same data, the second finds it in L2.
     latency = misses ? (chip.l2_latency + chip.dram_latency) / 2 : chip.l1_latency;
     latency += found.lines - 1;
     if (n.atomic) {
@@ -286,10 +286,10 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   return latency;
 }
 
-/// Lanes that meet in a bank take turns of two cycles, whether or not at one address: 70 cycles for 32 lanes at an
+/// Lanes with the same bank are serialised at two cycles each, at equal addresses or not: 70 cycles for 32 lanes at an
 /// address, 8 for one (Jia et al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", arXiv 1903.07486; V100:
-/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes of
-/// an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
+/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes
+/// of an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
 /// where they add different numbers).
 Cycle ClusterTime::shared_atomic(const TimeNote& n, const uint32_t* address, uint32_t lanes, WarpClock& clock) {
   const time_model::Chip& chip = *launch_.chip_;
@@ -548,7 +548,7 @@ LaunchTime::LaunchTime(const Launch& launch) : launch_(launch), chip_(time_model
   count_ = std::min(clusters_ - first_, wanted < waves ? wanted * per_wave_ : clusters_);
   const double resident_clusters = static_cast<double>(std::min(clusters_, per_wave_));
   epoch_bytes_ = std::max(4096.0, chip_->l2_capacity / 2 / resident_clusters);
-  double pages = 0;  // of the allocations that it is given, as far as it runs
+  double pages = 0;  // pages of the given allocations, as far as it runs
   std::set<uint64_t> known;
   for_each_address(launch, [&](size_t, uint64_t, const Allocation& owner) {
     if (known.insert(owner.number).second) pages += static_cast<double>((owner.end - owner.begin) >> kPageBits);
@@ -597,8 +597,8 @@ void LaunchTime::add(ClusterTime& cluster) {
 }
 
 time_model::Work LaunchTime::work() {
-  // A sector comes from memory unless an earlier epoch has touched it and what was touched since fits into L2. Written
-  // ones go there once an epoch.
+  // A sector comes from memory unless an earlier epoch has touched it and L2 holds all sectors touched since. Written
+  // sectors go there once an epoch.
   std::vector<uint64_t> order;
   for (const auto& [number, epoch] : epochs_) order.push_back(number);
   std::ranges::sort(order);

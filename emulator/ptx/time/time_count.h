@@ -13,12 +13,12 @@
 #include "emulator/machine/time_model.h"
 #include "emulator/ptx/run/warp.h"
 
-// What --time counts while a kernel runs: machine instructions by unit, wavefronts of shared memory, sectors that leave
-// the SM, bytes from memory, tensor FLOP, and the longest chain of dependent instructions. The model (time_model.h) makes
-// a time of it.
+// Counts of --time while a kernel runs: machine instructions by unit, wavefronts of shared memory, sectors that leave
+// the SM, bytes from memory, tensor FLOP, and the longest chain of dependent instructions. The model (time_model.h)
+// computes the time.
 //
-// The chain is kept as clocks of warps: an instruction begins when what it reads is there, and the instructions
-// of a basic block in any order, as ptxas may move them; basic blocks follow each other. Barriers, mbarriers, asynchronous
+// The chain is kept as clocks of warps: an instruction begins when its operands are ready, in any order within
+// a basic block, as ptxas may move instructions; basic blocks follow each other. Barriers, mbarriers, asynchronous
 // copies and wgmma hand clocks from one warp to the next. Nobody waits for a unit that others use: the model adds
 // that.
 
@@ -59,15 +59,15 @@ struct Epoch {
 
 struct WarpClock {
   Cycle entry = 0, horizon = 0;  ///< when the basic block began, and the latest begin of its instructions
-  Cycle issued = 0;              ///< of its instructions
+  Cycle issued = 0;              ///< cycle of its last instruction
   const Instruction* begin = nullptr;  ///< the basic block's
-  uint32_t turn = 0;                   ///< of a loop that ptxas unrolls
+  uint32_t turn = 0;                   ///< iteration of a loop that ptxas unrolls
   Cycle stored[2] = {0, 0};      ///< the last store to global and to shared memory: loads do not pass it
   Cycle tensor_free = 0;
   Cycle copies = 0;              ///< the end of the cp.async of the open group
   std::deque<Cycle> copy_groups, matrix_groups, bulk_groups;
   Cycle bulk = 0;
-  int32_t barrier = -1;          ///< it waits for this one …
+  int32_t barrier = -1;  ///< waits for this barrier …
   uint32_t phase = 0;
   bool waits_for_cluster = false;
   uint32_t cluster_phase = 0;    ///< how often it has arrived at barrier.cluster
@@ -97,10 +97,10 @@ class ClusterTime {
   ClusterTime(const ClusterTime&) = delete;
   ClusterTime& operator=(const ClusterTime&) = delete;
 
-  /// Runs one instruction of a warp and counts it.
+  /// Runs and counts one instruction of a warp.
   const Instruction* step(Warp& w, const Instruction* i);
 
-  // What the families tell. `at`: the shared address of an mbarrier.
+  // Reports of the instruction families. `at`: the shared address of an mbarrier.
   void bulk_issued(BulkCopy& copy);
   void mbarrier_arrived(const Warp& w, const SharedPlace& place);
   void bytes_came(const SharedPlace& place, Cycle when);
@@ -129,7 +129,7 @@ class ClusterTime {
   std::unordered_map<uint32_t, Epoch> epochs_;
 };
 
-/// Of a launch. Which of its clusters run is its choice: all, or some whole waves.
+/// The times of a launch, which chooses its clusters that run: all, or some whole waves.
 class LaunchTime {
  public:
   explicit LaunchTime(const Launch& launch);
@@ -144,8 +144,8 @@ class LaunchTime {
   const Launch& launch_;
   const time_model::Chip* chip_;
   uint64_t clusters_, per_wave_, first_, count_;
-  double epoch_bytes_;  ///< that a cluster asks for in an epoch
-  /// Of so many pages, a power of two, one is noted, by a hash, and stands for all (Waldspurger et al., "Efficient MRC
+  double epoch_bytes_;  ///< bytes that a cluster requests in an epoch.
+  /// A sample: one page in this number, a power of two, chosen by a hash (Waldspurger et al., "Efficient MRC
   /// Construction with SHARDS", FAST 2015).
   uint64_t page_step_;
   double l1_bytes_;     ///< per block
@@ -157,7 +157,7 @@ class LaunchTime {
 
 /// Adds a launch to what the program's end prints.
 void report(const Launch& launch, const time_model::Work& work);
-/// The same of a launch that equals one that was reported: kernel, sizes and arguments, whose addresses may lie in
+/// Reports a launch that equals an earlier one: kernel, sizes and arguments, whose addresses may lie in
 /// other allocations. False: there was none, or launches are not sampled.
 bool report_again(const Launch& launch);
 /// Calls visit(offset among the parameters, address, its allocation) for each argument that is the address of memory.

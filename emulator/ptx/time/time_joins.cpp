@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ptxas makes of several PTX instructions, as far as --time counts it: loops that it unrolls whole, where what
-// moves with the turn becomes a part of addresses, loads from shared memory that it joins, within a basic block and
-// across the turns of such a loop, what a basic block computes twice, and atomic operations of all lanes at one
+// The merging of several PTX instructions by ptxas, as far as --time counts it: loops that ptxas unrolls whole, where
+// offsets per iteration become a part of addresses; loads from shared memory that are joined, within a basic block and
+// across the iterations of such a loop; common subexpressions in a basic block; and atomics of all lanes at the same
 // address, which one lane does for its warp. The machine code of SGEMM's ladder (nvcc 13.0, sm_86) shows the first two,
 // tests/emulator/time.cu's the third.
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using Kind = TimeNote::Kind;
 
-/// ptxas unrolls one loop of 16 turns with 170 statements each, and none of four such loops in one kernel.
+/// ptxas unrolls a single loop of 16 turns with 170 statements each, and none of four such loops in a kernel.
 constexpr size_t kMostUnrolled = 4096, kMostTurns = 1024;
 
 bool is_integer(Type t) { return !is_float(t) && t != Type::none && t != Type::pred; }
@@ -58,11 +58,11 @@ class Loop {
   size_t first = 0, last = 0;
   int turns = 0;  ///< 0: not constant, or no such loop
 
-  /// What a statement is in an unrolled loop.
+  /// A statement's role in an unrolled loop.
   struct Part {
     bool folded = false;            ///< its result is the same in each turn, or moves by a constant
-    std::optional<int64_t> stride;  ///< of a load: how far its address moves in a turn
-    uint64_t base = 0;  ///< of a load: differs where the base register has been written in between; 0: no register
+    std::optional<int64_t> stride;  ///< for a load: change of its address per iteration
+    uint64_t base = 0;  ///< for a load: differs where the base register has been written in between; 0: no register
   };
   const Part& part(size_t statement) const { return parts_[statement - first]; }
 
@@ -170,7 +170,7 @@ class Loop {
   static std::optional<int64_t> result(const Statement& s, const Of& of) {
     const size_t n = s.operands.size();
     if (n < 2 || s.operands[0].kind != Operand::Kind::reg) return std::nullopt;
-    if (s.op == "setp") {  // of the counter: known in each turn
+    if (s.op == "setp") {  // the loop counter's: known in each turn
       const bool known = n == 3 && is_integer(s.type()) && of(s.operands[1]) && of(s.operands[2]);
       return known ? std::optional<int64_t>(0) : std::nullopt;
     }
@@ -384,7 +384,7 @@ std::string sources_of(const Statement& s, const std::vector<uint32_t>& writes) 
   return text;
 }
 
-/// What a basic block computes twice, ptxas computes once: nvcc leaves the conversions of bf16 as often as they are
+/// ptxas computes common subexpressions of a basic block once: nvcc leaves the conversions of bf16 as often as they are
 /// written.
 void note_repeats(const Function& body, const Accesses& accesses, const std::vector<size_t>& start,
                   const Kernel& kernel, TimeTable& table) {

@@ -152,7 +152,7 @@ double flop_of_shape(const Lowering& l, int& m, int& n, int& k) {
   return 0;
 }
 
-/// The type that is multiplied follows that of the sums; wmma names it only where it is not f16.
+/// The multiplied type follows the accumulators'; wmma names types other than f16.
 Type multiplied_type(const Lowering& l) {
   const Type t = l.type(1);
   return t == Type::f32 || t == Type::none ? Type::f16 : t;
@@ -162,7 +162,7 @@ double element_bytes(Type t) { return t == Type::tf32 ? 4 : std::max(1, bytes_of
 
 void note_matrix(const Lowering& l, TimeNote& n, bool warpgroup) {
   int m = 0, columns = 0, k = 0;
-  // Of mma.sp one half of the products is left out.
+  // mma.sp leaves out half of the products.
   const double flop = flop_of_shape(l, m, columns, k) / (warpgroup ? 4 : matrix::is_sparse(l) ? 2 : 1);
   const Type type = multiplied_type(l);
   n.unit = Limit::tensor;

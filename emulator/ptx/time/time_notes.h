@@ -8,8 +8,8 @@
 #include "emulator/ptx/lower/liveness.h"
 #include "emulator/ptx/lower/register_places.h"
 
-// What --time must know of each instruction before it runs: which unit it needs, how many machine instructions ptxas makes
-// of it, which registers it waits for, where its addresses are. Made at lowering, from PTX alone: no cubin, no disassembler.
+// The facts that --time needs of each instruction before its run: its unit, its number of ptxas's machine instructions,
+// the registers that it waits for, its addresses. Made at lowering, from PTX alone: no cubin, no disassembler.
 
 namespace emulator::ptx {
 
@@ -38,29 +38,29 @@ struct TimeNote {
   time_model::Limit unit = time_model::Limit::issue;
   Space space = Space::generic;
   bool write = false, atomic = false, bypasses_l1 = false;
-  bool joined = false;      ///< of an atomic operation: lanes that meet at an address are one, else they take turns
+  bool joined = false;      ///< atomics: lanes at the same address become a single operation, else they are serialised
   bool retried = false;     ///< in shared memory ptxas makes a loop of it: load, compute, compare and swap
-  bool waits = true;        ///< of a barrier: not only arrives
+  bool waits = true;        ///< barriers: not only arrives
   uint8_t bytes = 0;        ///< per lane's access
   float issue = 1;          ///< machine instructions
-  float on_unit = 1;        ///< of these, such as need `unit`
-  float mufu = 0;           ///< of these, such as need the MUFU besides
-  float flop = 0;           ///< of a warp, in tensor cores, bf16's time
-  float flop_f64 = 0;       ///< the same of f64, which has a rate of its own
+  float on_unit = 1;        ///< instructions that need `unit`
+  float mufu = 0;           ///< instructions that need the MUFU in addition
+  float flop = 0;           ///< per warp, in tensor cores, bf16's time
+  float flop_f64 = 0;       ///< flop of f64, which has a rate of its own
   Addresses address, second;  ///< second: the source of cp.async
   static constexpr uint32_t kNoJoins = ~0u;
-  uint32_t joins = kNoJoins;  ///< of a load from shared memory: in TimeTable::joins, kJoins for each turn
+  uint32_t joins = kNoJoins;  ///< loads from shared memory: index in TimeTable::joins, kJoins for each iteration
   uint16_t turns = 1;         ///< in a loop that ptxas unrolls whole: how often it runs
   bool folded = false;        ///< there: an operand of others, but for the first turn
   int32_t stride = 0;         ///< there: how far its address moves in a turn
   Ref id = kNoRef;          ///< a barrier's number
   uint32_t imm = 0;
-  uint32_t first_ref = 0;   ///< in TimeTable::refs: what is read, then what is written
+  uint32_t first_ref = 0;  ///< index in TimeTable::refs: operands, then results
   uint16_t reads = 0, writes = 0;
 };
 
-/// What ptxas makes of a load from shared memory and its neighbours there: the first of a group reads all of it, the
-/// others come for nothing. It goes by where the base lies, which ptxas knows of arrays in shared memory.
+/// ptxas's merging of a load from shared memory with its neighbours: the first of a group reads all, and the others
+/// cost nothing. The base's alignment decides, which ptxas knows for arrays in shared memory.
 struct TimeJoin {
   enum : uint8_t { no, first, other } role = no;
   uint8_t bytes = 0;
@@ -68,7 +68,7 @@ struct TimeJoin {
 };
 constexpr size_t kJoins = 6;  ///< in all lanes the base mod 16 is 0, 4, 8, 12, or else mod 8 it is 0, 4
 
-/// Of a kernel; by the number of the bytecode instruction.
+/// A kernel's notes, by the number of the bytecode instruction.
 struct TimeTable {
   static constexpr uint32_t kPredicate = 0x80000000u;  ///< a ref is a slot of 128 bytes of the register file, or a predicate
   std::vector<TimeNote> notes;
@@ -76,12 +76,12 @@ struct TimeTable {
   std::vector<TimeJoin> joins;
 };
 
-/// Of the statement at hand, whose bytecode begins at `first` and is emitted already.
+/// Notes the current statement, whose bytecode begins at `first` and is emitted already.
 void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces& places, size_t statement, size_t first,
                     TimeTable& table);
 
-/// Finds the loops that ptxas unrolls, what is computed twice, the loads from shared memory that are one machine instruction, and the atomic
-/// operations that it does once for a warp. When the kernel's code is whole; `start`: the first instruction of each statement.
+/// Finds the loops that ptxas unrolls, common subexpressions, shared loads that become one machine instruction, and
+/// atomics once per warp. Needs the kernel's complete code; `start`: each statement's first instruction.
 void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
                 TimeTable& table);
 

@@ -46,8 +46,8 @@ class Report {
     return *report;
   }
 
-  /// What decides a launch's counts, in any run of these kernels. Addresses: those of one allocation that are near each other by how far apart they
-  /// are, others by their place in 256 bytes. Layers of a network are the same so, wherever their tensors lie.
+  /// The key of a launch's counts, in any run of these kernels. Near addresses of one allocation count by their
+  /// distance, others by their place in 256 bytes. Layers of a network are the same so, wherever their tensors lie.
   static std::string identity(const Launch& launch) {
     std::vector<char> arguments = launch.parameters;
     std::vector<std::pair<uint64_t, uint64_t>> owners;  // an allocation's number, the first address in it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barrier is gone from the branch, but lanes 0 and 1 still wait in it for all 32 of the warp, who wait at the barrier below.
+// The barrier is gone from the branch. But lanes 0 and 1 wait in it for all 32 lanes, which wait at the barrier below.
 __global__ void halves_kernel(const float* in, float* out, int groups) {
   __shared__ float sums[4][2];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = blockIdx.x * 4 + warp;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 __global__ void compact_kernel(const float* in, float* out, int* count, int n) {
-  __shared__ int place[8];  // of each warp: how many it keeps, then where it begins in out
+  __shared__ int place[8];  // per warp: number of kept elements, then their beginning in out
   const int i = blockIdx.x * 256 + threadIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const float value = i < n ? in[i] : 0.0f;
   const unsigned kept = __ballot_sync(0xffffffff, value > 0);

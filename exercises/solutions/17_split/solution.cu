@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-constexpr int kRows = 64;  // of a block of 32 x 8 threads
+constexpr int kRows = 64;  // rows of a block of 32 x 8 threads
 
 __global__ void column_sums_kernel(const float* in, float* out, int rows, int columns) {
   __shared__ float sums[8][32];

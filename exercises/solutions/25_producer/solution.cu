@@ -29,7 +29,7 @@ __global__ void weighted_sums_kernel(const float* in, const float* weight, float
     const int s = t % kStages;
     ptx::mbarrier_wait(&full[s], t / kStages % 2);
     for (int i = 0; i < kTile / kConsumers; ++i) sum[i] += weight[t] * tile[s][i * kConsumers + thread];
-    ptx::fence_proxy_async();  // what threads have read, TMA may overwrite after the barrier
+    ptx::fence_proxy_async();  // after the barrier TMA may overwrite values that threads have read
     ptx::mbarrier_arrive(&empty[s]);
   }
   for (int i = 0; i < kTile / kConsumers; ++i) out[i * kConsumers + thread] = sum[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nccl.h>
 
-/// A stand-in for a layer's backward: gradient[i] = (layer + 1) x[i].
+/// The model of a layer's backward: gradient[i] = (layer + 1) x[i].
 __global__ void gradient_kernel(float* gradient, const float* x, int layer, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) gradient[i] = (layer + 1) * x[i];

@@ -19,7 +19,7 @@
 // p and ds are computed from the accumulators in registers and, rounded to T, are the left operands of the next GEMMs.
 // Both owned tensors stay in shared memory; queries beyond the last are zeros and add nothing.
 //
-// Shared memory: owned + 2 stages; at 64 channels dq 2 16 KiB (128 queries) + 2 16 KiB (64 keys), dk and dv 2 16 KiB
+// Shared memory: owned + 2 stages; at 64 channels dq 2 16 KiB (128 queries) + 2 16 KiB (64 keys); dk and dv 2 16 KiB
 // (128 keys) + 2 8.25 KiB (32 queries); at 128 channels both 2 16 KiB (64) + 2 16 KiB (32). The bound is the reading of
 // fragments: a fragment of streamed rows serves all of a warp's tiles, a fragment of owned rows all streamed rows of a
 // step. Two 16-row tiles by 32 (dq: 64) streamed rows need three quarters of the shared-memory bandwidth while tensor
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const ptx::SharedAddress own_v = own_k + Shape::kOwned * Tile::kRowBytes;
   const AttentionPosition position(problem.M, Shape::kOwned, problem.G);
   const int b = position.b, N = problem.N, keys = problem.keys_of(b);
-  // Of a causal problem: keys are seen by themselves and by later queries. No query sees padding.
+  // In a causal problem keys are seen by themselves and by later queries. No query sees padding.
   const int begin = problem.causal ? position.first / kQueries : 0;
   const int end =
       position.first < keys ? (problem.query_end(position.first + Shape::kOwned) + kQueries - 1) / kQueries : 0;
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       for (int e = 0; e < 4; ++e)
         p_t[p][n][e] = ptx::exp2_approx(p_t[p][n][e] * scale - (e % 2 == 0 ? lse_pair.x : lse_pair.y) * kLog2E);
     }
-    // Visibility is recomputed: no register is left for it, and few steps need it.
+    // Visibility is recomputed: no register is left, and few steps need masks.
     if (!all_there || !problem.all_see(query, kQueries, key, Shape::kWarpRows)) {
       WEFT_UNROLL
       for (int p = 0; p < kSquares; ++p) WEFT_UNROLL

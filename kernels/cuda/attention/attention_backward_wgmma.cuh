@@ -19,8 +19,8 @@
 //   owned keys:    s^T = k q^T, dp^T = v dy^T, dv += p^T dy,         dk += ds^T q
 //
 // p and ds are computed from the accumulators in registers and, rounded to T, are the left operands of the next GEMMs.
-// With owned queries, s and dp of the next keys are issued before ds k, and the next ds is computed while that GEMM is
-// in flight. With owned keys, at 64 channels, the exponentials overlap dp^T and the computation of ds^T overlaps p^T
+// With owned queries, s and dp of the next keys are issued before ds k. The next ds is computed while that GEMM is in
+// flight. With owned keys, at 64 channels, the exponentials overlap dp^T and the computation of ds^T overlaps p^T
 // dy. The two consumers fill each other's gaps.
 //
 // With dropout, the mask of the next weights is drawn (Philox, one bit each) while their scores are in flight.

@@ -2,10 +2,10 @@
 #pragma once
 #include "kernels/cuda/attention/attention_shape.cuh"
 
-// Attention by fused multiply-add: f32 and f64, and half precision if the tensor-core kernels do not apply (more than
-// 128 channels per head, or rows that are no multiple of 16 bytes).
+// Attention by fused multiply-add: f32 and f64, and half precision without tensor-core kernels (more than 128 channels
+// per head, or rows that are no multiple of 16 bytes).
 //
-// A block of 4 warps owns 16 rows, 4 per warp, and streams the rows of the other side through shared memory, 32 at a
+// A block of 4 warps owns 16 rows, 4 per warp. It streams the rows of the other side through shared memory, 32 at a
 // time (forward and dq: owns queries, streams keys; dk, dv: the other way round):
 //
 //   scores       lane = streamed row: 4 dot products over the channels       own rows: broadcast, streamed: own bank

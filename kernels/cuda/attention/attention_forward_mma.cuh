@@ -8,8 +8,8 @@
 // Grid: a block owns 128 queries of one head and iterates over the keys, kKeys at a time; a warp owns 32 queries, or 16
 // (8 warps, 128 channels with dropout). Fragments of q stay in registers if 32 registers hold them:
 //
-//   memory --cp.async--> stage 0 | stage 1 (k and v: kKeys rows each) --ldmatrix--> registers
-//   s = q k^T (mma.sync) -> masks -> maximum and exponentials, per row within 4 lanes -> sums = sums again + p v
+//   memory --cp.async--> stage 0 | stage 1 (k and v: kKeys rows each) --ldmatrix--> registers.
+//   s = q k^T (mma.sync) -> masks -> maximum and exponentials, per row within 4 lanes -> sums = sums again + p v.
 //
 // One stage is filled while the other is used: one barrier per step. A row's maximum, its sum of weights and its
 // accumulators stay in registers; weights are rounded to T for the second GEMM, and the sum adds unrounded weights.

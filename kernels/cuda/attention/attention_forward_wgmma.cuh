@@ -8,18 +8,18 @@
 // Grid: persistent; a block walks over tiles of 128 queries of one head. Each consumer warpgroup owns 64 queries and
 // iterates over the keys, kKeys at a time:
 //
-//   memory --TMA--> q (2 tiles) | k ring | v ring --wgmma--> s = q k^T in registers -> masks, online softmax -> p
-//   p (registers) and v --wgmma--> sums -> q's buffer in shared memory --TMA--> y
+//   memory --TMA--> q (2 tiles) | k ring | v ring --wgmma--> s = q k^T in registers -> masks, online softmax -> p.
+//   p (registers) and v --wgmma--> sums -> q's buffer in shared memory --TMA--> y.
 //
 // Two kinds of GEMMs overlap the softmax, whose exponentials are slow. Within a warpgroup: s of the next keys is issued
-// before p v of the present keys, and the softmax of s runs while p v is in flight. Between the consumers, a ping-pong
+// before p v of the present keys. The softmax of s runs while p v is in flight. Between the consumers, a ping-pong
 // schedule (kTurnBarrier): one consumer's GEMMs run during the other's softmax.
 //
 //   consumer 0:  s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | softmax 2 ………
 //   consumer 1:  … softmax | s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | …
 //
-// With dropout, the mask of the next weights is drawn (Philox, one bit each) while their scores are in flight, and
-// applied when p is rounded. The sum of weights and lse include dropped weights.
+// With dropout, the mask of the next weights is drawn (Philox, one bit each) while their scores are in flight. The mask
+// is applied when p is rounded. The sum of weights and lse include dropped weights.
 //
 // Whether a key is visible (length, key mask, end of the array) is one bit per key, from a ballot. Only steps with a
 // hidden key or on an edge of the causal mask or window test single weights. Steps before the first query's window are

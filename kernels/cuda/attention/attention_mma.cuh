@@ -47,7 +47,7 @@ struct AttentionTile {
   static __device__ __forceinline__ int left_lane(int lane) {
     return 2 * run_offset(lane / 8 % 2 * 8 + lane % 8, lane / 16);
   }
-  /// The same for right operands with K = channels.
+  /// As left_lane(), for right operands with K = channels.
   static __device__ __forceinline__ int right_lane(int lane) {
     return 2 * run_offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   }
@@ -66,8 +66,8 @@ struct AttentionTile {
     ptx::ldmatrix_x4_trans_at<kRow * kRowBytes>(to, tile + (of_lane ^ 2 * n));
   }
 
-  /// Stores a warp's 16 kSquares rows of accumulators, each times its factor, through the warp's own rows of `tile`, so
-  /// that global stores have 16 bytes. factor[p][half]: the factor of row 16 p + 8 half + lane / 4.
+  /// Stores a warp's 16 kSquares rows of accumulators, each times its factor. They pass through the warp's own rows of
+  /// `tile`, so that global stores have 16 bytes. factor[p][half]: the factor of row 16 p + 8 half + lane / 4.
   template <int kSquares, class T>
   static __device__ __forceinline__ void store(const AttentionTensor<T>& tensor, T* head, T* tile, int row, int first,
                                                int end, int D, int lane, const float (&sums)[kSquares][kRuns][4],

@@ -9,10 +9,10 @@
 // Grid: a block owns consecutive tiles of 64 queries. Its three consumer warpgroups process the tiles round-robin. They
 // synchronise only through the loads, so that a softmax overlaps the other warpgroups' GEMMs.
 //
-//   memory --TMA--> q (2 tiles a consumer) | k and v of 3 heads --wgmma--> s = q k^T, 128 and 96 keys, in registers
-//   -> maximum of the first part while the second is in flight -> p of the first part --wgmma--> accumulators, while p
-//   of the second part is computed
-//   -> accumulators -> q's buffer in shared memory --TMA--> y, stored while the next tile is computed
+//   memory --TMA--> q (2 tiles a consumer) | k and v of 3 heads --wgmma--> s = q k^T, 128 and 96 keys, in registers.
+//   -> maximum of the first part while the second is in flight -> p of the first part --wgmma--> accumulators;
+//   meanwhile p of the second part is computed.
+//   -> accumulators -> q's buffer in shared memory --TMA--> y, stored while the next tile is computed.
 //
 // Warps whose 16 queries are all out of bounds compute no weights, but still take part in wgmma.
 //

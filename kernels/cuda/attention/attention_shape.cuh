@@ -24,7 +24,7 @@ struct AttentionTensor {
         row_stride(view.strides[1]),
         head_stride(view.strides[2]) {}
 
-  /// Row 0 of one head of one batch element.
+  /// Row 0 of a head of a batch element.
   __device__ T* head(int b, int h) const { return data + b * batch_stride + h * head_stride; }
 };
 

@@ -14,7 +14,7 @@
 //
 // A tile is some rows of a head in shared memory, in chunks of 64 channels: a chunk's lines are its rows, 128 bytes
 // under TMA's 128-byte swizzle. TMA loads directly from the strided views, one box [64 channels, 1 head, rows, 1 batch
-// element] per chunk, and fills channels and rows outside the tensor with zeros. wgmma reads a tile in both directions:
+// element] per chunk. It fills channels and rows outside the tensor with zeros. wgmma reads a tile in both directions:
 //
 //   K = channels (q k^T)   Along::depth   8 lines are 1024 bytes   16 channels further: 32 bytes
 //   K = rows     (p v)     Along::rows    8 lines are 1024 bytes   16 rows further: 2048 bytes, the next 64
@@ -61,7 +61,7 @@ struct AttentionRing {
 };
 
 /// The tiles of 128 rows of all heads, in scheduling order. If tiles differ in work, blocks draw them from an atomic
-/// counter, the longest of a group of heads first, so that all blocks end at about the same time. No result depends on
+/// counter, the longest of a group of heads first. So all blocks end at about the same time. No result depends on
 /// which block computes a tile.
 struct AttentionTiles {
   int rows;         ///< rows per head
@@ -194,7 +194,7 @@ __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const fl
     a[k][r] = ptx::pack<T>(kept(j, sums[j]), kept(j + 1, sums[j + 1]));
   }
 }
-/// The same without dropout.
+/// As above, without dropout.
 template <class T, int kCount>
 __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount]) {
   pack_left<T>(a, sums, KeptWeights<false, kCount>{});

@@ -10,8 +10,8 @@
 #include "kernels/cuda/gemm/matmul_call.cuh"
 #include "kernels/engines/dispatch.h"
 
-// Selects a convolution's kernel: a matmul for 1x1 filters, the depthwise kernels if each channel has its own filter,
-// and implicit GEMM for the rest (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu); on Hopper
+// Selects a convolution's kernel: a matmul for 1x1 filters, the depthwise kernels if each channel has its own filter.
+// All others use implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu); on Hopper
 // conv2d_sm90.cuh, if TMA can read the operands.
 
 namespace weft::kernels::cuda {

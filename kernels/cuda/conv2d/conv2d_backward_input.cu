@@ -3,7 +3,7 @@
 #include "kernels/cuda/conv2d/conv2d_shape.cuh"
 #include "kernels/cuda/gemm/gemm.cuh"
 
-// dx[n, h, w, c] = sum over (r, s, o) of dy[n, p, q, o] w[o, r, s, c], where p stride = h + padding - r dilation  (q
+// dx[n, h, w, c] = sum over (r, s, o) of dy[n, p, q, o] w[o, r, s, c]. p stride = h + padding - r dilation (q
 // likewise): one GEMM with m = (n, h, w), k = (r, s, o), columns = the group's input channels.
 //
 // With a stride, the pixels are sorted into phases (conv2d_phase.cuh).

@@ -3,9 +3,9 @@
 #include "kernels/cuda/gemm/split_sum.cuh"
 
 // dw[o, r, s, c] = sum over k = (n, p, q) of dy[k, o] pixel(k, (r, s, c)): one GEMM per group, rows = the group's
-// filters, columns = (r, s, c), and K = N P Q, often a hundred thousand and more, while the result has few tiles.
+// filters, columns = (r, s, c). K = N P Q, often a hundred thousand and more, while the result has few tiles.
 //
-// So K is split: slice (group, share) accumulates its part of K into its own plane of a workspace, and split_sum
+// So K is split: slice (group, share) accumulates its part of K into its own plane of a workspace. split_sum
 // (split_sum.cuh) adds the planes in a fixed order. No atomics: bit-identical results in every run.
 //
 //   k=(n,p,q)  share 0  +----+   +-----------+      plane 0  ---+

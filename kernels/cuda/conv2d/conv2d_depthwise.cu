@@ -9,8 +9,8 @@
 
 // Depthwise convolution: each channel has its own filter (groups == C == O), w [C, R, S, 1].
 //
-// There is nothing to share between channels, so there is no GEMM: 2 R S flops per element of y and, ideally, one read
-// of x and one write of y. Memory-bound for every filter in use; expected share of the memory roofline 70 to 80% for 3
+// There is nothing to share between channels, so there is no GEMM: 2 R S flops per element of y and, ideally, a read of
+// x and a write of y. Memory-bound for every filter in use; expected share of the memory roofline 70 to 80% for 3
 // x 3.
 //
 // All three kernels: a block of 128 threads owns `vectors` neighbouring vectors of 16 bytes of channels (a power of

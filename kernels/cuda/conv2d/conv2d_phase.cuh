@@ -8,8 +8,8 @@
 // The gradient of a strided convolution's input by phases.
 //
 // With a stride, most taps of a pixel hit no p, and h mod stride alone decides which taps do. So the pixels are sorted
-// into stride.h x stride.w *phases*. In the phase a = h mod stride the contributing taps are r = first, first + step, …
-// with step = stride / gcd(stride, dilation), and p = (a + padding - first dilation) / stride + h / stride - i dilation
+// into stride.h x stride.w *phases*. In the phase a = h mod stride the contributing taps are r = first, first + step,
+// …; step = stride / gcd(stride, dilation). Then p = (a + padding - first dilation) / stride + h / stride - i dilation
 // / gcd: a convolution of dy with stride 1 and fewer taps. Nothing is multiplied by zero, and a phase without taps
 // stores zeros.
 //
@@ -18,7 +18,7 @@
 
 namespace weft::kernels::cuda {
 
-/// The taps of one phase along one axis.
+/// The taps of a phase along an axis.
 struct PhaseTaps {
   int first, count, origin;  ///< origin: the p that tap `first` reaches from the phase's first pixel
 };

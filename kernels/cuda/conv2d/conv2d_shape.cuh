@@ -22,7 +22,7 @@ struct Conv2dShape {
   bool is_empty() const { return N * H * W * C == 0 || N * P * Q * O == 0 || R * S == 0; }
 };
 
-// One direction for one element type, as implicit GEMM. Each is defined, for f32, f64, bf16 and f16, in the file of the
+// A direction for an element type, as implicit GEMM. Each is defined, for f32, f64, bf16 and f16, in the file of the
 // same name.
 template <class T>
 void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
@@ -34,9 +34,9 @@ template <class T>
 void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
                                  const Conv2dShape& shape);
 
-// The same on TMA and wgmma, for bf16 and f16, and the forward for f32 as tf32 (conv2d_<dtype>_sm90.cu). They return
-// false if the device has no wgmma or TMA cannot read the operands: groups, channels not a multiple of 8 (f32: 4), an
-// input gradient with more than 4 phases, window corners out of TMA's range.
+// The directions on TMA and wgmma, for bf16 and f16, and the forward for f32 as tf32 (conv2d_<dtype>_sm90.cu). They
+// return false if the device has no wgmma or TMA cannot read the operands: groups, channels not a multiple of 8 (f32:
+// 4), an input gradient with more than 4 phases, window corners out of TMA's range.
 template <class T>
 bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
                           const ChannelEpilogue& epilogue, const Conv2dShape& shape);
@@ -47,7 +47,7 @@ template <class T>
 bool conv2d_backward_weight_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
                                   const Conv2dShape& shape);
 
-// The same for depthwise convolutions (conv2d_depthwise.cu), without batch statistics.
+// The directions for depthwise convolutions (conv2d_depthwise.cu), without batch statistics.
 template <class T>
 void depthwise_forward(const Queue& queue, const View& y, const View& x, const View& w, const ChannelEpilogue& epilogue,
                        const Conv2dShape& shape);

@@ -6,15 +6,15 @@
 #include "kernels/cuda/gemm/split_sum.cuh"
 #include "kernels/runtime/allocator.h"
 
-// Convolutions on the main loop of gemm_wgmma.cuh. For one filter tap, one TMA load in im2col mode fetches 64 channels
-// of the input pixel under that tap, for every output position (n, p, q) of a tile; padding is filled with zeros. So a
+// Convolutions on the main loop of gemm_wgmma.cuh. Per filter tap, a TMA load in im2col mode fetches 64 channels of
+// the pixel under the tap, for every output position of a tile; padding is filled with zeros. So a
 // K step of the im2col matrix is one instruction, and no buffer exists. f32 as tf32 has 32 channels per step, and the
 // forward only: there alone both operands are laid out along K.
 //
-//   direction        rows of a           rows of b   a K step                      loads of a, of b
-//   forward          positions (n,p,q)   o           64 channels c at a tap (r,s)  im2col of x, w[o, tap, c]
-//   backward_input   pixels (n,h,w)      c           64 filters o at a tap (r,s)   im2col of dy, w[o, -tap, c]
-//   backward_weight  o                   (r,s,c)     64 positions (n,p,q)          dy[position, o], im2col of x
+//   direction        rows of a           rows of b   a K step                      loads of a, of b.
+//   forward          positions (n,p,q)   o           64 channels c at a tap (r,s)  im2col of x, w[o, tap, c].
+//   backward_input   pixels (n,h,w)      c           64 filters o at a tap (r,s)   im2col of dy, w[o, -tap, c].
+//   backward_weight  o                   (r,s,c)     64 positions (n,p,q)          dy[position, o], im2col of x.
 //
 // The input's gradient, for stride 1, is the convolution of dy with the filters rotated by 180 degrees; b is then laid
 // out along its rows. With a larger stride there is one such convolution per phase: conv2d_strided_sm90.cuh. The
@@ -202,7 +202,7 @@ struct WindowWalk {
            corner(tensor.lower_h) && corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) &&
            tensor.stride_h <= 8 && tensor.stride_w <= 8;
   }
-  /// The same, and whether 8-bit offsets reach all taps.
+  /// As above, and whether 8-bit offsets reach all taps.
   bool fits(const Conv2dShape& shape) const {
     return fits() && (shape.R - 1) * shape.dilation.h <= kMostOffset && (shape.S - 1) * shape.dilation.w <= kMostOffset;
   }

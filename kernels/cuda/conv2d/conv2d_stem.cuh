@@ -13,8 +13,8 @@
 // zeros to the left and right of each row. In a packed row the pixels under a filter row are contiguous, a window.
 // Windows overlap: neighbours begin stride pixels apart, a multiple of 16 bytes.
 //
-//   packed row   | 0 0 0 x0 x1 x2 x3 x4 x5 …  |     4 channels each, padding 3, stride 2
-//   window 0       [8 pixels = 32 channels]         7 pixels have filter taps, the last has zeros
+//   packed row   | 0 0 0 x0 x1 x2 x3 x4 x5 …  |     4 channels each, padding 3, stride 2.
+//   window 0       [8 pixels = 32 channels]         7 pixels have filter taps, the last has zeros.
 //   window 1           [8 pixels = 32 channels]
 //
 // To the main loops this is a convolution with the window's channels and filters of R x 1 taps; filters are packed in

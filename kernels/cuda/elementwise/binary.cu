@@ -27,7 +27,7 @@ struct Value {
 
 template <class C, int... f>
 __device__ C any_value(int which, C a, C b, C alpha, std::integer_sequence<int, f...>) {
-  C y = std::numeric_limits<C>::quiet_NaN();  // what no function gives; 0 in integers
+  C y = std::numeric_limits<C>::quiet_NaN();  // a value that no function gives; 0 in integers
   ((which == f ? (y = binary_value<static_cast<Binary>(f)>(a, b, alpha), true) : false) || ...);
   return y;
 }

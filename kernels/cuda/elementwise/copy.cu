@@ -5,7 +5,7 @@
 #include "kernels/cuda/elementwise.cuh"
 #include "kernels/with_bits.h"
 
-// copy has four paths, each with one read and one write per element:
+// copy has four paths, each with a read and a write per element:
 // 1. Same dtype: elementwise.cuh on raw bits (four kernels for all dtypes). 90% of the bandwidth when contiguous.
 // 2. Same dtype, y contiguous along one dimension and x along another: a tiled transpose.
 //      grid: x = tiles of 32 columns times outer dimensions, y = tiles of 32 rows; block: 32 x 8 threads

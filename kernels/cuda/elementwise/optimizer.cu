@@ -8,7 +8,7 @@
 #include "kernels/cuda/vec.cuh"
 
 // One launch over a flat range: grid-stride, 256 threads per block, no barrier. A thread owns 4 neighbours (2 in f64),
-// or one if a pointer is not aligned for that. With chunks (LARS, LAMB) a block owns one chunk of one parameter. Every
+// or one if a pointer is not aligned for that. With chunks (LARS, LAMB) a block owns a chunk of a parameter. Every
 // thread reads the step's scalars from device memory. Bytes per element (f32 weights and gradient, + 2 with a bf16
 // copy): 12, and 8 per state (lamb_direction: 28); parameter_squares 4, clipping 8. Flops: 4 to 20. 90% of the
 // bandwidth from a million elements on.

@@ -72,7 +72,7 @@ struct Epilogue {
            !relu_last;
   }
 
-  /// The same with the columns' constants already loaded. plain: is_plain().
+  /// As above, with the columns' constants already loaded. plain: is_plain().
   template <int kCount>
   __device__ void store(int64_t offset, int left, const Sum (&sums)[kCount], const Column (&of)[kCount],
                         bool plain = false) const {

@@ -10,7 +10,7 @@
 // Grid: one block per kM x kN tile of the result and per slice. A thread owns kQuadsM x kQuadsN squares of 4 x 4
 // accumulators; the 32 threads of a warp form 4 rows x 8 columns, squares of one thread 16 rows and 32 columns apart:
 //
-//        8 threads x 4 columns, twice          every step of k reads, per warp, 16 B x 4 rows of `a` and 16 B x 8
+//        8 threads x 4 columns, twice.         Every step of k reads, per warp, 16 B x 4 rows of `a` and 16 B x 8
 //      +--------------+--------------+         columns of `b`: each is one shared-memory phase without conflicts,
 //    4 | square 0,0   | square 0,1   |         for 16 (64 with 2 x 2 squares) fused multiply-adds per thread.
 //      +--------------+--------------+
@@ -19,8 +19,8 @@
 //
 // Shared memory: two buffers of kDepth = 16 lines of a (kM elements, m along the line) and of b. While one is used, the
 // next step is loaded into registers, then stored to the other: one barrier per step. Operands along k are transposed
-// by these stores: the 4 elements of a segment go to 4 lines. Element m of line k is at m ^ 8 (k / 4 mod 4), so that
-// the stores of a warp (8 lines x 4 segments) hit 32 banks.
+// by these stores: the 4 elements of a segment go to 4 lines. Element m of line k is at m ^ 8 (k / 4 mod 4). So the
+// stores of a warp (8 lines x 4 segments) hit 32 banks.
 //
 // A problem with `row_sums` (linear_backward_weight) also needs the sum of each of a's rows: in the first tile of each
 // tile row, thread m adds column m, line by line.
@@ -112,7 +112,7 @@ class FmaStage {
 };
 
 /// Blocks per SM, for __launch_bounds__. Without a bound ptxas stops at 128 registers for f64, slightly too few for
-/// loads of single elements, and at about 190 for tiles of 64 x 64, and spills.
+/// loads of single elements. For tiles of 64 x 64 it stops at about 190, and spills.
 template <class Tile, class T>
 constexpr int fma_blocks() {
   if (sizeof(T) == 8) return 6;

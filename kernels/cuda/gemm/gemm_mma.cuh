@@ -24,21 +24,21 @@
 // kStages - 1 K steps are in flight while one is used. One barrier per step: after the barrier, all threads may read
 // the newest complete step, and the stage that all have read may be refilled.
 //
-// A stage keeps the operand's layout in memory, as lines of 16-byte segments: with Major::depth a line is one m (or one
-// n) and 4 segments of k; with Major::rows a line is one k, and ldmatrix.trans transposes each 8 x 8 matrix. ldmatrix
+// A stage keeps the operand's layout in memory, as lines of 16-byte segments: with Major::depth a line is an m (or an
+// n) and 4 segments of k; with Major::rows a line is a k, and ldmatrix.trans transposes each 8 x 8 matrix. ldmatrix
 // reads the same segment of 8 neighbouring lines at a time. The swizzle puts these 8 into different groups of 4 banks:
 // segment r of line l is at position r ^ (l mod 8) (lines of 8 segments or more: 128 bytes cover all banks), or r ^ (l
 // / 2 mod 4) (lines of 4 segments: two lines cover all banks). cp.async writes whole groups of 8 segments, also without
 // conflicts.
 //
 // Addresses: the swizzle repeats after 8 or 16 lines. So the destinations of a thread's copies differ by constants (in
-// tiles of 64 x 128 every second one), and so do the addresses of a warp's fragments, except per half (Major::depth) or
-// per matrix (Major::rows), which have a register each. In each step the stage's offset is added to the registers;
+// tiles of 64 x 128 every second one). So do the addresses of a warp's fragments, except per half (Major::depth) or per
+// matrix (Major::rows), which have a register each. In each step the stage's offset is added to the registers;
 // constants are immediates in the instructions.
 //
 // tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each; ldmatrix works as for two-byte
 // types. But ldmatrix cannot transpose 4-byte elements: with Major::rows lanes load single elements, 8 rows of 4 lines
-// at a time, and segment r of line l is at position r ^ 2 (l mod 4), without bank conflicts. Elements are rounded to
+// at a time. Segment r of line l is at position r ^ 2 (l mod 4), without bank conflicts. Elements are rounded to
 // tf32 (cvt.rna) in registers, since the tensor cores would truncate.
 //
 // A problem with `row_sums` (linear_backward_weight) also needs the sum of each of a's rows: in the first tile of each
@@ -53,9 +53,9 @@
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, 85 at 128 x 256, 51 at 256 x 64,
 // from L2 mostly. Limit: tensor cores. An A100's (1,024 multiply-adds per cycle and SM) take 64 cycles for 64 x 64
 // results and 16 k. A warp's fragments for these are 4 KiB of shared memory, 32 cycles at 128 bytes; its share of the
-// tile's next 32 bytes is written in 16 cycles (12 at 128 x 256, 20 at 256 x 64, 24 at 64 x 128). This is 69 to 88% of
-// the shared-memory bandwidth. Warps of 64 x 32 would need all of the bandwidth, warps of 32 x 32 in tiles of 64 x
-// 64 1.5 times as much. On sm_90 mma.sync reaches about 60% of wgmma's peak: there gemm_wgmma.cuh is used whenever TMA
+// tile's next 32 bytes takes 16 cycles (128 x 256: 12, 256 x 64: 20, 64 x 128: 24). This is 69 to 88% of the
+// shared-memory bandwidth. Warps of 64 x 32 would need all of the bandwidth; warps of 32 x 32 in tiles of 64 x 64 need
+// 1.5 times that. On sm_90 mma.sync reaches about 60% of wgmma's peak: there gemm_wgmma.cuh is used whenever TMA
 // can read the operands.
 
 namespace weft::kernels::cuda {

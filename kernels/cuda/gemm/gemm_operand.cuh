@@ -10,15 +10,15 @@
 
 // The operands of the two GEMM main loops: y[m, n] = sum over k of a(m, k) b(k, n). An operand is a table of *lines*;
 // the elements of a line are contiguous in memory, at least in segments of 16 bytes. `kMajor` says which index runs
-// along the line: with Major::depth a line is one m (or one n) and k runs along it; with Major::rows a line is one k. A
-// convolution differs from a matmul only in its operands, so there is no im2col buffer.
+// along the line: with Major::depth a line is an m (or an n) and k runs along the line; with Major::rows a line is a k.
+// A convolution differs from a matmul only in its operands, so there is no im2col buffer.
 //
-//   Line line(int i)          line i
-//   Column column(int j)      position j along a line
-//   Step step(int by)         a move by `by` lines, precomputed once; Major::rows only
+//   Line line(int i)          line i.
+//   Column column(int j)      position j along a line.
+//   Step step(int by)         a move by `by` lines, precomputed once; Major::rows only.
 //   auto advance(x, by)       moves a column by `by` (Major::depth), or a line by a Step; returns how far at() moves,
-//                             in elements. No division; branches only at the end of a tap's channels
-//   bool has(line, column)    whether the element exists; elements beyond K and in an image's padding are zero
+//                             in elements. No division; branches only at the end of a tap's channels.
+//   bool has(line, column)    whether the element exists; elements beyond K and in an image's padding are zero.
 //   const T* at(line, column) address of the element; must not be read unless has() is true
 //   bool vector               16-byte loads are allowed: aligned, whole segments, each all or nothing in bounds
 //
@@ -238,7 +238,7 @@ struct FilterOperand {
 
 /// One block's share of an operand, traversed along k: `rows` x `depth` elements per step, in segments of `run`
 /// elements (16 bytes, or 32 for doubles). Thread t owns segments t, t + threads, … of a tile, counted along lines.
-/// With Major::depth it keeps their lines and one column that advances with k; else one column and one line that
+/// With Major::depth the thread keeps their lines and a column that advances with k; else a column, and a line that
 /// advances from segment to segment.
 template <class Operand, int kRows, int kDepth, int kRun, int kThreads>
 class TileWalk {
@@ -286,7 +286,7 @@ class TileWalk {
     }
   }
 
-  /// The same for any step, which begins at k, with a function that returns the address: for kernels that would spill
+  /// As above for any step, which begins at k, with a function that returns the address: for kernels that would spill
   /// the state of next_step.
   template <class Visit>
   __device__ void each_run(int k, Visit&& visit) const {

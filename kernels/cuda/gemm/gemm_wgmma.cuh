@@ -26,8 +26,8 @@
 // either direction: with Along::depth a line is one row (m or n) and k runs along the line; with Along::rows a line is
 // one k.
 //
-//                 wgmma's descriptor: 8 lines to the next 8   64 rows to the next 64   16 k further
-//   Along::depth                      1024 bytes (rows)       8 KiB (8 times 1024)     32 bytes
+//                 wgmma's descriptor: 8 lines to the next 8.  64 rows to the next 64.  16 k further.
+//   Along::depth                      1024 bytes (rows).      8 KiB (8 times 1024).    32 bytes.
 //   Along::rows                       1024 bytes (depth)      8 KiB (`leading`)        2048 bytes
 //
 // Cluster split-K (kJoins): in a small GEMM, tiles of 128 x 128 leave half of the SMs idle, and smaller tiles load
@@ -40,8 +40,8 @@
 //   rank 1: columns 64..127   b1 + b0 ---------> (b1 + b0) + (b3 + b2) --> y
 //   ranks 2 and 3: the same for their slices; they send the results to ranks 0 and 1
 //
-// The producer loads the epilogue's auxiliary operand (the residual, or the input of an activation's derivative) after
-// a tile's last K step, into one or two more pipeline stages: the operand is there when the accumulators are complete,
+// After a tile's last K step, the producer loads the epilogue's auxiliary operand (residual, or activation's input)
+// into one or two more pipeline stages: the operand is there when the accumulators are complete,
 // and costs no registers and no shared memory.
 //
 // A source with `row_sums` (linear_backward_weight) also gets the sum of each of a's rows: the first tile of each tile
@@ -56,7 +56,7 @@
 // multiples of 16 bytes; other matrices run in gemm_mma.cuh.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k; in a cluster of two each block loads half of b: 85 flops per byte at
-// 128 x 256 alone, 128 in a cluster, 51 at 256 x 64 and 64 x 256, 48 at 64 x 192; from L2 mostly (the tile order keeps
+// 128 x 256 alone, 128 in a cluster; 51 at 256 x 64 and 64 x 256, 48 at 64 x 192; from L2 mostly (the tile order keeps
 // about 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
 // hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
 
@@ -164,20 +164,20 @@ class WgmmaGrid {
 
 /// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
 /// slice z accumulates, and loads chunks. Its optional members select tiles and epilogues:
-///   kTall, kWide, kBroad   tiles of 256 x 64, 64 x 192, 64 x 256
-///   kAlternates            ping-pong tiles
-///   kPlain                 ping-pong and cluster split-K tiles only
-///   kAlone                 the blocks of a cluster do not share b
-///   kScattered             a slice may have no K steps; rows of y lie as ScatteredRows says
-///   kChannels              the epilogue may have a norm and batch statistics
-///   kBrings                the producer may load an auxiliary operand for the epilogue
+///   kTall, kWide, kBroad   tiles of 256 x 64, 64 x 192, 64 x 256.
+///   kAlternates            ping-pong tiles.
+///   kPlain                 ping-pong and cluster split-K tiles only.
+///   kAlone                 the blocks of a cluster do not share b.
+///   kScattered             a slice may have no K steps; rows of y lie as ScatteredRows says.
+///   kChannels              the epilogue may have a norm and batch statistics.
+///   kBrings                the producer may load an auxiliary operand for the epilogue.
 ///   beside(epilogue, thread)   work for the producer warpgroup's idle warps, 96 threads per block
 ///
 /// tile(m, n, z) gives an object that knows one tile:
-///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
-///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; multicast mask, 0: this block
-/// With Along::depth the chunks are contiguous, so one TMA load covers all of a's chunks, or all of b's chunks that
-/// this block loads, from chunk i: their maps have boxes of WgmmaBoxRows.
+///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows.
+///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; multicast mask, 0: this block.
+/// With Along::depth the chunks are contiguous. One TMA load covers all of a's chunks, or all of b's chunks that this
+/// block loads, from chunk i: their maps have boxes of WgmmaBoxRows.
 template <class T, class Source>
 struct WgmmaGemm {
   Source source;
@@ -337,7 +337,7 @@ __device__ __forceinline__ void consume(const Source& source,
     at.advance(range.end - range.begin + (kBringsStages<Tile, Source> && epilogue.brings ? Tile::kStagesY : 0));
   };
   // Ping-pong: the main loops of the two consumers never overlap. Otherwise a consumer could wait for a stage two
-  // phases ahead, whose parity is that of the present phase, so that the wait would end at once. Barrier ids are
+  // phases ahead. Its parity equals the present phase's, so the wait would end at once. Barrier ids are
   // literals: see EpilogueWarp.
   const auto wait_for_turn = [&] {
     if (consumer == 0)

@@ -8,19 +8,19 @@
 #include "kernels/cuda/ptx/ptx_hopper.cuh"
 
 // The epilogue: from wgmma's accumulators to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the
-// tile; in each group of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same columns 8
-// rows below. The warp walks over the columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of
+// tile; in each group of 8 columns lane l holds columns 2 (l mod 4) and the next, in rows l / 4 and l / 4 + 8. The warp
+// walks over the columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of
 // 128 bytes. Such a box is written to shared memory by stmatrix (f32: 8-byte stores) under the 128-byte swizzle, and
 // stored to y by TMA. Each warp double-buffers its boxes and waits for no other warp. With batch statistics (`moments`)
 // the warpgroup synchronises after each box; each warp then reads a quarter of the columns over all 64 rows, as y will
 // hold them, before the buffer is reused.
 //
 // The auxiliary operand (`saved`, else the residual) is loaded by TMA through the main loop's pipeline stages
-// (gemm_wgmma.cuh), one box of 64 rows x 128 bytes at a time, then by ldmatrix to the lanes that hold the matching
-// accumulators. If TMA cannot read the operand, lanes load it themselves, in pairs, 8 rows at a time.
+// (gemm_wgmma.cuh). Boxes of 64 rows x 128 bytes then go by ldmatrix to the lanes that hold the matching accumulators.
+// If TMA cannot read the operand, lanes load it themselves, in pairs, 8 rows at a time.
 //
-// For a plain result (alpha, bias, norm, a residual by TMA, a last ReLU) the loop over chunks is unrolled, so that
-// accumulators stay in their registers. The general code is 30 times as long and exists once: accumulators move up to
+// For a plain result (alpha, bias, norm, a residual by TMA, a last ReLU) the loop over chunks is unrolled: accumulators
+// stay in registers. The general code is 30 times as long and exists once: accumulators move up to
 // its registers before each iteration. If the rows of y are not contiguous (the phases of a strided convolution), each
 // lane stores 16 bytes of a box at a time: a lane computes the offsets of its four lines of a band once, and chunks
 // without a residual have their own loop. If the lines of y are not a multiple of 16 bytes, lanes store their pairs
@@ -54,7 +54,7 @@ class EpilogueWarp {
       ptx::named_barrier_sync(2, 128);
   }
 
-  /// Writes one box with `fill(box)`, by all lanes, and sends it to column n, row m, slice z of the map.
+  /// Writes a box with `fill(box)`, by all lanes, and sends the box to column n, row m, slice z of the map.
   template <class Fill>
   __device__ __forceinline__ void send(const TensorMap& map, int n, int m, int z, Fill&& fill) {
     if (ptx::elect_one()) ptx::tma_store_wait_read<1>();  // always the same lane; this box was sent two calls ago
@@ -420,12 +420,12 @@ struct WgmmaEpilogue {
   };
 
   /// Computes the statistics of the group's four boxes just sent. A lane reads 4 bytes, two neighbouring columns (f32:
-  /// one), of each row of one of the four boxes; eight lanes cover this warp's columns. The lanes of each box start at
+  /// one), of each row of a box; eight lanes cover this warp's columns. The lanes of each box start at
   /// another line, so that a warp's 32 loads hit 32 different banks.
   ///
   /// Each value is read once: d, its distance from the column's first value, is summed, and d^2. m2 = sum d^2 - (sum
-  /// d)^2 / rows loses at most a factor of rows + 1 in precision, because m2 contains the square of the first value's
-  /// distance from the mean.
+  /// d)^2 / rows loses at most a factor of rows + 1 in precision: m2 contains the square of the first value's
+  /// distance.
   template <class Y>
   __device__ __forceinline__ ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
     constexpr int kColumns = ColumnMoments<Y>::kColumns;
@@ -521,7 +521,7 @@ struct WgmmaEpilogue {
   template <class F>
   __device__ __forceinline__ void combine_brought(const EpilogueWarp& warp, const unsigned char* lines,
                                                   float (&values)[32], F&& f) const {
-    const int line = warp.lane() % 16;  // the same lane map as fill()
+    const int line = warp.lane() % 16;  // lane map of fill()
     WEFT_UNROLL
     for (int j = 0; j < 8; j += 2) {
       uint32_t squares[4];
@@ -538,7 +538,7 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// The same for a tensor with y's layout, read from global memory in pairs or single elements. Each is used as soon
+  /// As above for a tensor with y's layout, read from global memory in pairs or single elements. Each is used as soon
   /// as it is loaded: 32 more registers would spill.
   template <class Y, class F>
   __device__ __forceinline__ void combine_read(const EpilogueWarp& warp, const Y* tensor, int first_m, int first_n,
@@ -624,7 +624,7 @@ struct WgmmaEpilogue {
     each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, store_pair);
   }
 
-  /// The same if TMA stores y.
+  /// As above if TMA stores y.
   template <class Y, class Sent>
   __device__ __forceinline__ void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
                                           const float (&values)[32], Sent&& sent) const {

@@ -35,7 +35,7 @@ struct MatmulProblem {
   }
 };
 
-/// The same with sums of a's rows: `row_sums` stores element m of slice z as z * (a's rows) + m.
+/// A problem with sums of a's rows: `row_sums` stores element m of slice z as z * (a's rows) + m.
 template <class T>
 struct RowSumsProblem : MatmulProblem<T, Major::rows, Major::rows> {
   Epilogue<T> row_sums;
@@ -52,7 +52,7 @@ MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_
           vector};
 }
 
-/// Checks a call without row sums and runs it, on an engine if one accepts the call. `name`: the contract's name, for
+/// Checks and runs a call without row sums, on an engine if any accepts the call. `name`: the contract's name, for
 /// messages. Defined in matmul.cu.
 void run_matmul(const Queue& queue, const char* name, const MatmulCall& call);
 

@@ -59,13 +59,13 @@ struct MatmulSource {
   }
 };
 
-/// The same for ping-pong tiles, whose epilogue only has registers for the plain paths, and for cluster split-K tiles.
+/// A source for ping-pong tiles, whose epilogue only has registers for the plain paths, and for cluster split-K tiles.
 template <class T, ptx::Along along_a, ptx::Along along_b>
 struct PlainSource : MatmulSource<T, along_a, along_b> {
   static constexpr bool kChannels = false, kPlain = true;
 };
 
-/// The same, with sums of a's rows: see RowSumsProblem.
+/// A source with sums of a's rows: see RowSumsProblem.
 template <class T>
 struct RowSumsSource : MatmulSource<T, ptx::Along::rows, ptx::Along::rows> {
   static constexpr bool kTall = false, kBroad = false;

@@ -5,8 +5,8 @@
 #include "kernels/cuda/unroll.cuh"
 
 // GELU (with erf) and its derivative for 16-bit results, in 11 and 15 instructions; erff alone takes 25 and more. log2
-// of the lower tail Phi(-a), a >= 0, is nearly a parabola: the minimax polynomial of degree 7 on [0, 7] has an error
-// of 1.4e-5, so the tail has a relative error e = 1e-5, about 2^-16; f16 rounds to 2^-11 and bf16 to 2^-8. Beyond 7 the
+// of the lower tail Phi(-a), a >= 0, is nearly a parabola: the minimax polynomial of degree 7 on [0, 7] has an error of
+// 1.4e-5. So the tail has a relative error e = 1e-5, about 2^-16; f16 rounds to 2^-11 and bf16 to 2^-8. Beyond 7 the
 // polynomial keeps falling, as the tail does.
 //
 //   gelu(x) = max(x, 0) - a Phi(-a), a = |x|
@@ -15,7 +15,7 @@
 // tail is 0 in f32: so infinity stays infinity, and -infinity becomes 0, the limit.
 //
 // Each step is computed for kTogether values before the next step: a single value would wait for the previous result at
-// every step, and in an epilogue each scheduler has only one warp to hide that latency.
+// every step, and in an epilogue each scheduler has only one warp.
 
 namespace weft::kernels::cuda {
 

@@ -8,7 +8,7 @@
 
 // Batch statistics from a GEMM's epilogue, while a tile is still in registers: a convolution in training computes its
 // batch norm's mean and variance without a pass over y. Each tile (chunk of rows) yields its columns' means and M2, the
-// sums of squared distances from the mean, in two passes over registers, of the values as y stores them. A second
+// sums of squared distances from the mean. Two passes over registers take the values as y stores them. A second
 // kernel combines the chunks in an order that depends on sizes alone.
 //
 //   moments   chunk 0: mean [channels], m2 [channels] | chunk 1: … |     8 bytes for 64 or 128 elements of y

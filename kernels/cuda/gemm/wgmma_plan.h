@@ -70,8 +70,8 @@ struct WgmmaMay {
 inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, WgmmaMay may = {}) {
   using enum WgmmaPlan::Tile;
   constexpr int64_t kMultiprocessors = 132;
-  // Cycles of an SM at 1.7 GHz, fitted to an H200's times of 54 GEMMs and convolutions of ViT-B/16 and ResNet-50, each
-  // in every tile (`bench --suite plans`; median errors 3 to 6%): `step`, one K step of one tile; `tile_end`, the
+  // Cycles of an SM at 1.7 GHz, fitted to an H200's times of 54 GEMMs and convolutions of ViT-B/16 and ResNet-50. Each
+  // ran in every tile (`bench --suite plans`; median errors 3 to 6%). `step`, a tile's K step; `tile_end`, the
   // epilogue, which overlaps no multiplication; `once`, a constant per launch. On these problems, none held out, the
   // choice costs on average 1% more than the best tile, at most 10%.
   struct Shape {

@@ -10,10 +10,10 @@
 #include "kernels/view.h"
 
 // Shared by the kernels of batch norm. x is [M, C]; all large kernels have one geometry:
-//   block: 512 threads = `columns` x `rows`; a thread owns V neighbouring channels (16 bytes; one where C or a pointer
-//          does not allow it), so channel constants stay in registers
+//   block: 512 threads = `columns` x `rows`; a thread owns V neighbouring channels (16 bytes; one if C or a pointer is
+//          not aligned), so channel constants stay in registers.
 //   grid:  x = tiles of columns * V channels, at most 64; y = chunks of rows: chunk k owns every chunks-th group of
-//          `rows` rows, from group k
+//          `rows` rows, from group k.
 // So all blocks sweep over x together, and L2 holds the last rows read; the next pass sweeps back.
 //
 // An op is two launches. The first writes a few numbers per channel and chunk. Every block of the second combines these

@@ -4,12 +4,12 @@
 #include "kernels/cuda/norm/batch_norm.cuh"
 #include "kernels/runtime/allocator.h"
 
-// Geometry: batch_norm.cuh. Pass 1: sums of dy and dy xhat per channel and chunk, and the residual's gradient, which is
-// dy masked by the ReLU and replaces dy and y from here on. Pass 2: dx, backwards over x: every block combines the sums
-// of its channels; the blocks of the first chunk write dweight and dbias. Without a residual y is not read: the ReLU's
-// mask is recomputed from x, bit for bit as in forward. Bytes per element of size e, two passes: 5e (dy and x twice,
-// dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight per
-// thread and tensor, two in pass 2; 10 flops. 85% of the bandwidth for 10 MB and more.
+// Geometry: batch_norm.cuh. Pass 1: sums of dy and dy xhat per channel and chunk, and the residual's gradient. This is
+// dy masked by the ReLU, and replaces dy and y from here on. Pass 2: dx, backwards over x: every block combines the
+// sums of its channels; the blocks of the first chunk write dweight and dbias. Without a residual y is not read: the
+// ReLU's mask is recomputed from x, bit for bit as in forward. Bytes per element of size e, two passes: 5e (dy and x
+// twice, dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight
+// per thread and tensor, two in pass 2; 10 flops. 85% of the bandwidth for 10 MB and more.
 
 namespace weft::kernels::cuda {
 

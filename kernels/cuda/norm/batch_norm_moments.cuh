@@ -47,7 +47,7 @@ __device__ __forceinline__ Moments<A> join_strided(int64_t first, const int64_t 
   return all;
 }
 
-/// Parts of a batch in the format of batch_norm.h, [count, 2C + 1]: one per rank, or one per chunk of x.
+/// Parts of a batch in the format of batch_norm.h, [count, 2C + 1]: one per rank, or per chunk of x.
 template <class A>
 struct Parts {
   const A* data;

@@ -8,7 +8,7 @@
 // for sm_90a alone, may include this.
 //
 // Threads access shared memory through the generic proxy, TMA and wgmma through the async proxy. A thread's stores
-// become visible to TMA and wgmma by fence_proxy_async() in that thread, then a barrier. The same pair must separate a
+// become visible to TMA and wgmma by fence_proxy_async() in that thread, then a barrier. This pair must also separate a
 // thread's loads or stores from a TMA load to the same memory. Data that TMA loads are visible to threads that wait on
 // its mbarrier.
 

@@ -20,9 +20,9 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-/// A tile's layout in shared memory, with lines of as many bytes as the name says: the 16-byte run r of line l
-/// is at position r ^ (l mod 8) for 128 bytes, r ^ (l / 2 mod 4) for 64, r ^ (l / 4 mod 2) for 32, so that 8 lines
-/// read at the same r fall into different banks. The values are those of wgmma's matrix descriptor.
+/// A tile's layout in shared memory, with lines of as many bytes as the name says: the 16-byte run r of line l is at
+/// position r ^ (l mod 8) for 128 bytes; r ^ (l / 2 mod 4) for 64, r ^ (l / 4 mod 2) for 32. So 8 lines read at the
+/// same r fall into different banks. The values are those of wgmma's matrix descriptor.
 enum class Swizzle : uint32_t { none = 0, bytes128 = 1, bytes64 = 2, bytes32 = 3 };
 
 /// A tensor of up to 5 dimensions, innermost first, cut into boxes.

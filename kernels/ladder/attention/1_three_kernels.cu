@@ -8,10 +8,10 @@
 //     p = softmax of the rows      [L,L]  read twice, written
 //     y = p v                      [L,D]  read again
 //
-// Cost: with L = 2048 and 64 heads in f32 the matrix has 1.07 GB; five passes move 5.4 GB, 1.6 ms at 3.35 TB/s. q, k, v
-// and y together have 67 MB (0.02 ms), and the 69 GFLOP of both products take 0.09 ms at 790 TFLOP/s. So the matrix,
-// which is no part of the result, takes most of the time however fast the products are, and its memory grows with the
-// square of L.
+// Cost: with L = 2048 and 64 heads in f32 the matrix has 1.07 GB; five passes move 5.4 GB, 1.6 ms at 3.35 TB/s. q, k,
+// v and y together have 67 MB (0.02 ms). The 69 GFLOP of both products take 0.09 ms at 790 TFLOP/s. So the matrix,
+// which is no part of the result, takes most of the time with any speed of products. Its memory grows with the square
+// of L.
 //
 // Here the products are naive as well, a thread per element (the way to fast ones: ladder matmul_bf16).
 //

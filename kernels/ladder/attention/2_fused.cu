@@ -13,7 +13,7 @@
 // added so far is scaled down. (Scaling needs no division until the end.)
 //
 // Saves: the L x L matrix, all of its five passes. k and v are read once per 64 queries instead: L / 64 x 2 L D x 2
-// bytes a head, 16.8 MB at L = 2048 where the matrix moved 84 MB, and from L2. Predicted: from memory-bound to
+// bytes a head: 16.8 MB at L = 2048, where the matrix moved 84 MB, and from L2. Predicted: from memory-bound to
 // arithmetic-bound; the ordinary pipes do 69 GFLOP in 1.1 ms (H100: 62 TFLOP/s with one multiply-add per clock and
 // lane, no better).
 //

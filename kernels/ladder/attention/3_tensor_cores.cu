@@ -11,16 +11,16 @@
 //       wants its left
 //                                                           operand in: two results of 8 columns are one operand of 16
 //
-// That last line is what makes it fast: the scores need no shared memory at all (FlashAttention-2, T. Dao, arXiv
+// That last line makes the kernel fast: the scores need no shared memory at all (FlashAttention-2, T. Dao, arXiv
 // 2307.08691: split queries over warps, not keys). ldmatrix turns v on its way (.trans); k lies along D as wanted.
 // Powers of 2 instead of e: the scale takes log2(e) with it.
 //
-// Saves: 64 x 64 x 64 x 2 multiply-adds of a tile, 16384 instructions of a warp, become 64 mma of each of 4 warps. What
-// is left on the ordinary pipes: an exponential, a maximum and an addition per score. Predicted: H100: 16 exponentials
+// Saves: 64 x 64 x 64 x 2 multiply-adds of a tile, 16384 instructions of a warp, become 64 mma of each of 4 warps. The
+// rest on the ordinary pipes: an exponential, a maximum and an addition per score. Predicted: H100: 16 exponentials
 // per clock and SM, 4096 scores of a tile: 256 clocks; the 256 mma take 256 clocks (2048 multiply-adds each, one per
 // clock): as much again. Others: FlashAttention-2 reaches 230 TFLOP/s on an A100 (73%, D = 128), 35% of an H100's peak.
 //
-// Limit: loading, exponentials and products take turns.
+// Limit: loading, exponentials and products are serialised.
 
 namespace weft::kernels::cuda::attention_3 {
 

@@ -7,16 +7,16 @@
 //     tile pair 1           [load 1          ][ use 1 ........ ][load 3
 //                           ^ barrier         ^ barrier
 //
-// As in ladder matmul_bf16, step 5, with a ring of two. One barrier per tile: after it the new tile is there for all,
-// and the tile before it may be overwritten.
+// As in ladder matmul_bf16, step 5, with a ring of two. One barrier per tile: then the new tile is there for all, and
+// the previous tile may be overwritten.
 //
 // Saves: half of the barriers, and the wait for 16 KiB per tile: some 600 ns against the 256 to 512 clocks of work on
 // them, unless other blocks fill the gap. 32 KiB of shared memory per block still let an SM hold 4 blocks and more.
 // Predicted: 1.5 to 2 times on a GPU with few blocks per SM, less when many hide the wait already.
 //
-// Limit: exponentials and products still take turns within a warp, and mma.sync on Hopper. FlashAttention-3 (J. Shah et
-// al., arXiv 2407.08608) lets two warp groups alternate, one in the tensor cores (wgmma) while the other takes
-// exponentials, and reaches 740 TFLOP/s, 75% of an H100's peak; cuDNN 9.19 on an H200, D = 128, L = 2048: 633.
+// Limit: exponentials and products are still serialised within a warp, and mma.sync on Hopper. FlashAttention-3 (J.
+// Shah et al., arXiv 2407.08608) lets two warp groups alternate, one in the tensor cores (wgmma) while the other takes
+// exponentials. It reaches 740 TFLOP/s, 75% of an H100's peak; cuDNN 9.19 on an H200, D = 128, L = 2048: 633.
 
 namespace weft::kernels::cuda::attention_4 {
 
@@ -38,7 +38,7 @@ __device__ void load_keys(bf16* tile, const bf16* from, int first, int L, int th
 
 __global__ void __launch_bounds__(kThreads)
     attention_kernel(bf16* y, const bf16* q, const bf16* k, const bf16* v, int L, float scale_log2e) {
-  bf16* const ring = dynamic_shared<bf16>();  // of two pairs: keys, values
+  bf16* const ring = dynamic_shared<bf16>();  // holds two pairs: keys, values
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = lane / 4, pair = lane % 4;
   const int64_t head = static_cast<int64_t>(blockIdx.y) * L * kHeadDim;
   const int i = static_cast<int>(blockIdx.x) * kQueries + thread / 32 * 16 + group;  // and i + 8

@@ -5,9 +5,9 @@
 
 // 5. Weft: kernels/cuda/attention*.cu.
 //
-// Any head dimension up to 256, any length, causal and key-padding masks, dropout, q, k and v as slices of one packed
-// array, and the logarithm of each row's sum, from which the backward recomputes the weights: they are stored in
-// neither direction.
+// Any head dimension up to 256, any length, causal and key-padding masks, dropout. q, k and v may be slices of
+// one packed array. From the logarithm of each row's sum the backward recomputes the weights, which are never
+// stored.
 //
 // Predicted: the share of step 4 and more on an A100; on Hopper what wgmma allows.
 

@@ -8,14 +8,14 @@
 //     row of pixel e:  a a a b b b c c c d d …    filter 0: …                  y[p,o] = columns[p,:] · f[o,:]
 //     row of pixel f:  b b b c c c . . . e e …    filter 1: …
 //
-// The product is ladder matmul_f32's third step (tiles of 32 x 32 in shared memory, here with a word of padding since
-// both operands lie along k: see transpose), in bf16. Any fast product could replace it: that is the point of this
-// step, and why it is found in so many frameworks.
+// The product is ladder matmul_f32's third step in bf16. Its tiles of 32 x 32 in shared memory have a word of padding
+// here, since both operands lie along k: see transpose. Any fast product could replace it: so this step is found in
+// many frameworks.
 //
 // Saves: 33 sectors per 32 multiply-adds become 4 per 32 x 32. Predicted: the speed of that product.
-// Costs: the buffer. 3 x 3: 9 times the image is written and read again. Batch 256, 56 x 56 x 64: 925 MB each way,
-// 0.55 ms at 3.35 TB/s, while x and y are 103 MB each and a tensor core product of that size (59 GFLOP) takes 0.075 ms
-// at 790 TFLOP/s.
+// Costs: the buffer. 3 x 3: 9 times the image is written and read again. Batch 256, 56 x 56 x 64: 925 MB each way, 0.55
+// ms at 3.35 TB/s. x and y are 103 MB each, and a tensor core product of that size (59 GFLOP) takes 0.075 ms at 790
+// TFLOP/s.
 //
 // Limit: on these pipes the product; with tensor cores it would be the buffer.
 

@@ -11,7 +11,7 @@
 //       channels   0-31    32-63     0-31    32-63
 //
 // Within a step the taps do not change: a row of the tile is 64 bytes in a row of x, shifted by (r - R/2, s - R/2)
-// pixels, or zeros when that lies outside. cp.async knows zeros: with a source size of 0 it reads nothing and fills the
+// pixels; outside of x, zeros. cp.async knows zeros: with a source size of 0 it reads nothing and fills the
 // 16 bytes. The filters lie along k as mma wants its second operand, so ldmatrix need not turn them.
 //
 // Saves: as in matmul_bf16: the ordinary pipes for the tensor cores, scalar reads for ldmatrix, waits for stages.

@@ -5,7 +5,7 @@
 
 namespace weft::kernels::cuda::inline rungs {
 
-/// y[n,h,w,o] = sum over r, s, c of x[n, h + r - R/2, w + s - R/2, c] f[o,r,s,c], stride 1, zeros around the images;
+/// y[n,h,w,o] = sum over r, s, c: x[n, h + r - R/2, w + s - R/2, c] f[o,r,s,c]. Stride 1, zeros around the images;
 /// bf16. The steps see it as a product: pixels = N H W rows, O columns, K = R R C deep.
 struct Conv2d {
   bf16* y;

@@ -6,7 +6,7 @@
 #include "kernels/cuda/ptx/ring_position.cuh"
 #include "kernels/ladder/matmul.cuh"
 
-// 10. Clusters: two blocks on neighbouring multiprocessors work on one tile above the other and share what they load.
+// 10. Clusters: two blocks on neighbouring multiprocessors work on tiles above each other and share their loads.
 //
 //          256 columns of b                both blocks multiply by the same 64 x 256 of b. Each loads half of it, and
 //       +--------+--------+                TMA's multicast writes this half to the same offset in the shared memory of

@@ -4,18 +4,18 @@
 
 // 11. Weft: the framework's own product.
 //
-// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async fills what lies outside with zeros),
-// tiles of 128 x 256, two sets of fragments in registers, either operand transposed, batches, K shared out over blocks
+// sm_80's main loop is kernels/cuda/gemm/gemm_mma.cuh: step 6 with any size (cp.async zero-fills beyond edges), tiles
+// of 128 x 256, two register sets of fragments, either operand transposed. Also batches, split-K
 // where the output is small, bias, accumulation, f32 output, convolutions.
 //
 // sm_90a's is kernels/cuda/gemm/gemm_wgmma.cuh: step 10 with all of that, tiles and clusters chosen by the sizes
-// (wgmma_plan.h), the wgmmas of one step issued while those of the step before still run, and stores that pass through
-// shared memory: stmatrix, then TMA, 128 bytes a line. Others' gains for these, on an H100: 660 -> 704 (barriers by
-// PTX) for the second, 734 -> 763 TFLOP/s (stores, Hilbert order) for the last, where cuBLAS has 716
-// (github.com/pranjalssh/fast.cu and its worklog).
+// (wgmma_plan.h). The wgmmas of a step are issued while the previous step's still run. Stores pass through shared
+// memory: stmatrix, then TMA, 128 bytes a line. Others' gains for these, on an H100: 660 -> 704 (barriers by PTX) for
+// the second, 734 -> 763 TFLOP/s (stores, Hilbert order) for the last; cuBLAS has 716 (github.com/pranjalssh/fast.cu
+// and its worklog).
 //
-// Predicted: on an A100 82% of the peak of 312 TFLOP/s at 8192 by the model of time (the best cuBLAS
-// products measured there reach 271: stas00, ml-engineering); on an H100 the bar is 80% of 989.
+// Predicted: on an A100 82% of the peak of 312 TFLOP/s at 8192 by the model of time (cuBLAS at best 271: stas00,
+// ml-engineering); on an H100 the bar is 80% of 989.
 
 namespace weft::kernels::cuda::matmul_bf16_11 {
 

@@ -18,9 +18,9 @@
 // Saves: global traffic: a value is used 64 times: (64 + 64) x 2 bytes per k for 4096 multiply-adds, 4 sectors per mma
 // instead of 48. Predicted: 12 times less from L2, but:
 //
-// Limit: bank conflicts. The 8 rows of a matrix lie 64 bytes apart in the tile of a, so every other row meets in one
-// group of 4 banks, 4 deep; and 128 bytes apart in b, 8 deep. 2 x 4 x 4 + 2 x 4 x 8 = 96 wavefronts for 8 mma, which an
-// A100's SM could do in 16 clocks: 17% of its peak at best.
+// Limit: bank conflicts. The 8 rows of a matrix lie 64 bytes apart in the tile of a. So every other row has the same
+// group of 4 banks, 4 deep; in b they lie 128 bytes apart, 8 deep. 2 x 4 x 4 + 2 x 4 x 8 = 96 wavefronts for 8 mma,
+// which an A100's SM could do in 16 clocks: 17% of its peak at best.
 
 namespace weft::kernels::cuda::matmul_bf16_3 {
 

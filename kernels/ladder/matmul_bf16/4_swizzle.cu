@@ -13,7 +13,7 @@
 //      row 3   3 2 1 0 7 6 5 4                                         row 4   2 3 0 1      row 5   2 3 0 1
 //      column 0 of rows 0-7: positions 0 1 2 3 4 5 6 7                 run 0 of rows 0-7: 8 different groups
 //
-// Only offset_a and offset_b change, for writer and reader alike. Padding would do as well, at the cost of shared
+// Only offset_a and offset_b change, for both writer and reader. Padding would do as well, at the cost of shared
 // memory; TMA, the copy engine of Hopper, knows these swizzles and no padding.
 //
 // Saves: 96 wavefronts per 8 mma become 16, the fewest possible. Predicted: up to 6 times; then loading and computing

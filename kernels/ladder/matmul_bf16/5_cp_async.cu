@@ -13,9 +13,9 @@
 //
 // One barrier per step does both: it publishes the copies of all threads, and frees the stage read in the step before.
 //
-// Saves: the wait, the registers and the store instructions between ld and st. Latency x bandwidth: to hide 600 ns at
-// what an SM gets of an A100's memory (1555 GB/s / 108 = 14 bytes per ns) 8.6 KB must be under way; 3 stages x 8 KiB
-// are, and several blocks share an SM. Predicted: 2 to 3 times; from here the tensor cores decide.
+// Saves: the wait, the registers and the store instructions between ld and st. Latency x bandwidth: an SM's share of an
+// A100's memory is 1555 GB/s / 108 = 14 bytes per ns. To hide 600 ns 8.6 KB must be in flight; 3 stages x 8 KiB are,
+// and several blocks share an SM. Predicted: 2 to 3 times; from here the tensor cores decide.
 //
 // Limit: a warp tile of 32 x 32 reads 16 wavefronts per 8 mma: shared memory is exactly as busy as an A100's tensor
 // cores, and twice as busy as an H100's.

@@ -24,8 +24,8 @@
 // 610 (128 x 256, two consumers) -> 631 TFLOP/s (setmaxnreg), 88% of cuBLAS; one warpgroup with this tile spills: 123
 // (worklog of fast.cu, H100).
 //
-// Limit: what happens between tiles: the stores of one tile and the first loads of the next take turns, and the tiles'
-// order decides what L2 still holds.
+// Limit: the time between tiles: a tile's stores and the next tile's first loads are serialised, and the tiles' order
+// decides the hits in L2.
 
 namespace weft::kernels::cuda::matmul_bf16_8 {
 

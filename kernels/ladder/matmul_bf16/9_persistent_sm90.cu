@@ -26,8 +26,8 @@
 //
 // The whole ring goes on over tiles: which stage, and which parity its barriers have, counts steps of all tiles.
 //
-// Saves: the start of each tile (its first loads take a whole latency of memory without any multiplication) and the end
-// (no loads while the sums are stored): with K = 4096 some 2 of 64 steps; reads that miss L2. Predicted: 1.05
+// Saves: the start of each tile (its first loads take a whole memory latency without multiplication), and the end (no
+// loads during stores). With K = 4096 these are some 2 of 64 steps; reads that miss L2. Predicted: 1.05
 // times. Others: 631 -> 660 TFLOP/s for persistent blocks and the order together (worklog of fast.cu, H100).
 //
 // Limit: L2 still delivers 48 KiB for every tile and step: 132 blocks want 6 MiB in the 1100 clocks that a step lasts,

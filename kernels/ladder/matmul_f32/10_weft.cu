@@ -4,9 +4,9 @@
 
 // 10. Weft: the same main loop as a part of the framework, kernels/cuda/gemm/gemm_fma.cuh.
 //
-// What it has beyond step 9 is not speed on the one problem of this ladder, but all the others: any size (masked
-// edges), either operand transposed, batches, K shared out over several blocks when the result is small (and added in a
-// fixed order), bias, accumulation into y, and convolutions, whose rows are pixels. The tile is chosen by the problem:
+// Weft's kernel is no faster than step 9 on this ladder's problem, but computes all others: any size (masked edges),
+// either operand transposed, batches, split-K when the result is small (added in a fixed order). Also bias,
+// accumulation into y, and convolutions, whose rows are pixels. The tile is chosen by the problem:
 // 128 x 128 where it fills the GPU, 64 x 64 otherwise; 16 of K at a time.
 //
 // Predicted: as step 9 on large matrices, ahead of it on small ones. Peak share to expect 70 to 80%: multiply-add

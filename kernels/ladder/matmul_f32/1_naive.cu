@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ladder/matmul.cuh"
 
-// 1. Naive: one thread per element of y, as one would write it on paper.
+// 1. Naive: one thread per element of y, as in the formula.
 //
 //   y[m,n] = a[m,0] b[0,n] + a[m,1] b[1,n] + …          block: 32 x 32 threads, threadIdx.x walks DOWN the rows m
 //

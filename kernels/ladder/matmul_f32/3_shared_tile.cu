@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ladder/matmul.cuh"
 
-// 3. Shared tile: what one thread loads, 32 threads use.
+// 3. Shared tile: 32 threads use each loaded element.
 //
-// A block goes along K in steps of 32. In each step its 1024 threads load one element of a and one of b into shared
-// memory (on the SM, some 30 clocks away instead of some 500), wait for each other, and multiply from there:
+// A block goes along K in steps of 32. In each step its 1024 threads load an element of a and of b into shared memory
+// (some 30 clocks away instead of some 500). They synchronise, and multiply from there:
 //
 //                     b  +----+
 //                        |tile|  32 x 32, loaded once by the block,
@@ -14,15 +14,15 @@
 //        |tile| --->     | y  |  a thread still owns one element
 //        +----+          +----+
 //
-// Why two barriers: no thread may read a tile before all have written it, nor write the next one before all have read
-// it.
+// Why two barriers: no thread may read a tile before all have written, nor write the next tile before all have
+// read.
 //
 // Saves: per 32 steps of k a warp loads 4 + 4 sectors instead of 32 x 5: 20 times less from global memory. Predicted
-// gain: far less, as shared memory is now the limit: each multiply-add of a warp reads 2 wavefronts (one of a,
-// broadcast, one of b), an SM serves 1 a clock, but could do 4 multiply-adds a clock: 1 / 8 = 12.5% of the peak.
+// gain: far less, as shared memory is now the limit: each multiply-add of a warp reads 2 wavefronts (a broadcast from
+// a, and one from b). An SM serves 1 a clock, but could do 4 multiply-adds: 1 / 8 = 12.5% of the peak.
 // Others: 12.8% of cuBLAS.
 //
-// Limit: shared memory reads per multiply-add. A thread must do more with what it has read.
+// Limit: shared memory reads per multiply-add. A thread must do more per read.
 
 namespace weft::kernels::cuda::matmul_f32_3 {
 

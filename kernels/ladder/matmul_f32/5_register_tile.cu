@@ -12,8 +12,8 @@
 // until the registers are full: 64 sums + 16 operands + addresses of 255.
 //
 // Saves: 16 reads for 64 multiply-adds, 0.25 each instead of 1.13. Global memory: a value is used 128 times instead
-// of 64. But the reads have conflicts now: neighbouring threads are 8 columns apart, so 16 threads meet in 4 of the
-// 32 banks, 4 deep, and the 2 rows of threads of a warp meet in one bank of a. 8 x 4 + 8 x 2 = 48 wavefronts for 64
+// of 64. But the reads have conflicts now: neighbouring threads are 8 columns apart, so 16 threads share 4 of the 32
+// banks, 4 deep. The 2 rows of threads of a warp share a bank of a. 8 x 4 + 8 x 2 = 48 wavefronts for 64
 // multiply-adds. Predicted: 9 / 8 / (48 / 64) = 1.5 times. Others: 36.5% -> 68.7% of cuBLAS, 1.9 times.
 //
 // Limit: bank conflicts, and one instruction per 4 bytes for all this moving.

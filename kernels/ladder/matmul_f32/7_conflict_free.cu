@@ -4,7 +4,7 @@
 // 7. Conflict-free: the same accesses, placed so that no two lanes want different words of one bank.
 //
 // Shared memory is 32 banks wide; the word at address p lies in bank p / 4 mod 32. Lanes that want different words of
-// one bank take turns. Two repairs:
+// one bank are serialised. Two repairs:
 //
 //   reading b (and a): a thread's 8 columns are two squares of 4, 64 columns apart, instead of 8 side by side
 //
@@ -19,7 +19,7 @@
 // clocks; the store of a 4 instead of 8. Shared memory is no longer what takes longest: predicted 20 / 16 = 1.25 times.
 // Others: 68.7% -> 70.8% of cuBLAS for this repair alone (Boehm, before vectorising).
 //
-// Limit: loading and computing take turns. While a block waits for its next tile (some 500 clocks), it multiplies
+// Limit: loading and computing are serialised. While a block waits for its next tile (some 500 clocks), it multiplies
 // nothing.
 
 namespace weft::kernels::cuda::matmul_f32_7 {

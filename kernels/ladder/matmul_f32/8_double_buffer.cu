@@ -8,16 +8,16 @@
 //                           barrier                                   barrier
 //
 // Two tiles of each operand. The loads of the next step are issued first and land in registers; no thread waits for
-// them until they are stored into the OTHER tile, after the multiplications. A thread that is past the barrier knows
-// that all have stored step i + 1, and that all are done reading step i - 1, whose buffer step i + 2 will take:
-// one barrier per step instead of two.
+// them until they are stored into the OTHER tile, after the multiplications. After the barrier all threads have
+// stored step i + 1 and have read step i - 1, whose buffer step i + 2 will take: one barrier per step instead of
+// two.
 //
-// Saves: the wait. Without this a step of 8 k costs 500 clocks of latency and 8 x 64 / 4 x 2 (warps per scheduler) =
-// 256 clocks of multiplying, unless other blocks fill the gap; with it the larger of both. Others: 70.8% -> 74.3% of
-// cuBLAS. Costs 8 registers and twice the shared memory (16 KiB).
+// Saves: the wait. A step of 8 k else costs 500 clocks of latency, and 8 x 64 / 4 x 2 (warps per scheduler) =
+// 256 clocks of multiplying. Other blocks may fill the gap; with double buffers the larger of both counts. Others:
+// 70.8% -> 74.3% of cuBLAS. Costs 8 registers and twice the shared memory (16 KiB).
 //
 // cp.async, which copies to shared memory without passing registers, cannot turn a on the way, so f32 goes through
-// registers here; ladder matmul_bf16 uses it, where ldmatrix turns what needs turning.
+// registers here; ladder matmul_bf16 uses it, where ldmatrix transposes.
 //
 // Limit: shared memory still feeds the multiply-adds with 12 wavefronts per 16 clocks of work.
 

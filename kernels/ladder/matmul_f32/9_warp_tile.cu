@@ -13,13 +13,13 @@
 //     16 + 128 = 144 values                         +--------------+
 //                                                   32 + 64 = 96 values
 //
-// The same rule as for the register tile: the squarer, the less to read. The 8 warps of the block form 4 x 2.
+// The rule of the register tile holds: the squarer, the less to read. The 8 warps of the block form 4 x 2.
 //
 // Saves: in wavefronts per k and warp, 2 x (2 of a, broadcast, + 4 of b) = 12 become 2 x (2 + 2) = 8: the two quarters
 // of a half-warp read the same words of b and pass together. The multiply-adds of that k take 16 clocks of an SM.
 // Others: 84.8% -> 93.7% of cuBLAS.
 //
-// Limit: the multiply-add pipes, at last. What is left is scheduling (which only SASS can do better), the edges of the
+// Limit: the multiply-add pipes, at last. The rest is scheduling (which only SASS can do better), the edges of the
 // matrix, and choosing tiles for small ones.
 
 namespace weft::kernels::cuda::matmul_f32_9 {

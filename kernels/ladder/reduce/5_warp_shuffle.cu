@@ -12,7 +12,7 @@
 //   block:   8 warps -> 8 sums in shared memory -> one barrier -> every warp could add them; the first one does
 //
 // Saves: shared memory requests (3 per active warp and round, some 40 per block) become 8 stores and 1 load; 9 barriers
-// become 1. Predicted: the tree's time all but vanishes; what stays is one load instruction per 2 elements.
+// become 1. Predicted: the tree's time all but vanishes; one load instruction per 2 elements remains.
 // (Harris unrolls the last warp instead, 1.8 times; in 2007 there were no shuffles.)
 //
 // Limit: memory at last, but each thread asks for only 8 bytes in its life: 512 elements per block make many short

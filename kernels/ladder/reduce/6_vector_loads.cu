@@ -7,8 +7,8 @@
 //   in   [block 0 |block 1 | … |block G-1][block 0 |block 1 | …            G blocks x 256 threads x 4 elements
 //         4 4 4 4  4 4 4 4                 4 4 4 4
 //
-// Saves: a quarter of the load instructions; all trees but G; the second launch adds G sums, not n / 512. To keep a
-// memory of 3.35 TB/s busy that answers after some 600 ns, 2 MB must be under way at any time (Little's law): 132 SMs x
+// Saves: a quarter of the load instructions; all trees but G; the second launch adds G sums, not n / 512. A memory of
+// 3.35 TB/s with a latency of some 600 ns needs 2 MB in flight at any time (Little's law): 132 SMs x
 // 2048 threads x 16 bytes = 4.3 MB with one load per thread, while 4 bytes each would be too few. The loop has no
 // barrier, so loads of several turns overlap. Predicted: memory bound: 92% of the data sheet's bandwidth. Others: 3240
 // GB/s on an H100, 97% of 3.35 TB/s (github.com/pranjalssh/fast.cu); Harris: 1.4 times over full unrolling.

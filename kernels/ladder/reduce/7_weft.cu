@@ -4,7 +4,7 @@
 
 // 7. Weft: kernels/cuda/reduce.cu, for any dimensions, strides, dtypes and operations.
 //
-//   x[N,H,W,C] -> y[1,1,1,C]     dimensions are sorted by stride and merged, then one of four shapes of the same idea:
+//   x[N,H,W,C] -> y[1,1,1,C]     dimensions are sorted by stride and merged. Then one of four shapes of the same idea:
 //                                a thread, 8 rows of 32 columns, a warp, or a block per result
 //
 // Two stages, as in step 6: when there are few results, the length is split over about 512 blocks whatever the

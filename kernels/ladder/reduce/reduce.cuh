@@ -9,8 +9,8 @@ namespace weft::kernels::cuda::inline rungs {
 
 inline constexpr int kReduceThreads = 256;
 
-/// y[0] = the sum of x: runs `kernel<<<blocks, 256>>>(out, in, n)`, where each block leaves one sum, again and again
-/// until one is left. `per_block`: the elements that a block adds; `most_blocks` > 0: no more blocks than these, which
+/// y[0] = the sum of x: runs `kernel<<<blocks, 256>>>(out, in, n)`, where each block leaves a sum, repeatedly until a
+/// single sum remains. `per_block`: the elements that a block adds; `most_blocks` > 0: no more blocks than these, which
 /// then go over the input in strides of the grid.
 inline void reduce_in_rounds(const Queue& queue, const char* name, const View& y, const View& x, int64_t per_block,
                              void (*kernel)(float*, const float*, int64_t), int64_t most_blocks = 0) {

@@ -7,8 +7,8 @@
 //   pass 2    sum  = sum exp(x[c] - most)        thread 1:  x x x x x x x x x x x
 //   pass 3    y[c] = exp(x[c] - most) / sum      thread 2:  x x x x x x x x x x x
 //
-// Cost: each row is read three times and written once: 16 bytes per element where 8 must be. And what a warp reads at a
-// time is one element of 32 rows: 32 sectors for 128 bytes, 8 times too many, unless the cache keeps 32 rows per warp
+// Cost: each row is read three times and written once: 16 bytes per element where 8 must be. A warp reads an element of
+// 32 rows at a time: 32 sectors for 128 bytes, 8 times too many, unless the cache keeps 32 rows per warp
 // until their neighbours are asked for. For M rows only M threads run: 8192 rows are 4 warps for each SM of an H100,
 // which holds 64.
 //

@@ -3,12 +3,12 @@
 
 // 2. Online: maximum and sum in one pass.
 //
-//   x        3      1      5      2            when the maximum rises from 3 to 5, all that was added so far
-//   most     3      3      5      5            was too large by exp(5 - 3): the sum is scaled by exp(3 - 5),
-//   sum      1      1+e-2  ·e-2+1 +e-3         and goes on under the new maximum
+//   x        3      1      5      2            when the maximum rises from 3 to 5, the sum so far.
+//   most     3      3      5      5            was too large by exp(5 - 3). The sum is scaled by exp(3 - 5),
+//   sum      1      1+e-2  ·e-2+1 +e-3         and goes on under the new maximum.
 //
-// (M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", arXiv 1805.02867. The same trick, with a
-// vector in place of the sum, is what makes flash attention possible: ladder attention.)
+// (M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", arXiv 1805.02867. With a vector in place
+// of the sum, this trick makes flash attention possible: ladder attention.)
 //
 // Saves: one of three reads: 16 bytes per element become 12. Predicted: 16 / 12 = 1.33 times. Others: up to 1.3 times
 // (their abstract, against three passes on a V100).

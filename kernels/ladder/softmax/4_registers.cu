@@ -7,8 +7,8 @@
 //                          lane 1: value[0] value[1] … value[31]     all 32 loads are under way before the first is
 //                          needed
 //
-// With the row at hand the online trick is not needed any more: maximum first, then the exponentials, which are kept as
-// well: one exponential per element instead of two.
+// With the row in registers the online trick is not needed any more: maximum first, then the exponentials, which are
+// kept as well: one exponential per element instead of two.
 //
 // The loop over value[] must have a constant count and be unrolled, since registers have no addresses: an index that is
 // not known to the compiler would move the array to (slow) local memory.

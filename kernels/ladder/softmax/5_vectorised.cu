@@ -7,8 +7,8 @@
 //
 // Saves: a quarter of the load and store instructions, and of their index arithmetic. And the quotient: one division
 // per row, then products. Predicted: little where memory was the limit already; a copy's rate, 85% of the data sheet's
-// bandwidth or more, on short rows too. Others: cuDNN's RMS norm, a kernel of the same kind, moves 3.2 to 3.85 of an
-// H200's 4.8 TB/s (NVIDIA/cudnn-frontend, benchmark/norms/results/h200).
+// bandwidth or more, on short rows too. Others: cuDNN's RMS norm, a similar kernel, moves 3.2 to 3.85 of an H200's 4.8
+// TB/s (NVIDIA/cudnn-frontend, benchmark/norms/results/h200).
 //
 // Limit: memory. Rows longer than 1024 need more lanes: the last step.
 

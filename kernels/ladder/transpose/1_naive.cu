@@ -8,10 +8,10 @@
 //       . . . . . . . .           x . . .       and writes them into 32 rows: 32 sectors, of each 4 bytes
 //       . . . . . . . .           x . . .
 //
-// One of the two must be scattered, as long as a thread writes what it has read.
+// Reads or writes must be scattered, as long as a thread writes its own element.
 //
 // Cost: 4 + 32 sectors per warp for 4 + 4 sectors of data. The L2 cache can merge the 4-byte pieces of a sector if they
-// come soon enough after each other, and then DRAM sees less than that; the way from the SMs to L2 does not. Predicted:
+// are close in time. Then DRAM sees less than that; the way from the SMs to L2 does not. Predicted:
 // 8 / 36 = 22% of a copy's rate. Others: 12.8 of 105.6 GB/s, 12% (M. Harris, "An Efficient Matrix Transpose in CUDA
 // C/C++", NVIDIA, Tesla M2050).
 //

@@ -13,7 +13,7 @@
 // (Harris).
 //
 // Limit: bank conflicts, the worst there are. A row of the tile is 32 words, as many as there are banks; so all 32
-// elements of a column lie in one bank, and the column is read one lane at a time: 32 wavefronts instead of 1.
+// elements of a column lie in the same bank, and lanes read in sequence: 32 wavefronts instead of 1.
 
 namespace weft::kernels::cuda::transpose_2 {
 

@@ -12,7 +12,7 @@
 // Saves: 31 of the 32 wavefronts of each column; costs 128 bytes. Predicted: shared memory is off the list: the SM
 // moved 2 x 4 sectors per warp in 33 wavefronts, now in 2. Others: 51.3 -> 99.5 GB/s, 94% of a copy (Harris).
 //
-// Limit: on today's GPUs, too little work per thread: one load, one barrier, one store of 4 bytes.
+// Limit: on today's GPUs, too little work per thread: a load, a barrier, and a store of 4 bytes.
 
 namespace weft::kernels::cuda::transpose_3 {
 

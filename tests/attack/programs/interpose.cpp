@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // For LD_PRELOAD, in a rank under attack.
-//   ATTACK_PROXY=PORT        TCP connections go through the program at 127.0.0.1:PORT: it is told the port that the rank
-//                            wants (2 bytes) and answers with the one to connect to instead.
-//   ATTACK_CLOCK=CALLS:SECONDS  after so many looks at the wall clock it jumps by so many seconds. The steady clock does
+//   ATTACK_PROXY=PORT        TCP connections go through the program at 127.0.0.1:PORT, which gets the port that a rank
+//                            wants (2 bytes) and answers with the port to connect to instead.
+//   ATTACK_CLOCK=CALLS:SECONDS  after CALLS looks at the wall clock it jumps by SECONDS. The steady clock does
 //                            not, as on a host whose time is set.
-//   ATTACK_FSYNC=CALL:SECONDS  that call of fsync takes so long, as on a disk on which others write much.
+//   ATTACK_FSYNC=CALL:SECONDS  that call of fsync takes SECONDS, as on a busy disk.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ Function* next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-/// What the proxy answers; 0: there is none.
+/// The proxy's answer; 0: there is none.
 in_port_t proxied(in_port_t wanted, int proxy) {
   sockaddr_in at{};
   at.sin_family = AF_INET;

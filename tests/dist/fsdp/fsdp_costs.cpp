@@ -15,17 +15,17 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-/// What one rank saw of some steps of a tower of blocks.
+/// A rank's costs for some steps of a tower of blocks.
 struct Costs {
-  std::vector<std::vector<std::string>> events;  ///< by step
-  std::vector<uint64_t> sent;                    ///< by step, without the count of samples
+  std::vector<std::vector<std::string>> events;  ///< per step
+  std::vector<uint64_t> sent;                    ///< per step, without the count of samples
   std::vector<size_t> units;                     ///< gathered bytes of each, the root first
   std::vector<int64_t> flat;                     ///< elements of each, padding included
   size_t peak = 0, shards = 0;
   int64_t parameters = 0;
 };
 
-/// What is measured.
+/// The measured model.
 struct Stack {
   bool with_ends = true;   ///< parameters of the root's own
   bool recompute = false;  ///< each block inside checkpoint(); with ends only
@@ -121,7 +121,7 @@ TEST(FsdpCostsOfGroups, HybridShardKeepsTheGathersInsideItsGroups) {
               {.strategy = Sharding::hybrid_shard, .policy = {.kinds = {"Block"}}, .shard_size = s});
     EXPECT_EQ(fsdp.shard_group()->size(), s);
     EXPECT_EQ(fsdp.replica_group()->size(), n / s);
-    int64_t bytes = 0;  // of all parameters, padded, in f32
+    int64_t bytes = 0;  // all parameters, padded, in f32
     for (const auto& unit : fsdp.units())
       for (const auto& shard : unit->shards()) bytes += shard->numel() * 4;
     const uint64_t inside = fsdp.shard_group()->bytes_sent(), across = fsdp.replica_group()->bytes_sent();

@@ -54,7 +54,7 @@ class Recorder : public kernels::KernelObserver {
 
 struct Seen {
   Launches training, evaluation;
-  std::vector<double> losses;  ///< of the step and of the evaluation after it
+  std::vector<double> losses;  ///< losses of the step and of the evaluation after it
 };
 
 /// A training step without the optimizer's, and an evaluation, as rank 0 of two sees them.

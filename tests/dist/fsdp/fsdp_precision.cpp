@@ -39,8 +39,8 @@ class FsdpPrecision : public ::testing::TestWithParam<Sharding> {
   }
 };
 
-// The same casts on one process (Autocast). Parts are powers of two, so bf16 gradients are the same up to their scale,
-// and what is added up in another order differs by roundings of f32.
+// One process has the same casts (Autocast). Parts are powers of two, so bf16 gradients are the same up to their scale.
+// Sums in another order differ by roundings of f32.
 TEST_P(FsdpPrecision, EqualsOneProcessUnderAutocast) {
   for (const int ranks : {1, 2, 4}) {
     if (GetParam() == Sharding::hybrid_shard && ranks == 1) continue;
@@ -54,7 +54,7 @@ TEST_P(FsdpPrecision, EqualsOneProcessUnderAutocast) {
 }
 
 // Products in 8 bits of the gathered weights. In the first step each rank rounds its samples by its own scale; the next
-// ones have that of all ranks, which is one process's.
+// steps have all ranks' scale, equal to one process's.
 TEST_P(FsdpPrecision, EightBits) {
   ShardedTraining t = training(2, {.param = DType::bf16, .reduce = DType::f32});
   const ShardedResult sixteen = train_whole(t);
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, FsdpPrecision,
                                            Sharding::no_shard),
                          [](const auto& tested) { return std::string(name(tested.param)); });
 
-/// Keeps what it sees of its parameters and input.
+/// Keeps its view of its parameters and input.
 struct Witness : nn::Module {
   nn::Linear linear{4, 4};
   nn::LayerNorm norm{4};

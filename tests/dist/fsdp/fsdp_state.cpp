@@ -95,7 +95,7 @@ TEST_P(FsdpState, LoadsWhatOneProcessHasSaved) {
     fsdp(Tensor::ones({2, 8, 8, 3}));  // something is gathered in places
     load_full_state_dict(fsdp, wrapped);
     expect_same(full_state_dict(fsdp, Receivers::all), want);
-    // What fits nothing changes nothing.
+    // A state that does not fit changes nothing.
     StateDict bad = want;
     bad.tensors[0].name = "conv7.weight";
     bad.tensors[1].tensor = Tensor::ones({5});

@@ -229,7 +229,7 @@ TEST_F(ShardedCheckpointTest, ASnapshotIsOfTheMomentOfTheCall) {
     const StateDict got = ShardedCheckpoint(folder()).full("model");
     for (const NamedTensor& entry : want.tensors)
       EXPECT_EQ(got.tensor(entry.name).to_vector<double>(), entry.tensor.to_vector<double>()) << entry.name;
-    // The folder is replaced in one go, and nothing else lies beside it.
+    // The folder is replaced atomically, and nothing else remains there.
     writer.save(folder(), {{"model", sharded_state(fsdp)}});
     writer.wait();
     EXPECT_EQ(ShardedCheckpoint(folder()).full("model").tensor("stem.bias").to_vector<double>()[0], 7);
@@ -365,7 +365,7 @@ TEST_F(ShardedCheckpointTest, WhatCannotBeWrittenIsAnErrorOnEveryRank) {
   EXPECT_TRUE(fs::is_empty(temporary_.path())) << "nothing half-written stays";
 }
 
-// Of a rank that has died no file comes.
+// A rank that has died leaves no file.
 TEST_F(ShardedCheckpointTest, WhoEndsWithAnErrorDoesNotWaitForTheFilesOfOthers) {
   const auto models = towers(2);
   const auto begin = std::chrono::steady_clock::now();

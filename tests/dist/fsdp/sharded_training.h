@@ -33,7 +33,7 @@ struct Tower : nn::Module {
   void fields(nn::Visitor& v) override;
 };
 
-/// A training run: what each rank gets, and what one process does with all of it.
+/// A training run: each rank's data, and one process' result with all data.
 struct ShardedTraining {
   std::function<std::shared_ptr<nn::Module>()> make;
   std::vector<std::vector<int64_t>> parts;  ///< samples by micro-batch and rank
@@ -57,17 +57,17 @@ struct ShardedTraining {
 };
 
 struct ShardedResult {
-  std::vector<double> losses;   ///< of the global batch, by micro-batch
-  std::vector<double> norms;    ///< of the gradient, by step, where clipped
+  std::vector<double> losses;   ///< loss of the global batch, by micro-batch
+  std::vector<double> norms;    ///< norms of the gradient, by step, where clipped
   std::vector<double> weights;  ///< all values of the full state dict
 };
 
 /// `steps` micro-batches of `each` samples per rank.
 std::vector<std::vector<int64_t>> equal_parts(int steps, int ranks, int64_t each);
-/// The same with parts of all sizes.
+/// Parts of all sizes.
 std::vector<std::vector<int64_t>> unequal_parts(int steps, int ranks);
 
-/// The same model in each call.
+/// Each call gives the same model.
 std::shared_ptr<nn::Module> make_model(const ShardedTraining& t);
 /// Runs one rank; all know the losses, rank 0 the norms and weights.
 ShardedResult train_rank(const ShardedTraining& t, const std::shared_ptr<nn::Module>& model,

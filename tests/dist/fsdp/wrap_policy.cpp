@@ -46,7 +46,7 @@ struct Probe : nn::Module {
   }
 };
 
-// What PyTorch's size_based_auto_wrap_policy makes of the same model at these two sizes.
+// The units of PyTorch's size_based_auto_wrap_policy for the same model at these two sizes.
 TEST(WrapPolicy, OfALargeVisionTransformer) {
   const nn::SkipInit sizes_alone;
   Probe probe;

@@ -2,8 +2,8 @@
 // Usage: dist_equal_ranks cpu|cuda STEPS [RANKS]
 // n ranks equal one: trains small models with DDP and with each strategy of FSDP, and in one process on the same global
 // batches, and compares losses and weights. With RANKS the ranks are threads of this process; without, they are
-// processes, whose backend the launcher decides. Rank 0 prints a line per case with the errors, what they may be, and a
-// hash of losses and weights, which must not depend on the backend. Exit code 1 when a case is too far off.
+// processes, whose backend the launcher decides. Rank 0 prints a line per case with the errors, their limits, and a
+// hash of losses and weights. The hash must not depend on the backend. Exit code 1 when a case is too far off.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,7 @@ namespace {
 struct Case {
   std::string name;
   ShardedTraining training;
-  double condition = 1;  // by how much the model enlarges the roundings of its sums
+  double condition = 1;  // factor by which the model enlarges the roundings of its sums
 };
 
 struct Strategy {
@@ -55,7 +55,7 @@ std::vector<Case> cases(const Strategy& strategy, int ranks, int steps, Device d
                        .device = device};
   std::vector<Case> all{{"equal", base}};
   ShardedTraining next = base;
-  next.parts.back() = unequal_parts(steps, ranks).back();  // the last batch is short, and not alike
+  next.parts.back() = unequal_parts(steps, ranks).back();  // the last batch is short, and uneven
   next.parts.back().back() = 4;
   all.push_back({"last", next});
   next.parts = unequal_parts(steps, ranks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usage: dist_member PORT RANK SIZE [serve]
 // A rank of a job on this host: joins, waits for all, then for a failure or for the end of its stdin. `serve`: this is
-// rank 0, which runs the server. Prints what it hears. Exit code 3 after a failure, 1 after an error.
+// rank 0, which runs the server. Prints its messages. Exit code 3 after a failure, 1 after an error.
 #include <poll.h>
 #include <unistd.h>
 

@@ -33,7 +33,7 @@ void run(const std::string& action, const std::string& backend) {
                    world.local_size(), ", ", world.launcher(), ", ", world.group()->backend(), ", sum ",
                    sum_of_ranks(world), "\n")
             << std::flush;
-  if (action != "sum") sum_of_ranks(world);  // by now all have said who they are
+  if (action != "sum") sum_of_ranks(world);  // now all ranks have been identified
   if (action == "throw" && world.rank() == 1) fail("the loss is not finite");
   if (action == "die" && world.rank() == 1) ::raise(SIGKILL);
   while (action != "sum") sum_of_ranks(world);

@@ -20,7 +20,8 @@ GPU = {"80": "a100", "90a": "h100"}
 SIZE = "--m=256 --n=256 --k=256 --iterations=1"
 CONVOLUTION = "--n=1 --h=16 --w=16 --c=64 --k=64 --r=3 --s=3 --iterations=1 --ref-check"
 
-# Source, compute capability, arguments, what is special about it. Sizes are small: the references run on the emulator too.
+# Source, compute capability, arguments, special property. Sizes are small: the references run on
+# the emulator too.
 EXAMPLES = [
     ("00_basic_gemm/basic_gemm.cu", "80", "128 128 64", "SIMT f32"),
     ("05_batched_gemm/batched_gemm.cu", "80", "", "SIMT, strided and array"),

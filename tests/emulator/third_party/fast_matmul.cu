@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the H100 kernels of pranjalssh's fast.cu (the folder is an include folder) at one size against a product in f64,
-// instead of its own main, which wants cuBLAS and 8192. Arguments: SIZE FIRST LAST [unchecked | timed [LOAD]].
+// Runs the H100 kernels of pranjalssh's fast.cu (the folder is an include folder) at a size. Compares with products in
+// f64, instead of its own main, which wants cuBLAS and 8192. Arguments: SIZE FIRST LAST [unchecked | timed [LOAD]].
 // Unchecked: each kernel runs on zeros and nothing is computed for comparison, for weft-emulate --time at full size;
 // kernel 1, whose factors lie otherwise, only so. Prints `ok KERNEL seconds GFLOP/s`. Timed: on a GPU, see timed.h; 0
 // is cuBLAS.

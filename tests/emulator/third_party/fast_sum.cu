@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the sums of pranjalssh's fast.cu (the folder is an include folder) and CUB's on COUNT numbers, once each,
-// instead of its own main, which wants 2^30 and a hundred runs. Arguments: COUNT FIRST LAST [unchecked | timed [LOAD]];
+// Runs the sums of pranjalssh's fast.cu (the folder is an include folder) and CUB's on COUNT numbers, once each. Its
+// own main wants 2^30 and a hundred runs. Arguments: COUNT FIRST LAST [unchecked | timed [LOAD]];
 // 5 is CUB. Unchecked: nothing is compared, for weft-emulate --time at full size. Prints `ok KERNEL` or `WRONG KERNEL`.
 // Timed: on a GPU, see timed.h.
 #include <cassert>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuverify.py compiles GPUVerify's kernels with this. GPUVerify's annotations talk about all inputs and about pairs of
-// threads; a program that runs can only test those that speak of one thread: __assert. The others are hints for the
+// threads; a running program can only test annotations about a single thread: __assert. The others are hints for the
 // proof.
 #pragma once
 #include <cooperative_groups.h>

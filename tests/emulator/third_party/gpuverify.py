@@ -37,7 +37,7 @@ REASONS = {
     "warpsync/shuffle": "relies on a warp in lockstep (--warp-sync), which CUDA does not promise since Volta",
 }
 
-# GPUVerify looks at all values of an argument: one by which the failure that it expects happens.
+# GPUVerify looks at all values of an argument: a value with the expected failure.
 INPUTS = {("function_pointers/basic_assignment_fail", "i"): "0", ("function_pointers/funcptr_to_ptr_add", "i"): "0"}
 
 Kernel = collections.namedtuple("Kernel", "name path fails front_end lines grid block defines code function parameters")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-# What a sample includes or calls says what it wants besides CUDA's runtime and driver.
+# A sample's includes and calls show its needs other than CUDA's runtime and driver.
 NEEDS = [
     (r"GL/|GLFW|glut|freeglut|helper_gl\.h", "OpenGL"),
     (r"vulkan|GLFW/glfw3", "Vulkan"),

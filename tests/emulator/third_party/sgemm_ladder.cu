@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernels of siboehm's SGEMM_CUDA (its src/ is an include folder) at one size against a product in f64,
+// Runs the kernels of siboehm's SGEMM_CUDA (its src/ is an include folder) at one size. Compares with a product in f64,
 // instead of its own main, which wants cuBLAS and sizes up to 4096. Arguments: SIZE FIRST LAST [unchecked | timed
 // [LOAD]]. Unchecked: each kernel runs on zeros and nothing is computed for comparison, for weft-emulate --time at full
 // size. Prints `ok KERNEL seconds GFLOP/s`. Timed: on a GPU, see timed.h; its kernel 0, cuBLAS, only so.

@@ -17,7 +17,7 @@
 #include <vector>
 
 /// Calls cuBLAS, kernel 0 of both ladders, where the system has it: the runners are built without it. The types of
-/// `arguments` are those that it declares.
+/// `arguments` are the declared types.
 template <class... Arguments>
 cublasStatus_t call_cublas(const char* name, Arguments... arguments) {
   static void* const library = dlopen("libcublas.so.13", RTLD_NOW);
@@ -134,7 +134,7 @@ __device__ inline uint64_t nanoseconds() {
   return t;
 }
 
-/// Cycles and nanoseconds of `span` nanoseconds on one SM, by one thread that mostly sleeps.
+/// Cycles and nanoseconds of `span` nanoseconds on an SM, by a thread that mostly sleeps.
 __global__ void clock_kernel(uint64_t span, uint64_t* out) {
   const uint64_t begin = nanoseconds();
   const auto cycles = static_cast<uint64_t>(clock64());
@@ -145,7 +145,7 @@ __global__ void clock_kernel(uint64_t span, uint64_t* out) {
 }
 
 /// Times `launch`, whose one call does `amount` of `unit` seconds. `wrong` looks at what the first call has computed.
-/// `load`: seconds of calls before those that count, which show what a GPU's clock does when it is hot.
+/// `load`: seconds of uncounted calls first, which show a hot GPU's clock.
 template <class Launch, class Wrong>
 void report(const std::string& name, double amount, const char* unit, double load, Launch launch, Wrong wrong) {
   alarm(10);

@@ -12,7 +12,7 @@ constexpr uintptr_t kCounter = 0x1000, kData = 0x2000;
 constexpr int kThread = 3;  // runs the atomics of each block
 constexpr uint32_t kLane = 1u << kThread;
 
-/// Three blocks of a launch, which take turns.
+/// Three blocks of a launch, which alternate.
 struct Blocks {
   LaunchClock launch{3, 1};
   BlockClock blocks[3];

@@ -32,7 +32,7 @@ void fill(ShadowPage& page, uint64_t first) {
   }
 }
 
-/// The cells of each part of 4 bytes have what the part's one cell had.
+/// The cells of each part of 4 bytes have the content of the part's former cell.
 void expect_filled(ShadowPage& page, uint64_t first) {
   for (size_t at = 0; at < ShadowPage::kBytes; at += size_t{1} << page.cell_shift) {
     const Cell cell(page, at >> page.cell_shift);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter as HDF5 loads it from HDF5_PLUGIN_PATH: one is added to each byte in the file. It calls HDF5, linked with it
-// or not, and fails where that is another copy than the one which reads the file.
+// A filter as HDF5 loads it from HDF5_PLUGIN_PATH: one is added to each byte in the file. It calls HDF5, linked or not,
+// and fails if this copy is not the reader's copy.
 #include "tests/hdf5/helpers/filter.h"
 
 #include <H5PLextern.h>

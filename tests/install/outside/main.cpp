@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody else's training program: fits y = 2a - b + 1 and saves what it has learnt.
+// A user's training program: fits y = 2a - b + 1 and saves its weights.
 #include "core/tensor.h"
 
 #include <weft/weft.h>

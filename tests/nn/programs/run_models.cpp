@@ -80,7 +80,7 @@ struct Branches : nn::Module {
   }
 };
 
-/// Of sequences and volumes, whose positions become rows.
+/// A batch norm of sequences and volumes, whose positions become rows.
 struct BatchNormOfRows : nn::BatchNorm2d {
   using BatchNorm2d::BatchNorm2d;
   Tensor forward(const Tensor& x) const override {
@@ -418,7 +418,7 @@ class Training : public tests::RandomProgram {
   Training(Device device, DType dtype) : RandomProgram(device, dtype, kLosses) {}
 
  private:
-  /// What a resumed program makes anew.
+  /// The objects that a resumed program makes again.
   struct Parts {
     ModulePtr model;
     std::vector<optim::ParameterGroup> groups;

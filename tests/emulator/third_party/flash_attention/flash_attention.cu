@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the forward pass of FlashAttention-2 (its csrc/flash_attn/src is an include folder) or, with -DHOPPER, of
-// FlashAttention-3 (its hopper/) without PyTorch, against attention in f64. Arguments: none. Prints a line for each
-// case; exit code 1 when one is wrong. -DELEMENT=half_t|bfloat16_t and -DHEAD=64|128 choose the instance.
+// FlashAttention-3 (its hopper/), without PyTorch. Compares with attention in f64. Arguments: none. Prints a line for
+// each case; exit code 1 when one is wrong. -DELEMENT=half_t|bfloat16_t and -DHEAD=64|128 choose the instance.
 #include "flash_fwd_launch_template.h"
 
 #include <chrono>

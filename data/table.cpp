@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/table.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/text.h"
+#include "data/text/text_table.h"
+#include "kernels/error.h"
+
+namespace weft::data {
+
+Table::Table(const std::filesystem::path& path) : file_(printable(path.string())), cells_(read_text_rows(path)) {
+  std::set<std::string> seen;
+  for (const std::string& name : cells_.header)
+    WEFT_CHECK(seen.insert(name).second, "table: ", file_, ": expected a name for each column, got '", printable(name),
+               "' twice");
+  WEFT_CHECK(!cells_.rows.empty(), "table: ", file_, ": expected at least one row below the names, got none");
+}
+
+size_t Table::place_of(const std::string& name) const {
+  const auto found = std::find(cells_.header.begin(), cells_.header.end(), name);
+  WEFT_CHECK(found != cells_.header.end(), "table: ", file_, ": expected the name of a column, got '", printable(name),
+             "'.", suggestion(name, cells_.header));
+  return static_cast<size_t>(found - cells_.header.begin());
+}
+
+const std::string& Table::cell(size_t row, size_t column) const {
+  static const std::string none;
+  const auto& cells = cells_.rows[row].cells;
+  return column < cells.size() && cells[column] ? *cells[column] : none;
+}
+
+std::string Table::where(size_t row, size_t column) const {
+  return str("table: ", file_, " line ", cells_.rows[row].line, ", column '", printable(cells_.header[column]), "'");
+}
+
+std::vector<std::string> Table::number_columns() const {
+  std::vector<std::string> names;
+  for (size_t column = 0; column < cells_.header.size(); ++column) {
+    bool any = false, all = true;
+    for (size_t row = 0; row < cells_.rows.size() && all; ++row) {
+      double value = 0;
+      const std::string& text = cell(row, column);
+      if (!text.empty()) any = all = parse_score(text, value);
+    }
+    if (any && all) names.push_back(cells_.header[column]);
+  }
+  return names;
+}
+
+Tensor Table::numbers(const std::vector<std::string>& names, DType dtype, std::optional<double> missing) const {
+  WEFT_CHECK(!names.empty(), "table: ", file_, ": expected the names of columns, got none");
+  std::vector<size_t> places;
+  for (const std::string& name : names) places.push_back(place_of(name));
+  std::vector<double> values;
+  values.reserve(cells_.rows.size() * places.size());
+  for (size_t row = 0; row < cells_.rows.size(); ++row)
+    for (const size_t column : places) {
+      const std::string& text = cell(row, column);
+      double value = missing.value_or(0);
+      WEFT_CHECK(!text.empty() || missing, where(row, column),
+                 ": expected a number, got an empty cell. Give `missing`, the number that stands for it");
+      WEFT_CHECK(text.empty() || parse_score(text, value), where(row, column), ": expected a finite number, got '",
+                 printable(text), "'");
+      values.push_back(value);
+    }
+  return Tensor::from(values, {rows(), static_cast<int64_t>(places.size())}).to(dtype);
+}
+
+Categories Table::categories(const std::string& name, std::vector<std::string> known) const {
+  const size_t column = place_of(name);
+  const bool learnt = known.empty();
+  if (learnt) {
+    std::set<std::string> found;
+    for (size_t row = 0; row < cells_.rows.size(); ++row) found.insert(cell(row, column));
+    known.assign(found.begin(), found.end());
+    double unused = 0;
+    if (std::all_of(known.begin(), known.end(), [&](const std::string& text) { return parse_score(text, unused); }))
+      std::stable_sort(known.begin(), known.end(), [](const std::string& a, const std::string& b) {
+        double x = 0, y = 0;
+        return parse_score(a, x) && parse_score(b, y) && x < y;
+      });
+  }
+  std::vector<int64_t> indices;
+  for (size_t row = 0; row < cells_.rows.size(); ++row) {
+    const std::string& text = cell(row, column);
+    WEFT_CHECK(!text.empty(), where(row, column), ": expected a class, got an empty cell");
+    const auto at = std::find(known.begin(), known.end(), text);
+    WEFT_CHECK(at != known.end(), where(row, column), ": expected a known class, got '", printable(text), "'.",
+               suggestion(text, known));
+    indices.push_back(at - known.begin());
+  }
+  return {Tensor::from(indices, {rows()}), std::move(known)};
+}
+
+std::vector<std::string> Table::texts(const std::string& name) const {
+  const size_t column = place_of(name);
+  std::vector<std::string> texts;
+  for (size_t row = 0; row < cells_.rows.size(); ++row) texts.push_back(cell(row, column));
+  return texts;
+}
+
+}  // namespace weft::data

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "data/text/text_rows.h"
+
+namespace weft::data {
+
+/// The classes of a column.
+struct Categories {
+  Tensor indices;                  ///< i64 [rows]: each cell's place among `names`
+  std::vector<std::string> names;  ///< in the order of numbers where all are numbers, else of the alphabet
+};
+
+/// A table of numbers and texts: CSV, TSV, or JSON lines, as read_text_rows() reads them. Errors of all functions name
+/// file, line and column.
+class Table {
+ public:
+  /// Errors: those of read_text_rows(); a column's name that comes twice, no rows.
+  explicit Table(const std::filesystem::path& path);
+
+  int64_t rows() const { return static_cast<int64_t>(cells_.rows.size()); }
+  const std::vector<std::string>& columns() const { return cells_.header; }
+  /// The columns whose cells are numbers or empty, one at least a number.
+  std::vector<std::string> number_columns() const;
+
+  /// These columns as [rows, columns]. `missing` stands for empty cells. Errors: no such column (the text names the
+  /// nearest), a cell that is no finite number, an empty one where `missing` is not given, no columns.
+  Tensor numbers(const std::vector<std::string>& names, DType dtype = DType::f32,
+                 std::optional<double> missing = std::nullopt) const;
+  /// A column as classes. `known`: those of the training set, in its order. Errors: no such column, an empty cell, a
+  /// class that is not known.
+  Categories categories(const std::string& name, std::vector<std::string> known = {}) const;
+  /// A column as it is written; "" for an empty cell. Errors: no such column.
+  std::vector<std::string> texts(const std::string& name) const;
+
+ private:
+  size_t place_of(const std::string& name) const;
+  const std::string& cell(size_t row, size_t column) const;
+  std::string where(size_t row, size_t column) const;
+
+  std::string file_;
+  TextRows cells_;
+};
+
+}  // namespace weft::data

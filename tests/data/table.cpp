@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/table.h"
+
+#include <fstream>
+
+#include "tests/data/fixture.h"
+
+namespace weft::data::testing {
+namespace {
+
+class TableFile : public ::testing::Test {
+ public:
+  Table table(const std::string& text, const std::string& name = "wells.csv") {
+    std::ofstream(folder_ / name) << text;
+    return Table(folder_ / name);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+constexpr const char* kWells =
+    "depth,porosity,rock,well\n"
+    "10,0.25,sand,\"A, north\"\n"
+    "20,,lime,B\n"
+    "-3e1,0.5,sand,C\n";
+
+TEST_F(TableFile, NumbersClassesAndTexts) {
+  const Table wells = table(kWells);
+  EXPECT_EQ(wells.rows(), 3);
+  EXPECT_EQ(wells.columns(), (std::vector<std::string>{"depth", "porosity", "rock", "well"}));
+  EXPECT_EQ(wells.number_columns(), (std::vector<std::string>{"depth", "porosity"}));
+  const Tensor x = wells.numbers({"porosity", "depth"}, DType::f32, -1);
+  EXPECT_EQ(x.sizes(), (Shape{3, 2}));
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{0.25, 10, -1, 20, 0.5, -30}));
+  EXPECT_EQ(wells.numbers({"depth"}, DType::f64).dtype(), DType::f64);
+  const Categories rock = wells.categories("rock");
+  EXPECT_EQ(rock.names, (std::vector<std::string>{"lime", "sand"}));
+  EXPECT_EQ(rock.indices.to_vector<int64_t>(), (std::vector<int64_t>{1, 0, 1}));
+  EXPECT_EQ(wells.categories("rock", {"sand", "chalk", "lime"}).indices.to_vector<int64_t>(),
+            (std::vector<int64_t>{0, 2, 0}));
+  EXPECT_EQ(wells.texts("well"), (std::vector<std::string>{"A, north", "B", "C"}));
+  EXPECT_EQ(table("k\n10\n9\n10\n").categories("k").names, (std::vector<std::string>{"9", "10"}));
+  EXPECT_EQ(table("a\tb\n1\t2\n", "t.tsv").numbers({"b"}).item(), 2);
+  EXPECT_EQ(table("{\"a\": 1.5}\n{\"a\": null}\n", "t.jsonl").numbers({"a"}, DType::f32, 0).to_vector<float>(),
+            (std::vector<float>{1.5, 0}));
+}
+
+TEST_F(TableFile, ErrorsNameFileLineAndColumn) {
+  const Table wells = table(kWells);
+  EXPECT_THAT(error_text([&] { wells.numbers({"depht"}); }),
+              HasSubstr("wells.csv: expected the name of a column, got 'depht'. Did you mean 'depth'?"));
+  EXPECT_THAT(error_text([&] { wells.numbers({}); }), HasSubstr("expected the names of columns, got none"));
+  EXPECT_THAT(error_text([&] { wells.numbers({"porosity"}); }),
+              HasSubstr("wells.csv line 3, column 'porosity': expected a number, got an empty cell. Give `missing`"));
+  EXPECT_THAT(error_text([&] { wells.numbers({"rock"}); }),
+              HasSubstr("line 2, column 'rock': expected a finite number, got 'sand'"));
+  EXPECT_THAT(error_text([&] { wells.categories("porosity"); }), HasSubstr("expected a class, got an empty cell"));
+  EXPECT_THAT(error_text([&] {
+                wells.categories("rock", {"sand", "clay"});
+              }),
+              HasSubstr("line 3, column 'rock': expected a known class, got 'lime'."));
+  EXPECT_THAT(error_text([&] { wells.texts("x"); }), HasSubstr("expected the name of a column, got 'x'."));
+  EXPECT_THAT(error_text([&] { table("a,a\n1,2\n"); }), HasSubstr("a name for each column, got 'a' twice"));
+  EXPECT_THAT(error_text([&] { table("a,b\n"); }), HasSubstr("at least one row"));
+}
+
+}  // namespace
+}  // namespace weft::data::testing
