@@ -9,19 +9,24 @@ namespace weft::kernels {
 
 inline constexpr int64_t kMaxHeadDim = 256;
 
-/// B batch elements, N queries, M keys, H heads of D channels.
+/// B batch elements, N queries, M keys, H heads of queries and G heads of keys, D channels.
 struct AttentionShape {
-  int64_t B, N, M, H, D;
+  int64_t B, N, M, H, D, G;
+
+  /// Heads of queries that share a head of keys.
+  int64_t group() const { return G > 0 ? H / G : 1; }
 };
 
 /// Checks the arguments that both directions have; `op` starts the error texts.
 inline AttentionShape attention_shape(const char* op, const View& q, const View& k, const View& v, const View& lse,
                                       const View& key_lengths, const View& key_mask, const View& state,
                                       const AttentionArguments& arguments) {
-  WEFT_CHECK(q.rank == 4 && k.rank == 4 && k.same_sizes(v) && k.sizes[0] == q.sizes[0] && k.sizes[2] == q.sizes[2] &&
-                 k.sizes[3] == q.sizes[3] && k.dtype == q.dtype && v.dtype == q.dtype,
-             op, ": expected q [B,N,H,D] and k, v [B,M,H,D] of one dtype, got ", q, ", ", k, ", ", v);
-  const AttentionShape s{q.sizes[0], q.sizes[1], k.sizes[1], q.sizes[2], q.sizes[3]};
+  WEFT_CHECK(q.rank == 4 && k.rank == 4 && k.same_sizes(v) && k.sizes[0] == q.sizes[0] && k.sizes[3] == q.sizes[3] &&
+                 k.dtype == q.dtype && v.dtype == q.dtype,
+             op, ": expected q [B,N,H,D] and k, v [B,M,G,D] of one dtype, got ", q, ", ", k, ", ", v);
+  const AttentionShape s{q.sizes[0], q.sizes[1], k.sizes[1], q.sizes[2], q.sizes[3], k.sizes[2]};
+  WEFT_CHECK(s.H == s.G || (s.G > 0 && s.H > 0 && s.H % s.G == 0), op,
+             ": expected heads of q that are a multiple of those of k, got ", q, " and ", k);
   WEFT_CHECK(s.D >= 1 && s.D <= kMaxHeadDim, op, ": expected 1 to ", kMaxHeadDim, " channels per head, got ", q);
   for (const View* view : {&q, &k, &v})
     WEFT_CHECK(view->strides[3] == 1 || s.D == 1, op, ": expected stride 1 in the last dimension of ", *view);
@@ -37,6 +42,8 @@ inline AttentionShape attention_shape(const char* op, const View& q, const View&
              op, ": expected key_mask bool[", s.B, ",", s.M, "], got ", key_mask);
   WEFT_CHECK(arguments.scale > 0 && arguments.dropout >= 0 && arguments.dropout <= 1, op,
              ": expected a positive scale and dropout in [0, 1], got ", arguments.scale, " and ", arguments.dropout);
+  WEFT_CHECK(arguments.window == 0 || (arguments.window > 0 && arguments.causal), op,
+             ": expected a window of at least 1 key of a causal mask, or 0, got ", arguments.window);
   WEFT_CHECK(arguments.dropout == 0 || (state && state.dtype == DType::i64 && state.numel() == 2), op,
              ": expected a state i64[2], got ", state);
   return s;

@@ -13,16 +13,18 @@
 #include "kernels/cpu/transpose_eight.h"
 #include "kernels/cpu/unary_loops.h"
 
-// A task is a head of a batch entry (forward: or some of its query blocks, if heads are fewer than threads). It
-// packs the head's keys and values once into the panels that panel_product.h multiplies by. Then kQueries queries meet
-// kKeys keys at a time: two small products around a softmax whose block of weights stays in the second-level cache.
+// A task of the forward is a head of a batch entry, or some of its query blocks, if heads are fewer than threads. A
+// task of the backward is a group of heads that share keys and values, and adds their gradients. It packs the keys and
+// values once into the panels that panel_product.h multiplies by. Then kQueries queries multiply kKeys keys at a time:
+// two small products around a softmax whose block of weights stays in the second-level cache. Blocks of keys begin at
+// the last multiple of kKeyStart before the first key that a query of the block sees.
 // bf16 is multiplied as it is where the processor can; there, and f16 everywhere, sums and softmax are f32. So few
 // queries as kFewQueries read keys and values where they lie: packing would take longer than the products.
 
 namespace weft::kernels::cpu {
 namespace {
 
-constexpr int64_t kQueries = 64, kKeys = 256, kFewQueries = 4;
+constexpr int64_t kQueries = 64, kKeys = 256, kKeyStart = 64, kFewQueries = 4;
 constexpr int64_t kWeightRow = kKeys + 16;  // so that rows of weights do not compete for one set of a cache
 
 /// A left factor of a product: element [i, k] is data[i * row + k * depth].
@@ -227,7 +229,11 @@ class Sight {
  public:
   Sight(const AttentionShape& s, int64_t b, int64_t h, const View& key_lengths, const View& key_mask, const View& state,
         const AttentionArguments& arguments)
-      : keys_(s.M), causal_(arguments.causal), dropout_(static_cast<float>(arguments.dropout)), kept_(0, 0, 0, 0, 0) {
+      : keys_(s.M),
+        causal_(arguments.causal),
+        window_(arguments.window > 0 ? arguments.window : s.N),
+        dropout_(static_cast<float>(arguments.dropout)),
+        kept_(0, 0, 0, 0, 0) {
     if (key_lengths) keys_ = std::clamp<int64_t>(key_lengths.as<int64_t>()[b], 0, s.M);
     if (key_mask) mask_ = key_mask.as<bool>() + b * s.M;
     if (dropout_ == 0) return;
@@ -238,6 +244,10 @@ class Sight {
 
   /// The first key that no query before `query_end` sees.
   int64_t key_end(int64_t query_end) const { return causal_ ? std::min(keys_, query_end) : keys_; }
+  /// Where the keys of queries from `query` on begin: none before it is seen.
+  int64_t key_begin(int64_t query) const {
+    return causal_ ? std::max<int64_t>(query - window_ + 1, 0) / kKeyStart * kKeyStart : 0;
+  }
   bool drops() const { return dropout_ != 0; }
 
   /// Puts `hidden` where query i does not see keys first … first + n - 1.
@@ -245,8 +255,9 @@ class Sight {
   void hide(S* values, int64_t i, int64_t first, int64_t n, S hidden) const {
     if (mask_ != nullptr)
       for (int64_t j = 0; j < n; ++j) values[j] = mask_[first + j] ? values[j] : hidden;
-    if (causal_)
-      for (int64_t j = std::max<int64_t>(i + 1 - first, 0); j < n; ++j) values[j] = hidden;
+    if (!causal_) return;
+    std::fill_n(values, std::clamp<int64_t>(i + 1 - window_ - first, 0, n), hidden);
+    for (int64_t j = std::max<int64_t>(i + 1 - first, 0); j < n; ++j) values[j] = hidden;
   }
 
   /// Sets to 0 the weights of query i that are dropped.
@@ -265,6 +276,7 @@ class Sight {
   int64_t keys_;
   const bool* mask_ = nullptr;
   bool causal_;
+  int64_t window_;  ///< keys that a query of a causal problem sees at most
   float dropout_;
   AttentionDropout kept_;
 };
@@ -372,13 +384,14 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, K
                    typename F::Sum scale, typename F::Sum kept_scale, int64_t first, int64_t rows, Workspace<F>& w) {
   using S = typename F::Sum;
   constexpr S kNone = -std::numeric_limits<S>::infinity();
-  const int64_t D = q.channels(), row = padded<F>(D), key_end = sight.key_end(first + rows);
+  const int64_t D = q.channels(), row = padded<F>(D);
+  const int64_t key_begin = sight.key_begin(first), key_end = sight.key_end(first + rows);
   keys.take(q, first, rows);
   S *const maximum = w.maximum.data(), *const sum = w.sum.data(), *const sums = w.y.data();
   std::fill_n(maximum, rows, kNone);
   std::fill_n(sum, rows, S(0));
   std::fill_n(sums, rows * row, S(0));
-  for (int64_t key = 0; key < key_end; key += kKeys) {
+  for (int64_t key = key_begin; key < key_end; key += kKeys) {
     const int64_t n = std::min(kKeys, key_end - key);
     keys.score(scale, rows, D, key, n);
     for (int64_t i = 0; i < rows; ++i) {
@@ -391,7 +404,7 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, K
       sum[i] = sum[i] * again + exponentials(weights, n, base);
       maximum[i] = largest;
       if (sight.drops()) sight.drop(weights, first + i, key, n);
-      if (key > 0 && again != S(1))
+      if (key > key_begin && again != S(1))
         for (int64_t d = 0; d < D; ++d) sums[i * row + d] *= again;
     }
     keys.mix(rows, D, key, n);
@@ -404,30 +417,25 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, K
   }
 }
 
-/// The requested gradients among dq, dk and dv, for a head.
+/// Stores dq of a head, if requested, and adds the head's part to w.dk and w.dv. w holds the keys and values.
 template <class F>
-void backward_head(const View& dq, const View& dk, const View& dv, const HeadRows& dy, const HeadRows& q,
-                   const HeadRows& k, const HeadRows& v, const HeadRows& y, int64_t b, int64_t h,
-                   const typename F::Sum* lse, const Sight& sight, typename F::Sum scale, typename F::Sum kept_scale,
-                   Workspace<F>& w) {
+void backward_head(const View& dq, bool keys_wanted, const HeadRows& dy, const HeadRows& q, const HeadRows& y,
+                   int64_t b, int64_t h, const typename F::Sum* lse, const Sight& sight, typename F::Sum scale,
+                   typename F::Sum kept_scale, Workspace<F>& w) {
   using S = typename F::Sum;
-  const int64_t N = q.count(), M = k.count(), D = q.channels(), row = padded<F>(D), last_key = sight.key_end(N);
-  w.keys.pack_columns(k, last_key);
-  w.values.pack_columns(v, last_key);
-  if (dq) w.key_rows.pack_rows(k, last_key);
-  if (dk) {
+  const int64_t N = q.count(), D = q.channels(), row = padded<F>(D);
+  if (keys_wanted) {
     w.query_rows.pack_rows(q, N);
     w.dy_rows.pack_rows(dy, N);
-    w.dk.assign(static_cast<size_t>(M * row), S(0));
-    w.dv.assign(w.dk.size(), S(0));
   }
   for (int64_t first = 0; first < N; first += kQueries) {
-    const int64_t rows = std::min(kQueries, N - first), key_end = sight.key_end(first + rows);
+    const int64_t rows = std::min(kQueries, N - first);
+    const int64_t key_begin = sight.key_begin(first), key_end = sight.key_end(first + rows);
     for (int64_t i = 0; i < rows; ++i) w.delta[static_cast<size_t>(i)] = F::dot(dy[first + i], y[first + i], D);
     const auto queries = along_channels<F>(q, first, rows, w.left),
                slopes_y = along_channels<F>(dy, first, rows, w.left_dy);
     std::fill_n(w.y.data(), rows * row, S(0));  // dq of the block
-    for (int64_t key = 0; key < key_end; key += kKeys) {
+    for (int64_t key = key_begin; key < key_end; key += kKeys) {
       const int64_t n = std::min(kKeys, key_end - key);
       S *const p = w.weights.data(), *const ds = w.slopes.data();
       w.keys.multiply(scale, queries, rows, 0, D, key, n, p, kWeightRow, false);
@@ -440,20 +448,16 @@ void backward_head(const View& dq, const View& dk, const View& dv, const HeadRow
         if (sight.drops()) sight.drop(slopes, first + i, key, n);
 #pragma omp simd
         for (int64_t j = 0; j < n; ++j) slopes[j] = weights[j] * (slopes[j] - subtracted);
-        if (sight.drops() && dv) sight.drop(weights, first + i, key, n);
+        if (sight.drops() && keys_wanted) sight.drop(weights, first + i, key, n);
       }
       if (dq) w.key_rows.multiply(scale, F::along_keys(ds, rows, n, w.copy), rows, key, n, 0, D, w.y.data(), row, true);
-      if (!dk) continue;
+      if (!keys_wanted) continue;
       w.query_rows.multiply(scale, F::along_queries(ds, rows, n, w.copy), n, first, rows, 0, D, w.dk.data() + key * row,
                             row, true);
       w.dy_rows.multiply(kept_scale, F::along_queries(p, rows, n, w.copy), n, first, rows, 0, D,
                          w.dv.data() + key * row, row, true);
     }
     for (int64_t i = 0; dq && i < rows; ++i) F::write(HeadRows(dq, b, h)[first + i], w.y.data() + i * row, D);
-  }
-  for (int64_t j = 0; dk && j < M; ++j) {
-    F::write(HeadRows(dk, b, h)[j], w.dk.data() + j * row, D);
-    F::write(HeadRows(dv, b, h)[j], w.dv.data() + j * row, D);
   }
 }
 
@@ -489,7 +493,7 @@ void attention_forward(const Queue&, const View& y, const View& lse, const View&
         const int64_t from = blocks * part / parts * kQueries;
         const int64_t to = std::min(shape.N, blocks * (part + 1) / parts * kQueries);
         const Sight sight(shape, b, h, key_lengths, key_mask, state, arguments);
-        const HeadRows keys(k, b, h), values(v, b, h);
+        const HeadRows keys(k, b, h / shape.group()), values(v, b, h / shape.group());
         const auto compute = [&](auto&& at_hand) {
           for (int64_t i = from; i < to; i += kQueries)
             forward_block<F>(HeadRows(y, b, h), lse.as<S>() + head * shape.N, HeadRows(q, b, h), at_hand, sight,
@@ -513,14 +517,29 @@ void attention_backward(const Queue&, const View& dq, const View& dk, const View
   check_attention_backward("attention_backward", dq, dk, dv, dy, q, k, y);
   with_factors(q.dtype, "attention_backward", [&]<class F>() {
     using S = typename F::Sum;
-    parallel_for(shape.B * shape.H, shape.N * shape.M * shape.D, [&](int64_t begin, int64_t end) {
-      Workspace<F> workspace(shape.D, shape.N, true);
-      for (int64_t head = begin; head < end; ++head) {
-        const int64_t b = head / shape.H, h = head % shape.H;
-        backward_head<F>(dq, dk, dv, HeadRows(dy, b, h), HeadRows(q, b, h), HeadRows(k, b, h), HeadRows(v, b, h),
-                         HeadRows(y, b, h), b, h, lse.as<S>() + head * shape.N,
-                         Sight(shape, b, h, key_lengths, key_mask, state, arguments), static_cast<S>(arguments.scale),
-                         kept_scale_of<S>(arguments), workspace);
+    const int64_t group = shape.group(), row = padded<F>(shape.D);
+    parallel_for(shape.B * shape.G, group * shape.N * shape.M * shape.D, [&](int64_t begin, int64_t end) {
+      Workspace<F> w(shape.D, shape.N, true);
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t b = task / shape.G, g = task % shape.G;
+        const HeadRows keys(k, b, g), values(v, b, g);
+        const auto sight_of = [&](int64_t h) { return Sight(shape, b, h, key_lengths, key_mask, state, arguments); };
+        const int64_t last_key = sight_of(g * group).key_end(shape.N);
+        w.keys.pack_columns(keys, last_key);
+        w.values.pack_columns(values, last_key);
+        if (dq) w.key_rows.pack_rows(keys, last_key);
+        if (dk) {
+          w.dk.assign(static_cast<size_t>(shape.M * row), S(0));
+          w.dv.assign(w.dk.size(), S(0));
+        }
+        for (int64_t h = g * group; h < (g + 1) * group; ++h)
+          backward_head<F>(dq, static_cast<bool>(dk), HeadRows(dy, b, h), HeadRows(q, b, h), HeadRows(y, b, h), b, h,
+                           lse.as<S>() + (b * shape.H + h) * shape.N, sight_of(h), static_cast<S>(arguments.scale),
+                           kept_scale_of<S>(arguments), w);
+        for (int64_t j = 0; dk && j < shape.M; ++j) {
+          F::write(HeadRows(dk, b, g)[j], w.dk.data() + j * row, shape.D);
+          F::write(HeadRows(dv, b, g)[j], w.dv.data() + j * row, shape.D);
+        }
       }
     });
   });

@@ -28,6 +28,8 @@ std::string cudnn_refusal(const AttentionCall& call) {
   if (q.dtype != DType::bf16 && q.dtype != DType::f16) return "cuDNN's attention computes bf16 and f16 alone";
   if (call.arguments.dropout > 0) return "cuDNN drops other weights than the contract's Philox numbers say";
   if (call.key_mask) return "cuDNN masks keys by a length, not one by one";
+  if (call.arguments.window > 0) return "our graph for cuDNN has no window";
+  if (call.k.sizes[2] != q.sizes[2]) return "our graph for cuDNN has a head of keys for each head of queries";
   if (q.sizes[3] % 8 != 0 || q.sizes[3] > 128) return "cuDNN's attention takes 8, 16, … 128 channels per head";
   if (q.numel() == 0 || call.k.numel() == 0) return "there is nothing to compute";
   if (call.backward && !(call.dq && call.dk)) return "cuDNN computes the gradients of q, k and v together";

@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "core/autograd.h"
-#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/layers/attention.h"
-#include "core/ops/layers/softmax.h"
-#include "core/ops/matmul.h"
 #include "core/ops/unary.h"
 #include "core/text.h"
 
@@ -22,38 +18,6 @@ constexpr LinearOptions kDecoderLinear{.bias = false, .init = Init::transformer}
 
 AdaptedLinear projection(int64_t in, int64_t out, bool bias) {
   return AdaptedLinear(in, out, {.bias = bias, .init = Init::transformer});
-}
-
-/// x [N, tokens, groups, size] as [N, tokens, heads, size], each group's values `heads / groups` times.
-Tensor repeated(const Tensor& x, int64_t heads) {
-  const auto [N, T, groups, D] = x.dims<4>();
-  if (groups == heads) return x;
-  return x.unsqueeze(3).expand({N, T, groups, heads / groups, D}).reshape({N, T, heads, D});
-}
-
-/// Query i sees the `window` keys up to i. A stretch of queries multiplies the keys that it may see: memory grows with
-/// tokens times window. q, k, v [N, tokens, heads, size].
-Tensor windowed_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t window, double drop) {
-  constexpr int64_t kLeast = 64;
-  const int64_t tokens = q.size(1), stretch = std::max(window, kLeast);
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  std::vector<Tensor> parts;
-  for (int64_t begin = 0; begin < tokens; begin += stretch) {
-    const int64_t count = std::min(stretch, tokens - begin), first = std::max<int64_t>(begin - window + 1, 0);
-    const int64_t keys = begin + count - first;
-    const auto heads_first = [](const Tensor& x, int64_t at, int64_t length) {
-      return x.slice(1, at, length).transpose(1, 2);
-    };
-    const Tensor scores = matmul(heads_first(q, begin, count), heads_first(k, first, keys).transpose(2, 3)) * scale;
-    const auto places = [&](int64_t from, int64_t length) {
-      return Tensor::arange(length, DType::i64, q.device(), static_cast<double>(from));
-    };
-    const Tensor ahead = places(first, keys) - places(begin, count).unsqueeze(1);
-    const Tensor hidden = logical_or(ahead > 0, ahead <= -window);
-    const Tensor weights = softmax(masked_fill(scores, hidden, -std::numeric_limits<double>::infinity()));
-    parts.push_back(matmul(drop > 0 ? weft::dropout(weights, drop) : weights, heads_first(v, first, keys)));
-  }
-  return (parts.size() == 1 ? parts[0] : concat(parts, 2)).transpose(1, 2);
 }
 
 }  // namespace
@@ -120,25 +84,17 @@ Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues* past) const {
   };
   const Tensor q = placed(q_proj, q_norm, heads);
   Tensor k = placed(k_proj, k_norm, groups), v = v_proj(x).reshape({N, tokens, groups, -1});
-  const int64_t size = q.size(3);
   if (past != nullptr) {
     past->keys = begins ? k : concat({past->keys, k}, 1);
     past->values = begins ? v : concat({past->values, v}, 1);
     k = past->keys, v = past->values;
   }
-  const double drop = is_training() ? dropout : 0;
-  Tensor y;
-  if (!begins) {  // the queries of a group are rows beside each other: its keys are read once
-    if (const int64_t known = k.size(1); window > 0 && known > window)
-      k = k.slice(1, known - window, window), v = v.slice(1, known - window, window);
-    const Tensor rows = q.reshape({N, groups, heads / groups, size}).transpose(1, 2);
-    y = attention(rows, k, v, {.dropout = drop}).transpose(1, 2);
-  } else if (window > 0 && tokens > window) {
-    y = windowed_attention(q, repeated(k, heads), repeated(v, heads), window, drop);
-  } else {
-    y = attention(q, repeated(k, heads), repeated(v, heads), {.causal = true, .dropout = drop});
-  }
-  return o_proj(y.reshape({N, tokens, heads * size}));
+  AttentionOptions options{.causal = begins, .dropout = is_training() ? dropout : 0};
+  if (const int64_t known = k.size(1); window > 0 && begins)
+    options.window = window;
+  else if (window > 0 && known > window)
+    k = k.slice(1, known - window, window), v = v.slice(1, known - window, window);
+  return o_proj(attention(q, k, v, options).reshape({N, tokens, heads * q.size(3)}));
 }
 
 Tensor DecoderAttention::extend(const Tensor& x, KeysAndValues& past) const {
@@ -155,7 +111,7 @@ void DecoderAttention::fields(Visitor& v) {
 }
 
 int64_t DecoderAttention::flops(const Shape& x, const Shape&) const {
-  return 4 * x[0] * x[1] * x[1] * q_proj.weight.size(0);
+  return 4 * x[0] * x[1] * (window > 0 ? std::min(window, x[1]) : x[1]) * q_proj.weight.size(0);
 }
 
 GatedMlp::GatedMlp(Integer width, Integer hidden)

@@ -253,6 +253,13 @@ TEST_F(Cudnn, AttentionThatItCannotComputeIsLeftToOurKernelWithAReason) {
               p.key_mask = View::dense(&p, DType::boolean, {2, 128});
             }),
             "cuDNN masks keys by a length, not one by one");
+  EXPECT_EQ(refusal([](Sdpa& p) {
+              p.arguments.causal = true;
+              p.arguments.window = 5;
+            }),
+            "our graph for cuDNN has no window");
+  EXPECT_EQ(refusal([](Sdpa& p) { p.k.sizes[2] = p.v.sizes[2] = 2; }),
+            "our graph for cuDNN has a head of keys for each head of queries");
   for (const int64_t channels : {12, 136})
     EXPECT_EQ(refusal([&](Sdpa& p) { p.q.sizes[3] = channels; }),
               "cuDNN's attention takes 8, 16, … 128 channels per head");

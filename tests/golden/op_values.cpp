@@ -114,6 +114,7 @@ Tensor run_cross_entropy(Case& c) {
 Tensor run_attention(Case& c) {
   AttentionOptions options{.causal = c.integer(1) != 0};
   if (c.number(0) != 0) options.scale = c.number(0);
+  if (c.count() > 2 && c.integer(2) != 0) options.window = c.integer(2);
   if (c.has("lengths")) options.key_lengths = c.expected("lengths");
   return attention(c("q"), c("k"), c("v"), options);
 }

@@ -202,6 +202,28 @@ def attentions(cases):
         cases.add(f"attention.{i}", run, inputs, (scale, causal), fixed)
 
 
+def decoder_attentions(cases):
+    """Heads of queries that share keys, and queries that see their last keys alone."""
+    rows = [
+        # B, N, M, H, heads of keys, D, causal, window
+        (2, 5, 7, 8, 2, 8, False, 0),
+        (1, 9, 9, 9, 3, 4, True, 0),
+        (2, 9, 9, 4, 1, 8, True, 3),
+        (1, 12, 12, 2, 2, 8, True, 1),
+        (2, 1, 20, 6, 2, 16, False, 0),
+    ]
+    for i, (B, N, M, H, G, D, causal, window) in enumerate(rows):
+        ago = torch.arange(N)[:, None] - torch.arange(M)
+        seen = ((ago >= 0) & (ago < (window or N)) if causal else torch.ones(N, M, dtype=torch.bool)).expand(B, 1, N, M)
+
+        def run(q, k, v):
+            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+            return F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=True).transpose(1, 2)
+
+        inputs = {"q": cases.draw(B, N, H, D), "k": cases.draw(B, M, G, D), "v": cases.draw(B, M, G, D)}
+        cases.add(f"attention.decoder{i}", run, inputs, (0, causal, window))
+
+
 def losses(cases):
     reductions = ["mean", "sum", "none"]
     rows = [
@@ -398,6 +420,7 @@ def order_and_choice(cases):
 def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
-                 attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice, rotaries):
+                 attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice, rotaries,
+                 decoder_attentions):
         part(cases)
     return cases.tensors

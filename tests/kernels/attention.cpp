@@ -3,6 +3,7 @@
 
 #include "tests/kernels/attention_problem.h"
 #include "tests/support/emulator_seed.h"
+#include "tests/support/error_text.h"
 #include "tests/support/hopper.h"
 
 namespace weft::tests {
@@ -126,6 +127,85 @@ TEST(Attention, Dropout) {
     }
 }
 
+TEST(Attention, HeadsShareKeys) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kAttended) {
+      check(kind, dtype, {.B = 1, .N = 40, .M = 40, .H = 32, .D = 16, .causal = true, .G = 8});
+      check(kind, dtype, {.B = 2, .N = 35, .M = 66, .H = 8, .D = 64, .lengths = true, .G = 1});
+      check(kind, dtype, {.B = 2, .N = 70, .M = 70, .H = 9, .D = 24, .causal = true, .mask = true, .G = 3});
+      check(kind, dtype, {.B = 1, .N = 37, .M = 41, .H = 4, .D = 128, .dropout = 0.3, .G = 2});
+      check(kind, dtype, {.B = 2, .N = 3, .M = 70, .H = 6, .D = 20, .mask = true, .G = 2});  // few queries
+    }
+}
+
+TEST(Attention, Windows) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kAttended) {
+      for (const int64_t window : {1L, 5L, 64L, 149L, 150L, 1L << 40})
+        check(kind, dtype, {.B = 1, .N = 150, .M = 150, .H = 1, .D = 64, .causal = true, .window = window});
+      check(kind, dtype, {.B = 1, .N = 150, .M = 60, .H = 1, .D = 16, .causal = true, .window = 20});  // none for some
+      check(kind, dtype, {.B = 1, .N = 60, .M = 150, .H = 1, .D = 16, .causal = true, .window = 20});
+      check(kind, dtype, {.B = 1, .N = 300, .M = 300, .H = 2, .D = 128, .causal = true, .G = 1, .window = 33});
+      check(kind, dtype, {2, 140, 140, 4, 64, true, true, true, 0.3, 2, 50});
+      check(kind, dtype, {.B = 1, .N = 4, .M = 4, .H = 2, .D = 8, .causal = true, .window = 2});  // few queries
+    }
+}
+
+// A kernel that multiplied such keys would have NaN for a weight of 0.
+TEST(Attention, SkipsWhatNoWindowOfATileHolds) {
+  constexpr int64_t kRows = 600, kChannels = 16;
+  constexpr size_t kFarKeys = 256 * kChannels, kFrom = 384 * kChannels, kFarQueries = 512 * kChannels;
+  on_both_generations([](DeviceKind kind) {
+    for (const DType dtype : kAttended) {
+      const auto expect_near = [&](const std::vector<double>& got, const std::vector<double>& want, size_t begin,
+                                   size_t end) {
+        const auto part = [&](const std::vector<double>& x) {
+          return std::vector<double>(x.begin() + static_cast<ptrdiff_t>(begin),
+                                     x.begin() + static_cast<ptrdiff_t>(end));
+        };
+        EXPECT_TRUE(near(part(got), part(want), tolerance(dtype, kChannels, 16).times(3))) << dtype;
+      };
+      const AttentionReference want(
+          {.B = 1, .N = kRows, .M = kRows, .H = 1, .D = kChannels, .causal = true, .window = 9}, dtype);
+      AttentionReference keys = want, queries = want;
+      for (std::vector<double>* const one : {&keys.k, &keys.v}) std::fill_n(one->begin(), kFarKeys, NAN);
+      for (std::vector<double>* const one : {&queries.q, &queries.dy})
+        std::fill(one->begin() + kFarQueries, one->end(), NAN);
+      AttentionCall late(kind, dtype, keys), early(kind, dtype, queries);
+      for (AttentionCall* const run : {&late, &early}) {
+        run->forward();
+        run->backward();
+      }
+      expect_near(late.y(), want.y, kFrom, want.y.size());
+      expect_near(late.gradient(0), want.dq, kFrom, want.dq.size());
+      expect_near(early.gradient(1), want.dk, 0, kFrom);
+      expect_near(early.gradient(2), want.dv, 0, kFrom);
+    }
+  });
+}
+
+TEST(Attention, WrongHeadsAndWindowsAreErrors) {
+  for (const DeviceKind kind : test_devices()) {
+    const auto error_of = [&](int64_t H, int64_t G, bool causal, int64_t window) {
+      const DeviceArray y(kind, DType::f32, {1, 2, H, 4}), k(kind, DType::f32, {1, 3, G, 4});
+      const DeviceArray lse(kind, DType::f32, {1, H, 2});
+      const kernels::View none = kernels::View::none();
+      return error_text([&] {
+        kernels::attention_forward(queue_on(kind), y, lse, y, k, k, none, none, none,
+                                   {.causal = causal, .random = {}, .window = window});
+      });
+    };
+    for (const int64_t G : {2, 18})
+      EXPECT_THAT(error_of(9, G, false, 0), testing::HasSubstr("attention_forward: expected heads of q that are a "
+                                                               "multiple of those of k, got f32[1,2,9,4]"));
+    for (const bool causal : {false, true})
+      EXPECT_THAT(error_of(1, 1, causal, causal ? -1 : 2),
+                  testing::HasSubstr(str("attention_forward: expected a window of at least 1 key of a causal mask, or "
+                                         "0, got ",
+                                         causal ? -1 : 2)));
+  }
+}
+
 TEST(Attention, QueriesThatSeeNoKey) {
   on_both_generations([](DeviceKind kind) {
     for (const DType dtype : kAttended) {
@@ -189,7 +269,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
 TEST(Attention, BackwardGivesTheSameBitsAgainAndInParts) {
   on_both_generations([](DeviceKind kind) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      const AttentionReference want({2, 130, 130, 1, 64, false, false, false, 0.2}, dtype);
+      const AttentionReference want({2, 130, 130, 2, 64, true, false, false, 0.2, 1, 100}, dtype);
       AttentionCall run(kind, dtype, want);
       run.forward();
       run.backward();

@@ -13,11 +13,14 @@ struct AttentionProblem {
   int64_t B, N, M, H, D;
   bool causal = false, lengths = false, mask = false;
   double dropout = 0;
+  int64_t G = 0, window = 0;  ///< heads of keys, 0: H; keys that a query sees at most, 0: all
+
+  int64_t key_heads() const { return G > 0 ? G : H; }
 
   friend std::ostream& operator<<(std::ostream& out, const AttentionProblem& p) {
     return out << "B " << p.B << " N " << p.N << " M " << p.M << " H " << p.H << " D " << p.D
                << (p.causal ? " causal" : "") << (p.lengths ? " lengths" : "") << (p.mask ? " mask" : "") << " dropout "
-               << p.dropout;
+               << p.dropout << " G " << p.key_heads() << " window " << p.window;
   }
 };
 
@@ -37,7 +40,7 @@ struct AttentionReference {
         base(pick(0, 99)),
         offset(pick(0, 9)),
         q(uniform(p.B * p.N * p.H * p.D, dtype, -2, 2)),
-        k(uniform(p.B * p.M * p.H * p.D, dtype, -2, 2)),
+        k(uniform(p.B * p.M * p.key_heads() * p.D, dtype, -2, 2)),
         v(uniform(k.size(), dtype)),
         dy(uniform(q.size(), dtype)),
         lengths(integers(p.B, 0, p.M + 3)),
@@ -60,7 +63,8 @@ struct AttentionReference {
 
  private:
   bool sees(int64_t b, int64_t i, int64_t j) const {
-    return !(p.causal && j > i) && !(p.lengths && static_cast<double>(j) >= lengths[static_cast<size_t>(b)]) &&
+    return !(p.causal && j > i) && !(p.window > 0 && i - j >= p.window) &&
+           !(p.lengths && static_cast<double>(j) >= lengths[static_cast<size_t>(b)]) &&
            !(p.mask && mask[static_cast<size_t>(b * p.M + j)] == 0);
   }
   double kept(int64_t head, int64_t i, int64_t j) const {
@@ -72,17 +76,18 @@ struct AttentionReference {
   }
 
   void row(int64_t b, int64_t h, int64_t i) {
-    const auto at = [&](int64_t rows, int64_t r) { return static_cast<size_t>(((b * rows + r) * p.H + h) * p.D); };
+    const int64_t G = p.key_heads(), g = h / (p.H / G);
+    const auto key_at = [&](int64_t j) { return static_cast<size_t>(((b * p.M + j) * G + g) * p.D); };
     const auto dot = [&](const double* a, const double* c) {
       double sum = 0;
       for (int64_t d = 0; d < p.D; ++d) sum += a[d] * c[d];
       return sum;
     };
-    const size_t place = at(p.N, i);
+    const size_t place = static_cast<size_t>(((b * p.N + i) * p.H + h) * p.D);
     std::vector<double> weight(static_cast<size_t>(p.M));
     double total = 0;
     for (int64_t j = 0; j < p.M; ++j)
-      if (sees(b, i, j)) total += weight[static_cast<size_t>(j)] = std::exp(scale * dot(&q[place], &k[at(p.M, j)]));
+      if (sees(b, i, j)) total += weight[static_cast<size_t>(j)] = std::exp(scale * dot(&q[place], &k[key_at(j)]));
     lse[static_cast<size_t>((b * p.H + h) * p.N + i)] = std::log(total);
     if (total == 0) return;
     for (int64_t j = 0; j < p.M; ++j) {
@@ -90,8 +95,8 @@ struct AttentionReference {
       w /= total;
       const double factor = kept(b * p.H + h, i, j);
       for (int64_t d = 0; d < p.D; ++d) {
-        y[place + static_cast<size_t>(d)] += w * factor * v[at(p.M, j) + static_cast<size_t>(d)];
-        dv[at(p.M, j) + static_cast<size_t>(d)] += w * factor * dy[place + static_cast<size_t>(d)];
+        y[place + static_cast<size_t>(d)] += w * factor * v[key_at(j) + static_cast<size_t>(d)];
+        dv[key_at(j) + static_cast<size_t>(d)] += w * factor * dy[place + static_cast<size_t>(d)];
       }
     }
     double delta = 0, delta_squares = 0;
@@ -102,9 +107,9 @@ struct AttentionReference {
     std::vector<double> slope(static_cast<size_t>(p.D));  // slope of dq by delta
     for (int64_t j = 0; j < p.M; ++j) {
       const double w = scale * weight[static_cast<size_t>(j)];
-      const double ds = w * (kept(b * p.H + h, i, j) * dot(&dy[place], &v[at(p.M, j)]) - delta);
+      const double ds = w * (kept(b * p.H + h, i, j) * dot(&dy[place], &v[key_at(j)]) - delta);
       for (size_t d = 0; d < slope.size(); ++d) {
-        const size_t query = place + d, key = at(p.M, j) + d;
+        const size_t query = place + d, key = key_at(j) + d;
         dq[query] += ds * k[key];
         dk[key] += ds * q[query];
         slope[d] += w * k[key];
@@ -116,7 +121,7 @@ struct AttentionReference {
   }
 };
 
-/// The arrays of one run. q, k, v and their gradients are slices of one packed [B, N, 3, H, D] where M = N.
+/// The arrays of one run. q, k, v and their gradients are slices of one packed [B, N, H + 2 G, D] where M = N.
 class AttentionCall {
  public:
   AttentionCall(DeviceKind kind, DType dtype, const AttentionReference& want)
@@ -132,7 +137,7 @@ class AttentionCall {
         lengths_(kind, DType::i64, {p_.B}, want.lengths),
         mask_(kind, DType::boolean, {p_.B, p_.M}, want.mask),
         state_(kind, DType::i64, {2}, {static_cast<double>(want.seed), static_cast<double>(want.base)}) {
-    arguments_ = {want.scale, p_.causal, p_.dropout, {static_cast<uint64_t>(want.offset)}};
+    arguments_ = {want.scale, p_.causal, p_.dropout, {static_cast<uint64_t>(want.offset)}, p_.window};
   }
 
   void forward() {
@@ -154,24 +159,25 @@ class AttentionCall {
     std::vector<double> values;
     for (int64_t b = 0; b < view.sizes[0]; ++b)
       for (int64_t i = 0; i < view.sizes[1]; ++i)
-        for (int64_t c = 0; c < p_.H * p_.D; ++c)
+        for (int64_t c = 0; c < width(which); ++c)
           values.push_back(all[static_cast<size_t>(start(which) + b * view.strides[0] + i * view.strides[1] + c)]);
     return values;
   }
   void poison() { gradients_.poison(); }
 
  private:
-  int64_t width() const { return p_.H * p_.D; }
-  int64_t packed_size() const { return p_.B * (p_.N + 2 * p_.M) * width(); }
+  int64_t width(int which) const { return (which == 0 ? p_.H : p_.key_heads()) * p_.D; }
+  int64_t size(int which) const { return (which == 0 ? p_.N : p_.M) * width(which); }
+  int64_t packed_size() const { return p_.B * (size(0) + 2 * size(1)); }
   /// Where q, k or v begins: a slice of each row, or an array of its own.
   int64_t start(int which) const {
-    return packed_ ? which * width() : which == 0 ? 0 : p_.B * (p_.N + (which - 1) * p_.M) * width();
+    return which == 0 ? 0 : packed_ ? width(0) + (which - 1) * width(1) : p_.B * (size(0) + (which - 1) * size(1));
   }
   kernels::View part(const DeviceArray& array, int which) const {
-    const int64_t rows = which == 0 ? p_.N : p_.M, row = packed_ ? 3 * width() : width();
+    const int64_t rows = which == 0 ? p_.N : p_.M, row = packed_ ? width(0) + 2 * width(1) : width(which);
     kernels::View view = array.view();
     view.rank = 4;
-    view.sizes = {p_.B, rows, p_.H, p_.D};
+    view.sizes = {p_.B, rows, which == 0 ? p_.H : p_.key_heads(), p_.D};
     view.strides = {rows * row, row, p_.D, 1};
     view.data = static_cast<char*>(view.data) + start(which) * static_cast<int64_t>(size_of(view.dtype));
     return view;
@@ -183,8 +189,10 @@ class AttentionCall {
       return all;
     }
     for (int64_t row = 0; row < p_.B * p_.N; ++row)
-      for (const auto* one : {&q, &k, &v})
-        all.insert(all.end(), &(*one)[0] + row * width(), &(*one)[0] + (row + 1) * width());
+      for (const auto* one : {&q, &k, &v}) {
+        const int64_t count = width(one == &q ? 0 : 1);
+        all.insert(all.end(), &(*one)[0] + row * count, &(*one)[0] + (row + 1) * count);
+      }
     return all;
   }
   kernels::View lengths() const { return p_.lengths ? lengths_.view() : kernels::View::none(); }
@@ -211,7 +219,8 @@ inline void check_attention(DeviceKind kind, DType dtype, const AttentionProblem
   EXPECT_TRUE(near(run.y(), want.y, tolerance(dtype, K, 8).times(2))) << "y";
   EXPECT_TRUE(near(run.lse(), want.lse, tolerance(wide, K, 8))) << "lse";
   run.backward();
-  const Tolerance rounding = tolerance(dtype, K + problem.N, 16);
+  const int64_t group = problem.H / problem.key_heads();
+  const Tolerance rounding = tolerance(dtype, K + group * problem.N, 16);
   EXPECT_TRUE(near(run.gradient(0), want.dq, rounding.times(1.5), want.dq_sizes)) << "dq";
   EXPECT_TRUE(near(run.gradient(1), want.dk, rounding.times(1.5), want.dk_sizes)) << "dk";
   EXPECT_TRUE(near(run.gradient(2), want.dv, rounding.times(3))) << "dv";

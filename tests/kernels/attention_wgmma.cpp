@@ -78,6 +78,33 @@ TEST(AttentionWgmma, Masks) {
   });
 }
 
+TEST(AttentionWgmma, HeadsShareKeys) {
+  on_wgmma([](DeviceKind kind) {
+    check_wgmma(kind, DType::bf16, {.B = 1, .N = 40, .M = 40, .H = 32, .D = 64, .causal = true, .G = 8});
+    check_wgmma(kind, DType::f16, {.B = 2, .N = 135, .M = 266, .H = 8, .D = 64, .lengths = true, .G = 1}, 128);
+    check_wgmma(kind, DType::bf16,
+                {.B = 1, .N = 150, .M = 150, .H = 9, .D = 128, .causal = true, .mask = true, .G = 3});
+    check_wgmma(kind, DType::bf16, {.B = 1, .N = 70, .M = 71, .H = 4, .D = 64, .dropout = 0.3, .G = 2}, 128);
+    const kernels::MultiprocessorScope one(1);  // the rings go round
+    check_wgmma(kind, DType::bf16, {.B = 2, .N = 200, .M = 200, .H = 4, .D = 128, .causal = true, .G = 2}, 128);
+  });
+}
+
+TEST(AttentionWgmma, Windows) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int keys : {64, 128})
+      for (const int64_t D : {64, 128})
+        for (const int64_t window : {1L, 20L, 32L, 65L, 270L, 1L << 40})
+          check_wgmma(kind, DType::bf16, {.B = 1, .N = 270, .M = 270, .H = 1, .D = D, .causal = true, .window = window},
+                      keys);
+    check_wgmma(kind, DType::bf16, {.B = 1, .N = 300, .M = 60, .H = 1, .D = 64, .causal = true, .window = 20});
+    check_wgmma(kind, DType::f16, {.B = 1, .N = 60, .M = 300, .H = 1, .D = 64, .causal = true, .window = 20}, 128);
+    check_wgmma(kind, DType::bf16, {2, 200, 200, 4, 64, true, true, true, 0.3, 2, 50});
+    const kernels::MultiprocessorScope one(1);
+    check_wgmma(kind, DType::bf16, {.B = 1, .N = 500, .M = 500, .H = 2, .D = 64, .causal = true, .G = 1, .window = 90});
+  });
+}
+
 TEST(AttentionWgmma, Dropout) {
   on_wgmma([](DeviceKind kind) {
     for (const int keys : {64, 128})
@@ -200,7 +227,7 @@ TEST(AttentionWgmma, MemoryPastAnEntrysLengthMayBeAnything) {
 TEST(AttentionWgmma, BackwardGivesTheSameBitsAgainAndInParts) {
   on_wgmma([](DeviceKind kind) {
     for (const double dropout : {0.0, 0.25}) {
-      const AttentionReference want({2, 200, 200, 1, 64, true, false, false, dropout}, DType::bf16);
+      const AttentionReference want({2, 200, 200, 2, 64, true, false, false, dropout, 1, 150}, DType::bf16);
       AttentionCall run(kind, DType::bf16, want);
       const AttentionPlanScope scope({64});
       run.forward();
@@ -270,13 +297,14 @@ TEST(AttentionWgmma, SharedKeysRunOnTheOtherKernels) {
   });
 }
 
-// The plan for all keys in one step has neither causal masks nor lengths nor dropout.
+// The plan for all keys in one step has neither causal masks nor lengths, dropout or shared keys.
 TEST(AttentionWgmma, OneStepIsForPlainAttention) {
   on_wgmma([](DeviceKind kind) {
     check_attention(kind, DType::bf16, {1, 140, 140, 1, 64});
     check_attention(kind, DType::bf16, {1, 140, 140, 1, 64, true});
     check_attention(kind, DType::bf16, {2, 140, 140, 1, 64, false, true});
     check_attention(kind, DType::bf16, {1, 140, 140, 1, 64, false, false, false, 0.2});
+    check_attention(kind, DType::bf16, {.B = 2, .N = 70, .M = 140, .H = 6, .D = 64, .G = 2});
   });
 }
 

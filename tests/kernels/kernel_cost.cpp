@@ -106,6 +106,11 @@ TEST(KernelCost, Attention) {
   EXPECT_EQ(cost("attention_forward", std::array{q, lse, q, k, k, none, none, none}).flop, 2 * product);
   EXPECT_EQ(cost("attention_forward", std::array{q, lse, q, k, k, none, none, none}).bytes, bytes);
   EXPECT_EQ(cost("attention_backward", std::array{none, k, k, q, q, k, k, q, lse, none, none, none}).flop, 5 * product);
+  // Both heads share one of keys: the same products, and fewer bytes.
+  const View shared = f32({3, 7, 1, 16});
+  EXPECT_EQ(cost("attention_forward", std::array{q, lse, q, shared, shared, none, none, none}).flop, 2 * product);
+  EXPECT_EQ(cost("attention_forward", std::array{q, lse, q, shared, shared, none, none, none}).bytes,
+            bytes - 4 * 3 * 7 * 2 * 16);
 }
 
 TEST(KernelCost, UpdatedTensorsAreReadAndWritten) {

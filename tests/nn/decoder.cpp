@@ -5,9 +5,11 @@
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/layers/losses.h"
+#include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
+#include "kernels/runtime/allocator.h"
 #include "tests/nn/leaves.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
@@ -53,7 +55,6 @@ TEST(Decoder, EveryMemberIsNamedAndTakesPart) {
   }
 }
 
-// There are several stretches of queries, and the last one is shorter.
 TEST(Decoder, AWindowIsOneForWholeTextsAndForTokens) {
   manual_seed(1);
   DecoderOptions options = kSmallDecoder;
@@ -105,6 +106,34 @@ TEST(Decoder, IsTheSameOnEveryDevice) {
       const Tensor next = there.extend(same_ids.slice(1, 5, 1), past).select(1, 0).to(Device{});
       EXPECT_LT(max(abs(next - here(ids).select(1, 5))).item(), 1e-6);
     }
+}
+
+TEST(Decoder, SharedKeysAndValuesAreNotCopiedInTraining) {
+  for (const DeviceKind kind : tests::test_devices()) {
+    const Device device{kind, 0};
+    constexpr int64_t kTokens = 128, kHeads = 8, kSize = 64;
+    constexpr size_t kAllHeads = sizeof(float) * kTokens * kHeads * kSize;  // keys, if each head had its own
+    struct Bytes {
+      size_t kept, peak;  // after a forward, for its backward; of both
+    };
+    const auto bytes_of = [&](int64_t groups, int64_t window) {
+      DecoderAttention layer({.width = 16, .heads = kHeads, .groups = groups, .head_size = kSize, .window = window}, 0);
+      layer.to(device);
+      const Tensor x = normal({1, kTokens, 16}, 0, 1, DType::f32, device);
+      kernels::CachingAllocator& memory = kernels::CachingAllocator::of(device);
+      memory.reset_peak();
+      const size_t before = memory.stats().live;
+      const Tensor y = layer(x);
+      const size_t kept = memory.stats().live - before;
+      y.backward(x);
+      return Bytes{kept, memory.stats().peak_live - before};
+    };
+    const Bytes own = bytes_of(kHeads, 0), shared = bytes_of(1, 0), windowed = bytes_of(1, 9);
+    EXPECT_GT(own.kept - shared.kept, kAllHeads * 3 / 2);  // k and v of 7 heads of 8
+    EXPECT_GT(own.peak - shared.peak, kAllHeads * 3);      // and their gradients
+    EXPECT_EQ(windowed.kept, shared.kept);
+    EXPECT_EQ(windowed.peak, shared.peak);
+  }
 }
 
 TEST(Decoder, RunsInStretches) {

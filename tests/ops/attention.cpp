@@ -54,6 +54,24 @@ const AddCases attention_cases{
       {{2, 7, 3, 8}, Values::normal, Layout::stretched}},
      [](const Inputs& x) { return attention(x[0], x[1], x[2]); },
      14},
+    {"attention_groups",
+     {{{2, 5, 6, 8}}, {{2, 7, 2, 8}}, {{2, 7, 2, 8}}},
+     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.key_mask = mask_on(x[0].device())}); },
+     20},
+    {"attention_groups_window",
+     {{{1, 9, 4, 8}}, {{1, 9, 1, 8}}, {{1, 9, 1, 8}}},
+     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.causal = true, .window = 3, .dropout = 0.3}); },
+     36},
+    {"attention_groups_one_query",
+     {{{2, 1, 6, 8}}, {{2, 7, 3, 8}}, {{2, 7, 3, 8}}},
+     [](const Inputs& x) {
+       return attention(x[0], x[1], x[2], {.key_lengths = lengths_on(x[0].device()), .dropout = 0.3});
+     },
+     8},
+    {"attention_packed_window",
+     {{{2, 9, 3, 2, 16}}},
+     [](const Inputs& x) { return attention_packed(x[0], {.causal = true, .window = 4}); },
+     16},
     {"attention_packed", {{{2, 70, 3, 2, 64}}}, [](const Inputs& x) { return attention_packed(x[0]); }, 70},
     {"attention_packed_causal",
      {{{2, 7, 3, 2, 16}}},
@@ -186,13 +204,28 @@ TEST(Attention, AMaskChangedBeforeBackwardIsAnError) {
 TEST(Attention, Errors) {
   const Tensor q = Tensor::zeros({2, 5, 3, 8}), k = Tensor::zeros({2, 7, 3, 8}), wide = Tensor::zeros({1, 2, 1, 257});
   EXPECT_ERROR(attention(q, k, q),
-               "attention: expected q [B, N, H, D], k and v [B, M, H, D], got f32[2,5,3,8] on cpu, f32[2,7,3,8] on "
+               "attention: expected q [B, N, H, D], k and v [B, M, G, D], got f32[2,5,3,8] on cpu, f32[2,7,3,8] on "
                "cpu, f32[2,5,3,8] on cpu");
-  EXPECT_ERROR(attention(q, Tensor(), q), "attention: expected q [B, N, H, D], k and v [B, M, H, D], got f32[2,5,3,8]");
+  EXPECT_ERROR(attention(q, Tensor(), q), "attention: expected q [B, N, H, D], k and v [B, M, G, D], got f32[2,5,3,8]");
   EXPECT_ERROR(attention(q, k.to(DType::f64), k),
                "attention: expected one floating dtype, got f32[2,5,3,8] on cpu, f64");
   EXPECT_ERROR(attention(wide, wide, wide), "attention: expected 1 to 256 channels per head, got 257");
   EXPECT_ERROR(attention(q, k, k, {.scale = 0}), "attention: expected a positive scale, got 0");
+  for (const int64_t heads : {0, 2, 6}) {
+    const Tensor other = Tensor::zeros({2, 7, heads, 8});
+    EXPECT_ERROR(
+        attention(q, other, other),
+        str("attention: expected heads of q that are a multiple of those of k and v, got f32[2,5,3,8] on cpu and "
+            "f32[2,7,",
+            heads, ",8]"));
+  }
+  for (const int64_t window : {0, -3})
+    EXPECT_ERROR(attention(q, k, k, {.causal = true, .window = window}),
+                 str("attention: expected a window of at least 1 key, got ", window));
+  EXPECT_ERROR(attention(q, k, k, {.window = 4}),
+               "attention: expected `causal` with a window, got a window of 4 without");
+  EXPECT_ERROR(attention_packed(Tensor::zeros({1, 2, 3, 1, 8}), {.window = 4}),
+               "attention_packed: expected `causal` with a window, got a window of 4 without");
   EXPECT_ERROR(attention(q, k, k, {.dropout = 1.5}), "attention: expected dropout in [0, 1], got 1.5");
   EXPECT_ERROR(attention(q, k, k, {.key_lengths = Tensor::zeros({3}, DType::i64)}),
                "attention: expected key_lengths i64[2] on cpu, got i64[3] on cpu");

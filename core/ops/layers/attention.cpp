@@ -7,6 +7,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/layers/softmax.h"
@@ -27,6 +28,9 @@ void check(const char* op, int64_t B, int64_t M, int64_t D, Device device, const
   WEFT_CHECK(D >= 1 && D <= kMostChannels, op, ": expected 1 to ", kMostChannels, " channels per head, got ", D);
   WEFT_CHECK(!o.scale || *o.scale > 0, op, ": expected a positive scale, got ", o.scale.value_or(0));
   WEFT_CHECK(o.dropout >= 0 && o.dropout <= 1, op, ": expected dropout in [0, 1], got ", o.dropout);
+  WEFT_CHECK(o.window.value_or(1) >= 1, op, ": expected a window of at least 1 key, got ", *o.window);
+  WEFT_CHECK(!o.window || o.causal, op, ": expected `causal` with a window, got a window of ", o.window.value_or(0),
+             " without");
   const Tensor &lengths = o.key_lengths, &mask = o.key_mask;
   WEFT_CHECK(!lengths.defined() || (lengths.dtype() == DType::i64 && lengths.dim() == 1 && lengths.size(0) == B &&
                                     lengths.device() == device),
@@ -48,6 +52,7 @@ struct Call {
         key_mask(options.key_mask.defined() ? options.key_mask.contiguous() : Tensor()) {
     arguments.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(D)));
     arguments.causal = options.causal;
+    arguments.window = options.window.value_or(0);
     arguments.dropout = options.dropout;
     if (options.dropout == 0) return;
     state = dropout_state(device);
@@ -80,6 +85,7 @@ Tensor kept_by(const Call& call, int64_t B, int64_t H, int64_t N, int64_t M, DTy
   const NoGrad no_grad;
   kernels::AttentionArguments arguments = call.arguments;
   arguments.causal = false;
+  arguments.window = 0;
   const int64_t D = std::min(M, kMostChannels);
   const Tensor zeros = Tensor::zeros({1, 1, 1, D}, dtype, device), lse = lse_for(B, H, N, dtype, device);
   const Tensor rows = Tensor::arange(M, DType::i64, device).reshape({M, 1});
@@ -94,26 +100,34 @@ Tensor kept_by(const Call& call, int64_t B, int64_t H, int64_t N, int64_t M, DTy
   return concat(parts, -1).slice(-1, 0, M);
 }
 
-/// Attention by ops, for second derivatives: the weights are stored. q [B, N, H, D], k and v [B, M, H, D].
+/// Attention by ops, for second derivatives: the weights are stored. q [B, N, H, D], k and v [B, M, G, D].
 Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Call& call) {
   if (size_of(q.dtype()) == 2)
     return attention_by_ops(q.to(DType::f32), k.to(DType::f32), v.to(DType::f32), call).to(q.dtype());
-  const int64_t B = q.size(0), N = q.size(1), M = k.size(1);
+  const auto [B, N, H, D] = q.dims<4>();
+  const int64_t M = k.size(1), G = k.size(2);
   const auto by_head = [](const Tensor& x) { return x.permute({0, 2, 1, 3}); };
+  const auto of_queries = [&, B = B, H = H, D = D](const Tensor& x) {  // a head of keys for each head of queries
+    return by_head(G == H ? x : x.unsqueeze(3).expand({B, M, G, H / G, D}).reshape({B, M, H, D}));
+  };
   const Tensor keys = Tensor::arange(M, DType::i64, q.device());
   Tensor seen = Tensor::ones({1, 1, 1, M}, DType::boolean, q.device());
-  if (call.arguments.causal) seen = logical_and(seen, le(keys, Tensor::arange(N, DType::i64, q.device()).unsqueeze(1)));
+  if (call.arguments.causal) {
+    const Tensor queries = Tensor::arange(N, DType::i64, q.device()).unsqueeze(1);
+    seen = logical_and(seen, le(keys, queries));
+    if (const int64_t window = call.arguments.window; window > 0) seen = logical_and(seen, gt(keys + window, queries));
+  }
   if (call.key_lengths) seen = logical_and(seen, lt(keys, call.key_lengths.get().reshape({B, 1, 1, 1})));
   if (call.key_mask) seen = logical_and(seen, call.key_mask.get().reshape({B, 1, 1, M}));
-  const Tensor scores = affine(matmul(by_head(q), by_head(k).transpose(2, 3)), call.arguments.scale, 0);
+  const Tensor scores = affine(matmul(by_head(q), of_queries(k).transpose(2, 3)), call.arguments.scale, 0);
   // A query that sees no key: its weights are 0, not NaN.
   Tensor weights = where(seen, softmax(where(seen, scores, -1e30), -1), 0);
   const double dropout = call.arguments.dropout;
   if (dropout > 0) {
-    const Tensor kept = kept_by(call, B, q.size(2), N, M, q.dtype(), q.device());
+    const Tensor kept = kept_by(call, B, H, N, M, q.dtype(), q.device());
     weights = where(kept, affine(weights, dropout < 1 ? 1 / (1 - dropout) : 0, 0), 0);
   }
-  return by_head(matmul(weights, by_head(v)));
+  return by_head(matmul(weights, of_queries(v)));
 }
 
 }  // namespace
@@ -122,8 +136,8 @@ Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& inp
   const OpScope scope("attention");
   WEFT_CHECK(input_q.defined() && input_k.defined() && input_v.defined() && input_q.dim() == 4 && input_k.dim() == 4 &&
                  input_k.sizes() == input_v.sizes() && input_k.size(0) == input_q.size(0) &&
-                 input_k.size(2) == input_q.size(2) && input_k.size(3) == input_q.size(3),
-             "attention: expected q [B, N, H, D], k and v [B, M, H, D], got ", input_q, ", ", input_k, ", ", input_v);
+                 input_k.size(3) == input_q.size(3),
+             "attention: expected q [B, N, H, D], k and v [B, M, G, D], got ", input_q, ", ", input_k, ", ", input_v);
   WEFT_CHECK(input_k.device() == input_q.device() && input_v.device() == input_q.device(),
              "attention: expected tensors on one device, got ", input_q, ", ", input_k, ", ", input_v);
   const Tensor q = with_dense_rows(autocast_low(input_q)), k = with_dense_rows(autocast_low(input_k));
@@ -131,8 +145,12 @@ Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& inp
   WEFT_CHECK(q.is_floating() && k.dtype() == q.dtype() && v.dtype() == q.dtype(),
              "attention: expected one floating dtype, got ", q, ", ", k, ", ", v);
   const auto [B, N, H, D] = q.dims<4>();
-  const int64_t M = k.size(1);
+  const int64_t M = k.size(1), G = k.size(2);
+  WEFT_CHECK(G == H || (G > 0 && H > 0 && H % G == 0),
+             "attention: expected heads of q that are a multiple of those of k and v, got ", q, " and ", k);
   check("attention", B, M, D, q.device(), options);
+  if (N == 1 && G != H && !options.causal)  // the heads of a group as queries of one head: its keys are read once
+    return attention(q.reshape({B, G, H / G, D}).transpose(1, 2), k, v, options).transpose(1, 2).reshape({B, 1, H, D});
   const Call call(options, B, H, N, M, D, q.device());
   const Tensor y = Tensor::empty(q.sizes(), q.dtype(), q.device()), lse = lse_for(B, H, N, q.dtype(), q.device());
   kernels::attention_forward(y.queue(), y, lse, q, k, v, call.key_lengths, call.key_mask, call.state, call.arguments);

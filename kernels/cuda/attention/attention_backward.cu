@@ -63,7 +63,7 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
     const Workspace delta(queue, static_cast<size_t>(shape.B * shape.H * shape.N) * sizeof(A), "attention_backward");
     problem.delta = delta.template as<A>();
     const auto sum_rows = [&]<int kUnit, int kLanes>() {
-      launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kDeltaThreads / kLanes),
+      launch(queue, "attention_backward (delta)", attention_grid(shape.B * shape.H, shape.N, kDeltaThreads / kLanes),
              dim3(kDeltaThreads), 0, &attention_delta_kernel<kUnit, kLanes, T, A>, problem.delta,
              AttentionTensor<const T>(dy), AttentionTensor<const T>(y), problem.N, problem.H, problem.D);
     };

@@ -9,7 +9,8 @@
 // block. At 64 keys these are 32 flops per byte of memory traffic, and an H100 has 300.
 //
 // Grid: a block of 4 warps owns 16 kSquares rows per warp of one head (dq: queries; dk, dv: keys) and iterates over the
-// other side's rows, kStream at a time:
+// other side's rows, kStream at a time. Owned keys iterate over the queries of all heads that share them, so that dk
+// and dv are summed in registers:
 //
 //   memory --cp.async--> stage 0 | stage 1 (kStream rows of two tensors each, and for keys lse and delta of queries)
 //   owned queries: s = q k^T,   dp = dy v^T,   ds = p (dp - delta),  dq += ds k
@@ -101,7 +102,8 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const AttentionPosition position(problem.N, Shape::kOwned, problem.H, /*last_first=*/problem.causal);
   const int b = position.b, h = position.h, query = position.first + row, N = problem.N;
   const int keys = problem.keys_of(b), end = problem.key_end(keys, position.first + Shape::kOwned);
-  const T *const k_head = k.head(b, h), *const v_head = v.head(b, h);
+  const int begin = problem.key_begin(position.first) / kKeys;
+  const T *const k_head = k.head(b, h / problem.group), *const v_head = v.head(b, h / problem.group);
 
   const auto fill = [&](int step) {
     if (step * kKeys < end) {
@@ -114,7 +116,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   Tile::template load<Shape::kOwned, Shape::kThreads>(shared + q_tile, q, q.head(b, h), position.first, N, problem.D);
   Tile::template load<Shape::kOwned, Shape::kThreads>(shared + dy_tile, dy, dy.head(b, h), position.first, N,
                                                       problem.D);
-  fill(0);
+  fill(begin);
 
   const float scale = problem.scale * kLog2E;
   const int64_t statistics = (static_cast<int64_t>(b) * problem.H + h) * N;
@@ -128,7 +130,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   }
 
   float sums[kSquares][Tile::kRuns][4] = {};
-  for (int step = 0; step * kKeys < end; ++step) {
+  for (int step = begin; step * kKeys < end; ++step) {
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     fill(step + 1);
@@ -140,7 +142,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     Shape::template multiply<T>(slope, own_dy, values_at, left_lane, right_lane);
 
     unsigned there[kKeys / 32];
-    bool whole = !(problem.causal && key + kKeys - 1 > query);
+    bool whole = problem.all_see(query, Shape::kWarpRows, key, kKeys);
     WEFT_UNROLL
     for (int w = 0; w < kKeys / 32; ++w) {
       there[w] = __ballot_sync(kAllLanes, problem.has_key(b, key + w * 32 + lane, keys));
@@ -166,7 +168,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       for (int n = 0; n < kKeys / 8; ++n) WEFT_UNROLL
       for (int e = 0; e < 4; ++e) {
         const int column = n * 8 + lane % 4 * 2 + e % 2, i = query + p * 16 + e / 2 * 8 + lane / 4;
-        const bool sees = (there[n / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
+        const bool sees = (there[n / 4] >> (column % 32) & 1) != 0 && problem.sees(i, key + column);
         s[p][n][e] = sees ? s[p][n][e] : 0.0f;
       }
     }
@@ -195,16 +197,18 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const int left_lane = Tile::left_lane(lane), right_lane = Tile::right_lane(lane);
   const ptx::SharedAddress own_k = ptx::to_shared(shared + k_tile + row * kChannels);
   const ptx::SharedAddress own_v = own_k + Shape::kOwned * Tile::kRowBytes;
-  const AttentionPosition position(problem.M, Shape::kOwned, problem.H);
-  const int b = position.b, h = position.h, N = problem.N, keys = problem.keys_of(b);
+  const AttentionPosition position(problem.M, Shape::kOwned, problem.G);
+  const int b = position.b, N = problem.N, keys = problem.keys_of(b);
   // In a causal problem keys are seen by themselves and by later queries. No query sees padding.
   const int begin = problem.causal ? position.first / kQueries : 0;
-  const int end = position.first < keys ? (N + kQueries - 1) / kQueries : 0;
+  const int end =
+      position.first < keys ? (problem.query_end(position.first + Shape::kOwned) + kQueries - 1) / kQueries : 0;
 
-  const auto fill = [&](int step) {  // recomputes the head's address each time: no register is left for it
+  // A step of queries of each head of the group in turn, then the next step.
+  const auto fill = [&](int step, int member, int at) {  // recomputes the head's address: no register is left for it
     if (step < end) {
-      T* const stage = shared + kFirstStage + step % 2 * Shape::kStageElements;
-      const int first = step * kQueries;
+      T* const stage = shared + kFirstStage + at * Shape::kStageElements;
+      const int first = step * kQueries, h = position.h * problem.group + member;
       const int64_t row_statistics = (static_cast<int64_t>(b) * problem.H + h) * N;
       Tile::template load<kQueries, Shape::kThreads>(stage, q, q.head(b, h), first, N, problem.D);
       Tile::template load<kQueries, Shape::kThreads>(stage + kQueries * kChannels, dy, dy.head(b, h), first, N,
@@ -214,17 +218,17 @@ __global__ void __launch_bounds__(Shape::kThreads)
       if (thread < 2 * kQueries) {
         const int i = first + thread % kQueries;
         const float* const from = thread < kQueries ? problem.lse : problem.delta;
-        ptx::cp_async_zfill<4>(statistics + step % 2 * 2 * kQueries + thread, from + row_statistics + (i < N ? i : 0),
+        ptx::cp_async_zfill<4>(statistics + at * 2 * kQueries + thread, from + row_statistics + (i < N ? i : 0),
                                i < N ? 4 : 0);
       }
     }
     ptx::cp_async_commit();
   };
-  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + k_tile, k, k.head(b, h), position.first, keys,
+  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + k_tile, k, k.head(b, position.h), position.first, keys,
                                                       problem.D);
-  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + v_tile, v, v.head(b, h), position.first, keys,
+  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + v_tile, v, v.head(b, position.h), position.first, keys,
                                                       problem.D);
-  fill(begin);
+  fill(begin, 0, 0);
 
   const auto has_row = [&](int p, int half) {
     return problem.has_key(b, position.first + row + p * 16 + half * 8 + lane / 4, problem.keys_of(b));
@@ -235,14 +239,19 @@ __global__ void __launch_bounds__(Shape::kThreads)
 
   const float scale = problem.scale * kLog2E;
   float dk_sums[kSquares][Tile::kRuns][4] = {}, dv_sums[kSquares][Tile::kRuns][4] = {};
-  for (int step = begin; step < end; ++step) {
+  for (int step = begin, member = 0, at = 0; step < end; at ^= 1) {
     ptx::cp_async_wait_group<0>();
     __syncthreads();
-    fill(step + 1);
-    const ptx::SharedAddress queries_at = ptx::to_shared(shared + kFirstStage + step % 2 * Shape::kStageElements);
-    const ptx::SharedAddress slopes_at = queries_at + kQueries * Tile::kRowBytes;
-    const float *const lse = statistics + step % 2 * 2 * kQueries, *const delta = lse + kQueries;
     const int query = step * kQueries, key = position.first + row;
+    [[maybe_unused]] const int h = position.h * problem.group + member;
+    if (++member == problem.group) {
+      member = 0;
+      ++step;
+    }
+    fill(step, member, at ^ 1);
+    const ptx::SharedAddress queries_at = ptx::to_shared(shared + kFirstStage + at * Shape::kStageElements);
+    const ptx::SharedAddress slopes_at = queries_at + kQueries * Tile::kRowBytes;
+    const float *const lse = statistics + at * 2 * kQueries, *const delta = lse + kQueries;
     float p_t[kSquares][kQueries / 8][4] = {};
     Shape::template multiply<T>(p_t, own_k, queries_at, left_lane, right_lane);
     WEFT_UNROLL
@@ -254,7 +263,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
         p_t[p][n][e] = ptx::exp2_approx(p_t[p][n][e] * scale - (e % 2 == 0 ? lse_pair.x : lse_pair.y) * kLog2E);
     }
     // Visibility is recomputed: no register is left, and few steps need masks.
-    if (!all_there || (problem.causal && key + Shape::kWarpRows - 1 > query)) {
+    if (!all_there || !problem.all_see(query, kQueries, key, Shape::kWarpRows)) {
       WEFT_UNROLL
       for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -263,7 +272,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
         for (int n = 0; n < kQueries / 8; ++n) WEFT_UNROLL
         for (int e = half * 2; e < half * 2 + 2; ++e) {
           const int i = query + n * 8 + lane % 4 * 2 + e % 2, j = key + p * 16 + half * 8 + lane / 4;
-          p_t[p][n][e] = there && (!problem.causal || j <= i) ? p_t[p][n][e] : 0.0f;
+          p_t[p][n][e] = there && problem.sees(i, j) ? p_t[p][n][e] : 0.0f;
         }
       }
     }
@@ -298,8 +307,10 @@ __global__ void __launch_bounds__(Shape::kThreads)
   }
   ptx::cp_async_wait_all();
   __syncthreads();
-  Tile::store(dk, dk.head(b, h), shared + k_tile, row, position.first, problem.M, problem.D, lane, dk_sums, dk_factor);
-  Tile::store(dv, dv.head(b, h), shared + v_tile, row, position.first, problem.M, problem.D, lane, dv_sums, dv_factor);
+  Tile::store(dk, dk.head(b, position.h), shared + k_tile, row, position.first, problem.M, problem.D, lane, dk_sums,
+              dk_factor);
+  Tile::store(dv, dv.head(b, position.h), shared + v_tile, row, position.first, problem.M, problem.D, lane, dv_sums,
+              dv_factor);
 }
 
 /// problem.delta must hold rowsum(dy y).
@@ -310,12 +321,12 @@ void attention_backward_mma(const Queue& queue, const View& dq, const View& dk, 
   const AttentionTensor<const T> from_q(q), from_k(k), from_v(v), from_dy(dy);
   const auto run = [&]<class ForQueries, class ForKeys, bool with_dropout>() {
     if (dq)
-      launch(queue, "attention_backward (dq)", attention_grid(shape, shape.N, ForQueries::kOwned),
+      launch(queue, "attention_backward (dq)", attention_grid(shape.B * shape.H, shape.N, ForQueries::kOwned),
              dim3(ForQueries::kThreads), sizeof(T) * ForQueries::kTileElements,
              &attention_dq_mma_kernel<ForQueries, with_dropout, T>, AttentionTensor<T>(dq), from_q, from_k, from_v,
              from_dy, problem);
     if (dk)
-      launch(queue, "attention_backward (dk, dv)", attention_grid(shape, shape.M, ForKeys::kOwned),
+      launch(queue, "attention_backward (dk, dv)", attention_grid(shape.B * shape.G, shape.M, ForKeys::kOwned),
              dim3(ForKeys::kThreads), sizeof(T) * ForKeys::kTileElements + sizeof(float) * ForKeys::kStatistics,
              &attention_dkv_mma_kernel<ForKeys, with_dropout, T>, AttentionTensor<T>(dk), AttentionTensor<T>(dv),
              from_q, from_k, from_v, from_dy, problem);

@@ -45,39 +45,45 @@ struct AttentionBackwardCall {
   const float* statistics;
   AttentionTiles tiles;
 
-  __device__ const float* statistics_of(const AttentionPosition& position, int query) const {
+  __device__ const float* statistics_of(int b, int h, int query) const {
     const int blocks = (problem.N + kStatisticsRows - 1) / kStatisticsRows;
-    const int64_t head = static_cast<int64_t>(position.b) * problem.H + position.h;
+    const int64_t head = static_cast<int64_t>(b) * problem.H + h;
     return statistics + (head * blocks + query / kStatisticsRows) * (2 * kStatisticsRows) + query % kStatisticsRows;
   }
 };
 
-/// A tile's range of streamed rows, in steps.
+/// A tile's range of streamed rows, in steps. Each step is done for heads() heads from first_head() on.
 struct StreamedSteps {
   int begin, end;
 };
 
-/// Owned queries stream the batch element's keys from 0 to the last key that the tile's last query sees.
+/// Owned queries stream the batch element's keys between the first that the tile's first query sees and the last that
+/// its last query sees.
 struct OwnedQueries {
   static constexpr bool kStatistics = false;
 
+  static __device__ int first_head(const AttentionProblem<float>& problem, int h) { return h / problem.group; }
+  static __device__ int heads(const AttentionProblem<float>&) { return 1; }
   template <int kStream>
   static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
                                         int keys) {
-    return {0, (problem.key_end(keys, position.first + kAttentionRows) + kStream - 1) / kStream};
+    return {problem.key_begin(position.first) / kStream,
+            (problem.key_end(keys, position.first + kAttentionRows) + kStream - 1) / kStream};
   }
 };
 
-/// Owned keys stream queries. With a causal mask a key is visible to its own query and later queries; padding is
-/// visible to none.
+/// Owned keys stream the queries of all heads that share them. With a causal mask a key is visible to its own query and
+/// later queries, within a window; padding is visible to none.
 struct OwnedKeys {
   static constexpr bool kStatistics = true;
 
+  static __device__ int first_head(const AttentionProblem<float>& problem, int h) { return h * problem.group; }
+  static __device__ int heads(const AttentionProblem<float>& problem) { return problem.group; }
   template <int kStream>
   static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
                                         int keys) {
     return {problem.causal ? position.first / kStream : 0,
-            position.first < keys ? (problem.N + kStream - 1) / kStream : 0};
+            position.first < keys ? (problem.query_end(position.first + kAttentionRows) + kStream - 1) / kStream : 0};
   }
 };
 
@@ -99,16 +105,22 @@ __device__ __forceinline__ void attention_backward_produce(const AttentionBackwa
         Own::load(Shape::own(shared, at_own.stage, tensor) + c * Own::kBytes, call.own[tensor], full,
                   position.first + c * 64, position.b, position.h);
     at_own.advance();
-    for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
-      const int row = step * Shape::kStream;
+    int h = Owned::first_head(call.problem, position.h), left = Owned::heads(call.problem);
+    WEFT_UNROLL_BY(1)
+    for (int row = steps.begin * Shape::kStream; row < steps.end * Shape::kStream; at.advance()) {
       ptx::Barrier* const landed =
           barriers.streamed.begin(at, 2 * Streamed::kBytes + (Owned::kStatistics ? Shape::kStatisticsBytes : 0));
       for (int tensor = 0; tensor < 2; ++tensor)
-        Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, position.b,
-                       position.h);
+        Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, position.b, h);
       if constexpr (Owned::kStatistics)
-        ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(position, row), Shape::kStatisticsBytes,
-                       landed);
+        ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(position.b, h, row),
+                       Shape::kStatisticsBytes, landed);
+      ++h;
+      if (--left == 0) {
+        left = Owned::heads(call.problem);
+        h -= left;
+        row += Shape::kStream;
+      }
     }
   }
   barriers.own.begin(at_own, 0, index);

@@ -10,7 +10,8 @@
 // another owns keys and writes dk and dv: no atomics, bit-identical results in every run, 7 GEMMs instead of 5.
 //
 // Grid: persistent; a block walks over tiles of 128 owned rows of one head. Each consumer warpgroup owns 64 rows and
-// iterates over the other side's rows, kStream at a time:
+// iterates over the other side's rows, kStream at a time. Owned keys iterate over the queries of all heads that share
+// them, so that dk and dv are summed in registers:
 //
 //   memory --TMA--> owned pair (2 buffers) | ring of streamed pairs --wgmma--> registers -> owned pair --TMA--> memory
 //
@@ -53,7 +54,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
   for (int index; (index = barriers.own.wait(at_own)) < call.tiles.count;) {
     const AttentionPosition position = call.tiles.position(index);
     const int keys = problem.keys_of(position.b);
-    const int steps = OwnedQueries::steps<kKeys>(problem, position, keys).end;
+    const StreamedSteps steps = OwnedQueries::steps<kKeys>(problem, position, keys);
     const int first = position.first + consumer * 64, query = first + warp * 16;
     unsigned char* const own = Shape::own(shared, at_own.stage, 0) + consumer * Own::kBytes;
     float lse[2] = {}, delta[2] = {};
@@ -61,13 +62,13 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
     for (int half = 0; half < 2; ++half) {
       const int i = query + half * 8 + lane / 4;
       if (i >= problem.N) continue;
-      const float* const statistics = call.statistics_of(position, i);
+      const float* const statistics = call.statistics_of(position.b, position.h, i);
       lse[half] = statistics[0];
       delta[half] = statistics[kStatisticsRows];
     }
 
     float dq[kChannels / 2] = {};
-    if (steps > 0) {
+    if (steps.begin < steps.end) {
       const uint64_t q = Own::descriptor(own);
       const uint64_t dy = Own::descriptor(Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes);
       float s[kKeys / 2], dp[kKeys / 2];
@@ -102,14 +103,14 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
         else
           of.template operator()<false>();
       };
-      wait_for(0);
+      wait_for(steps.begin);
       ptx::wgmma_fence();
       issue();
-      draw(0);
+      draw(steps.begin);
       ptx::wgmma_wait<0>();
-      slopes(0);
+      slopes(steps.begin);
       pack_left<T>(ds, s);
-      for (int step = 1; step < steps; ++step) {
+      for (int step = steps.begin + 1; step < steps.end; ++step) {
         const uint64_t k = Keys::descriptor(Shape::streamed(shared, at.stage, 0));
         const int previous = at.stage;
         at.advance();
@@ -164,96 +165,103 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     bool there[2];  // whether the keys of this lane's rows are visible
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
-    const bool all_there = __all_sync(0xffffffffu, there[0] && there[1]);
+    // Every query of a step sees all keys of the warp if the first one lies within `wholes` queries from first_whole
+    // on.
+    const int first_whole = problem.causal ? key + 15 : 0;
+    const unsigned wholes = !__all_sync(0xffffffffu, there[0] && there[1]) ? 0
+                            : problem.causal ? max(problem.window - (kQueries - 1) - 15, 0)
+                                             : ~0u;
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
-    for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
-      barriers.streamed.wait(at);
-      const uint64_t q = Queries::descriptor(Shape::streamed(shared, at.stage, 0));
-      const uint64_t dy = Queries::descriptor(Shape::streamed(shared, at.stage, 1));
-      const float* const lse = Shape::statistics(shared, at.stage) + lane % 4 * 2;
-      const float* const delta = lse + kStatisticsRows;
-      float p[kQueries / 2], ds[kQueries / 2];
-      uint32_t left_p[kQueries / 16][4], left_ds[kQueries / 16][4];
-      const auto issue_dp = [&] {
-        issue_scores<T, Queries>(ds, Own::descriptor(own_v), dy);
-        ptx::wgmma_commit();
-      };
-      ptx::wgmma_fence();
-      issue_scores<T, Queries>(p, Own::descriptor(own_k), q);
-      ptx::wgmma_commit();
-      const int query = step * kQueries;
-      KeptWeights<with_dropout, kQueries / 2> kept{};
-      const auto draw = [&] {
-        if constexpr (with_dropout)
-          kept.template draw<true>(problem.kept(position.b, position.h), problem.dropout, key, query, lane);
-      };
-      // At 128 channels dp, p and rounded p do not fit the registers together.
-      if constexpr (kChannels == 64) {
-        issue_dp();
-        draw();
-        ptx::wgmma_wait<1>();
-      } else {
-        draw();
-        ptx::wgmma_wait<0>();
-      }
-      // Most steps are fully visible; they have separate code without masks.
-      const bool whole = all_there && !(problem.causal && key + 15 > query);
-      const auto sees = [&](int j) {
-        const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
-        return there[j / 2 % 2] && (!problem.causal || row <= i);
-      };
-      const auto weights = [&]<bool kMasked>() {
-        WEFT_UNROLL
-        for (int j = 0; j < kQueries / 2; j += 4) {
-          const float2 base = *reinterpret_cast<const float2*>(lse + j * 2);
-          WEFT_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const float weight = ptx::exp2_approx(p[j + e] * scale - (e % 2 == 0 ? base.x : base.y));
-            p[j + e] = !kMasked || sees(j + e) ? weight : 0.0f;
-          }
-        }
-      };
-      if (whole)
-        weights.template operator()<false>();
-      else
-        weights.template operator()<true>();
-      pack_left<T>(left_p, p, kept);
-      ptx::wgmma_fence();
-      issue_weighted<T, Queries>(dv, left_p, dy);
-      ptx::wgmma_commit();
-      if constexpr (kChannels == 64) {
-        ptx::wgmma_wait<1>();
-      } else {
-        ptx::wgmma_wait<0>();
+    for (int step = steps.begin; step < steps.end; ++step)
+      for (int member = 0; member < problem.group; ++member, at.advance()) {
+        barriers.streamed.wait(at);
+        const uint64_t q = Queries::descriptor(Shape::streamed(shared, at.stage, 0));
+        const uint64_t dy = Queries::descriptor(Shape::streamed(shared, at.stage, 1));
+        const float* const lse = Shape::statistics(shared, at.stage) + lane % 4 * 2;
+        const float* const delta = lse + kStatisticsRows;
+        float p[kQueries / 2], ds[kQueries / 2];
+        uint32_t left_p[kQueries / 16][4], left_ds[kQueries / 16][4];
+        const auto issue_dp = [&] {
+          issue_scores<T, Queries>(ds, Own::descriptor(own_v), dy);
+          ptx::wgmma_commit();
+        };
         ptx::wgmma_fence();
-        issue_dp();
-        ptx::wgmma_wait<0>();
-      }
-      const auto slopes = [&]<bool kMasked>() {
-        WEFT_UNROLL
-        for (int j = 0; j < kQueries / 2; j += 4) {
-          const float2 base = *reinterpret_cast<const float2*>(delta + j * 2);
-          WEFT_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const float dp = with_dropout ? kept(j + e, ds[j + e] * problem.keep_scale) : ds[j + e];
-            const float slope = p[j + e] * (dp - (e % 2 == 0 ? base.x : base.y));
-            ds[j + e] = !kMasked || p[j + e] > 0.0f ? slope : 0.0f;  // v of a hidden key may be anything
-          }
+        issue_scores<T, Queries>(p, Own::descriptor(own_k), q);
+        ptx::wgmma_commit();
+        const int query = step * kQueries;
+        KeptWeights<with_dropout, kQueries / 2> kept{};
+        const auto draw = [&] {
+          if constexpr (with_dropout)
+            kept.template draw<true>(problem.kept(position.b, position.h * problem.group + member), problem.dropout,
+                                     key, query, lane);
+        };
+        // At 128 channels dp, p and rounded p do not fit the registers together.
+        if constexpr (kChannels == 64) {
+          issue_dp();
+          draw();
+          ptx::wgmma_wait<1>();
+        } else {
+          draw();
+          ptx::wgmma_wait<0>();
         }
-      };
-      if (whole)
-        slopes.template operator()<false>();
-      else
-        slopes.template operator()<true>();
-      pack_left<T>(left_ds, ds);
-      ptx::wgmma_fence();
-      issue_weighted<T, Queries>(dk, left_ds, q);
-      ptx::wgmma_commit();
-      ptx::fence_proxy_async();  // orders the threads' reads of lse and delta before TMA's next write
-      ptx::wgmma_wait<0>();
-      barriers.streamed.release(at.stage, lane);
-    }
+        // Most steps are fully visible; they have separate code without masks.
+        const bool whole = static_cast<unsigned>(query - first_whole) < wholes;
+        const auto sees = [&](int j) {
+          const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
+          return there[j / 2 % 2] && problem.sees(i, row);
+        };
+        const auto weights = [&]<bool kMasked>() {
+          WEFT_UNROLL
+          for (int j = 0; j < kQueries / 2; j += 4) {
+            const float2 base = *reinterpret_cast<const float2*>(lse + j * 2);
+            WEFT_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const float weight = ptx::exp2_approx(p[j + e] * scale - (e % 2 == 0 ? base.x : base.y));
+              p[j + e] = !kMasked || sees(j + e) ? weight : 0.0f;
+            }
+          }
+        };
+        if (whole)
+          weights.template operator()<false>();
+        else
+          weights.template operator()<true>();
+        pack_left<T>(left_p, p, kept);
+        ptx::wgmma_fence();
+        issue_weighted<T, Queries>(dv, left_p, dy);
+        ptx::wgmma_commit();
+        if constexpr (kChannels == 64) {
+          ptx::wgmma_wait<1>();
+        } else {
+          ptx::wgmma_wait<0>();
+          ptx::wgmma_fence();
+          issue_dp();
+          ptx::wgmma_wait<0>();
+        }
+        const auto slopes = [&]<bool kMasked>() {
+          WEFT_UNROLL
+          for (int j = 0; j < kQueries / 2; j += 4) {
+            const float2 base = *reinterpret_cast<const float2*>(delta + j * 2);
+            WEFT_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const float dp = with_dropout ? kept(j + e, ds[j + e] * problem.keep_scale) : ds[j + e];
+              const float slope = p[j + e] * (dp - (e % 2 == 0 ? base.x : base.y));
+              ds[j + e] = !kMasked || p[j + e] > 0.0f ? slope : 0.0f;  // v of a hidden key may be anything
+            }
+          }
+        };
+        if (whole)
+          slopes.template operator()<false>();
+        else
+          slopes.template operator()<true>();
+        pack_left<T>(left_ds, ds);
+        ptx::wgmma_fence();
+        issue_weighted<T, Queries>(dk, left_ds, q);
+        ptx::wgmma_commit();
+        ptx::fence_proxy_async();  // orders the threads' reads of lse and delta before TMA's next write
+        ptx::wgmma_wait<0>();
+        barriers.streamed.release(at.stage, lane);
+      }
     ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // all threads have read k and v
     store_rows<T, kChannels>(call.to[0], own_k, warp, lane, first, problem.M, position.b, position.h, dk,
                              {problem.scale, problem.scale});
@@ -331,7 +339,8 @@ template <class T>
 bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
                                  const View& q, const View& k, const View& v, const View& y,
                                  const AttentionShape& shape, const AttentionProblem<float>& problem) {
-  if (!has_wgmma(queue) || attention_tiles(shape, std::max(shape.N, shape.M)) > kMostAttentionTiles) return false;
+  if (!has_wgmma(queue) || attention_tiles(shape.B * shape.H, std::max(shape.N, shape.M)) > kMostAttentionTiles)
+    return false;
   for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
     if (!fits_attention_wgmma(*view)) return false;
   AttentionPlanScope::take();
@@ -339,8 +348,9 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
   const Workspace statistics(queue, static_cast<size_t>(blocks) * 2 * kStatisticsRows * sizeof(float),
                              "attention_backward");
   const auto measure = [&](auto kernel) {
-    launch(queue, "attention_backward_sm90 (delta)", attention_grid(shape, shape.N, kStatisticsRows), dim3(128), 0,
-           kernel, statistics.as<float>(), AttentionTensor<const T>(dy), AttentionTensor<const T>(y), problem);
+    launch(queue, "attention_backward_sm90 (delta)", attention_grid(shape.B * shape.H, shape.N, kStatisticsRows),
+           dim3(128), 0, kernel, statistics.as<float>(), AttentionTensor<const T>(dy), AttentionTensor<const T>(y),
+           problem);
   };
   shape.D <= 64 ? measure(&attention_statistics_kernel<8, T>) : measure(&attention_statistics_kernel<16, T>);
   const auto run = [&]<class Shape, class Owned>(const char* name, const View* const(&own)[2],
@@ -354,8 +364,7 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
     call.problem = problem;
     call.statistics = statistics.as<float>();
     const Workspace drawn(queue, sizeof(int), "attention_backward");
-    call.tiles = Owned::kStatistics ? attention_schedule(queue, shape, problem, shape.M, shape.N, false, drawn)
-                                    : attention_schedule(queue, shape, problem, shape.N, shape.M, true, drawn);
+    call.tiles = attention_schedule(queue, shape, problem, Owned::kStatistics, drawn);
     launch_attention_wgmma(queue, name, call.tiles, Shape::kSharedBytes,
                            problem.dropout > 0 ? &attention_backward_wgmma_kernel<Shape, Owned, true, T>
                                                : &attention_backward_wgmma_kernel<Shape, Owned, false, T>,

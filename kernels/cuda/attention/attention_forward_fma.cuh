@@ -25,15 +25,16 @@ __global__ void __launch_bounds__(Tile::kThreads)
   const AttentionPosition position(problem.N, Tile::kRows, problem.H);
   const int row = warp * kRowsPerWarp, query = position.first + row;
   const int key_count = problem.keys_of(position.b), end = problem.key_end(key_count, position.first + Tile::kRows);
+  const int key_head = position.h / problem.group;
   Tile::load(own, q, q.head(position.b, position.h), position.first, Tile::kRows, problem.N, D);
 
   A sums[kRowsPerWarp][Tile::kPerLane] = {}, maximum[kRowsPerWarp], total[kRowsPerWarp] = {};
   WEFT_UNROLL
   for (int r = 0; r < kRowsPerWarp; ++r) maximum[r] = -INFINITY;
-  for (int key = 0; key < end; key += kStream) {
+  for (int key = problem.key_begin(position.first) / kStream * kStream; key < end; key += kStream) {
     __syncthreads();
-    Tile::load(keys, k, k.head(position.b, position.h), key, kStream, key_count, D);
-    Tile::load(values, v, v.head(position.b, position.h), key, kStream, key_count, D);
+    Tile::load(keys, k, k.head(position.b, key_head), key, kStream, key_count, D);
+    Tile::load(values, v, v.head(position.b, key_head), key, kStream, key_count, D);
     __syncthreads();
     A scores[kRowsPerWarp];
     Tile::multiply(scores, own + row * pitch, keys, D, lane);
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
     WEFT_UNROLL
     for (int r = 0; r < kRowsPerWarp; ++r) {
       const int i = query + r;
-      const A score = has_key && (!problem.causal || j <= i) ? scores[r] * problem.scale : A(-INFINITY);
+      const A score = has_key && problem.sees(i, j) ? scores[r] * problem.scale : A(-INFINITY);
       A most = score;
       for (int distance = 16; distance > 0; distance /= 2) {
         const A other = __shfl_xor_sync(Tile::kAllLanes, most, distance);
@@ -84,7 +85,7 @@ void attention_forward_fma(const Queue& queue, const View& y, const View& q, con
   using A = Accumulate<T>;
   with_fma_attention<A>(shape.D, [&]<class Tile>() {
     const int rows = Tile::kRows + 2 * Tile::kStream, weights = Tile::kRows * Tile::kStream;
-    launch(queue, "attention_forward", attention_grid(shape, shape.N, Tile::kRows), dim3(Tile::kThreads),
+    launch(queue, "attention_forward", attention_grid(shape.B * shape.H, shape.N, Tile::kRows), dim3(Tile::kThreads),
            static_cast<size_t>(rows * Tile::pitch(problem.D) + weights) * sizeof(A),
            &attention_forward_fma_kernel<Tile, T, A>, AttentionTensor<T>(y), AttentionTensor<const T>(q),
            AttentionTensor<const T>(k), AttentionTensor<const T>(v), problem);

@@ -14,7 +14,8 @@
 // One stage is filled while the other is used: one barrier per step. A row's maximum, its sum of weights and its
 // accumulators stay in registers; weights are rounded to T for the second GEMM, and the sum adds unrounded weights.
 // Whether a key is visible (length, key mask, end of the array) is one bit per key, from a ballot; only steps with a
-// hidden key or on the diagonal of a causal mask test single weights. Rows beyond the last query are zeros.
+// hidden key or on an edge of the causal mask or window test single weights. Rows beyond the last query are zeros.
+// Steps before the first query's window are skipped.
 //
 // Shared memory: q 16 KiB + 2 stages of 16 KiB = 48 KiB at 64 channels (with dropout 32 KiB), 64 KiB at 128 (96 KiB).
 // Registers allow 2 blocks of 4 warps per SM, or 1 of 8. At 128 channels each fragment of k and v serves two 16-query
@@ -57,7 +58,8 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const AttentionPosition position(problem.N, Shape::kQueries, problem.H, /*last_first=*/problem.causal);
   const int b = position.b, h = position.h, query = position.first + row;
   const int keys = problem.keys_of(b), end = problem.key_end(keys, position.first + Shape::kQueries);
-  const T *const k_head = k.head(b, h), *const v_head = v.head(b, h);
+  const int begin = problem.key_begin(position.first) / kKeys;
+  const T *const k_head = k.head(b, h / problem.group), *const v_head = v.head(b, h / problem.group);
 
   const auto fill = [&](int step) {
     if (step * kKeys < end) {
@@ -68,7 +70,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     ptx::cp_async_commit();
   };
   Tile::template load<Shape::kQueries, Shape::kThreads>(shared, q, q.head(b, h), position.first, problem.N, problem.D);
-  fill(0);
+  fill(begin);
 
   uint32_t of_q[Shape::kKeepsQ ? kChannels / 16 : 1][kSquares][4];
   const auto read_q = [&](uint32_t(&to)[kSquares][4], int c) {
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   WEFT_UNROLL
   for (int p = 0; p < kSquares; ++p) maximum[p][0] = maximum[p][1] = -INFINITY;
 
-  for (int step = 0; step * kKeys < end; ++step) {
+  for (int step = begin; step * kKeys < end; ++step) {
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     fill(step + 1);
@@ -101,7 +103,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       });
     };
     if constexpr (Shape::kKeepsQ) {
-      if (step == 0) {
+      if (step == begin) {
         WEFT_UNROLL
         for (int c = 0; c < kChannels / 16; ++c) read_q(of_q[c], c);
       }
@@ -117,7 +119,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
 
     unsigned there[kKeys / 32];
-    bool whole = !(problem.causal && key + kKeys - 1 > query);
+    bool whole = problem.all_see(query, Shape::kWarpRows, key, kKeys);
     WEFT_UNROLL
     for (int w = 0; w < kKeys / 32; ++w) {
       there[w] = __ballot_sync(kAllLanes, problem.has_key(b, key + w * 32 + lane, keys));
@@ -129,7 +131,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
       for (int n = 0; n < kKeys / 8; ++n) WEFT_UNROLL
       for (int e = 0; e < 4; ++e) {
         const int column = n * 8 + lane % 4 * 2 + e % 2, i = query + p * 16 + e / 2 * 8 + lane / 4;
-        const bool sees = (there[n / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
+        const bool sees = (there[n / 4] >> (column % 32) & 1) != 0 && problem.sees(i, key + column);
         s[p][n][e] = sees ? s[p][n][e] : -INFINITY;
       }
     }
@@ -211,10 +213,10 @@ template <class T>
 void attention_forward_mma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                            const AttentionShape& shape, const AttentionProblem<float>& problem) {
   const auto run = [&]<class Shape, bool with_dropout>() {
-    launch(queue, "attention_forward", attention_grid(shape, shape.N, Shape::kQueries), dim3(Shape::kThreads),
-           sizeof(T) * Shape::kSharedElements, &attention_forward_mma_kernel<Shape, with_dropout, T>,
-           AttentionTensor<T>(y), AttentionTensor<const T>(q), AttentionTensor<const T>(k), AttentionTensor<const T>(v),
-           problem);
+    launch(queue, "attention_forward", attention_grid(shape.B * shape.H, shape.N, Shape::kQueries),
+           dim3(Shape::kThreads), sizeof(T) * Shape::kSharedElements,
+           &attention_forward_mma_kernel<Shape, with_dropout, T>, AttentionTensor<T>(y), AttentionTensor<const T>(q),
+           AttentionTensor<const T>(k), AttentionTensor<const T>(v), problem);
   };
   // With dropout, half the keys per step: the masks need registers.
   if (shape.D <= 64) {

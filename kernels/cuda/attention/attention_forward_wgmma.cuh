@@ -22,7 +22,8 @@
 // is applied when p is rounded. The sum of weights and lse include dropped weights.
 //
 // Whether a key is visible (length, key mask, end of the array) is one bit per key, from a ballot. Only steps with a
-// hidden key or on the diagonal of a causal mask test single weights. y and lse are not written beyond the last query.
+// hidden key or on an edge of the causal mask or window test single weights. Steps before the first query's window are
+// skipped. y and lse are not written beyond the last query.
 //
 // Shared memory: q 2 tiles of 16 KiB (64 channels) or 32 KiB; k and v 2 to 8 stages, 192 KiB in all at most.
 // Registers per consumer thread at 64 channels and 128 keys: s 64, p 32, accumulators of y 32 (at 128 channels 64).
@@ -59,9 +60,13 @@ struct AttentionForwardCall {
   AttentionProblem<float> problem;
   AttentionTiles tiles;
 
-  /// Steps of kKeys keys that a tile needs.
+  /// The first step of kKeys keys that a tile needs, and the one past its last.
   template <int kKeys>
-  __device__ int steps(const AttentionPosition& position, int keys) const {
+  __device__ int begin(const AttentionPosition& position) const {
+    return problem.key_begin(position.first) / kKeys;
+  }
+  template <int kKeys>
+  __device__ int end(const AttentionPosition& position, int keys) const {
     return (problem.key_end(keys, position.first + kAttentionRows) + kKeys - 1) / kKeys;
   }
 };
@@ -76,22 +81,24 @@ __device__ __forceinline__ void attention_forward_produce(const AttentionForward
   int index = static_cast<int>(blockIdx.x);
   for (; index < call.tiles.count; index = call.tiles.after(index)) {
     const AttentionPosition position = call.tiles.position(index);
-    const int steps = call.steps<Shape::kKeys>(position, call.problem.keys_of(position.b));
+    const int begin = call.begin<Shape::kKeys>(position);
+    const int end = call.end<Shape::kKeys>(position, call.problem.keys_of(position.b));
+    const int key_head = position.h / call.problem.group;
     ptx::Barrier* const full = barriers.q.begin(at_q, Shape::kQueryBytes, index);
     for (int c = 0; c < kAttentionConsumers; ++c)
       Own::load(shared + at_q.stage * Shape::kQueryBytes + c * Own::kBytes, call.q, full, position.first + c * 64,
                 position.b, position.h);
     at_q.advance();
     // Loads in the order of use: k 0, k 1, v 0, k 2, v 1, …
-    for (int step = 0; step <= steps; ++step) {
-      if (step < steps) {
+    for (int step = begin; step <= end; ++step) {
+      if (step < end) {
         Keys::load(shared + Shape::kFirstK + at_k.stage * Keys::kBytes, call.k, barriers.k.begin(at_k, Keys::kBytes),
-                   step * Shape::kKeys, position.b, position.h);
+                   step * Shape::kKeys, position.b, key_head);
         at_k.advance();
       }
-      if (step > 0) {
+      if (step > begin) {
         Keys::load(shared + Shape::kFirstV + at_v.stage * Keys::kBytes, call.v, barriers.v.begin(at_v, Keys::kBytes),
-                   (step - 1) * Shape::kKeys, position.b, position.h);
+                   (step - 1) * Shape::kKeys, position.b, key_head);
         at_v.advance();
       }
     }
@@ -151,7 +158,8 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
   IssueTurns turns(consumer);
   for (int index; (index = barriers.q.wait(at_q)) < call.tiles.count;) {
     const AttentionPosition position = call.tiles.position(index);
-    const int keys = problem.keys_of(position.b), steps = call.steps<kKeys>(position, keys);
+    const int keys = problem.keys_of(position.b);
+    const int begin = call.begin<kKeys>(position), end = call.end<kKeys>(position, keys);
     const int first = position.first + consumer * 64, query = first + warp * 16;
     unsigned char* const own = shared + at_q.stage * Shape::kQueryBytes + consumer * Own::kBytes;
     float sums[kChannels / 2] = {};
@@ -162,7 +170,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
         kept.template draw<false>(problem.kept(position.b, position.h), problem.dropout, query, step * kKeys, lane);
       return kept;
     };
-    if (steps > 0) {
+    if (begin < end) {
       const uint64_t q = Own::descriptor(own);
       float s[kKeys / 2], again[2];
       uint32_t p[kKeys / 16][4];
@@ -172,14 +180,14 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
       issue_scores<T, Keys>(s, q, Keys::descriptor(k_ring + at_k.stage * Keys::kBytes));
       ptx::wgmma_commit();
       turns.end();
-      auto kept = draw(0);
+      auto kept = draw(begin);
       ptx::wgmma_wait<0>();
       barriers.k.release(at_k.stage, lane);
       at_k.advance();
-      mask_scores(s, problem, position.b, 0, keys, query, lane);
+      mask_scores(s, problem, position.b, begin * kKeys, keys, query, lane);
       softmax.update(s, scale, again);
       pack_left<T>(p, s, kept);
-      for (int step = 1; step < steps; ++step) {
+      for (int step = begin + 1; step < end; ++step) {
         barriers.k.wait(at_k);
         barriers.v.wait(at_v);
         turns.begin();
@@ -204,7 +212,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
       }
       barriers.v.wait(at_v);
       unsigned char* const v = v_ring + at_v.stage * Keys::kBytes;
-      if (steps * kKeys > keys && keys < problem.M) Keys::clear_from(v, keys - (steps - 1) * kKeys);
+      if (end * kKeys > keys && keys < problem.M) Keys::clear_from(v, keys - (end - 1) * kKeys);
       ptx::wgmma_fence();
       issue_weighted<T, Keys>(sums, p, Keys::descriptor(v));
       ptx::wgmma_commit();
@@ -263,7 +271,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 template <class T>
 bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                                 const AttentionShape& shape, const AttentionProblem<float>& problem) {
-  if (!has_wgmma(queue) || attention_tiles(shape, shape.N) > kMostAttentionTiles) return false;
+  if (!has_wgmma(queue) || attention_tiles(shape.B * shape.H, shape.N) > kMostAttentionTiles) return false;
   for (const View* view : {&y, &q, &k, &v})
     if (!fits_attention_wgmma(*view)) return false;
   const Workspace drawn(queue, sizeof(int), "attention_forward");
@@ -273,13 +281,13 @@ bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q
                                     attention_map(v, Shape::kKeys),
                                     attention_map(y, 16),
                                     problem,
-                                    attention_schedule(queue, shape, problem, shape.N, shape.M, true, drawn)};
+                                    attention_schedule(queue, shape, problem, false, drawn)};
     launch_attention_wgmma(queue, "attention_forward_sm90", call.tiles, Shape::kSharedBytes,
                            problem.dropout > 0 ? &attention_forward_wgmma_kernel<Shape, true, T>
                                                : &attention_forward_wgmma_kernel<Shape, false, T>,
                            call);
   };
-  const bool plain = !problem.causal && problem.key_lengths == nullptr && problem.dropout == 0;
+  const bool plain = !problem.causal && problem.key_lengths == nullptr && problem.dropout == 0 && problem.group == 1;
   const int keys = attention_plan(shape.M, shape.D, plain).keys;
   if (keys == kOneStepKeys) {
     attention_forward_in_one_step<T>(queue, y, q, k, v, shape, problem);

@@ -36,11 +36,11 @@ __global__ void attention_clear_kernel(const AttentionTensor<T> to, float* lse, 
 }
 
 void clear(const Queue& queue, const View& view, float* lse, const View& key_lengths, bool of_keys) {
-  const AttentionShape shape{view.sizes[0], view.sizes[1], view.sizes[1], view.sizes[2], view.sizes[3]};
+  const int64_t B = view.sizes[0], rows = view.sizes[1], H = view.sizes[2];
   with_dtype<bf16, f16>(view.dtype, "attention", [&]<class T>() {
-    launch(queue, "attention_clear", attention_grid(shape, view.sizes[1], kThreads / 32), dim3(kThreads), 0,
+    launch(queue, "attention_clear", attention_grid(B * H, rows, kThreads / 32), dim3(kThreads), 0,
            &attention_clear_kernel<T>, AttentionTensor<T>(view), lse, static_cast<const int64_t*>(key_lengths.data),
-           static_cast<int>(shape.N), static_cast<int>(shape.H), static_cast<int>(shape.D), of_keys);
+           static_cast<int>(rows), static_cast<int>(H), static_cast<int>(view.sizes[3]), of_keys);
   });
 }
 

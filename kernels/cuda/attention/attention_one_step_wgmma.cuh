@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(OneStep::kThreads, 1)
   }
 }
 
-/// Requires tensors that TMA can access, 129 to kOneStepKeys keys and at most 64 channels; no dropout, causal mask or
-/// lengths.
+/// Requires tensors that TMA can access, 129 to kOneStepKeys keys and at most 64 channels; no dropout, causal mask,
+/// lengths or shared keys.
 template <class T>
 void attention_forward_in_one_step(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                                    const AttentionShape& shape, const AttentionProblem<float>& problem) {

@@ -37,9 +37,9 @@ class AttentionPlanScope {
   int uses_ = 0;
 };
 
-/// The plan for `keys` keys per head; plain: no dropout, causal mask or lengths. It depends on sizes alone, so that
-/// results are the same everywhere. Padding keys cost as much as others, and every step adds its barriers and its
-/// softmax's start.
+/// The plan for `keys` keys per head; plain: no dropout, causal mask, lengths or shared keys. It depends on sizes
+/// alone, so that results are the same everywhere. Padding keys cost as much as others, and every step adds its
+/// barriers and its softmax's start.
 inline AttentionPlan attention_plan(int64_t keys, int64_t channels, bool plain) {
   if (const AttentionPlan* const forced = AttentionPlanScope::take()) return *forced;
   if (plain && channels <= 64 && keys > 128 && keys <= kOneStepKeys) return {kOneStepKeys};

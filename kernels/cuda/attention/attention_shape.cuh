@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
 #include "kernels/contracts/attention_shape.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -30,6 +32,8 @@ struct AttentionTensor {
 template <class A>
 struct AttentionProblem {
   int B, N, M, H, D;
+  int G, group;         ///< heads of keys; heads of queries that share one of them
+  int window;           ///< keys that a query of a causal problem sees at most
   A scale, keep_scale;  ///< keep_scale: 1 / (1 - dropout), or 0 if dropout is 1
   float dropout;
   bool causal;
@@ -49,6 +53,21 @@ struct AttentionProblem {
 
   /// The first of `keys` keys that is hidden from all queries before `query_end`.
   __device__ int key_end(int keys, int query_end) const { return causal && query_end < keys ? query_end : keys; }
+
+  /// No query from `query` on sees a key before this one.
+  __device__ int key_begin(int query) const { return causal && query >= window ? query - window + 1 : 0; }
+
+  /// No query from this one on sees a key before `key_end`.
+  __device__ int query_end(int key_end) const { return causal && N - window >= key_end ? key_end - 1 + window : N; }
+
+  /// Whether the causal mask and the window leave key j to query i.
+  __device__ bool sees(int i, int j) const {
+    return !causal || static_cast<unsigned>(i - j) < static_cast<unsigned>(window);
+  }
+  /// Whether they leave each of `keys` keys from j on to each of `queries` queries from i on.
+  __device__ bool all_see(int i, int queries, int j, int keys) const {
+    return !causal || (j + keys - 1 <= i && i + queries - 1 - j < window);
+  }
 
   /// Whether any query of batch element b may see key j.
   __device__ bool has_key(int b, int j, int keys) const {
@@ -72,6 +91,9 @@ AttentionProblem<A> attention_problem(const AttentionShape& shape, const View& l
           static_cast<int>(shape.M),
           static_cast<int>(shape.H),
           static_cast<int>(shape.D),
+          static_cast<int>(shape.G),
+          static_cast<int>(shape.group()),
+          static_cast<int>(arguments.window > 0 ? std::min(arguments.window, kMost) : kMost),
           static_cast<A>(arguments.scale),
           static_cast<A>(arguments.dropout < 1 ? 1 / (1 - arguments.dropout) : 0),
           static_cast<float>(arguments.dropout),
@@ -84,9 +106,9 @@ AttentionProblem<A> attention_problem(const AttentionShape& shape, const View& l
           nullptr};
 }
 
-/// Blocks of `rows` rows over all heads.
-inline dim3 attention_grid(const AttentionShape& shape, int64_t count, int rows) {
-  return dim3(static_cast<unsigned>((count + rows - 1) / rows * shape.B * shape.H));
+/// Blocks of `rows` rows over `heads` heads of all batch elements.
+inline dim3 attention_grid(int64_t heads, int64_t count, int rows) {
+  return dim3(static_cast<unsigned>((count + rows - 1) / rows * heads));
 }
 
 /// The head and rows that a block owns; blocks of one head have consecutive indices, so that its rows stay in L2.

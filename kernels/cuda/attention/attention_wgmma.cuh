@@ -200,20 +200,20 @@ __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const fl
   pack_left<T>(a, sums, KeptWeights<false, kCount>{});
 }
 
-/// Sets scores that a warp's queries must not see to -infinity. key, query: the first of each; lane l holds query l / 4
-/// and the query 8 below. Returns false, uniformly over the warp, if the queries see all keys.
+/// Sets scores that a warp's 16 queries must not see to -infinity. key, query: the first of each; lane l holds query l
+/// / 4 and the query 8 below. Returns false, uniformly over the warp, if the queries see all keys.
 template <int kCount>
 __device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionProblem<float>& problem, int b, int key,
                                             int keys, int query, int lane) {
   constexpr int kKeys = 2 * kCount;
-  const auto all_see = [&](int end) {  // every key before `end`
-    return end <= keys && problem.key_mask == nullptr && !(problem.causal && end - 1 > query);
+  const auto all_see = [&](int begin, int count) {
+    return begin + count <= keys && problem.key_mask == nullptr && problem.all_see(query, 16, begin, count);
   };
-  if (all_see(key + kKeys)) return false;
+  if (all_see(key, kKeys)) return false;
   const int column = lane % 4 * 2;  // this lane's first column of 8
   WEFT_UNROLL
   for (int w = 0; w < kKeys / 32; ++w) {
-    if (all_see(key + (w + 1) * 32)) continue;
+    if (all_see(key + w * 32, 32)) continue;
     // One bit per key of 32, at a constant bit position for each weight.
     const unsigned there = __ballot_sync(0xffffffffu, problem.has_key(b, key + w * 32 + lane, keys)) >> column;
     WEFT_UNROLL
@@ -221,7 +221,9 @@ __device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionP
       unsigned sees = there;
       if (problem.causal) {
         const int last = query + half * 8 + lane / 4 - (key + w * 32 + column);  // the last one at or before the query
-        sees = last < 0 ? 0 : last < 31 ? sees & ((2u << last) - 1) : sees;
+        const int first = last - problem.window + 1;
+        sees = last < 0 || first > 31 ? 0 : last < 31 ? sees & ((2u << last) - 1) : sees;
+        if (first > 0) sees &= ~0u << (first & 31);
       }
       WEFT_UNROLL
       for (int j = 0; j < 4; ++j) WEFT_UNROLL
@@ -285,22 +287,28 @@ inline TensorMap attention_map(const View& view, int rows) {
 
 constexpr int64_t kMostAttentionTiles = int64_t{1} << 30;
 
-/// Tiles of kAttentionRows rows of all heads.
-inline int64_t attention_tiles(const AttentionShape& shape, int64_t count) {
-  return (count + kAttentionRows - 1) / kAttentionRows * shape.B * shape.H;
+/// Tiles of kAttentionRows rows of `heads` heads.
+inline int64_t attention_tiles(int64_t heads, int64_t rows) {
+  return (rows + kAttentionRows - 1) / kAttentionRows * heads;
 }
 
-/// The schedule of tiles with `rows` owned rows per head; each streams `streamed` rows of two tensors. `drawn` holds
-/// one int.
+/// The schedule of tiles of queries, which stream a head's keys, or of keys, which stream the queries of a group of
+/// heads. `drawn` holds one int.
 inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShape& shape,
-                                         const AttentionProblem<float>& problem, int64_t rows, int64_t streamed,
-                                         bool last_first, const Workspace& drawn) {
+                                         const AttentionProblem<float>& problem, bool of_keys, const Workspace& drawn) {
   constexpr int64_t kShareOfL2 = 24 << 20;  // half of an H100's 50 MB
-  const int64_t heads = shape.B * shape.H;
-  AttentionTiles tiles{static_cast<int>(rows), static_cast<int>(attention_tiles(shape, rows)), problem.H, 1, false, nullptr};
+  const int64_t rows = of_keys ? shape.M : shape.N, per_entry = of_keys ? shape.G : shape.H,
+                heads = shape.B * per_entry;
+  AttentionTiles tiles{static_cast<int>(rows),
+                       static_cast<int>(attention_tiles(heads, rows)),
+                       static_cast<int>(per_entry),
+                       1,
+                       false,
+                       nullptr};
   if (problem.causal) {
+    const int64_t streamed = of_keys ? shape.N * shape.group() : std::max<int64_t>(shape.M / shape.group(), 1);
     tiles.group = static_cast<int>(std::clamp<int64_t>(kShareOfL2 / (4 * streamed * shape.D), 1, heads));
-    tiles.last_first = last_first;
+    tiles.last_first = !of_keys;
   }
   if (problem.causal || problem.key_lengths != nullptr) {
     tiles.drawn = drawn.as<int>();
@@ -311,12 +319,12 @@ inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShap
 
 /// Starts a kernel whose blocks walk over `tiles` tiles.
 template <class Kernel, class Call>
-void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared, Kernel kernel,
-                            const Call& call) {
+void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared,
+                            Kernel kernel, const Call& call) {
   const int resident = std::max(1, multiprocessors(queue));
   note_kernel_variant("sm90");
-  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared, kernel,
-         call);
+  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared,
+         kernel, call);
 }
 
 }  // namespace weft::kernels::cuda
