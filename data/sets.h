@@ -38,8 +38,8 @@ std::shared_ptr<Subset<Set>> subset(std::shared_ptr<Set> set, std::vector<int64_
   return std::make_shared<Subset<Set>>(std::move(set), std::move(indices));
 }
 
-/// Cuts a set at random into parts whose sizes are these shares of it; the first parts get what rounding leaves. The
-/// same parts for a seed on every machine. Errors: shares below 0 or whose sum is not 1, a part without a sample.
+/// Cuts a set at random into parts whose sizes are these shares of it; the first parts get what rounding leaves. A
+/// seed gives equal parts on every machine. Errors: shares below 0 or whose sum is not 1, a part without a sample.
 template <class Set>
 std::vector<std::shared_ptr<Subset<Set>>> random_split(std::shared_ptr<Set> set, const std::vector<double>& shares,
                                                        uint64_t seed = 0) {
