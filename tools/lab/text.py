@@ -53,12 +53,12 @@ def facts(kernel, gpu):
                f"{amount(least, 'flop/s')}; without caches: {amount(roof.all, 'B')}, {every:.2f} flop/B, at most {amount(most, 'flop/s')}")
     else:
         yield f"global memory: {amount(roof.once, 'B')} when each sector moves once, {amount(roof.all, 'B')} without caches"
-    yield f"no {gpu['key']} can run it in less than {roof.seconds * 1e6:.3g} µs"
+    yield f"lower bound on {gpu['key']}: {roof.seconds * 1e6:.3g} µs"
     if kernel.prediction:
         largest = kernel.prediction.largest()
         parts = ", ".join(f"{name} {seconds / kernel.prediction.seconds:.0%}" for name, seconds in largest)
-        yield f"predicted, not measured: {kernel.prediction.seconds * 1e6:.3g} µs a launch; of it alone would take: {parts}"
-        yield f"next, as {largest[0][0]} takes most: {counts.NEXT[largest[0][0]]}"
+        yield f"predicted, not measured: {kernel.prediction.seconds * 1e6:.3g} µs a launch; if nothing overlapped: {parts}"
+        yield f"next step, as {largest[0][0]} takes most: {counts.NEXT[largest[0][0]]}"
 
 
 def span(first, last):
