@@ -11,15 +11,17 @@ struct AttentionOptions {
   bool causal = false;               ///< query i sees the keys 0 … i
   Tensor key_lengths = {};           ///< i64 [B]: batch entry b has the keys 0 … key_lengths[b] - 1; undefined: all
   Tensor key_mask = {};              ///< bool [B, M]: the keys that may be seen; undefined: all
-  double dropout = 0;                ///< a weight becomes 0 with this probability, else is divided by 1 - dropout
+  Tensor bias = {};    ///< added to scale q k^T, or (bool) which keys a query may see; broadcasts to [B, H, N, M]
+  double dropout = 0;  ///< a weight becomes 0 with this probability, else is divided by 1 - dropout
 };
 
 /// softmax(scale q k^T) v for each head (Vaswani et al. 2017): q [B, N, H, D], k and v [B, M, H, D], result
 /// [B, N, H, D]; one floating dtype, D at most 256. Computed by blocks (Dao et al. 2022), so that memory grows with
 /// N + M; the backward computes the weights again, dropout's mask included. Sums are kept in f32 (f64 for f64). q, k, v
 /// may be slices of larger tensors: nothing is copied where the last dimension has stride 1. A query that sees no key
-/// gives 0. Every run gives the same bits, backward too. Under autocast in the low precision. Errors: sizes that do not
-/// fit, two dtypes, two devices, a scale that is not positive, dropout outside [0, 1].
+/// gives 0. With a bias it is computed by ops, and the weights are stored. Every run gives the same bits, backward too.
+/// Under autocast in the low precision. Errors: sizes that do not fit, two dtypes, two devices, a scale that is not
+/// positive, dropout outside [0, 1].
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 
 /// As attention(), with q, k, v side by side in qkv [B, N, 3, H, D], the layout that a fused projection gives. The
