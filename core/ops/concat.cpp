@@ -88,9 +88,11 @@ Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after, PadMode 
   const OpScope scope("pad");
   WEFT_CHECK(x.defined() && x.dim() >= 1, "pad: expected a tensor of at least one dimension, got ", x);
   const int at = wrap_dim("pad", dim, x.dim());
-  const int64_t n = x.size(at), most = mode == PadMode::replicate ? INT64_MAX : mode == PadMode::reflect ? n - 1 : n;
-  WEFT_CHECK(n > 0 && before >= 0 && after >= 0 && before <= most && after <= most, "pad: expected padding from 0 to ",
-             most, " in dimension ", dim, " of ", x, ", got ", before, " and ", after);
+  const int64_t n = x.size(at);
+  const int64_t most = n == 0 ? 0 : mode == PadMode::replicate ? INT64_MAX : mode == PadMode::reflect ? n - 1 : n;
+  WEFT_CHECK(before >= 0 && after >= 0, "pad: expected no negative padding, got ", before, " and ", after);
+  WEFT_CHECK(before <= most && after <= most, "pad: expected at most ", most, " elements beyond dimension ", dim,
+             " of ", x, ", got ", before, " and ", after);
   std::vector<int64_t> from;
   for (int64_t i = -before; i < n + after; ++i)
     from.push_back(mode == PadMode::circular    ? (i + n) % n

@@ -348,7 +348,10 @@ TEST(Everyday, Refusals) {
   EXPECT_ERROR(scatter_reduce(ints, 0, ints, ints, Reduce::sum),
                "scatter_reduce: expected a floating tensor, got i64[2,3]");
   EXPECT_ERROR(pad(zeros({3}), 0, 3, 0, PadMode::reflect),
-               "pad: expected padding from 0 to 2 in dimension 0 of f32[3] on cpu, got 3 and 0");
+               "pad: expected at most 2 elements beyond dimension 0 of f32[3] on cpu, got 3 and 0");
+  EXPECT_ERROR(pad(zeros({0}), 0, 1, 0, PadMode::replicate),
+               "pad: expected at most 0 elements beyond dimension 0 of f32[0]");
+  EXPECT_ERROR(pad(zeros({3}), 0, 0, -1, PadMode::circular), "pad: expected no negative padding, got 0 and -1");
   EXPECT_ERROR(pad(zeros({}), 0, 1, 0, PadMode::circular), "pad: expected a tensor of at least one dimension");
   EXPECT_ERROR(pixel_shuffle(zeros({1, 2, 2, 6}), 2),
                "pixel_shuffle: expected an input [N, H, W, C] with channels that 2^2 divides");

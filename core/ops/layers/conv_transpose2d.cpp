@@ -4,6 +4,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/layers/conv2d_part.h"
 #include "core/trace.h"
 
