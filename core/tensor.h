@@ -12,6 +12,7 @@
 #include "core/shape.h"
 #include "core/storage.h"
 #include "core/stream.h"
+#include "kernels/contracts/unary_table.h"
 #include "kernels/number.h"
 #include "kernels/view.h"
 
@@ -20,7 +21,15 @@ namespace weft {
 struct AutogradMeta;  // core/autograd.h
 struct BackwardOptions;
 class Node;
-struct Index;  // core/ops/index.h
+struct Index;   // core/ops/index.h
+struct Sorted;  // core/ops/sort.h
+
+/// Dimensions of a member function: `x.sum(1)`, `x.sum({0, 2})`.
+struct Dims : std::vector<int64_t> {
+  using vector::vector;
+  template <WholeType T>
+  Dims(T one) : vector{static_cast<int64_t>(one)} {}  // NOLINT(google-explicit-constructor)
+};
 
 /// A Tensor points to this: a view into a storage, and autograd's record of the view. Storages move (core/storage.h):
 /// Tensor's members look up where before they read the view.
@@ -152,6 +161,46 @@ class Tensor {
   Tensor expand(const Shape& sizes) const;          ///< broadcasts sizes of 1, stride 0
   /// `x.index({0, Slice{2, -1}, mask})`: core/ops/index.h. A copy where a tensor is among the parts.
   Tensor index(const std::vector<Index>& at) const;
+  Tensor operator[](const Index& at) const;               ///< index({at}): `x[0]`, `x[mask]`
+  Tensor operator[](const std::vector<Index>& at) const;  ///< index(at): `x[{0, Slice{2, -1}}]`
+  /// As reshape. Errors: strides that demand a copy.
+  Tensor view(const Shape& sizes) const;
+  /// A matrix with its dimensions swapped; itself with fewer dimensions. Errors: more than two.
+  Tensor t() const;
+
+  // The functions of the same names (core/ops) as members; `dims` as there, none: all.
+#define WEFT_ROW(name, ...) Tensor name() const;
+  WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
+#undef WEFT_ROW
+#define WEFT_REDUCTION(name) Tensor name(const Dims& dims = {}, bool keep_dims = false) const;
+  WEFT_REDUCTION(sum)
+  WEFT_REDUCTION(prod)
+  WEFT_REDUCTION(mean)
+  WEFT_REDUCTION(max)
+  WEFT_REDUCTION(min)
+  WEFT_REDUCTION(norm)
+  WEFT_REDUCTION(logsumexp)
+  WEFT_REDUCTION(any)
+  WEFT_REDUCTION(all)
+  WEFT_REDUCTION(var)
+  WEFT_REDUCTION(std)
+#undef WEFT_REDUCTION
+  Tensor argmax(Integer dim, bool keep_dims = false) const;
+  Tensor argmin(Integer dim, bool keep_dims = false) const;
+  Tensor cumsum(Integer dim) const;
+  Tensor softmax(Integer dim = -1) const;
+  Tensor log_softmax(Integer dim = -1) const;
+  Tensor pow(Number exponent) const;
+  Tensor clamp(Number low, Number high) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor masked_fill(const Tensor& mask, Number value) const;
+  Tensor gather(Integer dim, const Tensor& at) const;
+  Tensor repeat(const std::vector<int64_t>& counts) const;
+  Tensor flip(const Dims& dims) const;
+  std::vector<Tensor> chunk(Integer count, Integer dim = 0) const;
+  std::vector<Tensor> split(Integer size, Integer dim = 0) const;
+  Sorted sort(Integer dim = -1, bool descending = false) const;
+  Sorted topk(Integer k, Integer dim = -1, bool largest = true) const;
 
   // Copies; differentiable (core/ops/copy.cpp).
   Tensor to(DType dtype) const;    ///< itself when the dtype is the same

@@ -37,6 +37,17 @@ Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
   return batch_norm(x, weight, bias, running_mean, running_var, arguments(fused));
 }
 
+Tensor BatchNorm1d::forward(const Tensor& x) const {
+  WEFT_CHECK(x.defined() && (x.dim() == 2 || x.dim() == 3), "BatchNorm1d: expected an input [N, L, C] or [N, C], got ",
+             x);
+  return forward(x.reshape({-1, x.size(-1)}), Fused{}).reshape(x.sizes());
+}
+
+Tensor BatchNorm3d::forward(const Tensor& x) const {
+  WEFT_CHECK(x.defined() && x.dim() == 5, "BatchNorm3d: expected an input [N, D, H, W, C], got ", x);
+  return forward(x.reshape({-1, x.size(-1)}), Fused{}).reshape(x.sizes());
+}
+
 Tensor BatchNorm2d::operator()(const Tensor& x, const Fused& fused) const {
   return with_hooks(x, [&] { return forward(x, fused); });
 }

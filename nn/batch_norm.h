@@ -48,6 +48,19 @@ struct BatchNorm2d : Module {
   void fields(Visitor& v) override;
 };
 
+/// As above for sequences [N, L, C], and [N, C].
+struct BatchNorm1d : BatchNorm2d {
+  using BatchNorm2d::BatchNorm2d;
+  using BatchNorm2d::forward;
+  Tensor forward(const Tensor& x) const override;
+};
+/// As above for volumes [N, D, H, W, C].
+struct BatchNorm3d : BatchNorm2d {
+  using BatchNorm2d::BatchNorm2d;
+  using BatchNorm2d::forward;
+  Tensor forward(const Tensor& x) const override;
+};
+
 /// relu?(bn(conv(x)) + residual?) with fewer passes over memory:
 ///   Tensor y = conv_bn(conv1, bn1, x, {.relu = true, .residual = shortcut});
 /// In training the convolution's kernel computes the statistics that the norm needs; in evaluation without gradients

@@ -38,7 +38,15 @@ int64_t Convolution::flops(const Shape&, const Shape& y) const {
   return 2 * y.numel() * (weight.numel() / weight.size(0));
 }
 
+int64_t ConvTranspose1d::flops(const Shape& x, const Shape&) const {
+  return 2 * x.numel() * (weight.numel() / weight.size(0));
+}
+
 int64_t ConvTranspose2d::flops(const Shape& x, const Shape&) const {
+  return 2 * x.numel() * (weight.numel() / weight.size(0));
+}
+
+int64_t ConvTranspose3d::flops(const Shape& x, const Shape&) const {
   return 2 * x.numel() * (weight.numel() / weight.size(0));
 }
 

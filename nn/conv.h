@@ -81,6 +81,37 @@ struct ConvTranspose2d : Convolution {
   int64_t flops(const Shape& x, const Shape& y) const override;
 };
 
+/// As above for sequences: x [N, L, in], weight [in, K, out / groups].
+struct ConvTranspose1d : Convolution {
+  ConvTranspose1dOptions options;
+
+  ConvTranspose1d(Integer in, Integer out, Integer kernel, ConvTranspose1dOptions geometry = {},
+                  Conv2dWeights weights = {})
+      : Convolution({"ConvTranspose1d", in, out, {kernel}, geometry.groups, /*outer=*/in, /*inner=*/out}, weights),
+        options(geometry) {}
+  Tensor forward(const Tensor& x) const override { return conv_transpose1d(x, weight, bias, options); }
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
+/// As above for volumes: x [N, D, H, W, in], weight [in, T, R, S, out / groups].
+struct ConvTranspose3d : Convolution {
+  ConvTranspose3dOptions options;
+
+  ConvTranspose3d(Integer in, Integer out, Size3d kernel, ConvTranspose3dOptions geometry = {},
+                  Conv2dWeights weights = {})
+      : Convolution({"ConvTranspose3d",
+                     in,
+                     out,
+                     {kernel.d, kernel.h, kernel.w},
+                     geometry.groups,
+                     /*outer=*/in,
+                     /*inner=*/out},
+                    weights),
+        options(geometry) {}
+  Tensor forward(const Tensor& x) const override { return conv_transpose3d(x, weight, bias, options); }
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
 /// A convolution whose stride is its size: x [N, H, W, channels], H and W multiples of `patch`, to
 /// [N, H / patch * W / patch, width]. Its windows do not overlap, so a single GEMM computes the result.
 struct PatchConv2d : Conv2d {

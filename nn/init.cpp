@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 #include <utility>
 
 #include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/random.h"
 #include "core/random.h"
 
@@ -89,6 +93,54 @@ void kaiming_uniform_(const Tensor& weight, KaimingOptions options) {
 void kaiming_normal_(const Tensor& weight, KaimingOptions options) {
   const NoGrad no_grad;
   normal_(weight, 0, kaiming_std(weight, options));
+}
+
+void xavier_uniform_(const Tensor& weight, double gain) {
+  const NoGrad no_grad;
+  const Fans fans = fans_of(weight);
+  const double bound = gain * std::sqrt(6 / static_cast<double>(std::max<int64_t>(fans.in + fans.out, 1)));
+  uniform_(weight, -bound, bound);
+}
+
+void xavier_normal_(const Tensor& weight, double gain) {
+  const NoGrad no_grad;
+  const Fans fans = fans_of(weight);
+  normal_(weight, 0, gain * std::sqrt(2 / static_cast<double>(std::max<int64_t>(fans.in + fans.out, 1))));
+}
+
+void trunc_normal_(const Tensor& x, double mean, double std, double low, double high) {
+  const auto below = [&](double bound) { return 0.5 * std::erfc((mean - bound) / (std * std::numbers::sqrt2)); };
+  WEFT_CHECK(std > 0 && below(high) - below(low) > 0.01,
+             "trunc_normal_: expected a positive std and bounds that keep 1% of the draws, got mean ", mean, ", std ",
+             std, " and [", low, ", ", high, "]");
+  const NoGrad no_grad;
+  const auto outside = [&](const Tensor& values) { return (values < low) | (values > high); };
+  normal_(x, mean, std);
+  for (Tensor again = outside(x); any(again); again = outside(x))
+    x.copy_(where(again, normal(x.sizes(), mean, std, x.dtype(), x.device()), x));
+}
+
+void orthogonal_(const Tensor& weight, double gain) {
+  WEFT_CHECK(weight.defined() && weight.dim() >= 2, "orthogonal_: expected a weight of at least 2 dimensions, got ",
+             weight);
+  const NoGrad no_grad;
+  const int64_t rows = weight.size(0), columns = rows == 0 ? 0 : weight.numel() / rows;
+  const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
+  std::vector<double> q = normal({count, length}, 0, 1, DType::f64, weight.device()).to_vector<double>();
+  // Gram and Schmidt, twice: the second pass takes what rounding left.
+  for (int64_t i = 0; i < count; ++i) {
+    double* own = q.data() + i * length;
+    for (int64_t pass = 0; pass < 2; ++pass)
+      for (int64_t j = 0; j < i; ++j) {
+        const double* other = q.data() + j * length;
+        const double along = std::inner_product(own, own + length, other, 0.0);
+        for (int64_t k = 0; k < length; ++k) own[k] -= along * other[k];
+      }
+    const double size = std::sqrt(std::inner_product(own, own + length, own, 0.0));
+    for (int64_t k = 0; k < length; ++k) own[k] /= size;
+  }
+  const Tensor matrix = Tensor::from(q, {count, length});
+  weight.copy_(((rows <= columns ? matrix : matrix.t()) * gain).reshape(weight.sizes()));
 }
 
 void init_weight_(const Tensor& weight, Init init) {

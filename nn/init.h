@@ -83,6 +83,16 @@ class DeferredInit {
 void kaiming_uniform_(const Tensor& weight, KaimingOptions options = {});
 /// weight = normal of standard deviation gain / sqrt(fan) (He et al. 2015).
 void kaiming_normal_(const Tensor& weight, KaimingOptions options = {});
+/// weight = uniform in ± gain sqrt(6 / (fan in + fan out)) (Glorot and Bengio 2010).
+void xavier_uniform_(const Tensor& weight, double gain = 1);
+/// weight = normal of standard deviation gain sqrt(2 / (fan in + fan out)).
+void xavier_normal_(const Tensor& weight, double gain = 1);
+/// x = normal numbers, those outside of [low, high] drawn again. Waits for the device. Errors: std that is not
+/// positive, bounds that leave less than 1% of the draws.
+void trunc_normal_(const Tensor& x, double mean = 0, double std = 1, double low = -2, double high = 2);
+/// The rows of weight [out, …] become gain times orthonormal vectors, or its columns where there are fewer (Saxe et al.
+/// 2013). Computed on the CPU in f64.
+void orthogonal_(const Tensor& weight, double gain = 1);
 void init_weight_(const Tensor& weight, Init init);
 /// bias = uniform in ± 1 / sqrt(fan in of the weight), PyTorch's default.
 void bias_uniform_(const Tensor& bias, const Tensor& weight);

@@ -26,4 +26,19 @@ struct AdaptiveAvgPool2d : Module {
   Tensor forward(const Tensor& x) const override { return adaptive_avg_pool2d(x, out); }
 };
 
+// As above for sequences x [N, L, C] and volumes x [N, D, H, W, C].
+#define WEFT_POOL(layer, op, Options)                                         \
+  struct layer : Module {                                                     \
+    Options options;                                                          \
+    explicit layer(Options pool) : options(pool) {}                           \
+    Tensor forward(const Tensor& x) const override { return op(x, options); } \
+  };
+WEFT_POOL(MaxPool1d, max_pool1d, Pool1dOptions)
+WEFT_POOL(AvgPool1d, avg_pool1d, Pool1dOptions)
+WEFT_POOL(AdaptiveAvgPool1d, adaptive_avg_pool1d, int64_t)
+WEFT_POOL(MaxPool3d, max_pool3d, Pool3dOptions)
+WEFT_POOL(AvgPool3d, avg_pool3d, Pool3dOptions)
+WEFT_POOL(AdaptiveAvgPool3d, adaptive_avg_pool3d, Size3d)
+#undef WEFT_POOL
+
 }  // namespace weft::nn

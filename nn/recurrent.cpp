@@ -5,6 +5,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/layers/linear.h"
 #include "core/ops/random.h"
+#include "core/ops/unary.h"
 #include "nn/init.h"
 
 namespace weft::nn {
@@ -111,6 +112,97 @@ GruOutput GRU::operator()(const Tensor& x, const Tensor& h) const {
     return output.y;
   });
   return {y, output.h};
+}
+
+Recurrent::Output RNN::run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor&,
+                           Direction direction) const {
+  const Tensor from_x = linear(x, w.of_x, w.bias_x);
+  const int64_t T = x.size(0);
+  WEFT_CHECK(T > 0, "RNN: expected at least one step, got ", x);
+  std::vector<Tensor> steps(static_cast<size_t>(T));
+  Tensor state = h;
+  for (int64_t i = 0; i < T; ++i) {
+    const int64_t t = direction == Direction::forward ? i : T - 1 - i;
+    const Tensor sum = add(from_x.select(0, t), linear(state, w.of_h, w.bias_h));
+    steps[static_cast<size_t>(t)] = state = relu_ ? relu(sum) : tanh(sum);
+  }
+  return {stack(steps, 0), state, {}};
+}
+
+GruOutput RNN::operator()(const Tensor& x, const Tensor& h) const {
+  Output output;
+  const Tensor y = with_hooks(x, [&] {
+    output = run_all(x, h, {});
+    return output.y;
+  });
+  return {y, output.h};
+}
+
+RecurrentCell::RecurrentCell(const char* name, int64_t in, int64_t hidden, int64_t gates, bool bias) : name_(name) {
+  WEFT_CHECK(in > 0 && hidden > 0, name, ": expected positive sizes, got in = ", in, ", hidden = ", hidden);
+  weight_ih = Tensor::empty({gates * hidden, in});
+  weight_hh = Tensor::empty({gates * hidden, hidden});
+  if (bias) {
+    bias_ih = Tensor::empty({gates * hidden});
+    bias_hh = Tensor::empty({gates * hidden});
+  }
+  for (const Tensor& part : {weight_ih, weight_hh, bias_ih, bias_hh}) {
+    if (!part.defined()) continue;
+    bias_uniform_(part, weight_hh);  // ± 1 / sqrt(hidden) for all of them
+    part.requires_grad_();
+  }
+}
+
+void RecurrentCell::fields(Visitor& v) {
+  v("weight_ih", weight_ih);
+  v("weight_hh", weight_hh);
+  v("bias_ih", bias_ih);
+  v("bias_hh", bias_hh);
+}
+
+int64_t RecurrentCell::flops(const Shape& x, const Shape&) const {
+  return 2 * x[0] * (weight_ih.numel() + weight_hh.numel());
+}
+
+Tensor RecurrentCell::checked(const Tensor& x, const Tensor& state) const {
+  const int64_t in = weight_ih.size(1), hidden = weight_hh.size(1);
+  WEFT_CHECK(x.defined() && x.dim() == 2 && x.size(1) == in, name_, ": expected an input [B, ", in, "], got ", x);
+  const Shape sizes{x.size(0), hidden};
+  WEFT_CHECK(!state.defined() || state.sizes() == sizes, name_, ": expected a state ", sizes, ", got ", state);
+  return state.defined() ? state : Tensor::zeros(sizes, x.dtype(), x.device());
+}
+
+LstmState LSTMCell::step(const Tensor& x, const LstmState& state) const {
+  const Tensor h = checked(x, state.h), c = checked(x, state.c);
+  const Tensor bias = bias_ih.defined() ? add(bias_ih, bias_hh) : Tensor();
+  const Tensor both = lstm(linear(x, weight_ih, bias).unsqueeze(0), weight_hh, h, c);
+  return {both.select(0, 0), both.select(0, 1)};
+}
+
+LstmState LSTMCell::operator()(const Tensor& x, const LstmState& state) const {
+  LstmState next;
+  next.h = with_hooks(x, [&] {
+    next = step(x, state);
+    return next.h;
+  });
+  return next;
+}
+
+Tensor GRUCell::step(const Tensor& x, const Tensor& h) const {
+  const Tensor before = checked(x, h);
+  return gru(linear(x, weight_ih, bias_ih).unsqueeze(0), weight_hh, bias_hh, before).select(0, 0);
+}
+
+Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const {
+  return with_hooks(x, [&] { return step(x, h); });
+}
+
+Tensor RNNCell::step(const Tensor& x, const Tensor& h) const {
+  return tanh(add(linear(x, weight_ih, bias_ih), linear(checked(x, h), weight_hh, bias_hh)));
+}
+
+Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const {
+  return with_hooks(x, [&] { return step(x, h); });
 }
 
 }  // namespace weft::nn

@@ -15,7 +15,7 @@ struct RecurrentOptions {
   bool bidirectional = false;
 };
 
-/// The base of LSTM and GRU: `layers` recurrent layers one on the other, each once or in both directions, whose
+/// The base of LSTM, GRU and RNN: `layers` recurrent layers one on the other, each once or in both directions, whose
 /// outputs stand side by side. Names and order of the parameters are PyTorch's: weight_ih_l0, weight_hh_l0, bias_ih_l0,
 /// bias_hh_l0, then weight_ih_l0_reverse …; they begin uniform in ± 1 / sqrt(hidden).
 class Recurrent : public Module {
@@ -84,6 +84,76 @@ class GRU : public Recurrent {
  private:
   Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
              Direction direction) const override;
+};
+
+struct RnnOptions : RecurrentOptions {
+  bool relu = false;  ///< max(0, …), else tanh
+};
+
+/// h = tanh(W x + b + V h + c) at each step (Elman 1990), by ops.
+class RNN : public Recurrent {
+ public:
+  RNN(Integer in, Integer hidden, RnnOptions options = {})
+      : Recurrent("RNN", in, hidden, 1, options), relu_(options.relu) {}
+  using Recurrent::operator();
+  /// From given states [layers directions, B, hidden], with the last ones.
+  GruOutput operator()(const Tensor& x, const Tensor& h) const;
+
+ private:
+  Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
+             Direction direction) const override;
+  bool relu_;
+};
+
+/// One step of a layer, x [B, in] and states [B, hidden]; an undefined state is zeros. Names of the parameters are
+/// those of PyTorch's cells: weight_ih, weight_hh, bias_ih, bias_hh.
+class RecurrentCell : public Module {
+ public:
+  Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+
+ protected:
+  RecurrentCell(const char* name, int64_t in, int64_t hidden, int64_t gates, bool bias);
+  /// The state, or zeros. Errors: x or it of other sizes.
+  Tensor checked(const Tensor& x, const Tensor& state) const;
+
+ private:
+  const char* name_;
+};
+
+struct LstmState {
+  Tensor h, c;
+};
+struct LSTMCell : RecurrentCell {
+  LSTMCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("LSTMCell", in, hidden, 4, bias) {}
+  Tensor forward(const Tensor& x) const override { return step(x, {}).h; }
+  using Module::operator();
+  LstmState operator()(const Tensor& x, const LstmState& state) const;
+
+ private:
+  LstmState step(const Tensor& x, const LstmState& state) const;
+};
+
+struct GRUCell : RecurrentCell {
+  GRUCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("GRUCell", in, hidden, 3, bias) {}
+  Tensor forward(const Tensor& x) const override { return step(x, {}); }
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Tensor& h) const;
+
+ private:
+  Tensor step(const Tensor& x, const Tensor& h) const;
+};
+
+/// tanh(W x + b + V h + c).
+struct RNNCell : RecurrentCell {
+  RNNCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("RNNCell", in, hidden, 1, bias) {}
+  Tensor forward(const Tensor& x) const override { return step(x, {}); }
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Tensor& h) const;
+
+ private:
+  Tensor step(const Tensor& x, const Tensor& h) const;
 };
 
 }  // namespace weft::nn

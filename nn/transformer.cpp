@@ -75,6 +75,42 @@ void MultiHeadAttention::fields(Visitor& v) {
 
 int64_t MultiHeadAttention::flops(const Shape& x, const Shape&) const { return 4 * x.numel() * x[1]; }
 
+CrossAttention::CrossAttention(Integer width, Integer head_count, CrossAttentionOptions options)
+    : heads(head_count),
+      dropout(options.dropout),
+      q(width, width, {.bias = options.bias, .init = Init::transformer}),
+      kv(options.context == 0 ? int64_t{width} : options.context, 2 * width,
+         {.bias = options.bias, .init = Init::transformer}),
+      proj(width, width, {.bias = options.bias, .init = Init::transformer}) {
+  WEFT_CHECK(heads > 0 && width % heads == 0, "CrossAttention: expected a width that is a multiple of the heads, got ",
+             width, " and ", heads);
+}
+
+Tensor CrossAttention::attend(const Tensor& x, const Tensor& context, const AttentionOptions& options) const {
+  WEFT_CHECK(x.defined() && context.defined() && x.dim() == 3 && context.dim() == 3 && x.size(0) == context.size(0),
+             "CrossAttention: expected tokens [N, tokens, width] and others [N, others, context], got ", x, " and ",
+             context);
+  const auto [N, tokens, width] = x.dims<3>();
+  AttentionOptions with_dropout = options;
+  with_dropout.dropout = is_training() ? dropout : 0;
+  const Tensor both = kv(context).reshape({N, context.size(1), 2, heads, width / heads});
+  const Tensor y =
+      attention(q(x).reshape({N, tokens, heads, width / heads}), both.select(2, 0), both.select(2, 1), with_dropout);
+  return proj(y.reshape({N, tokens, width}));
+}
+
+Tensor CrossAttention::operator()(const Tensor& x, const Tensor& context, const AttentionOptions& options) const {
+  return with_hooks(x, [&] { return attend(x, context, options); });
+}
+
+void CrossAttention::fields(Visitor& v) {
+  v("q", q);
+  v("kv", kv);
+  v("proj", proj);
+}
+
+int64_t CrossAttention::flops(const Shape& x, const Shape&) const { return 4 * x.numel() * x[1]; }
+
 namespace {
 
 std::shared_ptr<Module> make_feed_forward(const TransformerBlockOptions& options) {

@@ -58,6 +58,30 @@ struct MultiHeadAttention : Module {
   int64_t flops(const Shape& x, const Shape& y) const override;
 };
 
+struct CrossAttentionOptions {
+  int64_t context = 0;  ///< width of what is attended to; 0: that of x
+  bool bias = true;
+  double dropout = 0;  ///< probability to drop an attention weight, in training
+};
+
+/// Attention of x [N, tokens, width] to other tokens [N, others, context], which give the keys and values.
+struct CrossAttention : Module {
+  int64_t heads;
+  double dropout;
+  Linear q, kv, proj;
+
+  CrossAttention(Integer width, Integer heads, CrossAttentionOptions options = {});
+  Tensor forward(const Tensor& x) const override { return attend(x, x, {}); }  ///< to x itself
+  using Module::operator();
+  /// `options.dropout` is the module's own.
+  Tensor operator()(const Tensor& x, const Tensor& context, const AttentionOptions& options = {}) const;
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+
+ private:
+  Tensor attend(const Tensor& x, const Tensor& context, const AttentionOptions& options) const;
+};
+
 /// y = gamma x with one trained factor per channel, the last dimension (Touvron et al. 2021, "Going deeper with image
 /// transformers", section 2).
 struct LayerScale : Module {

@@ -165,4 +165,9 @@ Tensor extremum(const char* op, kernels::Binary f, Yields* yields, const Tensor&
 Tensor maximum(const Tensor& a, const Tensor& b) { return extremum("maximum", kernels::Binary::maximum, le, a, b); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum("minimum", kernels::Binary::minimum, ge, a, b); }
 
+void check_may_become_another(const char* op, const Tensor& x) {
+  WEFT_CHECK(!x.defined() || !x.is_leaf() || !x.requires_grad(), "operator", op, ": ", x,
+             " is a leaf that requires a gradient: the variable would leave its weight. Use add_ or mul_ under NoGrad");
+}
+
 }  // namespace weft

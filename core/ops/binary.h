@@ -38,6 +38,24 @@ inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator/(const Tensor& a, Number b) { return div(a, b); }
 inline Tensor operator/(Number a, const Tensor& b) { return div(a, b); }
 
+/// `x += y` is `x = x + y`, differentiable: x becomes another tensor, and those that shared its memory keep theirs. In
+/// place is add_(). Errors: a leaf that requires a gradient, which would leave the model's weight as it is.
+void check_may_become_another(const char* op, const Tensor& x);
+#define WEFT_ASSIGNMENT(symbol)                                   \
+  inline Tensor& operator symbol##=(Tensor& x, const Tensor& y) { \
+    check_may_become_another(#symbol "=", x);                     \
+    return x = x symbol y;                                        \
+  }                                                               \
+  inline Tensor& operator symbol##=(Tensor& x, Number y) {        \
+    check_may_become_another(#symbol "=", x);                     \
+    return x = x symbol y;                                        \
+  }
+WEFT_ASSIGNMENT(+)
+WEFT_ASSIGNMENT(-)
+WEFT_ASSIGNMENT(*)
+WEFT_ASSIGNMENT(/)
+#undef WEFT_ASSIGNMENT
+
 /// y = x^exponent, element by element, as IEEE 754's pow. Errors: integers to a negative whole power.
 Tensor pow(const Tensor& x, Number exponent);
 /// y = a^b with broadcasting. The gradient of b is a^b log(a), but 0 where a = 0 and b >= 0 (0^0 included).

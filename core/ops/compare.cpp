@@ -151,4 +151,36 @@ Tensor tril(const Tensor& x, Integer diagonal) { return where(le(diagonals("tril
 
 Tensor triu(const Tensor& x, Integer diagonal) { return where(ge(diagonals("triu", x), diagonal), x, 0); }
 
+Tensor logical_not(const Tensor& x) { return compared("logical_not", kernels::Compare::eq, x, 0); }
+
+Tensor logical_xor(const Tensor& a, const Tensor& b) {
+  const OpScope scope("logical_xor");
+  return ne(ne(a, 0), ne(b, 0));
+}
+
+namespace {
+
+void check_bools(const char* op, const Tensor& a, const Tensor& b) {
+  WEFT_CHECK(a.defined() && b.defined() && a.dtype() == DType::boolean && b.dtype() == DType::boolean, "operator", op,
+             ": expected two bool tensors, got ", a, " and ", b, ". logical_and and logical_or take other dtypes");
+}
+
+}  // namespace
+
+Tensor operator&(const Tensor& a, const Tensor& b) {
+  check_bools("&", a, b);
+  return logical_and(a, b);
+}
+
+Tensor operator|(const Tensor& a, const Tensor& b) {
+  check_bools("|", a, b);
+  return logical_or(a, b);
+}
+
+Tensor isinf(const Tensor& x) {
+  WEFT_CHECK(x.defined(), "isinf: expected a tensor, got none");
+  const NoGrad no_grad;
+  return x.is_floating() ? compared("isinf", kernels::Compare::eq, abs(x), INFINITY) : ne(x, x);
+}
+
 }  // namespace weft

@@ -28,10 +28,22 @@ WEFT_OPERATOR(>, gt, lt)
 WEFT_OPERATOR(>=, ge, le)
 #undef WEFT_OPERATOR
 
+/// Which elements are 0.
+Tensor logical_not(const Tensor& x);
+/// Which elements of the two are 0 in one and not in the other, with broadcasting.
+Tensor logical_xor(const Tensor& a, const Tensor& b);
+inline Tensor operator!(const Tensor& x) { return logical_not(x); }
+// Both take bool tensors. Errors: other dtypes, whose bits are meant elsewhere: logical_and, logical_or.
+Tensor operator&(const Tensor& a, const Tensor& b);
+Tensor operator|(const Tensor& a, const Tensor& b);
+
 /// Which elements are NaN. Integers never are.
 Tensor isnan(const Tensor& x);
 /// Which elements are neither NaN nor infinite.
 Tensor isfinite(const Tensor& x);
+
+/// Which elements are infinite.
+Tensor isinf(const Tensor& x);
 
 /// y = condition ? a : b, element by element, with broadcasting. `condition` is bool. Any dtype.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/concat.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "core/autograd.h"
+#include "core/ops/gather.h"
 #include "core/ops/layers/image.h"
 #include "core/promotion.h"
 #include "core/trace.h"
@@ -78,6 +82,25 @@ Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after) {
   const Tensor y = Tensor::zeros(sizes, x.dtype(), x.device());
   kernels::copy(y.queue(), y.slice(at, before, length), x);
   return differentiable(y, "pad", {x}, [=](const Tensor& dy) { return Grads{dy.slice(at, before, length)}; });
+}
+
+Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after, PadMode mode) {
+  const OpScope scope("pad");
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "pad: expected a tensor of at least one dimension, got ", x);
+  const int at = wrap_dim("pad", dim, x.dim());
+  const int64_t n = x.size(at);
+  const int64_t most = n == 0 ? 0 : mode == PadMode::replicate ? INT64_MAX : mode == PadMode::reflect ? n - 1 : n;
+  WEFT_CHECK(before >= 0 && after >= 0, "pad: expected no negative padding, got ", before, " and ", after);
+  WEFT_CHECK(before <= most && after <= most, "pad: expected at most ", most, " elements beyond dimension ", dim,
+             " of ", x, ", got ", before, " and ", after);
+  std::vector<int64_t> from;
+  for (int64_t i = -before; i < n + after; ++i)
+    from.push_back(mode == PadMode::circular    ? (i + n) % n
+                   : mode == PadMode::replicate ? std::clamp<int64_t>(i, 0, n - 1)
+                   : i < 0                      ? -i
+                   : i < n                      ? i
+                                                : 2 * (n - 1) - i);
+  return index_select(x, at, Tensor::from(from).to(x.device()));
 }
 
 }  // namespace weft

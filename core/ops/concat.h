@@ -13,4 +13,9 @@ Tensor stack(const std::vector<Tensor>& tensors, Integer dim = 0);
 /// x with `before` zeros before and `after` zeros after it along `dim`. Errors: negative numbers.
 Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after);
 
+/// The elements beyond the ends of x = abc: cb|abc|ba, aa|abc|cc or bc|abc|ab.
+enum class PadMode { reflect, replicate, circular };
+/// As above, with elements of x. Errors: no element, more than x has (reflect: but one).
+Tensor pad(const Tensor& x, Integer dim, Integer before, Integer after, PadMode mode);
+
 }  // namespace weft

@@ -8,6 +8,8 @@
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/index.h"
+#include "core/ops/sort.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/contracts/index.h"
 
@@ -143,6 +145,46 @@ Tensor one_hot(const Tensor& labels, Integer classes, DType dtype) {
     for (const int64_t label : labels.to_vector<int64_t>())
       WEFT_CHECK(label >= 0 && label < classes, "one_hot: expected labels from 0 to ", classes - 1, ", got ", label);
   return eq(labels.unsqueeze(-1), Tensor::arange(classes, DType::i64, labels.device())).to(dtype);
+}
+
+Tensor scatter_reduce(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source, Reduce reduce,
+                      bool include_self) {
+  constexpr const char* kOp = "scatter_reduce";
+  const OpScope scope(kOp);
+  WEFT_CHECK(x.defined() && x.is_floating(), kOp, ": expected a floating tensor, got ", x);
+  const int at = scattered_dim(kOp, x, dim, index, source);
+  const Tensor to = index.to(DType::i64), given = narrowed(source, to, -1);
+  const auto spread = [&](const Tensor& values) {
+    return scatter_add(Tensor::zeros(x.sizes(), x.dtype(), x.device()), at, to, values);
+  };
+  const auto count = [&](const Tensor& chosen) {  // in f32: 16 bits count to 256 or 2048
+    const DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    return scatter_add(Tensor::zeros(x.sizes(), wide, x.device()), at, to, chosen.to(wide));
+  };
+  const Tensor ones = Tensor::ones(given.sizes(), DType::boolean, x.device());
+  const Tensor counts = count(ones), keeps_self = include_self ? ge(counts, 0) : eq(counts, 0);
+  const Tensor self = include_self ? x : where(keeps_self, x, 0);
+  if (reduce == Reduce::sum) return add(self, spread(given));
+  if (reduce == Reduce::mean)
+    return div(add(self, spread(given)), add(counts, keeps_self.to(counts.dtype())).to(x.dtype()));
+
+  const double sign = reduce == Reduce::max ? 1 : -1;
+  Tensor y;
+  {
+    // scatter() leaves the last of several sources: the largest, once they are in order.
+    const NoGrad no_grad;
+    const Sorted ordered = sort(affine(given, sign, 0), at);
+    const Tensor most = scatter(affine(x, sign, 0), at, gather(to, at, ordered.indices), ordered.values);
+    y = affine(include_self ? maximum(most, affine(x, sign, 0)) : most, sign, 0);
+  }
+  const Tensor from_x = logical_and(keeps_self, eq(x.detach(), y)), from_source = eq(given.detach(), gather(y, at, to));
+  const Tensor ties = add(count(from_source), from_x.to(counts.dtype())).to(x.dtype());
+  return differentiable(
+      y, kOp, {x, given},
+      [at, to = Saved(to), from_x = Saved(from_x), from_source = Saved(from_source), ties](const Tensor& dy) {
+        const Tensor each = div(dy, maximum(ties, Tensor::ones({}, dy.dtype(), dy.device())));
+        return Grads{where(from_x, each, 0), where(from_source, gather(each, at, to), 0)};
+      });
 }
 
 }  // namespace weft

@@ -20,6 +20,14 @@ Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tens
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Number value);
 
+/// How several sources become one.
+enum class Reduce { sum, mean, max, min };
+/// y = x; then source[i, j, …] joins y[i, index[i, j, …], …] by sum, mean, maximum or minimum (shown for dim = 1).
+/// Without `include_self` x counts only where no source goes. Elements that tie share the gradient equally. Floating;
+/// index as for scatter_add. Errors: as scatter_add.
+Tensor scatter_reduce(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source, Reduce reduce,
+                      bool include_self = true);
+
 /// y = the slices of x along `dim` at the positions of `index` (rank 1, integers). Errors: a position outside of x (on
 /// the CPU; on other devices floating results are NaN there).
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index);

@@ -69,6 +69,8 @@ Chosen choose(const Tensor& x, const std::vector<Index>& parts) {
       WEFT_CHECK(!had_ellipsis, "index: expected one ellipsis, got several");
       had_ellipsis = true;
       chosen.positions.resize(static_cast<size_t>(d + x.dim() - named));
+    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&part)) {
+      chosen.positions.push_back(Tensor::from(*list).to(x.device()));
     } else {
       const Tensor& tensor = std::get<Tensor>(part);
       WEFT_CHECK(tensor.defined() && tensor.device() == x.device(), "index: expected a tensor on the device of ", x,

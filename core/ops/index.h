@@ -21,9 +21,9 @@ inline constexpr Ellipsis ellipsis;
 struct NewAxis {};
 inline constexpr NewAxis new_axis;
 
-/// One part of an index: a number, a slice, `ellipsis`, `new_axis`, a tensor of positions (i64 or i32) or a mask. A
-/// mask (bool) indexes as many dimensions as it has.
-struct Index : std::variant<Integer, Slice, Tensor, Ellipsis, NewAxis> {
+/// One part of an index: a number, a slice, `ellipsis`, `new_axis`, a tensor of positions (i64 or i32), a list of them
+/// or a mask. A mask (bool) indexes as many dimensions as it has.
+struct Index : std::variant<Integer, Slice, Tensor, Ellipsis, NewAxis, std::vector<int64_t>> {
   using variant::variant;
 };
 

@@ -2,10 +2,15 @@
 #include "core/ops/rearrange.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
+#include "core/ops/reduce.h"
+#include "core/ops/sort.h"
 #include "core/trace.h"
 
 namespace weft {
@@ -75,6 +80,94 @@ std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "chunk: expected a tensor of at least one dimension, got ", x);
   WEFT_CHECK(count >= 1, "chunk: expected at least one part, got ", count);
   return split(x, std::max<int64_t>(1, (x.size(dim) - 1) / count + 1), dim);
+}
+
+Tensor repeat_interleave(const Tensor& x, Integer count, Integer dim) {
+  const OpScope scope("repeat_interleave");
+  WEFT_CHECK(x.defined() && x.dim() >= 1 && count >= 0,
+             "repeat_interleave: expected a tensor of at least one dimension and no negative count, got ", x, " and ",
+             count);
+  const int at = wrap_dim("repeat_interleave", dim, x.dim());
+  const Tensor places = Tensor::arange(x.size(at), DType::i64, x.device()).unsqueeze(1);
+  return index_select(x, at, places.expand({x.size(at), count}).flatten());
+}
+
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, Integer dim) {
+  const OpScope scope("repeat_interleave");
+  WEFT_CHECK(x.defined() && counts.defined() && counts.dtype() == DType::i64 && counts.dim() == 1 && x.dim() >= 1 &&
+                 counts.size(0) == x.size(dim) && counts.device() == x.device(),
+             "repeat_interleave: expected a count for each slice along dimension ", dim, " of ", x, ", got ", counts);
+  WEFT_CHECK(!any(lt(counts, 0)), "repeat_interleave: expected no negative count");
+  const int64_t n = counts.size(0);
+  if (n == 0) return x;
+  const Tensor ends = cumsum(counts, 0);
+  const Tensor places = Tensor::arange(ends.select(0, n - 1).item<int64_t>(), DType::i64, x.device());
+  return index_select(x, dim, searchsorted(ends, places, /*right=*/true));
+}
+
+Tensor linspace(double start, double end, Integer count, DType dtype, Device device) {
+  WEFT_CHECK(count >= 1 && is_floating(dtype), "linspace: expected at least one number of a floating dtype, got ",
+             count, " of ", dtype);
+  const OpScope scope("linspace");
+  const NoGrad no_grad;
+  const Tensor places = Tensor::arange(count, DType::f64, device);
+  const double step = count == 1 ? 0 : (end - start) / static_cast<double>(count - 1);
+  // The second half counts from the end, so that it is met exactly.
+  const Tensor from_end = add(mul(sub(places, count - 1), step), count == 1 ? start : end);
+  return where(lt(places, static_cast<double>(count) / 2), add(mul(places, step), start), from_end).to(dtype);
+}
+
+Tensor eye(Integer n, DType dtype, Device device) {
+  WEFT_CHECK(n >= 0, "eye: expected no negative size, got ", n);
+  const OpScope scope("eye");
+  const Tensor places = Tensor::arange(n, DType::i64, device);
+  return eq(places, places.unsqueeze(1)).to(dtype);
+}
+
+Tensor diagonal(const Tensor& x, Integer offset) {
+  WEFT_CHECK(x.defined() && x.dim() >= 2, "diagonal: expected matrices [..., R, C], got ", x);
+  const OpScope scope("diagonal");
+  const int64_t R = x.size(-2), C = x.size(-1), row = std::max<int64_t>(-offset, 0),
+                column = std::max<int64_t>(offset, 0);
+  const int64_t n = std::max<int64_t>(std::min(R - row, C - column), 0);
+  return x.flatten(-2, -1).slice(-1, n == 0 ? 0 : row * C + column, n, C + 1);
+}
+
+Tensor diag_embed(const Tensor& x, Integer offset) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "diag_embed: expected vectors [..., m], got ", x);
+  const OpScope scope("diag_embed");
+  const int64_t n = x.size(-1) + std::abs(int64_t{offset});
+  // Row i has element i, or, below the main diagonal, i + offset.
+  const Tensor rows = pad(x, -1, std::max<int64_t>(-offset, 0), std::max<int64_t>(offset, 0)).unsqueeze(-1);
+  const Tensor places = Tensor::arange(n, DType::i64, x.device());
+  return where(eq(sub(places, places.unsqueeze(1)), offset), rows, 0);
+}
+
+Tensor diag(const Tensor& x, Integer offset) {
+  WEFT_CHECK(x.defined() && (x.dim() == 1 || x.dim() == 2), "diag: expected a vector or a matrix, got ", x);
+  return x.dim() == 1 ? diag_embed(x, offset) : diagonal(x, offset);
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes) {
+  Shape sizes;
+  for (const Tensor& axis : axes) {
+    WEFT_CHECK(axis.defined() && axis.dim() == 1, "meshgrid: expected vectors, got ", axis);
+    sizes.push_back(axis.size(0));
+  }
+  std::vector<Tensor> grids;
+  for (int d = 0; d < sizes.rank(); ++d) {
+    Shape alone;
+    for (int k = 0; k < sizes.rank(); ++k) alone.push_back(k == d ? sizes[k] : 1);
+    grids.push_back(axes[static_cast<size_t>(d)].reshape(alone).expand(sizes));
+  }
+  return grids;
+}
+
+std::vector<Tensor> unbind(const Tensor& x, Integer dim) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "unbind: expected a tensor of at least one dimension, got ", x);
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < x.size(dim); ++i) parts.push_back(x.select(dim, i));
+  return parts;
 }
 
 }  // namespace weft

@@ -12,7 +12,29 @@ Tensor roll(const Tensor& x, Integer shift, Integer dim);
 /// counts than dimensions, a negative one.
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts);
 
+/// Each slice of x along `dim` `count` times in a row. Errors: a negative count.
+Tensor repeat_interleave(const Tensor& x, Integer count, Integer dim);
+/// Slice i of x along `dim` counts[i] times (i64, rank 1, not negative). Waits for the device. Errors: other sizes.
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, Integer dim);
+
+/// `count` numbers from start to end in equal steps. Errors: count < 1, not a floating dtype.
+Tensor linspace(double start, double end, Integer count, DType dtype = DType::f32, Device device = {});
+/// The identity [n, n]. Errors: n < 0.
+Tensor eye(Integer n, DType dtype = DType::f32, Device device = {});
+/// The diagonal number `offset` of the matrices x [..., R, C] (positive: to the right of the main one), a view where
+/// x is dense. Errors: fewer than two dimensions.
+Tensor diagonal(const Tensor& x, Integer offset = 0);
+/// Matrices [..., n, n] with x [..., m] as diagonal number `offset`, n = m + |offset|, and zeros elsewhere.
+Tensor diag_embed(const Tensor& x, Integer offset = 0);
+/// diag_embed() of a vector, diagonal() of a matrix. Errors: other ranks.
+Tensor diag(const Tensor& x, Integer offset = 0);
+/// For vectors of n, m, … elements: each of them over the grid [n, m, …], as views. Errors: other ranks.
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes);
+
 // Views of x, one after another along `dim`.
+
+/// The slices of x without the dimension.
+std::vector<Tensor> unbind(const Tensor& x, Integer dim = 0);
 
 /// Parts of these sizes. Errors: sizes that do not sum up to x's.
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, Integer dim = 0);

@@ -247,4 +247,23 @@ Tensor cumsum(const Tensor& x, Integer dim) {
   return scan(x, wrap_dim("cumsum", dim, x.dim()), false);
 }
 
+Tensor cumprod(const Tensor& x, Integer dim) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "cumprod: expected a tensor of at least one dimension, got ", x);
+  const OpScope scope("cumprod");
+  const int at = wrap_dim("cumprod", dim, x.dim());
+  const int64_t n = x.size(at);
+  Tensor y = x.is_floating() ? x : x.to(DType::i64);
+  for (int64_t step = 1; step < n; step *= 2)  // y[i]: the product of up to 2 step elements that end with x[i]
+    y = concat({y.slice(at, 0, step), mul(y.slice(at, step, n - step), y.slice(at, 0, n - step))}, at);
+  return y;
+}
+
+Tensor cdist(const Tensor& a, const Tensor& b) {
+  WEFT_CHECK(a.defined() && b.defined() && a.is_floating() && b.is_floating() && a.dim() >= 2 && b.dim() >= 2 &&
+                 a.size(-1) == b.size(-1),
+             "cdist: expected floating points [..., N, D] and [..., M, D], got ", a, " and ", b);
+  const OpScope scope("cdist");
+  return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), {-1});
+}
+
 }  // namespace weft

@@ -50,5 +50,11 @@ Tensor argmin(const Tensor& x, Integer dim, bool keep_dims = false);
 
 /// y[i] = x[0] + … + x[i] along `dim`; of x's sizes. Integers and bool are summed in i64. Errors: no such dimension.
 Tensor cumsum(const Tensor& x, Integer dim);
+/// y[i] = x[0] … x[i] along `dim`; of x's sizes, in log2(length) passes. Errors: no such dimension.
+Tensor cumprod(const Tensor& x, Integer dim);
+
+/// The distances [..., N, M] of the points a [..., N, D] and b [..., M, D] in the 2-norm; the differences [..., N, M,
+/// D] are stored. The gradient of distance 0 is 0. Errors: sizes that do not fit.
+Tensor cdist(const Tensor& a, const Tensor& b);
 
 }  // namespace weft

@@ -9,7 +9,9 @@
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
 #include "core/ops/index.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/contracts/index.h"
 #include "kernels/contracts/sort.h"
@@ -129,6 +131,68 @@ Tensor bincount(const Tensor& x, const Tensor& weights, Integer least) {
   const Tensor bins = Tensor::zeros({std::max<int64_t>(most + 1, least)}, each.dtype(), x.device());
   const Tensor sums = x.numel() == 0 ? bins : scatter_add(bins, 0, index, each);
   return weights.defined() ? sums : sums.to(DType::i64);
+}
+
+namespace {
+
+void check_numbers(const char* op, const Tensor& x) {
+  WEFT_CHECK(x.defined() && x.is_floating() && x.numel() > 0, op, ": expected a floating tensor with elements, got ",
+             x);
+}
+
+}  // namespace
+
+Sorted median(const Tensor& x, Integer dim, bool keep_dims) {
+  const OpScope scope("median");
+  check_numbers("median", x);
+  const int at = wrap_dim("median", dim, x.dim());
+  const Sorted sorted = sort(x, at);
+  const int64_t n = x.size(at);
+  // NaN sorts to the end: there the last one is the median.
+  const Tensor has_nan = isnan(sorted.values.slice(at, n - 1, 1).detach());
+  const Tensor middle = where(has_nan, n - 1, Tensor::full(has_nan.sizes(), (n - 1) / 2, DType::i64, x.device()));
+  const Tensor values = gather(sorted.values, at, middle), indices = gather(sorted.indices, at, middle);
+  return keep_dims ? Sorted{values, indices} : Sorted{values.squeeze(at), indices.squeeze(at)};
+}
+
+Tensor median(const Tensor& x) {
+  check_numbers("median", x);
+  return median(x.reshape({x.numel()}), 0).values;
+}
+
+Tensor quantile(const Tensor& x, double q, Integer dim, bool keep_dims) {
+  const OpScope scope("quantile");
+  check_numbers("quantile", x);
+  WEFT_CHECK(q >= 0 && q <= 1, "quantile: expected q in [0, 1], got ", q);
+  const int at = wrap_dim("quantile", dim, x.dim());
+  const Tensor sorted = sort(x, at).values;
+  const int64_t n = x.size(at);
+  const double place = q * static_cast<double>(n - 1);
+  const auto low = static_cast<int64_t>(place);
+  const Tensor below = sorted.slice(at, low, 1), above = sorted.slice(at, std::min(low + 1, n - 1), 1);
+  const Tensor last = sorted.slice(at, n - 1, 1);
+  const double part = place - static_cast<double>(low);
+  const Tensor between = part == 0 ? below : add(below, affine(sub(above, below), part, 0));
+  const Tensor y = where(isnan(last.detach()), last, between);
+  return keep_dims ? y : y.squeeze(at);
+}
+
+Tensor quantile(const Tensor& x, double q) {
+  check_numbers("quantile", x);
+  return quantile(x.reshape({x.numel()}), q, 0);
+}
+
+Tensor histogram(const Tensor& x, Integer bins, double low, double high) {
+  const OpScope scope("histogram");
+  WEFT_CHECK(x.defined() && x.is_floating() && bins >= 1 && low < high,
+             "histogram: expected a floating tensor, at least one bin and low < high, got ", x, ", ", bins, " bins, ",
+             low, " and ", high);
+  const NoGrad no_grad;
+  const Tensor flat = x.reshape({x.numel()}).to(DType::f64);
+  const Tensor edges = linspace(low, high, bins + 1, DType::f64, x.device());
+  const Tensor at =
+      minimum(sub(searchsorted(edges, flat, /*right=*/true), 1), Tensor::full({}, bins - 1, DType::i64, x.device()));
+  return bincount(masked_select(at, logical_and(ge(flat, low), le(flat, high))), {}, bins);
 }
 
 }  // namespace weft

@@ -22,6 +22,19 @@ Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
 /// `right`: less or equal. `sorted` [n] serves values of any sizes. No gradient. Errors: other dtypes, devices or rows.
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false);
 
+/// The lower of the middle elements of all of x; NaN where x has one. Errors: none, not floating.
+Tensor median(const Tensor& x);
+/// As above along `dim`, with the places. Errors: as above.
+Sorted median(const Tensor& x, Integer dim, bool keep_dims = false);
+/// The q-quantile of all of x (floating), between two neighbours in proportion; NaN where x has one. Errors: no
+/// elements, q outside [0, 1].
+Tensor quantile(const Tensor& x, double q);
+/// As above along `dim`.
+Tensor quantile(const Tensor& x, double q, Integer dim, bool keep_dims = false);
+/// How many elements of x (floating) lie in each of `bins` equal parts of [low, high], i64; the last one holds its end,
+/// others none: NaN and what lies outside count nowhere. Waits for the device. Errors: bins < 1, low >= high.
+Tensor histogram(const Tensor& x, Integer bins, double low, double high);
+
 /// The different elements of a tensor in order, and where each element of it went.
 struct Unique {
   Tensor values;   ///< [n], of x's dtype

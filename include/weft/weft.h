@@ -29,6 +29,7 @@
 #include "core/ops/layers/layer_norm.h"
 #include "core/ops/layers/linear.h"
 #include "core/ops/layers/losses.h"
+#include "core/ops/layers/patches.h"
 #include "core/ops/layers/pool2d.h"
 #include "core/ops/layers/recurrent.h"
 #include "core/ops/layers/resize2d.h"

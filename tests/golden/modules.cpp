@@ -63,6 +63,28 @@ ModuleCase gru(const std::string& name, const Shape& input, int64_t hidden, cons
           }};
 }
 
+ModuleCase rnn(const std::string& name, const Shape& input, int64_t hidden, const nn::RnnOptions& options,
+               const Shape& states = {}) {
+  return {name, "", input, [=] { return std::make_shared<nn::RNN>(4, hidden, options); },
+          [=](const nn::Module& module, const Tensor& x) {
+            const Tensor h = states.rank() > 0 ? hashed(kX + 1, states, x.device()) : Tensor();
+            const nn::GruOutput all = dynamic_cast<const nn::RNN&>(module)(x, h);
+            return std::vector<Tensor>{all.y, all.h};
+          }};
+}
+
+template <class Cell>
+ModuleCase cell(const std::string& name) {
+  return {name,
+          "",
+          {3, 4},
+          [] { return std::make_shared<Cell>(4, 5); },
+          [](const nn::Module& module, const Tensor& x) {
+            const Tensor h = hashed(kX + 1, {3, 5}, x.device());
+            return std::vector<Tensor>{dynamic_cast<const Cell&>(module)(x, h)};
+          }};
+}
+
 ModuleCase bag(const std::string& name, const EmbeddingBagOptions& options, const std::vector<int64_t>& offsets = {}) {
   return {name,
           "embedding_bag",
@@ -137,6 +159,20 @@ const std::vector<ModuleCase>& module_cases() {
       lstm("lstm", {5, 3, 4}, 6, {}),
       lstm("lstm_deep", {3, 5, 4}, 3, {.layers = 2, .batch_first = true, .bidirectional = true}, {4, 3, 3}),
       lstm("lstm_plain", {1, 2, 4}, 3, {.layers = 2, .bias = false}),
+      rnn("rnn", {5, 3, 4}, 6, {}),
+      rnn("rnn_deep", {3, 5, 4}, 3, {{.layers = 2, .batch_first = true, .bidirectional = true}, /*relu=*/true},
+          {4, 3, 3}),
+      {"lstm_cell",
+       "",
+       {3, 4},
+       [] { return std::make_shared<LSTMCell>(4, 5); },
+       [](const Module& module, const Tensor& x) {
+         const LstmState next = dynamic_cast<const LSTMCell&>(module)(
+             x, {hashed(kX + 1, {3, 5}, x.device()), hashed(kX + 2, {3, 5}, x.device())});
+         return std::vector<Tensor>{next.h, next.c};
+       }},
+      cell<GRUCell>("gru_cell"),
+      cell<RNNCell>("rnn_cell"),
       gru("gru", {5, 3, 4}, 6, {}),
       gru("gru_deep", {3, 5, 4}, 3, {.layers = 2, .batch_first = true, .bidirectional = true}, {4, 3, 3}),
       gru("gru_plain", {2, 2, 4}, 3, {.layers = 2, .bias = false}),

@@ -33,6 +33,16 @@ def recurrent(module, states=0, sizes=()):
     return module, run
 
 
+def cell(module, states):
+    given = [values(X + 1 + i, (3, 5)).double() for i in range(states)]
+
+    def run(x):
+        after = module(x, tuple(given) if states == 2 else given[0])
+        return list(after) if isinstance(after, tuple) else [after]
+
+    return module, run
+
+
 def bags(module, offsets=None):
     index = torch.tensor([[1, 3, 3, 0], [5, 2, 2, 2], [2, 4, 0, 5]])
     if offsets is None:
@@ -66,6 +76,11 @@ def cases():
         "gru": ((5, 3, 4), recurrent(nn.GRU(4, 6))),
         "gru_deep": ((3, 5, 4), recurrent(nn.GRU(4, 3, 2, batch_first=True, bidirectional=True), 1, (4, 3, 3))),
         "gru_plain": ((2, 2, 4), recurrent(nn.GRU(4, 3, 2, bias=False))),
+        "rnn": ((5, 3, 4), recurrent(nn.RNN(4, 6))),
+        "rnn_deep": ((3, 5, 4), recurrent(nn.RNN(4, 3, 2, nonlinearity="relu", batch_first=True, bidirectional=True), 1, (4, 3, 3))),
+        "lstm_cell": ((3, 4), cell(nn.LSTMCell(4, 5), 2)),
+        "gru_cell": ((3, 4), cell(nn.GRUCell(4, 5), 1)),
+        "rnn_cell": ((3, 4), cell(nn.RNNCell(4, 5), 1)),
         "bag_sum": (None, bags(nn.EmbeddingBag(6, 3, mode="sum", padding_idx=2))),
         "bag_mean": (None, bags(nn.EmbeddingBag(6, 3, mode="mean", padding_idx=2))),
         "bag_max": (None, bags(nn.EmbeddingBag(6, 3, mode="max"))),

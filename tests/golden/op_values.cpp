@@ -19,6 +19,7 @@
 #include "core/ops/layers/layer_norm.h"
 #include "core/ops/layers/linear.h"
 #include "core/ops/layers/losses.h"
+#include "core/ops/layers/patches.h"
 #include "core/ops/layers/pool2d.h"
 #include "core/ops/layers/rotary.h"
 #include "core/ops/layers/softmax.h"
@@ -139,6 +140,8 @@ Tensor run_where(Case& c) {
   return c.integer(0) == 1 ? where(mask, c("a"), c.number(1)) : where(mask, c.number(1), c("b"));
 }
 
+const PatchOptions kPatches{.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}};
+
 const std::map<std::string, Function>& functions() {
   static const std::map<std::string, Function> table{
 #define WEFT_ROW(name, ...) {#name, [](Case& c) { return name(c("x")); }},
@@ -248,6 +251,92 @@ const std::map<std::string, Function>& functions() {
        [](Case& c) {
          return index_put(c("a"), {c.expected("i"), c.expected("j")}, c("b"), c.integer(0) != 0);
        }},
+      {"cumprod", [](Case& c) { return cumprod(c("x"), 1); }},
+      {"cdist", [](Case& c) { return cdist(c("a"), c("b")); }},
+      {"median", [](Case& c) { return c.integer(0) ? median(c("x"), 1).values : median(c("x")); }},
+      {"quantile", [](Case& c) { return quantile(c("x"), c.number(0), 1, true); }},
+      {"histogram", [](Case& c) { return histogram(c("x"), 5, -1, 1); }},
+      {"repeat_interleave",
+       [](Case& c) {
+         return c.has("counts") ? repeat_interleave(c("x"), c.expected("counts"), 0) : repeat_interleave(c("x"), 3, 1);
+       }},
+      {"diagonal", [](Case& c) { return diagonal(c("x"), c.integer(0)); }},
+      {"diag_embed", [](Case& c) { return diag_embed(c("x"), c.integer(0)); }},
+      {"diag", [](Case& c) { return diag(c("x"), c.integer(0)); }},
+      {"meshgrid",
+       [](Case& c) {
+         return stack(meshgrid({c("a"), c("b")}));
+       }},
+      {"scatter_reduce",
+       [](Case& c) {
+         return scatter_reduce(c("a"), 1, c.expected("index"), c("b"), static_cast<Reduce>(c.integer(0)),
+                               c.integer(1) != 0);
+       }},
+      {"pad", [](Case& c) { return pad(c("x"), 1, 3, 2, static_cast<PadMode>(c.integer(0))); }},
+      {"pixel_shuffle", [](Case& c) { return pixel_shuffle(c("x"), 2); }},
+      {"pixel_unshuffle", [](Case& c) { return pixel_unshuffle(c("x"), 2); }},
+      {"unfold", [](Case& c) { return unfold(c("x"), kPatches); }},
+      {"fold",
+       [](Case& c) {
+         return fold(c("x"), {5, 6}, kPatches);
+       }},
+      {"grid_sample",
+       [](Case& c) {
+         return grid_sample(c("a"), c.integer(0) == 0 ? c("b") : c.expected("b"),
+                            {.nearest = c.integer(0) != 0,
+                             .beyond = static_cast<Beyond>(c.integer(1)),
+                             .align_corners = c.integer(2) != 0});
+       }},
+      {"max_pool1d", [](Case& c) { return max_pool1d(c("x"), {.kernel = 3, .stride = 2, .padding = 1}); }},
+      {"avg_pool1d", [](Case& c) { return avg_pool1d(c("x"), {.kernel = 3, .stride = 2, .padding = 1}); }},
+      {"adaptive_avg_pool1d", [](Case& c) { return adaptive_avg_pool1d(c("x"), 4); }},
+      {"max_pool3d",
+       [](Case& c) {
+         return max_pool3d(c("x"), {.kernel = {2, 3, 2}, .stride = 2, .padding = {1, 1, 0}});
+       }},
+      {"avg_pool3d",
+       [](Case& c) {
+         return avg_pool3d(
+             c("x"), {.kernel = {2, 3, 2}, .stride = 2, .padding = {1, 1, 0}, .count_include_pad = c.integer(0) != 0});
+       }},
+      {"adaptive_avg_pool3d",
+       [](Case& c) {
+         return adaptive_avg_pool3d(c("x"), {2, 1, 3});
+       }},
+      {"conv_transpose1d",
+       [](Case& c) {
+         return conv_transpose1d(c("x"), c("w"), c("b"), {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2});
+       }},
+      {"conv_transpose3d",
+       [](Case& c) {
+         return conv_transpose3d(c("x"), c("w"), c("b"),
+                                 {.stride = {2, 1, 2}, .padding = {1, 1, 0}, .output_padding = {1, 0, 1}, .groups = 2});
+       }},
+      {"huber_loss", [](Case& c) { return huber_loss(c("a"), c("b"), 0.7, static_cast<Reduction>(c.integer(0))); }},
+      {"gaussian_nll_loss",
+       [](Case& c) {
+         return gaussian_nll_loss(c("a"), c("b"), c("v"),
+                                  {.full = c.integer(1) != 0, .reduction = static_cast<Reduction>(c.integer(0))});
+       }},
+      {"normalize", [](Case& c) { return normalize(c("x"), c.integer(0)); }},
+      {"cosine_similarity", [](Case& c) { return cosine_similarity(c("a"), c("b"), 1); }},
+      {"cosine_embedding_loss",
+       [](Case& c) { return cosine_embedding_loss(c("a"), c("b"), c.expected("target"), 0.1); }},
+      {"ctc_loss",
+       [](Case& c) {
+         return ctc_loss(log_softmax(c("x"), 2), c.expected("target"), c.expected("in"), c.expected("out"),
+                         {.blank = c.integer(1), .reduction = static_cast<Reduction>(c.integer(0))});
+       }},
+      {"einsum_ellipsis",
+       [](Case& c) {
+         return einsum("...ij,...jk", {c("a"), c("b")});
+       }},
+      {"einsum_diagonal",
+       [](Case& c) {
+         return einsum("iji,ik->jk", {c("a"), c("b")});
+       }},
+      {"attention_bias",
+       [](Case& c) { return attention(c("q"), c("k"), c("v"), {.causal = c.integer(0) != 0, .bias = c("bias")}); }},
   };
   return table;
 }

@@ -417,10 +417,101 @@ def order_and_choice(cases):
     cases.add("split.0", lambda x: torch.cat(torch.split(x, [2, 1, 3], 1)[::-1], 1), {"x": cases.draw(2, 6, 3)}, (2, 1, 3))
 
 
+def composed(cases):
+    cases.add("cumprod.0", lambda x: torch.cumprod(x, 1), {"x": cases.draw(3, 7, 2, shift=0.3)})
+    cases.add("cdist.0", torch.cdist, {"a": cases.draw(2, 3, 4), "b": cases.draw(2, 5, 4)})
+    cases.add("median.0", torch.median, {"x": cases.draw(4, 6)}, (0,))
+    cases.add("median.1", lambda x: torch.median(x, 1).values, {"x": cases.draw(4, 7)}, (1,))
+    for i, q in enumerate([0, 0.31, 1]):
+        cases.add(f"quantile.{i}", lambda x: torch.quantile(x, q, 1, True), {"x": cases.draw(4, 6)}, (q,))
+    x = cases.draw(40)
+    cases.add_choice("histogram.0", torch.histc(x, 5, -1, 1), {"x": x})
+    cases.add("repeat_interleave.0", lambda x: x.repeat_interleave(3, 1), {"x": cases.draw(3, 4)})
+    counts = torch.tensor([2, 0, 3, 1])
+    cases.add("repeat_interleave.1", lambda x: x.repeat_interleave(counts, 0), {"x": cases.draw(4, 3)}, (), {"counts": counts})
+    cases.add("diagonal.0", lambda x: torch.diagonal(x, 1, -2, -1), {"x": cases.draw(2, 4, 5)}, (1,))
+    cases.add("diagonal.1", lambda x: torch.diagonal(x, -2, -2, -1), {"x": cases.draw(4, 5)}, (-2,))
+    for i, offset in enumerate([0, 2, -1]):
+        cases.add(f"diag_embed.{i}", lambda x: torch.diag_embed(x, offset), {"x": cases.draw(2, 4)}, (offset,))
+        cases.add(f"diag.{i}", lambda x: torch.diag(x, offset), {"x": cases.draw(*[(4,), (3, 5), (5,)][i])}, (offset,))
+    cases.add("meshgrid.0", lambda a, b: torch.stack(torch.meshgrid(a, b, indexing="ij")), {"a": cases.draw(3), "b": cases.draw(4)})
+    index = torch.tensor([[0, 1, 1, 3, 0], [2, 2, 2, 3, 0], [0, 0, 0, 0, 0]])
+    for i, reduce in enumerate(["sum", "mean", "amax", "amin"]):
+        for keep in (True, False):  # without x PyTorch shares the gradient with elements of x that tie: there are none
+            cases.add(f"scatter_reduce.{2 * i + keep}",
+                      lambda a, b: a.scatter_reduce(1, index, b, reduce, include_self=keep),
+                      {"a": (cases.draw(3, 4) * 2).round() if i > 1 and keep else cases.draw(3, 4),
+                       "b": (cases.draw(3, 5) * 2).round() if i > 1 else cases.draw(3, 5)}, (i, keep), {"index": index})
+    for i, mode in enumerate(["reflect", "replicate", "circular"]):
+        cases.add(f"pad.{i}", lambda x: F.pad(x, (3, 2), mode), {"x": cases.draw(2, 5)}, (i,))
+    cases.add("pixel_shuffle.0", lambda x: nhwc(F.pixel_shuffle(nchw(x), 2)), {"x": cases.draw(2, 2, 3, 8)})
+    cases.add("pixel_unshuffle.0", lambda x: nhwc(F.pixel_unshuffle(nchw(x), 2)), {"x": cases.draw(2, 4, 6, 2)})
+    window = {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}
+
+    def unfolded(x):  # [N, C R S, P Q] as [N, P Q, R S C]
+        y = F.unfold(nchw(x), **window)
+        return y.unflatten(1, (3, 6)).permute(0, 3, 2, 1).flatten(2)
+    cases.add("unfold.0", unfolded, {"x": cases.draw(2, 5, 6, 3)})
+    cases.add("fold.0", lambda x: nhwc(F.fold(x.unflatten(2, (6, 3)).permute(0, 3, 2, 1).flatten(1, 2), (5, 6), **window)),
+              {"x": cases.draw(2, 12, 18)})
+    for i, (nearest, border, corners) in enumerate([(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 1, 1)]):
+        cases.add(f"grid_sample.{i}",
+                  lambda a, b: nhwc(F.grid_sample(nchw(a), b, ["bilinear", "nearest"][nearest], ["zeros", "border"][border],
+                                                  bool(corners))),
+                  {"a": cases.draw(2, 5, 6, 3), "b": cases.draw(2, 3, 4, 2)}, (nearest, border, corners))
+    for dims, move in {1: (0, 2, 1), 3: (0, 4, 1, 2, 3)}.items():
+        back = (0, 2, 1) if dims == 1 else (0, 2, 3, 4, 1)
+        kernel, padding = (3, 1) if dims == 1 else ((2, 3, 2), (1, 1, 0))
+        shape = (2, 9, 3) if dims == 1 else (2, 5, 6, 4, 3)
+        pool = {"max": getattr(F, f"max_pool{dims}d"), "avg": getattr(F, f"avg_pool{dims}d")}
+        cases.add(f"max_pool{dims}d.0", lambda x: pool["max"](x.permute(move), kernel, 2, padding).permute(back),
+                  {"x": cases.draw(*shape)})
+        for include in ((True,) if dims == 1 else (True, False)):
+            cases.add(f"avg_pool{dims}d.{int(include)}",
+                      lambda x: pool["avg"](x.permute(move), kernel, 2, padding, count_include_pad=include).permute(back),
+                      {"x": cases.draw(*shape)}, (include,))
+        size = 4 if dims == 1 else (2, 1, 3)
+        cases.add(f"adaptive_avg_pool{dims}d.0",
+                  lambda x: getattr(F, f"adaptive_avg_pool{dims}d")(x.permute(move), size).permute(back),
+                  {"x": cases.draw(*shape)})
+    cases.add("conv_transpose1d.0",
+              lambda x, w, b: F.conv_transpose1d(x.permute(0, 2, 1), w.permute(0, 2, 1), b, 2, 1, 1, 2).permute(0, 2, 1),
+              {"x": cases.draw(2, 5, 4), "w": cases.draw(4, 3, 3), "b": cases.draw(6)})
+    cases.add("conv_transpose3d.0",
+              lambda x, w, b: F.conv_transpose3d(x.permute(0, 4, 1, 2, 3), w.permute(0, 4, 1, 2, 3), b, (2, 1, 2), (1, 1, 0),
+                                                 (1, 0, 1), 2).permute(0, 2, 3, 4, 1),
+              {"x": cases.draw(2, 3, 2, 3, 4), "w": cases.draw(4, 2, 3, 2, 3), "b": cases.draw(6)})
+    for i, reduction in enumerate(["mean", "sum", "none"]):
+        cases.add(f"huber_loss.{i}", lambda a, b: F.huber_loss(a, b, reduction, 0.7), {"a": cases.draw(3, 7), "b": cases.draw(3, 7)},
+                  (i,))
+        cases.add(f"gaussian_nll_loss.{i}", lambda a, b, v: F.gaussian_nll_loss(a, b, v, full=i == 1, reduction=reduction),
+                  {"a": cases.draw(3, 7), "b": cases.draw(3, 7), "v": cases.draw(3, 7).abs() + 0.1}, (i, i == 1))
+        target, steps, classes = torch.tensor([[1, 2, 2], [4, 3, 0], [1, 0, 0]]), torch.tensor([9, 7, 4]), torch.tensor([3, 2, 1])
+        cases.add(f"ctc_loss.{i}",
+                  lambda x: F.ctc_loss(x.log_softmax(2), target, steps, classes, blank=5 * (i == 1), reduction=reduction),
+                  {"x": cases.draw(9, 3, 6)}, (i, 5 * (i == 1)), {"target": target, "in": steps, "out": classes})
+    for i, dim in enumerate([0, -1]):
+        cases.add(f"normalize.{i}", lambda x: F.normalize(x, dim=dim), {"x": cases.draw(3, 7)}, (dim,))
+    cases.add("cosine_similarity.0", F.cosine_similarity, {"a": cases.draw(3, 7, 2), "b": cases.draw(3, 7, 2)})
+    target = torch.tensor([1, -1, 1, -1])
+    cases.add("cosine_embedding_loss.0", lambda a, b: F.cosine_embedding_loss(a, b, target, 0.1),
+              {"a": cases.draw(4, 3), "b": cases.draw(4, 3)}, (), {"target": target})
+    cases.add("einsum_ellipsis.0", lambda a, b: torch.einsum("...ij,...jk", a, b),
+              {"a": cases.draw(2, 1, 3, 4), "b": cases.draw(5, 4, 2)})
+    cases.add("einsum_diagonal.0", lambda a, b: torch.einsum("iji,ik->jk", a, b), {"a": cases.draw(4, 3, 4), "b": cases.draw(4, 2)})
+    for i, (shape, causal) in enumerate([((2, 2, 4, 5), 0), ((4, 5), 1)]):
+        hidden = torch.ones(4, 5, dtype=torch.bool).triu(1) if causal else torch.zeros(4, 5, dtype=torch.bool)
+        cases.add(f"attention_bias.{i}",
+                  lambda q, k, v, bias: F.scaled_dot_product_attention(
+                      *(x.transpose(1, 2) for x in (q, k, v)), bias.masked_fill(hidden, -math.inf)).transpose(1, 2),
+                  {"q": cases.draw(2, 4, 2, 3), "k": cases.draw(2, 5, 2, 3), "v": cases.draw(2, 5, 2, 3),
+                   "bias": cases.draw(*shape)}, (causal,))
+
+
 def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
                  attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice, rotaries,
-                 decoder_attentions):
+                 decoder_attentions, composed):
         part(cases)
     return cases.tensors

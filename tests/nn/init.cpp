@@ -55,6 +55,40 @@ TEST(Init, KaimingNormal) {
   EXPECT_NEAR(moments(weight).variance * (64 * 9), 1, kTolerance);
 }
 
+TEST(Init, Xavier) {
+  const Tensor weight = Tensor::empty({300, 200});
+  xavier_normal_(weight, 2);
+  EXPECT_NEAR(moments(weight).variance * 500 / 8, 1, kTolerance);
+  EXPECT_NEAR(moments(weight).kurtosis, 3, 0.2);
+  xavier_uniform_(weight);
+  EXPECT_NEAR(moments(weight).variance * 500 / 2, 1, kTolerance);
+  EXPECT_LE(moments(weight).largest, std::sqrt(6.0 / 500));
+}
+
+TEST(Init, TruncatedNormal) {
+  const Tensor x = Tensor::empty({60000});
+  trunc_normal_(x, 0, 0.5, -0.5, 0.5);
+  // Within one deviation: 1 - 2 phi(1) / erf(1 / sqrt(2)) of the variance.
+  EXPECT_NEAR(moments(x).variance / (0.25 * 0.29112509), 1, kTolerance);
+  EXPECT_LE(moments(x).largest, 0.5);
+  EXPECT_EQ(
+      error_text([&] { trunc_normal_(x, 0, 1, 5, 6); }),
+      "trunc_normal_: expected a positive std and bounds that keep 1% of the draws, got mean 0, std 1 and [5, 6]");
+}
+
+TEST(Init, Orthogonal) {
+  for (const Shape& sizes : {Shape{8, 2, 2, 5}, Shape{30, 7}}) {
+    const Tensor weight = Tensor::empty(sizes, DType::f64);
+    orthogonal_(weight, 3);
+    const Tensor matrix = weight.reshape({sizes[0], -1}), rows = sizes[0] <= matrix.size(1) ? matrix : matrix.t();
+    const std::vector<double> products = rows.matmul(rows.t()).to_vector<double>();
+    const auto n = static_cast<size_t>(rows.size(0));
+    for (size_t i = 0; i < products.size(); ++i) EXPECT_NEAR(products[i], i / n == i % n ? 9 : 0, 1e-13);
+  }
+  EXPECT_EQ(error_text([] { orthogonal_(Tensor::empty({4})); }),
+            "orthogonal_: expected a weight of at least 2 dimensions, got f32[4] on cpu");
+}
+
 TEST(Init, KaimingUniform) {
   const Tensor weight = Tensor::empty({300, 200});
   kaiming_uniform_(weight);

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/index.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
@@ -16,6 +18,7 @@
 #include "nn/pool2d.h"
 #include "nn/recurrent.h"
 #include "nn/sequential.h"
+#include "nn/transformer.h"
 #include "nn/upsample.h"
 #include "nn/weight_norm.h"
 #include "tests/nn/leaves.h"
@@ -77,6 +80,16 @@ const Layer kLayers[] = {
      {2, 5, 3},
      {2, 5, 8}},
     {"GRU", [] { return std::make_shared<GRU>(3, 4); }, {5, 2, 3}, {5, 2, 4}},
+    {"RNN",
+     [] {
+       return std::make_shared<RNN>(3, 4, RnnOptions{{.layers = 2, .bidirectional = true}, /*relu=*/false});
+     },
+     {5, 2, 3},
+     {5, 2, 8}},
+    {"LSTMCell", [] { return std::make_shared<LSTMCell>(3, 4); }, {2, 3}, {2, 4}},
+    {"GRUCell", [] { return std::make_shared<GRUCell>(3, 4); }, {2, 3}, {2, 4}},
+    {"RNNCell", [] { return std::make_shared<RNNCell>(3, 4); }, {2, 3}, {2, 4}},
+    {"CrossAttention", [] { return std::make_shared<CrossAttention>(6, 2); }, {2, 3, 6}, {2, 3, 6}},
     {"ELU", [] { return std::make_shared<ELU>(0.5); }, {2, 3}, {2, 3}},
     {"SiLU", [] { return std::make_shared<SiLU>(); }, {2, 3}, {2, 3}},
     {"Softplus", [] { return std::make_shared<Softplus>(); }, {2, 3}, {2, 3}},
@@ -104,6 +117,25 @@ const Layer kLayers[] = {
      },
      {1, 5, 4, 2},
      {1, 2, 3, 2}},
+    {"BatchNorm1d", [] { return std::make_shared<BatchNorm1d>(3); }, {2, 4, 3}, {2, 4, 3}},
+    {"BatchNorm3d", [] { return std::make_shared<BatchNorm3d>(3); }, {2, 2, 4, 5, 3}, {2, 2, 4, 5, 3}},
+    {"ConvTranspose1d",
+     [] { return std::make_shared<ConvTranspose1d>(4, 6, 3, ConvTranspose1dOptions{.stride = 2, .groups = 2}); },
+     {2, 3, 4},
+     {2, 7, 6}},
+    {"ConvTranspose3d",
+     [] {
+       return std::make_shared<ConvTranspose3d>(4, 6, Size3d{2, 3, 2},
+                                                ConvTranspose3dOptions{.stride = 2, .groups = 2});
+     },
+     {2, 3, 2, 3, 4},
+     {2, 6, 5, 6, 6}},
+    {"MaxPool1d", [] { return std::make_shared<MaxPool1d>(Pool1dOptions{.kernel = 2}); }, {1, 5, 2}, {1, 2, 2}},
+    {"AvgPool1d", [] { return std::make_shared<AvgPool1d>(Pool1dOptions{.kernel = 3}); }, {1, 6, 2}, {1, 2, 2}},
+    {"AdaptiveAvgPool1d", [] { return std::make_shared<AdaptiveAvgPool1d>(3); }, {1, 5, 2}, {1, 3, 2}},
+    {"MaxPool3d", [] { return std::make_shared<MaxPool3d>(Pool3dOptions{}); }, {1, 4, 5, 4, 2}, {1, 2, 2, 2, 2}},
+    {"AvgPool3d", [] { return std::make_shared<AvgPool3d>(Pool3dOptions{}); }, {1, 4, 5, 4, 2}, {1, 2, 2, 2, 2}},
+    {"AdaptiveAvgPool3d", [] { return std::make_shared<AdaptiveAvgPool3d>(2); }, {1, 4, 5, 4, 2}, {1, 2, 2, 2, 2}},
     {"Dropout", [] { return std::make_shared<Dropout>(0.5); }, {2, 3}, {2, 3}},
     {"Flatten", [] { return std::make_shared<Flatten>(); }, {2, 3, 4, 5}, {2, 60}},
     {"Identity", [] { return std::make_shared<Identity>(); }, {2, 3}, {2, 3}},
@@ -240,6 +272,46 @@ TEST(Layers, EmbeddingsBeginAsPyTorchs) {
 static_assert(!std::is_constructible_v<Linear, int, double> && !std::is_constructible_v<Conv2d, int, int, double> &&
               !std::is_constructible_v<Embedding, int, int, double> && std::is_constructible_v<Conv2d, int, int, int>);
 
+TEST(Layers, CrossAttentionToItselfIsSelfAttention) {
+  MultiHeadAttention self(6, 2);
+  CrossAttention cross(6, 2);
+  const NoGrad no_grad;
+  cross.q.weight.copy_(self.qkv.weight.slice(0, 0, 6));
+  cross.kv.weight.copy_(self.qkv.weight.slice(0, 6, 12));
+  normal_(self.qkv.bias);
+  cross.q.bias.copy_(self.qkv.bias.slice(0, 0, 6));
+  cross.kv.bias.copy_(self.qkv.bias.slice(0, 6, 12));
+  cross.proj.weight.copy_(self.proj.weight);
+  const Tensor x = normal({2, 5, 6}), y = self(x), z = cross(x.slice(1, 1, 3), x);
+  EXPECT_LE(max(abs(z - y.slice(1, 1, 3))).item(), 1e-6);
+  const Tensor hidden = Tensor::from<bool>({true, false, true, true, false});
+  EXPECT_LE(max(abs(cross(x, x, {.bias = hidden}) - cross(x, x.index({Slice{}, hidden})))).item(), 1e-6);
+  EXPECT_EQ(
+      error_text([&] {
+        cross(x, Tensor::zeros({3, 5, 6}));
+      }),
+      "CrossAttention: expected tokens [N, tokens, width] and others [N, others, context], got f32[2,5,6] on cpu and "
+      "f32[3,5,6] on cpu");
+  EXPECT_EQ(error_text([] { CrossAttention(6, 4); }),
+            "CrossAttention: expected a width that is a multiple of the heads, got 6 and 4");
+}
+
+TEST(Layers, ErrorsOfTheCells) {
+  EXPECT_EQ(error_text([] { LSTMCell(0, 4); }), "LSTMCell: expected positive sizes, got in = 0, hidden = 4");
+  EXPECT_EQ(error_text([] {
+              GRUCell(3, 4)(Tensor::zeros({2, 5}));
+            }),
+            "GRUCell: expected an input [B, 3], got f32[2,5] on cpu");
+  EXPECT_EQ(error_text([] {
+              RNNCell(3, 4)(Tensor::zeros({2, 3}), Tensor::zeros({1, 4}));
+            }),
+            "RNNCell: expected a state [2,4], got f32[1,4] on cpu");
+  EXPECT_EQ(error_text([] {
+              RNN(3, 4)(Tensor::zeros({0, 2, 3}));
+            }),
+            "RNN: expected at least one step, got f32[0,2,3] on cpu");
+}
+
 TEST(Layers, ErrorsOfTheConstructors) {
   EXPECT_EQ(error_text([] {
               ResNet({2, 2, 2}, false, {});
@@ -255,6 +327,14 @@ TEST(Layers, ErrorsOfTheConstructors) {
             }),
             "Conv2d: groups = 2 must divide in = 3 and out = 8");
   EXPECT_EQ(error_text([] { BatchNorm2d(0); }), "BatchNorm2d: expected a positive number of channels, got 0");
+  EXPECT_EQ(error_text([] {
+              BatchNorm1d(3)(Tensor::zeros({2, 2, 2, 3}));
+            }),
+            "BatchNorm1d: expected an input [N, L, C] or [N, C], got f32[2,2,2,3] on cpu");
+  EXPECT_EQ(error_text([] {
+              BatchNorm3d(3)(Tensor::zeros({2, 3}));
+            }),
+            "BatchNorm3d: expected an input [N, D, H, W, C], got f32[2,3] on cpu");
   EXPECT_EQ(error_text([] { LayerNorm(0); }), "LayerNorm: expected a positive size, got 0");
   EXPECT_EQ(error_text([] { Dropout(1); }), "Dropout: expected a probability in [0, 1), got 1");
 }

@@ -40,6 +40,12 @@ void check(const char* op, int64_t B, int64_t M, int64_t D, Device device, const
              op, ": expected key_mask bool[", B, ",", M, "] on ", device, ", got ", mask);
 }
 
+void check_bias(const char* op, const Tensor& bias, const Shape& sizes, Device device) {
+  bool fits = (bias.is_floating() || bias.dtype() == DType::boolean) && bias.dim() <= 4 && bias.device() == device;
+  for (int d = 1; fits && d <= bias.dim(); ++d) fits = bias.size(-d) == 1 || bias.size(-d) == sizes[4 - d];
+  WEFT_CHECK(fits, op, ": expected a floating or bool bias that broadcasts to ", sizes, " on ", device, ", got ", bias);
+}
+
 /// Shared by forward and backward.
 struct Call {
   Saved key_lengths, key_mask;
@@ -101,9 +107,9 @@ Tensor kept_by(const Call& call, int64_t B, int64_t H, int64_t N, int64_t M, DTy
 }
 
 /// Attention by ops, for second derivatives: the weights are stored. q [B, N, H, D], k and v [B, M, G, D].
-Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Call& call) {
+Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Call& call, const Tensor& bias = {}) {
   if (size_of(q.dtype()) == 2)
-    return attention_by_ops(q.to(DType::f32), k.to(DType::f32), v.to(DType::f32), call).to(q.dtype());
+    return attention_by_ops(q.to(DType::f32), k.to(DType::f32), v.to(DType::f32), call, bias).to(q.dtype());
   const auto [B, N, H, D] = q.dims<4>();
   const int64_t M = k.size(1), G = k.size(2);
   const auto by_head = [](const Tensor& x) { return x.permute({0, 2, 1, 3}); };
@@ -119,7 +125,9 @@ Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const
   }
   if (call.key_lengths) seen = logical_and(seen, lt(keys, call.key_lengths.get().reshape({B, 1, 1, 1})));
   if (call.key_mask) seen = logical_and(seen, call.key_mask.get().reshape({B, 1, 1, M}));
-  const Tensor scores = affine(matmul(by_head(q), of_queries(k).transpose(2, 3)), call.arguments.scale, 0);
+  Tensor scores = affine(matmul(by_head(q), of_queries(k).transpose(2, 3)), call.arguments.scale, 0);
+  if (bias.defined() && bias.is_floating()) scores = add(scores, bias.to(q.dtype()));
+  if (bias.defined() && !bias.is_floating()) seen = logical_and(seen, bias);
   // A query that sees no key: its weights are 0, not NaN.
   Tensor weights = where(seen, softmax(where(seen, scores, -1e30), -1), 0);
   const double dropout = call.arguments.dropout;
@@ -149,9 +157,14 @@ Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& inp
   WEFT_CHECK(G == H || (G > 0 && H > 0 && H % G == 0),
              "attention: expected heads of q that are a multiple of those of k and v, got ", q, " and ", k);
   check("attention", B, M, D, q.device(), options);
-  if (N == 1 && G != H && !options.causal)  // the heads of a group as queries of one head: its keys are read once
+  if (N == 1 && G != H && !options.causal &&
+      !options.bias.defined())  // the heads of a group as queries of one head: its keys are read once
     return attention(q.reshape({B, G, H / G, D}).transpose(1, 2), k, v, options).transpose(1, 2).reshape({B, 1, H, D});
   const Call call(options, B, H, N, M, D, q.device());
+  if (options.bias.defined()) {
+    check_bias("attention", options.bias, {B, H, N, M}, q.device());
+    return attention_by_ops(q, k, v, call, options.bias);
+  }
   const Tensor y = Tensor::empty(q.sizes(), q.dtype(), q.device()), lse = lse_for(B, H, N, q.dtype(), q.device());
   kernels::attention_forward(y.queue(), y, lse, q, k, v, call.key_lengths, call.key_mask, call.state, call.arguments);
 
@@ -184,6 +197,7 @@ Tensor attention_packed(const Tensor& input, const AttentionOptions& options) {
   WEFT_CHECK(qkv.is_floating(), "attention_packed: expected a floating dtype, got ", qkv);
   const int64_t B = qkv.size(0), N = qkv.size(1), H = qkv.size(3), D = qkv.size(4);
   check("attention_packed", B, N, D, qkv.device(), options);
+  if (options.bias.defined()) return attention(qkv.select(2, 0), qkv.select(2, 1), qkv.select(2, 2), options);
   const Call call(options, B, H, N, N, D, qkv.device());
   const Tensor y = Tensor::empty({B, N, H, D}, qkv.dtype(), qkv.device());
   const Tensor lse = lse_for(B, H, N, qkv.dtype(), qkv.device());

@@ -4,6 +4,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/layers/conv2d_part.h"
 #include "core/trace.h"
 
@@ -52,6 +53,54 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   const Tensor y =
       conv2d_part("conv_transpose2d", Conv2dPart::x, {Tensor(), w, x}, {x.size(0), P, Q, w.size(3) * o.groups}, conv);
   return bias.defined() ? add(y, bias) : y;
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvTranspose1dOptions& o) {
+  const OpScope scope("conv_transpose1d");
+  WEFT_CHECK(x.defined() && w.defined() && x.dim() == 3 && w.dim() == 3,
+             "conv_transpose1d: expected an input [N, L, C] and a weight [C, K, O / groups], got ", x, " and ", w);
+  return conv_transpose2d(x.unsqueeze(2), w.unsqueeze(2), bias,
+                          {.stride = {o.stride, 1},
+                           .padding = {o.padding, 0},
+                           .dilation = {o.dilation, 1},
+                           .output_padding = {o.output_padding, 0},
+                           .groups = o.groups})
+      .squeeze(2);
+}
+
+Tensor conv_transpose3d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvTranspose3dOptions& o) {
+  const OpScope scope("conv_transpose3d");
+  WEFT_CHECK(x.defined() && w.defined() && x.dim() == 5 && w.dim() == 5,
+             "conv_transpose3d: expected an input [N, D, H, W, C] and a weight [C, T, R, S, O / groups], got ", x,
+             " and ", w);
+  const auto [N, D, H, W, C] = x.dims<5>();
+  const int64_t T = w.size(1);
+  const int64_t depth =
+      (D - 1) * o.stride.d + o.dilation.d * (T - 1) + o.output_padding.d + 1;  // before the padding goes
+  WEFT_CHECK(T >= 1 && D >= 1 && o.stride.d >= 1 && o.dilation.d >= 1 && o.padding.d >= 0 && o.output_padding.d >= 0 &&
+                 o.output_padding.d < std::max(o.stride.d, o.dilation.d) && depth > 2 * o.padding.d,
+             "conv_transpose3d: expected a depth that leaves output, got ", x, ", weight ", w, ", stride ", o.stride.d,
+             ", padding ", o.padding.d, ", dilation ", o.dilation.d, ", output_padding ", o.output_padding.d);
+  Tensor y;
+  for (int64_t t = 0; t < T; ++t) {
+    const Tensor image = conv_transpose2d(x.reshape({N * D, H, W, C}), w.select(1, t), {},
+                                          {.stride = {o.stride.h, o.stride.w},
+                                           .padding = {o.padding.h, o.padding.w},
+                                           .dilation = {o.dilation.h, o.dilation.w},
+                                           .output_padding = {o.output_padding.h, o.output_padding.w},
+                                           .groups = o.groups});
+    const int64_t P = image.size(1), Q = image.size(2), O = image.size(3), first = t * o.dilation.d;
+    // Slices at a distance of the stride, from `first` on.
+    const Tensor apart =
+        pad(image.reshape({N, D, 1, P, Q, O}), 2, 0, o.stride.d - 1).reshape({N, D * o.stride.d, P, Q, O});
+    const int64_t used = (D - 1) * o.stride.d + 1;
+    const Tensor placed = pad(apart.slice(1, 0, used), 1, first, depth - first - used);
+    y = y.defined() ? add(y, placed) : placed;
+  }
+  y = y.slice(1, o.padding.d, depth - 2 * o.padding.d);
+  WEFT_CHECK(!bias.defined() || bias.sizes() == Shape{y.size(4)}, "conv_transpose3d: expected a bias [", y.size(4),
+             "], got ", bias);
+  return bias.defined() ? add(y, bias.to(y.dtype())) : y;
 }
 
 }  // namespace weft

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/layers/losses.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/concat.h"
 #include "core/ops/gather.h"
 #include "core/ops/layers/linear.h"
 #include "core/ops/layers/softmax.h"
@@ -47,6 +52,57 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta, Reduction r
   WEFT_CHECK(beta > 0, "smooth_l1_loss: expected a positive beta, got ", beta);
   const Tensor d = distance("smooth_l1_loss", x, y), near = clamp(d, 0, beta);
   return reduced(mul(near, affine(sub(d, affine(near, 0.5, 0)), 1 / beta, 0)), reduction);
+}
+
+Tensor huber_loss(const Tensor& x, const Tensor& y, double delta, Reduction reduction) {
+  WEFT_CHECK(delta > 0, "huber_loss: expected a positive delta, got ", delta);
+  const Tensor d = distance("huber_loss", x, y), near = clamp(d, 0, delta);
+  return reduced(mul(near, sub(d, affine(near, 0.5, 0))), reduction);
+}
+
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, const GaussianNllOptions& options) {
+  const OpScope scope("gaussian_nll_loss");
+  WEFT_CHECK(x.defined() && target.defined() && var.defined() && x.is_floating() && target.is_floating() &&
+                 var.is_floating() && x.sizes() == target.sizes() && var.dim() <= x.dim(),
+             "gaussian_nll_loss: expected floating predictions, targets and variances of their sizes, got ", x, ", ",
+             target, " and ", var);
+  const Tensor v = autocast_full(var);
+  const Tensor least = where(lt(v.detach(), options.eps), options.eps, v);  // no gradient below eps
+  const Tensor loss = add(log(least), div(square(sub(autocast_full(x), autocast_full(target))), least));
+  return reduced(affine(loss, 0.5, options.full ? 0.5 * std::log(2 * std::numbers::pi) : 0), options.reduction);
+}
+
+namespace {
+
+Tensor length_of(const char* op, const Tensor& x, Integer dim, double eps) {
+  WEFT_CHECK(x.defined() && x.is_floating() && x.dim() >= 1, op, ": expected floating vectors, got ", x);
+  const Tensor length = norm(x, {dim}, /*keep_dims=*/true);
+  return where(lt(length.detach(), eps), eps, length);
+}
+
+}  // namespace
+
+Tensor normalize(const Tensor& x, Integer dim, double eps) {
+  const OpScope scope("normalize");
+  return div(x, length_of("normalize", x, dim, eps));
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer dim, double eps) {
+  constexpr const char* kOp = "cosine_similarity";
+  const OpScope scope(kOp);
+  return sum(mul(div(a, length_of(kOp, a, dim, eps)), div(b, length_of(kOp, b, dim, eps))), {dim});
+}
+
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
+                             Reduction reduction) {
+  const OpScope scope("cosine_embedding_loss");
+  WEFT_CHECK(
+      a.defined() && b.defined() && a.dim() == 2 && a.sizes() == b.sizes() && target.defined() &&
+          !target.is_floating() && target.sizes() == Shape{a.size(0)},
+      "cosine_embedding_loss: expected vectors [N, C], others of their sizes and targets i64[N] of 1 and -1, got ", a,
+      ", ", b, " and ", target);
+  const Tensor cosine = cosine_similarity(autocast_full(a), autocast_full(b));
+  return reduced(where(gt(target, 0), 1 - cosine, relu(cosine - margin)), reduction);
 }
 
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOptions& options) {
@@ -326,6 +382,76 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& weight, const Ten
                           if (gw.defined()) grads[1] = mul(gw, by).to(w_dtype);
                           return grads;
                         });
+}
+
+namespace {
+
+/// On the CPU: all of `values` from low to high.
+void check_range(const char* what, const Tensor& values, int64_t low, int64_t high) {
+  if (values.device().kind != DeviceKind::cpu) return;
+  for (const int64_t value : values.to_vector<int64_t>())
+    WEFT_CHECK(value >= low && value <= high, "ctc_loss: expected ", what, " from ", low, " to ", high, ", got ",
+               value);
+}
+
+}  // namespace
+
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CtcLossOptions& options) {
+  const OpScope scope("ctc_loss");
+  WEFT_CHECK(log_probs.defined() && log_probs.is_floating() && log_probs.dim() == 3 && log_probs.size(0) > 0,
+             "ctc_loss: expected log probabilities [T, N, C], got ", log_probs);
+  const auto [T, N, C] = log_probs.dims<3>();
+  WEFT_CHECK(targets.defined() && targets.dim() == 2 && targets.size(0) == N && !targets.is_floating() &&
+                 targets.device() == log_probs.device(),
+             "ctc_loss: expected targets i64[", N, ", S] on ", log_probs.device(), ", got ", targets);
+  for (const Tensor* lengths : {&input_lengths, &target_lengths})
+    WEFT_CHECK(lengths->defined() && lengths->dtype() == DType::i64 && lengths->sizes() == Shape{N} &&
+                   lengths->device() == log_probs.device(),
+               "ctc_loss: expected lengths i64[", N, "] on ", log_probs.device(), ", got ", *lengths);
+  WEFT_CHECK(options.blank >= 0 && options.blank < C, "ctc_loss: expected a blank from 0 to ", C - 1, ", got ",
+             options.blank);
+  const int64_t S = targets.size(1), states = 2 * S + 1;
+  check_range("input lengths", input_lengths, 1, T);
+  check_range("target lengths", target_lengths, 0, S);
+  constexpr double kNever = -1e30;  // as a logarithm; finite, so that no gradient is NaN
+  const Tensor x = log_probs.to(log_probs.dtype() == DType::f64 ? DType::f64 : DType::f32);
+
+  // The states: blank, target 0, blank, target 1, … blank.
+  const Tensor places = Tensor::arange(S, DType::i64, x.device());
+  const Tensor used = lt(places, target_lengths.unsqueeze(1));
+  const Tensor classes = where(used, targets.to(DType::i64), options.blank);
+  check_range("classes", classes, 0, C - 1);
+  const Tensor blanks = Tensor::full({N, S, 1}, options.blank, DType::i64, x.device());
+  const Tensor labels = concat({concat({blanks, classes.unsqueeze(2)}, 2).reshape({N, 2 * S}),
+                                Tensor::full({N, 1}, options.blank, DType::i64, x.device())},
+                               1);
+  const Tensor spoken = gather(x, 2, labels.unsqueeze(0).expand({T, N, states}));
+  // From two states before: where the class between is the blank, and the two differ.
+  Tensor skips = ne(labels, options.blank);
+  if (states > 2)
+    skips = logical_and(skips, concat({Tensor::zeros({N, 2}, DType::boolean, x.device()),
+                                       ne(labels.slice(1, 2, states - 2), labels.slice(1, 0, states - 2))},
+                                      1));
+  const auto later = [&](const Tensor& alpha, int64_t by) {
+    return concat({Tensor::full({N, std::min(by, states)}, kNever, x.dtype(), x.device()),
+                   alpha.slice(1, 0, std::max<int64_t>(states - by, 0))},
+                  1);
+  };
+  const Tensor begins = lt(Tensor::arange(states, DType::i64, x.device()), 2).unsqueeze(0);
+  Tensor alpha = where(begins, spoken.select(0, 0), kNever);
+  for (int64_t t = 1; t < T; ++t) {
+    const Tensor skipped = where(skips, later(alpha, 2), kNever);
+    const Tensor next = add(logsumexp(stack({alpha, later(alpha, 1), skipped}), {0}), spoken.select(0, t));
+    alpha = where(lt(Tensor::full({N, 1}, t, DType::i64, x.device()), input_lengths.unsqueeze(1)), next, alpha);
+  }
+  const Tensor last = affine(target_lengths, 2, 0).unsqueeze(1);
+  const Tensor at_blank = gather(alpha, 1, last);
+  const Tensor at_class = where(gt(last, 0), gather(alpha, 1, maximum(sub(last, 1), zeros_like(last))), kNever);
+  const Tensor each = neg(logsumexp(concat({at_blank, at_class}, 1), {1}));
+  const Tensor loss = where(gt(each.detach(), -kNever / 2), options.zero_infinity ? 0 : INFINITY, each);
+  if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
+  return mean(div(loss, maximum(target_lengths, Tensor::ones({}, DType::i64, x.device())).to(x.dtype())));
 }
 
 }  // namespace weft

@@ -20,6 +20,30 @@ Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction
 /// sizes differ, beta is not positive.
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta = 1, Reduction reduction = Reduction::mean);
 
+/// d^2 / 2 where d = |x - y| < delta, else delta (d - delta / 2) (Huber 1964): its mean, its sum, or each. Errors:
+/// sizes differ, delta is not positive.
+Tensor huber_loss(const Tensor& x, const Tensor& y, double delta = 1, Reduction reduction = Reduction::mean);
+
+struct GaussianNllOptions {
+  bool full = false;  ///< with the constant log(2 pi) / 2
+  double eps = 1e-6;  ///< the least variance; below it the gradient of var is 0
+  Reduction reduction = Reduction::mean;
+};
+
+/// (log var + (x - target)^2 / var) / 2 for predictions x of variance var, which broadcasts: its mean, its sum, or
+/// each. Errors: sizes that do not fit, not floating.
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
+                         const GaussianNllOptions& options = {});
+
+/// x / max(|x|, eps), |x| the 2-norm along `dim`. Errors: not floating.
+Tensor normalize(const Tensor& x, Integer dim = -1, double eps = 1e-12);
+/// a b / (max(|a|, eps) max(|b|, eps)) along `dim`, with broadcasting. Errors: not floating.
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer dim = -1, double eps = 1e-8);
+/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1: a, b [N, C], target [N] (integers).
+/// Errors: sizes that do not fit.
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0,
+                             Reduction reduction = Reduction::mean);
+
 struct NllLossOptions {
   int64_t ignore_index = -100;  ///< rows with this class count for nothing
   Reduction reduction = Reduction::mean;
@@ -70,6 +94,19 @@ struct CrossEntropyOptions {
 /// them and the graph is not retained. Errors: sizes that do not fit; on the CPU a class outside [0, C) that is not
 /// ignore_index, with its row (on other devices it makes the loss NaN).
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+
+struct CtcLossOptions {
+  int64_t blank = 0;
+  bool zero_infinity = false;  ///< a row whose target does not fit its input counts 0, else infinity
+  Reduction reduction = Reduction::mean;
+};
+
+/// -log of the probability that log_probs [T, N, C] spell the targets [N, S] (integers) with blanks between them
+/// (Graves et al. 2006). Row n has input_lengths[n] of T steps and target_lengths[n] of S classes (i64 [N]); the mean
+/// is of each loss divided by its target's length. In f32 (f64 for f64), in T steps by ops. Errors: sizes that do not
+/// fit; on the CPU lengths or classes out of range.
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CtcLossOptions& options = {});
 
 struct LinearCrossEntropyOptions {
   double label_smoothing = 0;  ///< as in CrossEntropyOptions, like ignore_index

@@ -111,4 +111,74 @@ Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
                         [sizes = x.sizes()](const Tensor& dy) { return Grads{adaptive_backward(dy, sizes)}; });
 }
 
+namespace {
+
+void check_rank(const char* op, const Tensor& x, int rank, const char* sizes) {
+  WEFT_CHECK(x.defined() && x.dim() == rank && x.is_floating(), op, ": expected a floating input ", sizes, ", got ", x);
+}
+
+Tensor pool1d(const char* op, Tensor (*pool)(const Tensor&, const Pool2dOptions&), const Tensor& x,
+              const Pool1dOptions& o) {
+  const OpScope scope(op);
+  check_rank(op, x, 3, "[N, L, C]");
+  return pool(x.unsqueeze(2), {.kernel = {o.kernel, 1},
+                               .stride = {o.stride == 0 ? o.kernel : o.stride, 1},
+                               .padding = {o.padding, 0},
+                               .count_include_pad = o.count_include_pad,
+                               .ceil_mode = o.ceil_mode})
+      .squeeze(2);
+}
+
+/// A maximum or a mean of a box is that of its slices' ones, and so is the divisor a product.
+Tensor pool3d(const char* op, Tensor (*pool)(const Tensor&, const Pool2dOptions&), const Tensor& x,
+              const Pool3dOptions& o) {
+  const OpScope scope(op);
+  check_rank(op, x, 5, "[N, D, H, W, C]");
+  const auto [N, D, H, W, C] = x.dims<5>();
+  const auto or_kernel = [](int64_t stride, int64_t kernel) { return stride == 0 ? kernel : stride; };
+  const Tensor flat = pool(x.reshape({N * D, H, W, C}),
+                           {.kernel = {o.kernel.h, o.kernel.w},
+                            .stride = {or_kernel(o.stride.h, o.kernel.h), or_kernel(o.stride.w, o.kernel.w)},
+                            .padding = {o.padding.h, o.padding.w},
+                            .count_include_pad = o.count_include_pad,
+                            .ceil_mode = o.ceil_mode});
+  const int64_t P = flat.size(1), Q = flat.size(2);
+  const Tensor deep = pool(flat.reshape({N, D, P * Q, C}), {.kernel = {o.kernel.d, 1},
+                                                            .stride = {or_kernel(o.stride.d, o.kernel.d), 1},
+                                                            .padding = {o.padding.d, 0},
+                                                            .count_include_pad = o.count_include_pad,
+                                                            .ceil_mode = o.ceil_mode});
+  return deep.reshape({N, deep.size(1), P, Q, C});
+}
+
+}  // namespace
+
+Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options) {
+  return pool1d("max_pool1d", max_pool2d, x, options);
+}
+Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {
+  return pool1d("avg_pool1d", avg_pool2d, x, options);
+}
+Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
+  return pool3d("max_pool3d", max_pool2d, x, options);
+}
+Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
+  return pool3d("avg_pool3d", avg_pool2d, x, options);
+}
+
+Tensor adaptive_avg_pool1d(const Tensor& x, Integer size) {
+  const OpScope scope("adaptive_avg_pool1d");
+  check_rank("adaptive_avg_pool1d", x, 3, "[N, L, C]");
+  return adaptive_avg_pool2d(x.unsqueeze(2), {size, 1}).squeeze(2);
+}
+
+Tensor adaptive_avg_pool3d(const Tensor& x, Size3d size) {
+  const OpScope scope("adaptive_avg_pool3d");
+  check_rank("adaptive_avg_pool3d", x, 5, "[N, D, H, W, C]");
+  const auto [N, D, H, W, C] = x.dims<5>();
+  const Tensor flat = adaptive_avg_pool2d(x.reshape({N * D, H, W, C}), {size.h, size.w});
+  const int64_t across = size.h * size.w;
+  return adaptive_avg_pool2d(flat.reshape({N, D, across, C}), {size.d, across}).reshape({N, size.d, size.h, size.w, C});
+}
+
 }  // namespace weft

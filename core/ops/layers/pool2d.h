@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/ops/layers/conv2d.h"
+#include "core/ops/layers/conv3d.h"
 #include "core/tensor.h"
 
 namespace weft {
@@ -23,5 +24,22 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 /// x [N, H, W, C] averaged down (or up) to `size`: y[p, q] is the mean over rows floor(p H / P) … ceil((p + 1) H / P) -
 /// 1 and columns likewise. 1 is the global average.
 Tensor adaptive_avg_pool2d(const Tensor& x, Size2d size = 1);
+
+struct Pool1dOptions {
+  int64_t kernel = 2, stride = 0, padding = 0;  ///< as in Pool2dOptions
+  bool count_include_pad = true, ceil_mode = false;
+};
+struct Pool3dOptions {
+  Size3d kernel = 2, stride = 0, padding = 0;
+  bool count_include_pad = true, ceil_mode = false;
+};
+
+// As above for sequences x [N, L, C] and volumes x [N, D, H, W, C], these in two passes: over H and W, then over D.
+Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options = {});
+Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options = {});
+Tensor adaptive_avg_pool1d(const Tensor& x, Integer size = 1);
+Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options = {});
+Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options = {});
+Tensor adaptive_avg_pool3d(const Tensor& x, Size3d size = 1);
 
 }  // namespace weft

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that others make up, and members and operators of Tensor.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
+#include "core/ops/concat.h"
+#include "core/ops/einsum.h"
+#include "core/ops/gather.h"
+#include "core/ops/index.h"
+#include "core/ops/layers/attention.h"
+#include "core/ops/layers/conv_transpose2d.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/layers/patches.h"
+#include "core/ops/layers/pool2d.h"
+#include "core/ops/layers/softmax.h"
+#include "core/ops/rearrange.h"
+#include "core/ops/reduce.h"
+#include "core/ops/sort.h"
+#include "core/ops/unary.h"
+#include "tests/ops/op_case.h"
+#include "tests/support/error_text.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+#define EXPECT_ERROR(call, text) EXPECT_THAT([&] { call; }, ThrowsMessage<Error>(HasSubstr(text)))
+
+Tensor on(const Tensor& x, const std::vector<int64_t>& values, const Shape& sizes) {
+  return Tensor::from(values, sizes).to(x.device());
+}
+
+const PatchOptions kPatches{.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}};
+
+const AddCases everyday_cases{
+    {"logical_not", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return !(x[0] > 0.5); }, 1, true, false},
+    {"logical_xor",
+     {{{3, 5}, Values::apart}, {{5}, Values::apart}},
+     [](const Inputs& x) { return logical_xor(x[0] > 0, x[1] > 0); },
+     1,
+     true,
+     false},
+    {"isinf",
+     {{{3, 5}, Values::apart}},
+     [](const Inputs& x) { return isinf(1 / (x[0] - x[0].select(0, 1))); },
+     1,
+     true,
+     false},
+    {"cumprod", {{{3, 7}, Values::positive}}, [](const Inputs& x) { return cumprod(x[0], 1); }, 49},
+    {"cumprod_first", {{{5, 2}, Values::positive}}, [](const Inputs& x) { return cumprod(x[0], 0); }, 25},
+    {"cdist", {{{2, 3, 4}}, {{2, 5, 4}}}, [](const Inputs& x) { return cdist(x[0], x[1]); }, 20},
+    {"median", {{{4, 6}, Values::apart}}, [](const Inputs& x) { return median(x[0]); }},
+    {"median_rows", {{{4, 7}, Values::apart}}, [](const Inputs& x) { return median(x[0], 0, true).values; }},
+    {"quantile", {{{4, 6}, Values::apart}}, [](const Inputs& x) { return quantile(x[0], 0.3); }, 4},
+    {"quantile_rows", {{{4, 6}, Values::apart}}, [](const Inputs& x) { return quantile(x[0], 0.7, 0); }, 4},
+    {"histogram",
+     {{{4, 6}, Values::apart}},
+     [](const Inputs& x) { return histogram(x[0], 5, -1.01, 1.01); },
+     1,
+     true,
+     false},
+    {"repeat_interleave", {{{3, 4}}}, [](const Inputs& x) { return repeat_interleave(x[0], 3, 1); }, 3},
+    {"repeat_interleave_counts",
+     {{{4, 3}}},
+     [](const Inputs& x) {
+       return repeat_interleave(x[0], on(x[0], {2, 0, 3, 1}, {4}), 0);
+     },
+     3},
+    {"linspace",
+     {{{1}}},
+     [](const Inputs& x) { return linspace(-1, 2, 7, x[0].dtype(), x[0].device()); },
+     1,
+     true,
+     false},
+    {"eye", {{{1}}}, [](const Inputs& x) { return eye(4, x[0].dtype(), x[0].device()); }, 1, true, false},
+    {"diagonal", {{{2, 4, 5}}}, [](const Inputs& x) { return diagonal(x[0], 1); }},
+    {"diag_embed", {{{2, 4}}}, [](const Inputs& x) { return diag_embed(x[0], -1); }},
+    {"diag", {{{4}}}, [](const Inputs& x) { return diag(x[0], 2); }},
+    {"meshgrid",
+     {{{3}}, {{4}}},
+     [](const Inputs& x) {
+       return stack(meshgrid({x[0], x[1]}));
+     },
+     4},
+    {"unbind", {{{3, 4}}}, [](const Inputs& x) { return unbind(x[0], 1)[2]; }},
+    {"scatter_reduce_sum",
+     {{{3, 4}}, {{3, 5}}},
+     [](const Inputs& x) {
+       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}), x[1],
+                             Reduce::sum, false);
+     },
+     6},
+    {"scatter_reduce_mean",
+     {{{3, 4}}, {{3, 5}}},
+     [](const Inputs& x) {
+       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}), x[1],
+                             Reduce::mean);
+     },
+     6},
+    {"scatter_reduce_max",
+     {{{3, 4}, Values::apart}, {{3, 5}, Values::apart}},
+     [](const Inputs& x) {
+       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}),
+                             affine(x[1], 1, 0.0625), Reduce::max);
+     },
+     6},
+    {"scatter_reduce_min",
+     {{{3, 4}, Values::apart}, {{3, 5}, Values::apart}},
+     [](const Inputs& x) {
+       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}),
+                             affine(x[1], 1, 0.0625), Reduce::min, false);
+     },
+     6},
+    {"pad_reflect", {{{2, 5}}}, [](const Inputs& x) { return pad(x[0], 1, 3, 2, PadMode::reflect); }, 2},
+    {"pad_replicate", {{{2, 3}}}, [](const Inputs& x) { return pad(x[0], 1, 4, 1, PadMode::replicate); }, 5},
+    {"pad_circular", {{{4, 2}}}, [](const Inputs& x) { return pad(x[0], 0, 3, 4, PadMode::circular); }, 3},
+    {"pixel_shuffle", {{{2, 2, 3, 8}}}, [](const Inputs& x) { return pixel_shuffle(x[0], 2); }},
+    {"pixel_unshuffle", {{{2, 4, 6, 2}}}, [](const Inputs& x) { return pixel_unshuffle(x[0], 2); }},
+    {"unfold", {{{2, 5, 6, 3}}}, [](const Inputs& x) { return unfold(x[0], kPatches); }, 6},
+    {"fold",
+     {{{2, 12, 18}}},
+     [](const Inputs& x) {
+       return fold(x[0], {5, 6}, kPatches);
+     },
+     6},
+    {"grid_sample",
+     {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}},
+     [](const Inputs& x) { return grid_sample(x[0], x[1]); },
+     48,
+     false},
+    {"grid_sample_border",
+     {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}},
+     [](const Inputs& x) { return grid_sample(x[0], x[1], {.beyond = Beyond::border, .align_corners = true}); },
+     48,
+     false},
+    {"grid_sample_nearest",
+     {{{2, 5, 6, 3}}, {{2, 3, 4, 2}, Values::normal, Layout::dense, 0, false}},
+     [](const Inputs& x) { return grid_sample(x[0], x[1], {.nearest = true}); },
+     48,
+     false},
+    {"max_pool1d",
+     {{{2, 9, 3}, Values::apart}},
+     [](const Inputs& x) { return max_pool1d(x[0], {.kernel = 3, .stride = 2, .padding = 1}); },
+     3},
+    {"avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return avg_pool1d(x[0], {.kernel = 3, .padding = 1}); }, 3},
+    {"adaptive_avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return adaptive_avg_pool1d(x[0], 4); }, 3},
+    {"max_pool3d",
+     {{{1, 4, 5, 4, 2}, Values::apart}},
+     [](const Inputs& x) {
+       return max_pool3d(x[0], {.kernel = {2, 3, 2}, .stride = 2});
+     },
+     12},
+    {"avg_pool3d",
+     {{{1, 4, 5, 4, 2}}},
+     [](const Inputs& x) {
+       return avg_pool3d(x[0], {.kernel = 3, .stride = 2, .padding = 1, .count_include_pad = false});
+     },
+     27},
+    {"adaptive_avg_pool3d",
+     {{{1, 4, 5, 4, 2}}},
+     [](const Inputs& x) {
+       return adaptive_avg_pool3d(x[0], {2, 1, 3});
+     },
+     27},
+    {"conv_transpose1d",
+     {{{2, 5, 4}}, {{4, 3, 3}}, {{6}}},
+     [](const Inputs& x) {
+       return conv_transpose1d(x[0], x[1], x[2], {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2});
+     },
+     60},
+    {"conv_transpose3d",
+     {{{1, 3, 2, 3, 4}}, {{4, 2, 3, 2, 3}}, {{6}}},
+     [](const Inputs& x) {
+       return conv_transpose3d(x[0], x[1], x[2],
+                               {.stride = {2, 1, 2}, .padding = {1, 1, 0}, .output_padding = {1, 0, 1}, .groups = 2});
+     },
+     150},
+    {"huber_loss",
+     {{{3, 7}, Values::apart}, {{3, 7}, Values::positive}},
+     [](const Inputs& x) { return huber_loss(4 * x[0], x[1], 0.7); },
+     21},
+    {"gaussian_nll_loss",
+     {{{3, 7}}, {{3, 7}}, {{7}, Values::positive}},
+     [](const Inputs& x) { return gaussian_nll_loss(x[0], x[1], x[2], {.full = true}); },
+     60},
+    {"normalize", {{{3, 7}}}, [](const Inputs& x) { return normalize(x[0]); }, 14},
+    {"cosine_similarity", {{{3, 7}}, {{3, 7}}}, [](const Inputs& x) { return cosine_similarity(x[0], x[1]); }, 28},
+    {"cosine_embedding_loss",
+     {{{4, 7}}, {{4, 7}}},
+     [](const Inputs& x) {
+       return cosine_embedding_loss(x[0], x[1], on(x[0], {1, -1, 1, -1}, {4}), -1.5);
+     },
+     60},
+    {"ctc_loss",
+     {{{9, 3, 5}}},
+     [](const Inputs& x) {
+       return ctc_loss(log_softmax(x[0].to(x[0].dtype() == DType::f64 ? DType::f64 : DType::f32), 2),
+                       on(x[0], {1, 2, 2, 4, 3, 0, 1, 0, 0}, {3, 3}), on(x[0], {9, 7, 4}, {3}),
+                       on(x[0], {3, 2, 1}, {3}));
+     },
+     200},
+    {"einsum_ellipsis",
+     {{{2, 3, 4}}, {{3, 4, 5}}},
+     [](const Inputs& x) {
+       return einsum("...ij,...jk->...ik", {x[0].unsqueeze(0), x[1].unsqueeze(1).expand({3, 2, 4, 5})});
+     },
+     20},
+    {"einsum_diagonal",
+     {{{4, 3, 4}}, {{4, 2}}},
+     [](const Inputs& x) {
+       return einsum("iji,ik->jk", {x[0], x[1]});
+     },
+     12},
+    {"attention_bias",
+     {{{2, 3, 2, 4}}, {{2, 5, 2, 4}}, {{2, 5, 2, 4}}, {{2, 1, 5}}},
+     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.bias = x[3].unsqueeze(0)}); },
+     60},
+    {"attention_hidden",
+     {{{2, 3, 2, 4}}, {{2, 5, 2, 4}}, {{2, 5, 2, 4}}},
+     [](const Inputs& x) {
+       return attention(x[0], x[1], x[2],
+                        {.bias = on(x[0], {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}, {3, 5}) != 0});
+     },
+     60},
+    {"index_list",
+     {{{4, 5}}},
+     [](const Inputs& x) {
+       return x[0].index({std::vector<int64_t>{2, 0, -1}, Slice{1}});
+     },
+     3,
+     true,
+     true,
+     {"index"}},
+};
+
+std::vector<double> numbers(const Tensor& x) { return x.to_vector<double>(); }
+
+TEST(Everyday, MembersAreTheFunctions) {
+  const Tensor x = Tensor::from<double>({1, -2, 3, 4, 5, -6}, {2, 3});
+  EXPECT_EQ(x.sum().item(), 5);
+  EXPECT_EQ(numbers(x.sum(1)), (std::vector<double>{2, 3}));
+  EXPECT_EQ(x.sum({0, 1}).item(), 5);
+  EXPECT_EQ(numbers(x.mean(0)), (std::vector<double>{2.5, 1.5, -1.5}));
+  EXPECT_EQ(x.max(1, true).sizes(), (Shape{2, 1}));
+  EXPECT_EQ(x.t().sizes(), (Shape{3, 2}));
+  EXPECT_EQ(numbers(x.abs().sqrt().square().round()), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(x.view({3, -1}).sizes(), (Shape{3, 2}));
+  EXPECT_EQ(numbers(x.sort(1).values[1]), (std::vector<double>{-6, 4, 5}));
+  EXPECT_EQ(numbers(x.topk(1, 0).values), (std::vector<double>{4, 5, 3}));
+  EXPECT_EQ(x.argmax(1).to_vector<int64_t>(), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(numbers(x.clamp(-1, 4).cumsum(1)), (std::vector<double>{1, 0, 3, 4, 8, 7}));
+  EXPECT_EQ(numbers(x.std(1)), numbers(weft::std(x, {.dims = {1}})));
+  EXPECT_EQ(numbers(x.chunk(2)[1].flatten()), (std::vector<double>{4, 5, -6}));
+  EXPECT_ERROR(x.t().view({6}), "view: the strides of f64[3,2] on cpu demand a copy for sizes [6]. Use reshape");
+  EXPECT_ERROR(x.unsqueeze(0).t(), "t: expected at most 2 dimensions, got f64[1,2,3] on cpu. Use transpose");
+}
+
+TEST(Everyday, BracketsChoose) {
+  const Tensor x = Tensor::arange(6, DType::f64).reshape({2, 3});
+  EXPECT_EQ(numbers(x[-1]), (std::vector<double>{3, 4, 5}));
+  EXPECT_EQ(x[1][2].item(), 5);
+  EXPECT_EQ(numbers(x[x > 3]), (std::vector<double>{4, 5}));
+  EXPECT_EQ(numbers(x[{Slice{}, std::vector<int64_t>{2, 0}}]), (std::vector<double>{2, 0, 5, 3}));
+  EXPECT_ERROR(x.index({std::vector<int64_t>{2}}), "2");
+}
+
+TEST(Everyday, AssignmentsMakeAnotherTensor) {
+  const Tensor w = Tensor::ones({2}, DType::f64).requires_grad_(), x = Tensor::from<double>({1, 2});
+  Tensor total = w * x;
+  const Tensor before = total;
+  total += x;
+  total *= 3;
+  total -= 1;
+  total /= Tensor::full({}, 2, DType::f64);
+  EXPECT_EQ(numbers(total), (std::vector<double>{2.5, 5.5}));
+  EXPECT_EQ(numbers(before), (std::vector<double>{1, 2}));
+  sum(total).backward();
+  EXPECT_EQ(numbers(w.grad()), (std::vector<double>{1.5, 3}));
+  Tensor leaf = w;
+  EXPECT_ERROR(leaf += 1, "operator+=: f64[2] on cpu is a leaf that requires a gradient");
+}
+
+TEST(Everyday, TruthsAreCombined) {
+  const Tensor a = Tensor::from<bool>({true, true, false, false}), b = Tensor::from<bool>({true, false, true, false});
+  const auto truths = [](const Tensor& x) { return x.to_vector<int>(); };
+  EXPECT_EQ(truths(a & b), (std::vector<int>{1, 0, 0, 0}));
+  EXPECT_EQ(truths(a | b), (std::vector<int>{1, 1, 1, 0}));
+  EXPECT_EQ(truths(!a), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(truths(logical_xor(a, b)), (std::vector<int>{0, 1, 1, 0}));
+  if (!Tensor::ones({})) FAIL() << "one element is a condition";
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(truths(isinf(Tensor::from<double>({inf, -inf, 1, std::nan("")}))), (std::vector<int>{1, 1, 0, 0}));
+  EXPECT_ERROR(a & Tensor::ones({4}), "operator&: expected two bool tensors, got bool[4] on cpu and f32[4] on cpu");
+}
+
+TEST(Everyday, NaNAndEmptyEnds) {
+  const double nan = std::nan("");
+  EXPECT_TRUE(std::isnan(median(Tensor::from<double>({1, nan, 0})).item()));
+  EXPECT_TRUE(std::isnan(quantile(Tensor::from<double>({1, nan, 0}), 0).item()));
+  EXPECT_EQ(histogram(Tensor::from<double>({nan, -1, 0, 0.5, 1, 2}), 2, 0, 1).to_vector<int>(),
+            (std::vector<int>{1, 2}));
+  EXPECT_EQ(linspace(3, 5, 1).to_vector<double>(), (std::vector<double>{3}));
+  EXPECT_EQ(diagonal(Tensor::ones({2, 3}), 5).sizes(), (Shape{0}));
+  EXPECT_EQ(repeat_interleave(Tensor::ones({2, 3}), 0, 1).sizes(), (Shape{2, 0}));
+  // An equal three share the gradient.
+  const Tensor x = Tensor::ones({1}, DType::f64).requires_grad_(), s = Tensor::ones({2}, DType::f64).requires_grad_();
+  scatter_reduce(x, 0, Tensor::from<int64_t>({0, 0}), s, Reduce::max).backward(Tensor::full({1}, 3, DType::f64));
+  EXPECT_EQ(x.grad().item(), 1);
+  EXPECT_EQ(numbers(s.grad()), (std::vector<double>{1, 1}));
+  // A target longer than its input.
+  const Tensor p = Tensor::zeros({1, 1, 3}), t = Tensor::from<int64_t>({1, 2}, {1, 2});
+  const Tensor one = Tensor::from<int64_t>({1}), two = Tensor::from<int64_t>({2});
+  EXPECT_EQ(ctc_loss(p, t, one, two).item(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(ctc_loss(p, t, one, two, {.zero_infinity = true}).item(), 0);
+}
+
+TEST(Everyday, Refusals) {
+  const auto zeros = [](const Shape& sizes, DType dtype = DType::f32) { return Tensor::zeros(sizes, dtype); };
+  const Tensor ints = zeros({2, 3}, DType::i64);
+  EXPECT_ERROR(cumprod(zeros({}), 0), "cumprod: expected a tensor of at least one dimension, got f32[] on cpu");
+  EXPECT_ERROR(cdist(zeros({2, 3}), zeros({2, 4})),
+               "cdist: expected floating points [..., N, D] and [..., M, D], got f32[2,3]");
+  EXPECT_ERROR(median(zeros({0})), "median: expected a floating tensor with elements, got f32[0] on cpu");
+  EXPECT_ERROR(quantile(zeros({2}), 1.5), "quantile: expected q in [0, 1], got 1.5");
+  EXPECT_ERROR(histogram(zeros({2}), 0, 0, 1),
+               "histogram: expected a floating tensor, at least one bin and low < high");
+  EXPECT_ERROR(repeat_interleave(zeros({2}), -1, 0),
+               "repeat_interleave: expected a tensor of at least one dimension and no");
+  EXPECT_ERROR(repeat_interleave(zeros({2}), zeros({3}, DType::i64), 0),
+               "repeat_interleave: expected a count for each slice");
+  EXPECT_ERROR(repeat_interleave(zeros({2}), Tensor::from<int64_t>({1, -1}), 0),
+               "repeat_interleave: expected no negative count");
+  EXPECT_ERROR(linspace(0, 1, 0), "linspace: expected at least one number of a floating dtype, got 0 of f32");
+  EXPECT_ERROR(eye(-1), "eye: expected no negative size, got -1");
+  EXPECT_ERROR(diagonal(zeros({2})), "diagonal: expected matrices [..., R, C], got f32[2] on cpu");
+  EXPECT_ERROR(diag_embed(zeros({})), "diag_embed: expected vectors [..., m], got f32[] on cpu");
+  EXPECT_ERROR(diag(zeros({1, 2, 3})), "diag: expected a vector or a matrix, got f32[1,2,3] on cpu");
+  EXPECT_ERROR(meshgrid({zeros({2, 2})}), "meshgrid: expected vectors, got f32[2,2] on cpu");
+  EXPECT_ERROR(unbind(zeros({})), "unbind: expected a tensor of at least one dimension, got f32[] on cpu");
+  EXPECT_ERROR(scatter_reduce(ints, 0, ints, ints, Reduce::sum),
+               "scatter_reduce: expected a floating tensor, got i64[2,3]");
+  EXPECT_ERROR(pad(zeros({3}), 0, 3, 0, PadMode::reflect),
+               "pad: expected at most 2 elements beyond dimension 0 of f32[3] on cpu, got 3 and 0");
+  EXPECT_ERROR(pad(zeros({0}), 0, 1, 0, PadMode::replicate),
+               "pad: expected at most 0 elements beyond dimension 0 of f32[0]");
+  EXPECT_ERROR(pad(zeros({3}), 0, 0, -1, PadMode::circular), "pad: expected no negative padding, got 0 and -1");
+  EXPECT_ERROR(pad(zeros({}), 0, 1, 0, PadMode::circular), "pad: expected a tensor of at least one dimension");
+  EXPECT_ERROR(pixel_shuffle(zeros({1, 2, 2, 6}), 2),
+               "pixel_shuffle: expected an input [N, H, W, C] with channels that 2^2 divides");
+  EXPECT_ERROR(pixel_unshuffle(zeros({1, 3, 2, 6}), 2),
+               "pixel_unshuffle: expected an input [N, H, W, C] with height and width");
+  EXPECT_ERROR(unfold(zeros({3, 3}), {}), "unfold: expected an input [N, H, W, C], got f32[3,3] on cpu");
+  EXPECT_ERROR(unfold(zeros({1, 2, 3, 1}), {}),
+               "unfold: expected a kernel that fits 2 elements with padding 0, got kernel 3");
+  EXPECT_ERROR(fold(zeros({3, 3}), 3, {}), "fold: expected floating windows [N, P Q, R S C], got f32[3,3] on cpu");
+  EXPECT_ERROR(fold(zeros({1, 2, 9}), 3, {}), "fold: expected windows [N, 1, 9 C], got f32[1,2,9] on cpu");
+  EXPECT_ERROR(grid_sample(zeros({3, 3}), zeros({1, 2, 2, 2})), "grid_sample: expected a floating input [N, H, W, C]");
+  EXPECT_ERROR(grid_sample(zeros({1, 3, 3, 1}), zeros({2, 2, 2, 2})),
+               "grid_sample: expected a grid f32[1, P, Q, 2] on cpu, got");
+  EXPECT_ERROR(max_pool1d(zeros({3, 3})), "max_pool1d: expected a floating input [N, L, C], got f32[3,3] on cpu");
+  EXPECT_ERROR(avg_pool3d(zeros({3, 3})), "avg_pool3d: expected a floating input [N, D, H, W, C], got f32[3,3] on cpu");
+  EXPECT_ERROR(adaptive_avg_pool1d(zeros({3, 3})), "adaptive_avg_pool1d: expected a floating input [N, L, C]");
+  EXPECT_ERROR(adaptive_avg_pool3d(zeros({3, 3})), "adaptive_avg_pool3d: expected a floating input [N, D, H, W, C]");
+  EXPECT_ERROR(conv_transpose1d(zeros({3, 3}), zeros({1, 1, 1})),
+               "conv_transpose1d: expected an input [N, L, C] and a weight");
+  EXPECT_ERROR(conv_transpose3d(zeros({3, 3}), zeros({1, 1, 1})),
+               "conv_transpose3d: expected an input [N, D, H, W, C] and a weight");
+  const Tensor volume = zeros({1, 1, 1, 1, 2}), kernel = zeros({2, 1, 1, 1, 3});
+  EXPECT_ERROR(conv_transpose3d(volume, kernel, {}, {.padding = {1, 0, 0}}),
+               "conv_transpose3d: expected a depth that leaves output");
+  EXPECT_ERROR(conv_transpose3d(volume, kernel, zeros({2})),
+               "conv_transpose3d: expected a bias [3], got f32[2] on cpu");
+  EXPECT_ERROR(huber_loss(zeros({2}), zeros({3})), "huber_loss: expected two tensors of one size, got f32[2]");
+  EXPECT_ERROR(huber_loss(zeros({2}), zeros({2}), 0), "huber_loss: expected a positive delta, got 0");
+  EXPECT_ERROR(gaussian_nll_loss(zeros({2}), zeros({3}), zeros({2})),
+               "gaussian_nll_loss: expected floating predictions");
+  EXPECT_ERROR(normalize(ints), "normalize: expected floating vectors, got i64[2,3] on cpu");
+  EXPECT_ERROR(cosine_similarity(ints, ints), "cosine_similarity: expected floating vectors, got i64[2,3] on cpu");
+  EXPECT_ERROR(cosine_embedding_loss(zeros({2, 3}), zeros({2, 3}), zeros({2})),
+               "cosine_embedding_loss: expected vectors [N, C]");
+  EXPECT_ERROR(einsum("...i,ij", {zeros({3})}), "einsum: \"...i,ij\" does not name 1 tensors");
+  EXPECT_ERROR(einsum("...ij->i", {zeros({3})}),
+               "einsum: expected a letter for each dimension of f32[3] on cpu, got \"...ij\"");
+  const Tensor q = zeros({2, 3, 2, 4});
+  EXPECT_ERROR(attention(q, q, q, {.bias = zeros({4, 3})}),
+               "attention: expected a floating or bool bias that broadcasts to [2,2,3,3]");
+  const Tensor p = zeros({4, 2, 3}), t = Tensor::from<int64_t>({1, 2, 1, 5}, {2, 2}),
+               two = Tensor::from<int64_t>({2, 2});
+  EXPECT_ERROR(ctc_loss(zeros({4, 2}), t, two, two),
+               "ctc_loss: expected log probabilities [T, N, C], got f32[4,2] on cpu");
+  EXPECT_ERROR(ctc_loss(p, zeros({2, 2}), two, two),
+               "ctc_loss: expected targets i64[2, S] on cpu, got f32[2,2] on cpu");
+  EXPECT_ERROR(ctc_loss(p, t, two, zeros({2})), "ctc_loss: expected lengths i64[2] on cpu, got f32[2] on cpu");
+  EXPECT_ERROR(ctc_loss(p, t, two, two, {.blank = 3}), "ctc_loss: expected a blank from 0 to 2, got 3");
+  EXPECT_ERROR(ctc_loss(p, t, Tensor::from<int64_t>({5, 4}), two),
+               "ctc_loss: expected input lengths from 1 to 4, got 5");
+  EXPECT_ERROR(ctc_loss(p, t, two, Tensor::from<int64_t>({3, 1})),
+               "ctc_loss: expected target lengths from 0 to 2, got 3");
+  EXPECT_ERROR(ctc_loss(p, t, two, two), "ctc_loss: expected classes from 0 to 2, got 5");
+}
+
+}  // namespace
+}  // namespace weft::test
