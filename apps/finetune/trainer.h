@@ -34,7 +34,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
   train::RunEnd run();
-  /// What run() would do, for --dry-run.
+  /// The plan of run(), for --dry-run.
   std::string plan() const;
 
  private:
@@ -52,7 +52,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
   void print_end();
   /// The names and values of what is known of the last score but the loss.
   std::vector<std::pair<std::string, double>> scores() const;
-  double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
+  double lr() const { return adam_->lr(adam_->groups() - 1); }  // the classifier's
 
   const Options& options_;
   const train::RunFolder* folder_;
@@ -72,7 +72,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
   Score score_;
   train::Stopwatch watch_;       // since run() began
   int64_t saved_ = 0;            // step of the last checkpoint
-  double lr_of_step_ = 0;        // of the last step, which is what the Trainer prints
+  double lr_of_step_ = 0;        // the last step's, for the printed line
   double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
 };
 
