@@ -210,7 +210,7 @@ struct Sequences {
   void fields(auto& v) { v("tokens", tokens), v("next", next); }
 };
 
-/// Trains a language model to say the next token. An epoch has as many sequences as the training text has tokens for;
+/// each epoch draws other starts, equal for any number of ranks.
 /// their starts are drawn anew for each epoch, the same for any number of ranks.
 class Trainer final : public train::TypedTask<Sequences> {
  public:
