@@ -72,7 +72,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
   Score score_;
   train::Stopwatch watch_;       // since run() began
   int64_t saved_ = 0;            // step of the last checkpoint
-  double lr_of_step_ = 0;        // the last step's, for the printed line
+  double lr_of_step_ = 0;        // rate of the last step, which the Trainer prints
   double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
 };
 

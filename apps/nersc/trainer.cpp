@@ -94,15 +94,15 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   std::unique_ptr<LearningRate> learning_rate_;
   RandomFields validation_;
   std::filesystem::path folder_;
-  std::unique_ptr<train::RunFolder> run_folder_;  // the first rank's, as the next members; none in a dry run
+  std::unique_ptr<train::RunFolder> run_folder_;  // the first rank has it, and the log; none in a dry run
   /// A tracked run (`log_to_wandb`, --sweep_id) writes the numbers of each epoch under `wandb/`.
   std::unique_ptr<train::ScalarLog> log_;
   std::unique_ptr<train::Engine> engine_;
   double best_loss_ = std::numeric_limits<double>::infinity();
   int64_t best_epoch_ = 0;
-  double val_loss_ = 0, val_seconds_ = 0;  // the last validation's: over all ranks, and this one's time
-  Mean norms_;                             // an epoch's gradients, in a tracked run
-  FieldBatch shown_;                       // the last batch of the validation: y, and the prediction in x
+  double val_loss_ = 0, val_seconds_ = 0;  // from the last validation: over all ranks, and this one's time
+  Mean norms_;                             // norms of an epoch's gradients, in a tracked run
+  FieldBatch shown_;                       // the last batch of the validation: y, and in x the model's prediction
 };
 
 /// The first channel of the first field as grey, 0 black and 1 white.

@@ -17,7 +17,7 @@
 
 namespace weft::train_image {
 
-/// The normalisation of pixels, per channel; white is 1.
+/// The statistics that normalise pixels, per channel; white is 1.
 struct PixelStatistics {
   std::vector<float> mean, std;
   std::string origin;  ///< `the training part`, …
@@ -41,7 +41,7 @@ struct Experiment {
   PixelStatistics pixels;
   std::string class_note;  ///< how the classes were matched with those of --weights
   int classes = 0;
-  int64_t height = 0, width = 0, channels = 0;                  ///< the model's input
+  int64_t height = 0, width = 0, channels = 0;                  ///< size of the model's input
   std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< this rank's; no val_loader where it has no image
   std::shared_ptr<nn::Module> model;
   std::unique_ptr<train::Strategy> strategy;
@@ -51,7 +51,7 @@ struct Experiment {
   /// The learning rate as a function of the step of the whole run.
   optim::SchedulePtr make_schedule() const;
   int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
-  /// Texts of checkpoints and of --export: PixelStatistics::texts(), and the names of the classes.
+  /// The texts in checkpoints and --export: PixelStatistics::texts(), and the names of the classes.
   std::map<std::string, std::string> texts() const;
   /// Images of a whole step on all ranks.
   int64_t global_batch() const { return options.batch_size * ranks.size(); }
@@ -67,7 +67,7 @@ struct Experiment {
 struct Evaluation {
   double loss = 0;                  ///< mean cross entropy per image
   double accuracy = 0;              ///< share of right answers
-  int64_t correct = 0, images = 0;  ///< all ranks'
+  int64_t correct = 0, images = 0;  ///< counts of all ranks
   double images_per_second = 0;
   train::ConfusionMatrix confusion{1};
 };
