@@ -94,6 +94,7 @@ RunEnd Engine::run() {
   }
   if (stopped) {
     task_.save();
+    if (!options_.program.empty()) note(interruption_.stop.line(options_.program, position_.step, options_.out));
     task_.stopped(interruption_.stop);
   }
   finish_saving();
@@ -173,6 +174,7 @@ void Engine::step(Batch batch) {
   const TraceScope scope("step");
   if (first_step_ < 0) first_step_ = position_.step;
   updates_ = true;
+  if (schedule_) parts_.optimizer.set_lr(schedule_->lr(position_.step, parts_.optimizer.base_lr()));
   task_.before_step(batch);
   if (graph_ && (parts_.world.size() == 1 || is_whole_step())) {
     unread_batch_ = batch.tensors;

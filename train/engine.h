@@ -15,6 +15,7 @@
 #include "optim/ema.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "train/profile_window.h"
 #include "train/progress.h"
 #include "train/stop_rule.h"
@@ -98,7 +99,7 @@ class Task {
 
   /// The epoch's first step follows; in a resumed epoch, the first that is left.
   virtual void epoch_begins() {}
-  /// Ahead of a step: sets the learning rate. Its changes to the batch are not part of a CUDA graph.
+  /// Ahead of a step, which has its learning rate by then. What it does to the batch is not part of a CUDA graph.
   virtual void before_step(Batch&) {}
   /// Forward and loss: what a CUDA graph repeats. The forward pass of the model is Engine::forward().
   virtual Measured loss(const std::vector<Tensor>& batch) = 0;
@@ -119,7 +120,7 @@ class Task {
   virtual std::string save() { return ""; }
   /// Ahead of save() where the epoch is the best so far.
   virtual void save_best() {}
-  /// The run stops early; its checkpoint is written.
+  /// The run stops early; its checkpoint is written. With EngineOptions::program the engine has said so.
   virtual void stopped(StopRule&) {}
   /// The last call of a run, however it ended: its last files and lines. Then all ranks wait for each other: a launcher
   /// may end the others when one ends, and rank 0's files must be whole by then.
@@ -156,6 +157,7 @@ struct EngineOptions {
   bool saves_epochs = true;             ///< a checkpoint after each epoch
   bool line_before_validation = false;  ///< the epoch's line of progress; else it follows, with Validation::text
   std::string unit = "images";
+  std::string program = "", out = "";               ///< in the line of a run that stops early; "": the task says it
   bool quiet = false;                               ///< no progress is shown
   std::string profile = "", profile_steps = "5:8";  ///< see ProfileWindow
   /// The last step's checkpoint, and a stop after an epoch's last step, come before the epoch's validation: a resumed
@@ -192,6 +194,9 @@ class Engine {
   /// Runs in a run folder (of rank 0, else null): its summary goes until the end. A finished run leaves all files as
   /// they are.
   RunEnd run_in(const RunFolder* folder);
+
+  /// Each step has the learning rates of its number in the run; without a schedule, those of the optimizer.
+  void follow(optim::SchedulePtr schedule) { schedule_ = std::move(schedule); }
 
   Position& position() { return position_; }
   const Position& position() const { return position_; }
@@ -273,6 +278,7 @@ class Engine {
   const std::shared_ptr<Interruption> own_;
   Interruption& interruption_;
   Position position_;
+  optim::SchedulePtr schedule_;
   Progress progress_;
   ProfileWindow profile_;
   dist::StepTimes step_times_{parts_.world, parts_.world.step_times()};

@@ -62,13 +62,16 @@ EngineOptions engine_options(const RunOptions& o) {
           .save_interval = o.save_interval,
           .sharded_checkpoints = o.fsdp_checkpoints == "sharded",
           .unit = o.unit,
+          .program = o.program,
+          .out = o.out,
           .profile = o.profile,
           .profile_steps = o.profile_steps};
 }
 
 StopOptions stop_options(const RunOptions& o) { return {.max_steps = o.max_steps, .usr1_stops = o.usr1 == "stop"}; }
 
-void use_precision(const RunOptions& o, nn::Module& model, const std::string& name) {
+void place(const RunOptions& o, nn::Module& model, Device device) {
+  if (o.parallel != "fsdp") model.to(device);
   if (o.precision != "fp8") return;
   int64_t linears = 0;
   for (const auto& [path, module] : model.modules())
@@ -76,7 +79,7 @@ void use_precision(const RunOptions& o, nn::Module& model, const std::string& na
         dynamic_cast<nn::DecoderBlock*>(module))
       linears += nn::use_fp8(*module);
   if (linears == 0)
-    throw UsageError("--precision fp8: expected a model of transformer blocks, such as vit_small16, got " + name);
+    throw UsageError("--precision fp8: expected a model of transformer blocks, such as vit_small16, got " + o.model);
 }
 
 std::optional<NewRun> new_run(const RunOptions& o, const std::vector<std::string>& own_names) {

@@ -14,8 +14,10 @@ namespace weft::train {
 /// The options that programs share, one field a flag: support::add_run_flags() has their names and texts. A program's
 /// own options derive from them, and set other defaults.
 struct RunOptions {
+  std::string program;          ///< that the line of a stopped run names; "": the program prints that line itself
   std::string unit = "images";  ///< samples of a batch, in texts
   int64_t epochs = 1, batch_size = 1, accumulate = 1;
+  std::string data, model, weights, weights_key;
   double lr = 1e-3, weight_decay = 0, clip_norm = 0;
   AverageOptions averages;
 
@@ -67,9 +69,9 @@ StrategyOptions strategy_options(const RunOptions& options, std::optional<Device
 EngineOptions engine_options(const RunOptions& options);
 StopOptions stop_options(const RunOptions& options);
 
-/// `--precision fp8`: the linear layers of the transformer blocks in `model` multiply in 8 bits. Errors: there is none
-/// in `name`.
-void use_precision(const RunOptions& options, nn::Module& model, const std::string& name);
+/// The model goes to the device, but for fsdp, which takes it there unit by unit. `--precision fp8`: the linear layers
+/// of its transformer blocks multiply in 8 bits. Errors: it has none.
+void place(const RunOptions& options, nn::Module& model, Device device);
 
 /// For open_run_folder(): nothing where --resume goes on in --out. `own_names`: see NewRun.
 std::optional<NewRun> new_run(const RunOptions& options, const std::vector<std::string>& own_names = {});

@@ -6,7 +6,7 @@
 namespace weft::gpt {
 
 bool parse_options(int argc, char** argv, Options& o) {
-  support::Flags flags("train_gpt", "Trains a GPT on a text.");
+  support::Flags flags(o.program, "Trains a GPT on a text.");
   flags.group("Data and model");
   flags.add(
       "data", o.data,

@@ -9,15 +9,12 @@ namespace weft::gpt {
 /// The flags of train_gpt, one field each; see options.cpp for what `--help` says about them.
 struct Options : train::RunOptions {
   Options() {
+    data = "tinyshakespeare/input.txt", model = "gpt_mini", weights = "random";
     epochs = 10, batch_size = 12, lr = 1e-3, weight_decay = 0.1, clip_norm = 1;
-    log_interval = 10, seed = 1337, out = "gpt-run", unit = "sequences";
+    program = "train_gpt", log_interval = 10, seed = 1337, out = "gpt-run", unit = "sequences";
   }
-  std::string data = "tinyshakespeare/input.txt";
   double val_share = 0.1;
   std::string tokenizer = "auto";
-  std::string model = "gpt_mini";
-  std::string weights = "random";
-  std::string weights_key;
   int64_t context = 0;
   int64_t warmup_steps = 100;
   double beta2 = 0.99;

@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a GPT; see docs/gpt.md.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <limits>
+#include <optional>
 
 #include "apps/gpt/gpt_files.h"
-#include "apps/gpt/trainer.h"
+#include "apps/gpt/options.h"
 #include "core/choose_device.h"
+#include "core/ops/layers/losses.h"
 #include "core/random.h"
 #include "data/text/corpus.h"
+#include "data/text/token_windows.h"
 #include "dist/group/same_lines.h"
+#include "dist/tensor/parallel_block.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
+#include "optim/optimizers.h"
+#include "optim/schedule.h"
+#include "train/loader_task.h"
+#include "train/memory.h"
+#include "train/record/scalar_log.h"
+#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::gpt {
 namespace {
 
 namespace fs = std::filesystem;
+using Tokens = data::TokenNumbers;
 
 /// The bytes of --data: of a file, or of train.bin and val.bin in a folder.
 struct Data {
@@ -117,6 +131,228 @@ void check_grid(const Options& o, const GptConfig& config, int64_t ranks) {
   if (heads % o.tensor != 0) throw train::UsageError(str("--tensor: ", heads, " heads do not divide by ", o.tensor));
 }
 
+/// The model and the texts of a run.
+struct Experiment {
+  const Options& options;
+  const train::RunFolder* folder;  ///< of rank 0, null on the others and in a dry run
+  const dist::World& world;
+  const dist::Grid& grid;
+  const data::BytePair& tokenizer;
+  const GptConfig& config;
+  const std::shared_ptr<nn::LanguageModel>& model;
+  const Tokens &train, &val;
+};
+
+void require_windows(const char* part, const Tokens& tokens, int64_t context) {
+  WEFT_CHECK(tokens.size() > context, "--context: expected fewer than the ", tokens.size(), " tokens of the ", part,
+             " text, got ", context);
+}
+
+std::shared_ptr<const data::TokenWindows> make_validation(const Tokens& tokens, int64_t context) {
+  require_windows("validation", tokens, context);
+  return std::make_shared<const data::TokenWindows>(tokens, context, context);
+}
+
+std::shared_ptr<data::BatchQueue> make_loader(const Experiment& e) {
+  const Options& o = e.options;
+  require_windows("training", e.train, o.context);
+  const auto windows = std::make_shared<const data::TokenWindows>(e.train, o.context, 1);
+  const int64_t step = o.batch_size * o.accumulate * e.grid.data()->size();
+  WEFT_CHECK(windows->size() >= step, "--data: a step of ", step, " sequences of ", o.context,
+             " tokens needs more than the ", e.train.size(), " tokens of the training text");
+  const data::SamplerOptions order{.seed = static_cast<uint64_t>(o.seed),
+                                   .rank = e.grid.data_rank(),
+                                   .world = e.grid.data()->size(),
+                                   .tail = data::Tail::drop};
+  return std::make_shared<data::Loader<data::Stacked>>(
+      windows, data::Sampler(windows->size(), order),
+      data::LoaderOptions{.batch_size = o.batch_size, .workers = 0, .drop_last = true, .device = e.world.device()});
+}
+
+std::unique_ptr<optim::AdamW> make_adam(const Options& o, train::Strategy& strategy) {
+  return std::make_unique<optim::AdamW>(
+      optim::without_decay_on_vectors(strategy.parameters()),
+      optim::AdamWOptions{.lr = o.lr, .beta2 = o.beta2, .weight_decay = o.weight_decay});
+}
+
+optim::SchedulePtr make_schedule(const Options& o, int64_t steps) {
+  const int64_t warmup = std::min(o.warmup_steps, steps - 1);
+  return optim::after_warmup(warmup, 1.0 / static_cast<double>(warmup + 1),
+                             std::make_shared<optim::CosineSchedule>(std::max<int64_t>(steps - warmup, 1), o.lr / 10));
+}
+
+train::EngineOptions engine_options(const Options& o) {
+  train::EngineOptions options = train::engine_options(o);
+  options.micro_batches = o.micro_batches > 0 ? o.micro_batches : std::max<int64_t>(4 * o.pipeline / o.accumulate, 1);
+  return options;
+}
+
+std::unique_ptr<train::Strategy> make_strategy(const Experiment& e) {
+  const Options& o = e.options;
+  const Device device = e.world.device();
+  if (o.tensor * o.pipeline > 1) {
+    if (auto* const gpt = dynamic_cast<nn::Gpt*>(e.model.get())) dist::divide_blocks(*gpt, e.grid.model());
+    return train::make_grid_strategy(e.model, e.grid,
+                                     {.chunks = static_cast<int>(o.chunks),
+                                      .ddp = {.compress_bf16 = o.grad_compression == "bf16"},
+                                      .device = device});
+  }
+  train::place(o, *e.model, device);
+  train::StrategyOptions how = train::strategy_options(o, device);
+  if (o.min_num_params == 0) how.kinds = {dynamic_cast<nn::Decoder*>(e.model.get()) ? "DecoderBlock" : "GptBlock"};
+  how.sharded_accumulation = o.fsdp_accumulate == "sharded";
+  return train::make_strategy(how, e.model, e.world);
+}
+
+/// Sequences, and the token that follows each of their tokens: i64 [sequences, context].
+struct Sequences {
+  Tensor tokens, next;
+  void fields(auto& v) { v("tokens", tokens), v("next", next); }
+};
+
+/// Trains a language model to say the next token. An epoch has as many sequences as the training text has tokens for;
+/// where they begin is drawn anew for each epoch, the same for any number of ranks.
+class Trainer final : public train::TypedTask<Sequences> {
+ public:
+  /// Errors: a text that is too short for one step.
+  explicit Trainer(const Experiment& experiment);
+
+  train::RunEnd run() { return engine_.run_in(e_.folder); }
+  /// The line of --dry-run.
+  std::string plan() const;
+
+ private:
+  int64_t samples() const override;
+  train::Measured loss(const Sequences& batch) override;
+  void log_steps(const train::StepSums::Totals& totals) override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override;
+  std::string save() override;
+  void ended(train::RunEnd end) override;
+  void resume();
+  void save_model(const StateDict& state) const {
+    if (e_.folder) save_gpt(e_.folder->file("model"), state, e_.config, e_.tokenizer);
+  }
+
+  const Experiment& e_;
+  const Options& options_;
+  std::shared_ptr<const data::TokenWindows> val_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::AdamW> adam_;
+  train::Engine engine_;
+  std::optional<train::ScalarLog> log_;  // of rank 0; none in a dry run
+  double val_loss_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+Trainer::Trainer(const Experiment& e)
+    : TypedTask(make_loader(e)),
+      e_(e),
+      options_(e.options),
+      val_(make_validation(e.val, options_.context)),
+      strategy_(make_strategy(e)),
+      adam_(make_adam(options_, *strategy_)),
+      engine_(*this, {e.world, *e.model, *strategy_, *adam_}, engine_options(options_)) {
+  const int64_t steps = options_.epochs * engine_.steps_per_epoch();
+  engine_.follow(make_schedule(options_, steps));
+  if (options_.warmup_steps >= steps && options_.warmup_steps != Options().warmup_steps && e.world.is_first())
+    std::cerr << str("warning: --warmup-steps ", options_.warmup_steps, " is not shorter than the run of ", steps,
+                     " steps: it is cut to end with the last one\n")
+              << std::flush;
+  if (!options_.resume.empty()) resume();
+  if (e.folder == nullptr) return;
+  e.folder->write_config(options_.toml);
+  log_.emplace(e.folder->path(), options_.resume.empty() ? -1 : engine_.position().step);
+}
+
+/// Whole steps: all ranks have the same number of sequences, and one process with their batches together has the same
+/// ones.
+int64_t Trainer::samples() const {
+  const int64_t step = batch_size() * options_.accumulate, tokens = e_.train.size();
+  const int64_t wanted =
+      std::min(tokens / options_.context, tokens - options_.context) / (step * e_.grid.data()->size());
+  return std::max<int64_t>(wanted, 1) * step;
+}
+
+std::string Trainer::plan() const {
+  return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", engine_.global_batch(),
+             " sequences of ", options_.context, " tokens each, lr ", options_.lr,
+             engine_.position().step > 0 ? str(", from step ", engine_.position().step) : "", ", and write ",
+             options_.out);
+}
+
+void Trainer::resume() {
+  const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, e_.world);
+  if (path.empty()) return;
+  const Checkpoint saved = engine_.read(path);
+  const auto changes = train::changed_settings(
+      saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate recompute");
+  WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
+             " was made with other sequences: ", train::text_of(changes));
+  engine_.note(train::note_of(changes));
+  engine_.take(path, saved);
+  engine_.note(str("resumed from ", path, " at step ", engine_.position().step));
+}
+
+train::Measured Trainer::loss(const Sequences& batch) {
+  return {cross_entropy(engine_.forward(batch.tokens), batch.next)};
+}
+
+void Trainer::log_steps(const train::StepSums::Totals& totals) {
+  const double gradient_norm = engine_.gradient_norm().item();
+  if (!log_) return;
+  log_->log(engine_.position().step, {{"train_loss", totals.loss / static_cast<double>(totals.samples)},
+                                      {"lr", adam_->lr(0)},
+                                      {"gradient_norm", gradient_norm}});
+}
+
+/// Each token of the validation text once, but for those after the last whole sequence.
+train::Validation Trainer::validate(const train::Epoch&) {
+  e_.model->eval();
+  const data::SamplerOptions order{
+      .shuffle = false, .rank = e_.grid.data_rank(), .world = e_.grid.data()->size(), .tail = data::Tail::uneven};
+  data::Loader loader(val_, data::Sampler(val_->size(), order),
+                      {.batch_size = options_.batch_size, .workers = 0, .device = e_.world.device()});
+  double sum = 0, count = 0;
+  const auto each = [&](const data::Stacked& batch) {
+    const double mean = loss(typed(batch.tensors)).loss.item();
+    sum += mean * static_cast<double>(batch.count);
+    count += static_cast<double>(batch.count);
+  };
+  train::Progress quiet({.quiet = true});
+  train::evaluate_batches(e_.world, *strategy_, quiet, "validation", &loader, each, [&] {
+    engine_.forward(Tensor::zeros({1, options_.context}, DType::i64, e_.world.device()));
+  });
+  const std::vector<double> sums = e_.world.sum({sum, count}, "validation");
+  val_loss_ = sums[0] / sums[1];
+  return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};
+}
+
+void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
+  if (log_)
+    log_->log(engine_.position().step,
+              {{"epoch", static_cast<double>(epoch.number)},
+               {"epoch_loss", epoch.loss},
+               {"val_loss", val_loss_},
+               {"tokens_per_second", static_cast<double>(epoch.samples * options_.context) / epoch.seconds},
+               {"peak_tensor_bytes", static_cast<double>(train::peak_tensor_bytes(e_.world.device()))}});
+}
+
+std::string Trainer::save() {
+  const Checkpoint saved =
+      engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
+  if (!saved.parts.empty()) save_model(saved.part("model"));
+  return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
+}
+
+void Trainer::ended(train::RunEnd end) {
+  if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded())  // checkpoints left the published form out
+    save_model(strategy_->model_state());
+  if (!log_) return;
+  const bool finished = end == train::RunEnd::finished;
+  log_->end(finished);
+  e_.folder->write_summary({{"finished", finished}, {"steps", engine_.position().step}, {"val_loss", val_loss_}});
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
@@ -153,7 +389,8 @@ int run(int argc, char** argv) {
                           : "")
               << "run     " << options.out << std::endl;
   }
-  Trainer trainer(options, folder.get(), ranks, grid, tokenizer, config, model, train, val);
+  const Experiment experiment{options, folder.get(), ranks, grid, tokenizer, config, model, train, val};
+  Trainer trainer(experiment);
   return train::run_or_plan(options, ranks, trainer);
 }
 

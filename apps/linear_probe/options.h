@@ -8,10 +8,10 @@ namespace weft::linear_probe {
 
 /// The flags of linear_probe, one field each; see options.cpp for what `--help` says about them.
 struct Options : train::RunOptions {
-  Options() { epochs = 5, batch_size = 256, lr = 1e-3, precision = "bf16", out = "runs/linear_probe"; }
-  std::string data = "cifar100:./cifar100";
-  std::string model = "dinov2_vitl14_reg";
-  std::string weights = "random", weights_key;
+  Options() {
+    program = "linear_probe", data = "cifar100:./cifar100", model = "dinov2_vitl14_reg", weights = "random";
+    epochs = 5, batch_size = 256, lr = 1e-3, precision = "bf16", out = "runs/linear_probe";
+  }
   std::string phases = "probe,finetune";
   double layer_decay = 1;
   int64_t image_size = 0;
@@ -25,7 +25,6 @@ struct Options : train::RunOptions {
   std::string logreg_precision = "f64";
   bool explain_sharding = false;
   bool explain_memory = false;
-  std::string program = "linear_probe";  ///< the name it was started under
 
   /// Features are kept in a file of this name, not in memory alone. Earlier versions wrote `.h5`.
   bool has_feature_file() const { return cache_features.ends_with(".safetensors") || cache_features.ends_with(".h5"); }

@@ -33,6 +33,7 @@ train::EngineOptions engine_options(const Options& options, const PhaseOptions& 
   train::EngineOptions result = train::engine_options(options);
   result.saved_prefix = how.saved_prefix;
   result.line_before_validation = true;
+  result.program = "";  // a run has two phases and one line
   return result;
 }
 

@@ -9,16 +9,20 @@
 #include <optional>
 
 #include "apps/support/flags.h"
+#include "core/autocast.h"
+#include "core/ops/layers/losses.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
-#include "data/dataset.h"
+#include "core/trace.h"
 #include "io/weights/weights_file.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
 #include "optim/optimizers.h"
-#include "optim/schedule.h"
 #include "train/exit.h"
 #include "train/load_weights.h"
+#include "train/loader_task.h"
 #include "train/record/class_names.h"
+#include "train/record/stopwatch.h"
 
 namespace weft::train_image {
 namespace {
@@ -81,12 +85,9 @@ PixelStatistics measured(const Options& options, const data::Dataset* train, con
                                                       : of_set(val, "validation", options);
 }
 
-}  // namespace
-
-std::map<std::string, std::string> PixelStatistics::texts() const {
-  return {{kMean, joined(mean)}, {kStd, joined(std)}};
-}
-
+/// --mean and --std where they are given. Else of the training part; with --eval-only first what the file of --weights
+/// says (texts()), and where there is neither, of the validation part. `train` may be null, `val` not. Errors:
+/// UsageError for another count of channels or a deviation that is not positive.
 PixelStatistics pixel_statistics(const Options& options, const data::Dataset* train, const data::Dataset& val) {
   PixelStatistics result;
   const auto channels = static_cast<size_t>(val.channels());
@@ -98,8 +99,6 @@ PixelStatistics pixel_statistics(const Options& options, const data::Dataset* tr
     if (!(value > 0)) throw train::UsageError(str("--std: expected positive numbers, got ", value));
   return result;
 }
-
-namespace {
 
 constexpr int64_t kSmallImage = 64;  // up to here a CIFAR network and stem are the default
 
@@ -120,7 +119,23 @@ data::TransformOn transform_on(const std::string& word) {
                             : data::TransformOn::automatic;
 }
 
+template <class T>
+std::unique_ptr<optim::Optimizer> made(const Options& o, const auto& parameters, auto how) {
+  how.lr = o.lr;
+  how.weight_decay = o.weight_decay;
+  return std::make_unique<T>(parameters, how);
+}
+
+Tensor forward(Experiment& e, const Tensor& images) {
+  const Autocast low(e.options.dtype());
+  return e.strategy->forward(images);
+}
+
 }  // namespace
+
+std::map<std::string, std::string> PixelStatistics::texts() const {
+  return {{kMean, joined(mean)}, {kStd, joined(std)}};
+}
 
 Experiment::Experiment(const Options& given, const dist::World& all)
     : options(given), ranks(all), device(all.device()) {
@@ -219,20 +234,8 @@ void Experiment::make_model() {
       fail("--weights ", options.weights, ": ", error.what());
     }
   }
-  if (options.parallel != "fsdp") model->to(device);
-  train::use_precision(options, *model, options.model);
+  train::place(options, *model, device);
 }
-
-namespace {
-
-template <class T>
-std::unique_ptr<optim::Optimizer> made(const Options& o, const auto& parameters, auto how) {
-  how.lr = o.lr;
-  how.weight_decay = o.weight_decay;
-  return std::make_unique<T>(parameters, how);
-}
-
-}  // namespace
 
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
   const Options& o = options;
@@ -272,6 +275,39 @@ optim::SchedulePtr Experiment::make_schedule() const {
     main = std::make_shared<optim::LinearSchedule>(1, optim::LinearScheduleOptions{.start = 1, .end = 1});
   }
   return optim::after_warmup(std::max<int64_t>(warmup, 0), 1.0 / static_cast<double>(warmup + 1), main);
+}
+
+Evaluation evaluate(Experiment& e, train::Progress& progress) {
+  const TraceScope scope("evaluate");
+  const bool was_training = e.model->is_training();
+  e.model->eval();
+  const train::Stopwatch watch;
+  Evaluation result{.confusion = train::ConfusionMatrix(e.classes)};
+  double loss_sum = 0;
+  const auto each = [&](const data::Batch& batch) {
+    const Tensor logits = forward(e, batch.images);
+    loss_sum += cross_entropy(logits, batch.labels, {.reduction = Reduction::sum}).item();
+    const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>();
+    const std::vector<int64_t> truths = batch.labels.to_vector<int64_t>();
+    for (size_t i = 0; i < truths.size(); ++i) result.confusion.add(truths[i], guesses[i]);
+  };
+  train::evaluate_batches(e.ranks, *e.strategy, progress, "validation", e.val_loader.get(), each, [&] {
+    forward(e, Tensor::zeros({1, e.height, e.width, e.channels}, DType::f32, e.device));
+  });
+  std::vector<double> sums{loss_sum};
+  for (const int64_t count : result.confusion.counts()) sums.push_back(static_cast<double>(count));
+  sums = e.ranks.sum(sums, "evaluation");
+  std::vector<int64_t> counts;
+  for (size_t i = 1; i < sums.size(); ++i) counts.push_back(std::llround(sums[i]));
+  result.confusion.set_counts(std::move(counts));
+  for (int i = 0; i < e.classes; ++i) result.correct += result.confusion.count(i, i);
+  result.images = result.confusion.total();
+  const double images = static_cast<double>(result.images);
+  result.loss = sums[0] / images;
+  result.accuracy = static_cast<double>(result.correct) / images;
+  result.images_per_second = images / watch.seconds();
+  e.model->train(was_training);
+  return result;
 }
 
 }  // namespace weft::train_image

@@ -12,6 +12,8 @@
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "train/progress.h"
+#include "train/record/confusion_matrix.h"
 
 namespace weft::train_image {
 
@@ -24,13 +26,7 @@ struct PixelStatistics {
   std::map<std::string, std::string> texts() const;
 };
 
-/// --mean and --std where they are given. Else of the training part; with --eval-only first what the file of --weights
-/// says (texts()), and where there is neither, of the validation part. `train` may be null, `val` not. Errors:
-/// UsageError for another count of channels or a deviation that is not positive.
-PixelStatistics pixel_statistics(const Options& options, const data::Dataset* train, const data::Dataset& val);
-
-/// The objects that the options describe: sets, loaders, the model on its device. `auto` values are resolved in
-/// `options`.
+/// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
 struct Experiment {
   /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.
   /// `ranks` must outlive it.
@@ -66,5 +62,17 @@ struct Experiment {
   void make_loaders();
   void make_model();
 };
+
+struct Evaluation {
+  double loss = 0;                  ///< mean cross entropy per image
+  double accuracy = 0;              ///< share of right answers
+  int64_t correct = 0, images = 0;  ///< of all ranks
+  double images_per_second = 0;
+  train::ConfusionMatrix confusion{1};
+};
+
+/// Runs the experiment's model, in evaluation mode, over everything that the ranks' loaders have, each image once;
+/// the counts of all ranks are added up. All ranks call it. `progress` shows how far this rank is.
+Evaluation evaluate(Experiment& experiment, train::Progress& progress);
 
 }  // namespace weft::train_image

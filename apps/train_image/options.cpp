@@ -58,7 +58,7 @@ void check_together(const Options& o) {
 }  // namespace
 
 bool parse_options(int argc, char** argv, Options& o) {
-  support::Flags flags("train_image", "Trains an image classifier, or evaluates one.");
+  support::Flags flags(o.program, "Trains an image classifier, or evaluates one.");
   flags.group("Data and model");
   flags.add("data", o.data,
             "shapes | cifar10:DIR | cifar100:DIR | idx:DIR | folder:DIR | hdf5:FILE | packed:FILE | random:NxHxWxC");

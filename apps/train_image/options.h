@@ -10,11 +10,10 @@ namespace weft::train_image {
 /// The flags of train_image, one field each; see options.cpp for what `--help` says about them.
 struct Options : train::RunOptions {
   Options() {
+    data = "shapes", model = "auto";
     epochs = 10, batch_size = 128, lr = 0.1, weight_decay = 5e-4;
-    graph = "auto", out = "runs/train_image";
+    program = "train_image", graph = "auto", out = "runs/train_image";
   }
-  std::string data = "shapes";
-  std::string model = "auto";
   std::string stem = "auto";
   int64_t image_size = 0;
   std::string optimizer = "sgd";
@@ -33,7 +32,7 @@ struct Options : train::RunOptions {
   double cutmix = 0;
   std::string transform_on = "auto", decode_on = "cpu";
   std::vector<double> mean, std;
-  std::string weights, weights_strict = "yes", weights_prefix, weights_key;
+  std::string weights_strict = "yes", weights_prefix, weights_key;
   std::string export_file;
   bool eval_only = false;
   bool summary = false;

@@ -22,10 +22,11 @@ TEST(RunOptions, PrecisionDecidesOfProductsAndOfGatheredWeights) {
 
 TEST(RunOptions, Fp8WantsTransformerBlocks) {
   RunOptions options;
+  options.model = "two";
   nn::Linear model(2, 2);
-  use_precision(options, model, "two");
+  place(options, model, Device{});
   options.precision = "fp8";
-  EXPECT_EQ(error_of([&] { use_precision(options, model, "two"); }),
+  EXPECT_EQ(error_of([&] { place(options, model, Device{}); }),
             "--precision fp8: expected a model of transformer blocks, such as vit_small16, got two");
 }
 
