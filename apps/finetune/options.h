@@ -10,16 +10,14 @@ namespace weft::finetune {
 /// The flags of finetune, one field each; see options.cpp for what `--help` says about them.
 struct Options : train::RunOptions {
   Options() {
+    data = "mrpc", model = "bert_base", weights = "auto";
     epochs = 3, batch_size = 8, lr = 5e-5, clip_norm = 1;
     log_interval = save_interval = 500;
     seed = 42, out = "test-trainer", unit = "texts";
   }
-  std::string data = "mrpc";
   std::string train_file, validation_file;  ///< in the folder, or anywhere; "": as found there
   std::string text_columns, label_column;   ///< names between commas; "": those that are known
   std::string problem = "auto";
-  std::string model = "bert_base";
-  std::string weights = "auto", weights_key;
   std::string vocab;
   int64_t vocab_size = 8000;
   int64_t max_length = 128;

@@ -3,22 +3,52 @@
 
 #include <cmath>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/optimizer_files.h"
+#include "apps/support/python_text.h"
 #include "core/autocast.h"
 #include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
+#include "io/atomic_file.h"
 #include "io/file_reader.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule.h"
 #include "train/memory.h"
+#include "train/record/scalar_log.h"
 #include "train/resume.h"
 #include "train/shell_word.h"
 
 namespace weft::finetune {
 namespace {
+
+using Json = nlohmann::ordered_json;
+using support::python_number;
+
+double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+void note(TrainerState& state, Json line) {
+  line["step"] = state.step;
+  state.history.push_back(line.dump());
+}
+
+/// Under the names of Hugging Face's TrainingArguments where it has them.
+train::HyperParameters hyper_parameters(const Options& o) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  return {{"model", o.model},
+          {"weights", o.weights},
+          {"per_device_train_batch_size", number(o.batch_size)},
+          {"gradient_accumulation_steps", number(o.accumulate)},
+          {"num_train_epochs", number(o.epochs)},
+          {"learning_rate", o.lr},
+          {"weight_decay", o.weight_decay},
+          {"warmup_ratio", o.warmup_ratio},
+          {"max_grad_norm", o.clip_norm},
+          {"bf16", o.precision == "bf16"},
+          {"seed", number(o.seed)}};
+}
 
 train::StrategyOptions strategy_options(const Options& o, Classifier& model, Device device) {
   train::StrategyOptions options = train::strategy_options(o, device);
@@ -64,6 +94,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
           train, data::Sampler(static_cast<int64_t>(train.labels.size()), train::training_order(options, world)),
           options.batch_size, tokenizer.encoder->padding_id(), world.device())),
       options_(options),
+      folder_(folder),
       world_(world),
       tokenizer_(tokenizer),
       saved_configuration_(saved),
@@ -81,8 +112,12 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
   const bool fresh = !options.may_resume;
   // The validation of an epoch follows its last step.
   const int64_t validated = state_.step - (engine_.position().step_in_epoch == engine_.steps_per_epoch() ? 1 : 0);
-  record_ = std::make_unique<Record>(options, *folder, model_->options.classes, fresh ? -1 : validated,
-                                     fresh ? -1 : state_.step);
+  metrics_.emplace(folder_->metrics(), fresh ? -1 : validated);
+  board_.emplace(folder_->path(), fresh ? -1 : state_.step);
+  folder_->write_config(options.toml);
+  const train::HyperParameters values = hyper_parameters(options);
+  write_atomically(folder_->file("config.yaml"), train::wandb_config(values), "config");
+  board_->hyper_parameters(values);
 }
 
 std::string Trainer::plan() const {
@@ -150,18 +185,14 @@ void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
 
 train::RunEnd Trainer::run() {
   watch_ = {};
-  if (record_) record_->folder().remove_summary();
+  if (folder_) folder_->remove_summary();
   return engine_.run();
 }
 
 void Trainer::ended(train::RunEnd end) {
-  if (!record_ || end != train::RunEnd::finished) return;
+  if (!folder_ || end != train::RunEnd::finished) return;
   state_.run_loss += engine_.since_log().loss / world_.size();
-  record_->finished(state_, score_,
-                    {.seconds = watch_.seconds(),
-                     .texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs),
-                     .texts_per_second = texts_per_second_,
-                     .peak_tensor_bytes = train::peak_tensor_bytes(world_.device())});
+  print_end();
 }
 
 train::Measured Trainer::loss(const TextBatch& batch) {
@@ -182,23 +213,23 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
   const double sum = totals.loss / world_.size();
   state_.run_loss += sum;
   state_.logged = state_.step;
-  if (!record_) return;
+  if (!folder_) return;
   engine_.progress().make_way();
-  record_->trained(state_, {sum / static_cast<double>(totals.steps), engine_.gradient_norm().item(), lr_of_step_});
+  print_training(sum / static_cast<double>(totals.steps), engine_.gradient_norm().item());
 }
 
 train::Validation Trainer::validate(const train::Epoch& epoch) {
   model_->eval();
   score_ = evaluate(engine_, options_, dev_, tokenizer_.encoder->padding_id());
   if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
-  if (record_) record_->evaluated(state_, score_, lr(), texts_per_second_, train::peak_tensor_bytes(world_.device()));
+  if (folder_) print_evaluation();
   return {};
 }
 
 /// The folder appears under its name when it is whole.
 std::string Trainer::save() {
   if (saved_ == state_.step) return "";
-  if (record_) record_->folder().confirm();
+  if (folder_) folder_->confirm();
   saved_ = state_.step;
   const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
   const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
@@ -206,9 +237,9 @@ std::string Trainer::save() {
   state_.losses[static_cast<size_t>(world_.rank())] = engine_.since_log().own_loss;
   state_.losses = world_.sum(state_.losses, "losses");
   const std::vector<Generator> generators = generators_of_ranks(world_);
-  if (!record_) return "";
+  if (!folder_) return "";
   const std::string name = str("checkpoint-", state_.step);
-  const std::filesystem::path made = record_->folder().file("." + name + ".tmp"), final = record_->folder().file(name);
+  const std::filesystem::path made = folder_->file("." + name + ".tmp"), final = folder_->file(name);
   std::filesystem::remove_all(made);
   save_bert(made, whole, model_->options, saved_configuration_, tokenizer_);
   save_optimizer(made, moments, *adam_, model_->options);
@@ -222,12 +253,75 @@ std::string Trainer::save() {
 }
 
 void Trainer::stopped(train::StopRule& rule) {
-  if (!record_) return;
-  const train::RunFolder& folder = record_->folder();
+  if (!folder_) return;
   std::cout << "stopped by " << rule.reason() << " after step " << state_.step << "; continue with: finetune --config "
-            << train::shell_word(folder.file("config.toml").string())
-            << " --max-steps 0 --resume-from-checkpoint last --out " << train::shell_word(folder.path().string())
+            << train::shell_word(folder_->file("config.toml").string())
+            << " --max-steps 0 --resume-from-checkpoint last --out " << train::shell_word(folder_->path().string())
             << std::endl;
+}
+
+void Trainer::print_training(double loss, double gradient_norm) {
+  std::cout << "{'loss': " << python_number(rounded(loss, 1e4)) << ", 'grad_norm': " << python_number(gradient_norm)
+            << ", 'learning_rate': " << python_number(lr_of_step_)
+            << ", 'epoch': " << python_number(rounded(state_.epoch, 1e2)) << '}' << std::endl;
+  note(state_, {{"epoch", state_.epoch},
+                {"grad_norm", gradient_norm},
+                {"learning_rate", lr_of_step_},
+                {"loss", rounded(loss, 1e4)}});
+  board_->scalar("train/loss", loss, state_.step);
+  board_->scalar("train/grad_norm", gradient_norm, state_.step);
+  board_->scalar("train/learning_rate", lr_of_step_, state_.step);
+}
+
+void Trainer::print_evaluation() {
+  const int64_t peak = train::peak_tensor_bytes(world_.device());
+  std::cout << "{'eval_loss': " << python_number(rounded(score_.loss, 1e4));
+  for (const auto& [name, value] : scores())
+    std::cout << ", 'eval_" << name << "': " << python_number(rounded(value, 1e4));
+  std::cout << ", 'epoch': " << python_number(rounded(state_.epoch, 1e2)) << '}' << std::endl;
+  Json line{{"epoch", state_.epoch}, {"eval_loss", score_.loss}};
+  for (const auto& [name, value] : scores()) line["eval_" + name] = value;
+  note(state_, line);
+  metrics_->append({.epoch = std::llround(state_.epoch),
+                    .step = state_.step,
+                    .split = train::Split::val,
+                    .loss = score_.loss,
+                    .accuracy = score_.accuracy,
+                    .lr = lr(),
+                    .images_per_second = texts_per_second_,
+                    .peak_tensor_bytes = peak});
+  board_->scalar("texts_per_second", texts_per_second_, state_.step);
+  board_->scalar("peak_tensor_bytes", static_cast<double>(peak), state_.step);
+  board_->scalar("eval/loss", score_.loss, state_.step);
+  for (const auto& [name, value] : scores()) board_->scalar("eval/" + name, value, state_.step);
+}
+
+void Trainer::print_end() {
+  const double seconds = watch_.seconds();
+  const double texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs);
+  const auto steps = static_cast<double>(state_.step);
+  const double loss = state_.run_loss / steps;
+  std::cout << "{'train_runtime': " << python_number(rounded(seconds, 1e4))
+            << ", 'train_samples_per_second': " << python_number(rounded(texts / seconds, 1e3))
+            << ", 'train_steps_per_second': " << python_number(rounded(steps / seconds, 1e3))
+            << ", 'train_loss': " << python_number(loss) << ", 'epoch': " << python_number(rounded(state_.epoch, 1e2))
+            << '}' << std::endl;
+  train::Summary summary{{"steps", state_.step}, {"train_loss", loss}, {"eval_loss", score_.loss}};
+  for (const auto& [name, value] : scores()) summary.emplace_back("eval_" + name, value);
+  summary.emplace_back("seconds", seconds);
+  summary.emplace_back("texts_per_second", texts_per_second_);
+  summary.emplace_back("peak_tensor_bytes", train::peak_tensor_bytes(world_.device()));
+  folder_->write_summary(summary);
+}
+
+std::vector<std::pair<std::string, double>> Trainer::scores() const {
+  const int64_t outputs = model_->options.classes;
+  if (outputs == 1)
+    return {{"pearson", score_.pearson},
+            {"spearmanr", score_.spearman},
+            {"combined_score", (score_.pearson + score_.spearman) / 2}};
+  if (outputs == 2) return {{"accuracy", score_.accuracy}, {"f1", score_.f1}};
+  return {{"accuracy", score_.accuracy}};
 }
 
 }  // namespace weft::finetune

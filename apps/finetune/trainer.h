@@ -3,13 +3,17 @@
 #include <memory>
 
 #include "apps/finetune/configuration.h"
-#include "apps/finetune/record.h"
+#include "apps/finetune/evaluation.h"
 #include "apps/finetune/tokenizer_files.h"
+#include "apps/finetune/trainer_state.h"
 #include "nn/models/bert.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
+#include "train/record/metrics.h"
+#include "train/record/run_folder.h"
 #include "train/record/stopwatch.h"
+#include "train/record/tensorboard.h"
 
 namespace weft::finetune {
 
@@ -20,7 +24,7 @@ struct Classifier : nn::Bert {
   Tensor forward(const Tensor& x) const override;
 };
 
-/// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
+/// Trains a classifier of texts; prints lines as Hugging Face's Trainer does, which go into the state's history, too.
 class Trainer final : public train::TypedTask<TextBatch> {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it.
@@ -43,9 +47,15 @@ class Trainer final : public train::TypedTask<TextBatch> {
   void ended(train::RunEnd end) override;
   void resume();
   void check_settings(const std::filesystem::path& checkpoint) const;
-  double lr() const { return adam_->lr(adam_->groups() - 1); }  // the classifier's
+  void print_training(double loss, double gradient_norm);
+  void print_evaluation();
+  void print_end();
+  /// The names and values of what is known of the last score but the loss.
+  std::vector<std::pair<std::string, double>> scores() const;
+  double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
 
   const Options& options_;
+  const train::RunFolder* folder_;
   const dist::World& world_;
   const Tokenizer& tokenizer_;
   const SavedConfiguration& saved_configuration_;
@@ -57,7 +67,8 @@ class Trainer final : public train::TypedTask<TextBatch> {
   train::Engine engine_;
   TrainerState state_;
   optim::Scheduler scheduler_;
-  std::unique_ptr<Record> record_;  // on rank 0; none in a dry run
+  std::optional<train::Metrics> metrics_;  // as the next: where there is a folder
+  std::optional<train::TensorBoard> board_;
   Score score_;
   train::Stopwatch watch_;       // since run() began
   int64_t saved_ = 0;            // step of the last checkpoint

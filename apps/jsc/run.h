@@ -8,8 +8,7 @@ namespace weft::jsc {
 
 /// The flags of one_gpu and ddp; the originals have none, and these are their values.
 struct Options : train::RunOptions {
-  Options() { epochs = 50, batch_size = 1, seed = 42; }
-  std::string data = "data/hymenoptera_data";
+  Options() { data = "data/hymenoptera_data", epochs = 50, batch_size = 1, seed = 42; }
   std::string backbone = "resnet18";
 };
 

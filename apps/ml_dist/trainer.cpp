@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/ml_dist/trainer.h"
-
+// MNIST in one process, by DDP, or by an optimizer that averages; see docs/workflows/ml_dist.md.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
+#include "apps/ml_dist/options.h"
 #include "core/autograd.h"
 #include "core/choose_device.h"
 #include "core/ops/layers/losses.h"
@@ -16,12 +17,75 @@
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "data/idx.h"
+#include "data/image_loader.h"
 #include "io/torch/zip_archive.h"
 #include "io/weights/weights_file.h"
+#include "nn/conv.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "nn/sequential.h"
+#include "optim/optimizers.h"
 #include "optim/schedule.h"
+#include "train/loader_task.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::ml_dist {
+namespace {
+
+/// The network of PyTorch's MNIST example: two 3x3 convolutions, a pool, two linear layers, dropout; 1,199,882
+/// parameters under that example's names. x [N, 28, 28, 1] to log probabilities [N, 10].
+struct Net : nn::Module {
+  nn::Conv2d conv1{1, 32, {3, 3}}, conv2{32, 64, {3, 3}};
+  nn::Dropout dropout1{0.25}, dropout2{0.5};
+  nn::Flatten flatten;
+  nn::Linear fc1{9216, 128}, fc2{128, 10};
+
+  Tensor forward(const Tensor& x) const override;
+  void fields(nn::Visitor& v) override;
+};
+
+struct Sets {
+  /// Errors: files that are missing or wrong.
+  explicit Sets(const Options& options);
+  std::shared_ptr<const data::Dataset> train, test;
+};
+
+/// Trains and tests, epoch by epoch, and prints as the workflow's three programs do.
+class Trainer final : public train::TypedTask<data::Batch> {
+ public:
+  Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets);
+  train::RunEnd run();
+
+ private:
+  int64_t samples() const override { return options_.dry_run ? batch_size() : LoaderTask::samples(); }
+  void start_epoch(int64_t epoch, int64_t batch) override { LoaderTask::start_epoch(epoch + 1, batch); }
+  train::Measured loss(const data::Batch& batch) override;
+  void after_step() override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_saved(const train::Epoch&, const train::Validation&) override { scheduler_->step(); }
+  std::string save() override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
+
+  train::HyperParameters hyper_parameters() const;
+  void open_output();
+
+  const Options& options_;
+  Mode mode_;
+  const dist::World& ranks_;
+  const Sets& sets_;
+  std::unique_ptr<data::ImageLoader> test_loader_;
+  std::shared_ptr<Net> model_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::Adadelta> adadelta_;
+  std::unique_ptr<optim::Scheduler> scheduler_;
+  std::unique_ptr<train::RunFolder> output_;  // of rank 0, with --save-model
+  std::unique_ptr<train::ScalarLog> log_;     // of rank 0, with --log-dir
+  std::unique_ptr<train::Engine> engine_;
+};
 
 Tensor Net::forward(const Tensor& x) const {
   Tensor y = relu(conv2(relu(conv1(x))));
@@ -39,8 +103,6 @@ void Net::fields(nn::Visitor& v) {
   v("fc1", fc1);
   v("fc2", fc2);
 }
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -77,8 +139,6 @@ std::unique_ptr<data::ImageLoader> make_loader(const Options& options, const dis
                                .mean = {0.1307f},
                                .std = {0.3081f}});
 }
-
-}  // namespace
 
 Sets::Sets(const Options& options) : train(read(options, data::Split::train)), test(read(options, data::Split::val)) {}
 
@@ -206,4 +266,23 @@ void Trainer::stopped(train::StopRule& rule) {
         options_.save_model ? "; mnist_cnn.pt holds its weights" : "; --save-model would have kept its weights");
 }
 
+int run(const std::string& program, int argc, char** argv) {
+  Options options;
+  if (!parse_options(program, argc, argv, options)) return train::kExitOk;
+  if (options.mode == "base") options.parallel = "none";
+  const dist::World ranks = train::join_ranks(options);
+  const Mode mode = options.mode == "mpi"                       ? Mode::mpi
+                    : options.mode == "ddp" || ranks.size() > 1 ? Mode::ddp
+                                                                : Mode::base;
+  const Sets sets(options);
+  train::require_same_images(ranks, sets.train.get(), nullptr, sets.test.get());
+  return train::exit_code(Trainer(options, mode, ranks, sets).run());
+}
+
+}  // namespace
 }  // namespace weft::ml_dist
+
+int main(int argc, char** argv) {
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mnist";
+  return weft::train::training_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
+}

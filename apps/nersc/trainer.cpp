@@ -3,10 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
 #include <system_error>
 
 #include "apps/nersc/checkpoint.h"
+#include "apps/nersc/cnn.h"
+#include "apps/nersc/learning_rate.h"
+#include "apps/nersc/options.h"
+#include "apps/nersc/random_fields.h"
 #include "apps/support/python_text.h"
 #include "core/autograd.h"
 #include "core/choose_device.h"
@@ -19,19 +27,83 @@
 #include "io/checkpoint.h"
 #include "nn/summary.h"
 #include "optim/optimizers.h"
+#include "train/loader_task.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
 #include "train/record/stopwatch.h"
 #include "train/resume.h"
+#include "train/torch_optimizer.h"
 #include "train/training_main.h"
 
 namespace weft::nersc {
 namespace {
 
-std::filesystem::path made(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  WEFT_CHECK(!error, "root_dir: cannot create ", folder.string(), ": ", error.message());
-  return folder;
-}
+/// The mean over a pass's steps of a number that each of them has, kept on the device.
+class Mean {
+ public:
+  void add(const Tensor& value) {
+    const Tensor now = value.detach().to(DType::f64).clone();
+    sum_ = sum_.defined() ? sum_.add_(now) : now;
+    ++count_;
+  }
+  double get() const { return sum_.defined() ? sum_.item() / static_cast<double>(count_) : 0; }
+
+ private:
+  Tensor sum_;
+  int64_t count_ = 0;
+};
+
+/// Trains, validates and saves, epoch by epoch; goes on from `checkpoints/ckpt.tar` where that is there.
+class Trainer final : public train::TypedTask<FieldBatch> {
+ public:
+  Trainer(const Options& options, const Config& config, const dist::World& ranks);
+
+  /// All epochs that are left. All ranks call it.
+  train::RunEnd run();
+
+  /// What would be trained, in lines.
+  std::string describe() const;
+
+ private:
+  train::Measured loss(const FieldBatch& batch) override;
+  void before_update() override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
+
+  bool is_tracked() const;
+  /// A line of stdout.
+  void say(const std::string& text) const;
+  /// So that no other run changes what this one goes on from.
+  void open_folder();
+  train::TorchOptimizer torch_optimizer() const;
+  std::filesystem::path checkpoint() const;
+  void write(int64_t epoch, bool is_best) const;
+  void load_if_there();
+  void check_settings(const std::string& what, const std::string& settings) const;
+  void begin_log();
+  void log(const train::Epoch& epoch, double lr);
+
+  const Options& options_;
+  const Config& config_;
+  const dist::World& ranks_;
+  std::shared_ptr<Cnn> model_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<LearningRate> learning_rate_;
+  RandomFields validation_;
+  std::filesystem::path folder_;
+  std::unique_ptr<train::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
+  /// A tracked run (`log_to_wandb`, --sweep_id) writes the numbers of each epoch under `wandb/`.
+  std::unique_ptr<train::ScalarLog> log_;
+  std::unique_ptr<train::Engine> engine_;
+  double best_loss_ = std::numeric_limits<double>::infinity();
+  int64_t best_epoch_ = 0;
+  double val_loss_ = 0, val_seconds_ = 0;  // of the last validation: over all ranks, and this one's time
+  Mean norms_;                             // of an epoch's gradients, in a tracked run
+  FieldBatch shown_;                       // the last batch of the validation: y, and in x what the model makes of it
+};
 
 /// The first channel of the first field as grey, 0 black and 1 white.
 train::Canvas image_of(const Tensor& fields) {
@@ -44,20 +116,6 @@ train::Canvas image_of(const Tensor& fields) {
   }
   return image;
 }
-
-}  // namespace
-
-RunLog::RunLog(const std::filesystem::path& folder, const Config& config, int64_t done)
-    : log_(made(folder) / "wandb", done > 0 ? done : -1) {
-  write_atomically(folder / "hyperparams.yaml", yaml(config), "hyperparams");
-  log_.config(hyper_parameters(config));
-}
-
-void RunLog::fields(int64_t epoch, const Tensor& target, const Tensor& prediction) {
-  if (train::have_png()) log_.image("vis", train::grid({image_of(target), image_of(prediction)}, 2), epoch);
-}
-
-namespace {
 
 using support::python_number;
 using train::Stopwatch;
@@ -99,8 +157,6 @@ data::Sampler sampler(const Config& c, const dist::World& ranks, bool training) 
 
 optim::AdamOptions adam_options(const Config& config) { return {.lr = config.lr}; }
 optim::SgdOptions sgd_options(const Config& config) { return {.lr = config.lr, .momentum = config.momentum}; }
-
-}  // namespace
 
 Trainer::Trainer(const Options& options, const Config& config, const dist::World& ranks)
     : TypedTask(std::make_shared<RandomFields>(fields_options(config, ranks, true), sampler(config, ranks, true))),
@@ -232,8 +288,7 @@ void Trainer::stopped(train::StopRule& rule) {
 }
 
 train::RunEnd Trainer::run() {
-  const int64_t first_epoch = engine_->position().epoch;
-  if (ranks_.is_first() && is_tracked()) log_ = std::make_unique<RunLog>(folder_, config_, first_epoch);
+  if (ranks_.is_first() && is_tracked()) begin_log();
   if (ranks_.is_first() && config_.log_to_screen) {
     if (log_) {
       say(nn::summary(*model_, {1, config_.img_size, config_.img_size, config_.in_chan}));
@@ -250,6 +305,14 @@ void Trainer::ended(train::RunEnd end) {
   if (log_) log_->end(end == train::RunEnd::finished);
 }
 
+/// Lines that an earlier run of this folder has logged of later epochs go.
+void Trainer::begin_log() {
+  const int64_t done = engine_->position().epoch;
+  log_ = std::make_unique<train::ScalarLog>(folder_ / "wandb", done > 0 ? done : -1);
+  write_atomically(folder_ / "hyperparams.yaml", yaml(config_), "hyperparams");
+  log_->config(hyper_parameters(config_));
+}
+
 void Trainer::log(const train::Epoch& epoch, double lr) {
   log_->log(epoch.number, {{"train_loss", epoch.loss},
                            {"val_loss", val_loss_},
@@ -259,7 +322,8 @@ void Trainer::log(const train::Epoch& epoch, double lr) {
                            {"best_epoch", static_cast<double>(best_epoch_)},
                            {"learning_rate", lr},
                            {"time_per_epoch", epoch.seconds + val_seconds_}});
-  log_->fields(epoch.number, shown_.y, shown_.x);
+  // The first target of the last batch, and its prediction.
+  if (train::have_png()) log_->image("vis", train::grid({image_of(shown_.y), image_of(shown_.x)}, 2), epoch.number);
 }
 
 bool Trainer::is_tracked() const { return config_.track || !options_.sweep_id.empty(); }
@@ -288,6 +352,8 @@ std::string Trainer::describe() const {
              ranks_.size() == 1 ? " rank" : " ranks", " an epoch\nwith    ", c.optimizer, ", lr ", c.lr, ", schedule ",
              c.scheduler, "\nrun     ", folder_.string(), ": ", left, '\n');
 }
+
+}  // namespace
 
 int train(int argc, char** argv, bool several) {
   return train::training_main(several ? "train_multi_gpu" : "train_single_gpu", [&] {

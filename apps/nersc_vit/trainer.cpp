@@ -1,22 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/nersc_vit/trainer.h"
-
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <memory>
+#include <optional>
 
+#include "apps/nersc_vit/forecast.h"
 #include "apps/nersc_vit/forecast_loss.h"
+#include "apps/nersc_vit/forecast_vit.h"
+#include "apps/nersc_vit/options.h"
+#include "apps/nersc_vit/out_log.h"
 #include "apps/nersc_vit/warmed_cosine.h"
 #include "core/autograd.h"
 #include "core/choose_device.h"
 #include "core/random.h"
+#include "data/field_series.h"
+#include "dist/group/world.h"
 #include "io/checkpoint.h"
 #include "kernels/runtime/profiler_range.h"
 #include "kernels/runtime/runtime.h"
+#include "optim/loss_scaler.h"
+#include "optim/optimizers.h"
+#include "optim/schedule.h"
+#include "train/loader_task.h"
 #include "train/memory.h"
+#include "train/record/run_folder.h"
+#include "train/record/scalar_log.h"
+#include "train/record/stopwatch.h"
 #include "train/resume.h"
+#include "train/training_main.h"
 
 namespace weft::nersc_vit {
 namespace {
+
+/// Trains on a grid of ranks; prints and logs what NERSC's tutorial does. All ranks do the same in the same order.
+class Trainer final : public train::TypedTask<data::FieldBatch> {
+ public:
+  Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log);
+
+  /// What --dry-run says.
+  std::string describe() const;
+  /// All steps that are left, or a checkpoint after the step in which a signal came.
+  train::RunEnd run();
+
+ private:
+  std::optional<train::Batch> next() override;
+  void epoch_begins() override;
+  train::Measured loss(const data::FieldBatch& batch) override;
+  void after_step() override;
+  train::Validation validate(const train::Epoch&) override;
+  void epoch_saved(const train::Epoch& epoch, const train::Validation&) override;
+  std::string save() override;
+  void stopped(train::StopRule&) override;
+  void ended(train::RunEnd end) override;
+
+  int64_t global_batch() const { return samples_per_step(options_, grid_); }
+  train::EngineOptions engine_options() const;
+  void open_folder();
+  void resume();
+  void check_settings(const std::string& path, const Checkpoint& saved);
+  void log_beginning();
+  void log_first_losses();
+  Score score(int64_t most_steps);
+  void draw_forecast(const std::vector<Tensor>& fields);  // input, target, prediction
+  double mean_over_ranks(double value, const char* what) const;
+
+  const Options& options_;
+  const dist::World& ranks_;
+  dist::Grid grid_;
+  OutLog& log_;
+  std::filesystem::path folder_;
+  std::unique_ptr<train::RunFolder> run_folder_;  // of rank 0, once it trains
+  data::FieldLoader valid_;
+  std::shared_ptr<ForecastVit> model_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::Adam> adam_;
+  optim::SchedulePtr schedule_;
+  std::optional<optim::LossScaler> scaler_;    // with fp16
+  std::unique_ptr<train::ScalarLog> scalars_;  // of rank 0
+  std::unique_ptr<train::Engine> engine_;
+  Score validated_;
+  double train_loss_ = 0;
+  train::Stopwatch validating_;  // since the last validation began
+  bool profiled_ = false;        // the epoch under way
+};
 
 namespace fs = std::filesystem;
 using support::python_number;
@@ -45,8 +112,6 @@ dist::Grid training_grid(const Options& o, const dist::Grid& grid) {
   return o.noddp ? dist::Grid(grid.world(), grid.model(), dist::make_process_group_alone(), grid.pipe()) : grid;
 }
 
-}  // namespace
-
 Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log)
     : TypedTask(std::make_shared<data::FieldLoader>(make_loader(options, grid, ranks.device(), true))),
       options_(options),
@@ -71,6 +136,7 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
   engine_ = std::make_unique<train::Engine>(
       *this, train::Parts{ranks, *model_, *strategy_, *adam_, nullptr, scaler_ ? &*scaler_ : nullptr},
       engine_options());
+  engine_->follow(schedule_);
 }
 
 train::EngineOptions Trainer::engine_options() const {
@@ -227,10 +293,6 @@ std::optional<train::Batch> Trainer::next() {
   return LoaderTask::next();
 }
 
-void Trainer::before_step(data::FieldBatch&) {
-  if (schedule_) adam_->set_lr(schedule_->lr(engine_->position().step, options_.lr));
-}
-
 train::Measured Trainer::loss(const data::FieldBatch& batch) {
   return {relative_l2_loss(engine_->forward(batch.input), batch.target)};
 }
@@ -299,4 +361,33 @@ void Trainer::draw_forecast(const std::vector<Tensor>& fields) {
                   engine_->position().step);
 }
 
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse_options(argc, argv, options)) return train::kExitOk;
+  const dist::World ranks = dist::init({.backend = options.backend, .device = options.device});
+  const int64_t stages = options.pipeline_parallel_size;
+  const std::string all = str(ranks.size(), ranks.size() == 1 ? " rank" : " ranks");
+  if (ranks.size() % stages != 0)
+    throw train::UsageError(str("--pipeline_parallel_size: ", stages, " does not divide ", all));
+  if (ranks.size() / stages % options.row_parallel_size != 0)
+    throw train::UsageError(str("--row_parallel_size: ", options.row_parallel_size, " does not divide ",
+                                stages == 1 ? all : str(ranks.size() / stages, " ranks of each stage")));
+  OutLog log;
+  Trainer trainer(options, ranks,
+                  dist::Grid(ranks.group(), static_cast<int>(options.row_parallel_size), static_cast<int>(stages)),
+                  log);
+  if (options.dry_run) {
+    if (ranks.is_first())
+      std::cout << "device  " << weft::describe(ranks.device()) << '\n'
+                << trainer.describe() << "\ndry run: would train this; nothing is written" << std::endl;
+    return train::kExitOk;
+  }
+  return train::exit_code(trainer.run());
+}
+
+}  // namespace
 }  // namespace weft::nersc_vit
+
+int main(int argc, char** argv) {
+  return weft::train::training_main("train_vit", [&] { return weft::nersc_vit::run(argc, argv); });
+}
