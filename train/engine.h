@@ -99,7 +99,7 @@ class Task {
 
   /// The epoch's first step follows; in a resumed epoch, the first that is left.
   virtual void epoch_begins() {}
-  /// Ahead of a step, which has its learning rate by then. What it does to the batch is not part of a CUDA graph.
+  /// Ahead of a step, which has its learning rate by then. Its changes to the batch are not part of a CUDA graph.
   virtual void before_step(Batch&) {}
   /// Forward and loss: what a CUDA graph repeats. The forward pass of the model is Engine::forward().
   virtual Measured loss(const std::vector<Tensor>& batch) = 0;

@@ -14,7 +14,7 @@ namespace weft::train {
 /// The options that programs share, one field a flag: support::add_run_flags() has their names and texts. A program's
 /// own options derive from them, and set other defaults.
 struct RunOptions {
-  std::string program;          ///< that the line of a stopped run names; "": the program prints that line itself
+  std::string program;          ///< the name in the line of a stopped run; "": the program prints that line itself
   std::string unit = "images";  ///< samples of a batch, in texts
   int64_t epochs = 1, batch_size = 1, accumulate = 1;
   std::string data, model, weights, weights_key;

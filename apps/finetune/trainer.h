@@ -52,7 +52,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
   void print_end();
   /// The names and values of what is known of the last score but the loss.
   std::vector<std::pair<std::string, double>> scores() const;
-  double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
+  double lr() const { return adam_->lr(adam_->groups() - 1); }  // the classifier's
 
   const Options& options_;
   const train::RunFolder* folder_;

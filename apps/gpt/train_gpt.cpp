@@ -134,7 +134,7 @@ void check_grid(const Options& o, const GptConfig& config, int64_t ranks) {
 /// The model and the texts of a run.
 struct Experiment {
   const Options& options;
-  const train::RunFolder* folder;  ///< of rank 0, null on the others and in a dry run
+  const train::RunFolder* folder;  ///< rank 0 has it; null on the others and in a dry run
   const dist::World& world;
   const dist::Grid& grid;
   const data::BytePair& tokenizer;
@@ -211,7 +211,7 @@ struct Sequences {
 };
 
 /// Trains a language model to say the next token. An epoch has as many sequences as the training text has tokens for;
-/// where they begin is drawn anew for each epoch, the same for any number of ranks.
+/// their beginnings are drawn again for each epoch, the same for any number of ranks.
 class Trainer final : public train::TypedTask<Sequences> {
  public:
   /// Errors: a text that is too short for one step.
@@ -240,7 +240,7 @@ class Trainer final : public train::TypedTask<Sequences> {
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::AdamW> adam_;
   train::Engine engine_;
-  std::optional<train::ScalarLog> log_;  // of rank 0; none in a dry run
+  std::optional<train::ScalarLog> log_;  // on rank 0; none in a dry run
   double val_loss_ = std::numeric_limits<double>::quiet_NaN();
 };
 

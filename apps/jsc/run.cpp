@@ -67,7 +67,7 @@ class Trainer final : public train::TypedTask<data::Batch> {
   optim::Adam adam_;
   train::Engine engine_;
   Result validated_;
-  std::unique_ptr<train::ScalarLog> log_;  ///< of rank 0
+  std::unique_ptr<train::ScalarLog> log_;  ///< on rank 0
 };
 
 constexpr int64_t kLogEvery = 50;  // steps between two train_…_step, as Lightning's log_every_n_steps

@@ -82,8 +82,8 @@ class Trainer final : public train::TypedTask<data::Batch> {
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::Adadelta> adadelta_;
   std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<train::RunFolder> output_;  // of rank 0, with --save-model
-  std::unique_ptr<train::ScalarLog> log_;     // of rank 0, with --log-dir
+  std::unique_ptr<train::RunFolder> output_;  // on rank 0, with --save-model
+  std::unique_ptr<train::ScalarLog> log_;     // on rank 0, with --log-dir
   std::unique_ptr<train::Engine> engine_;
 };
 

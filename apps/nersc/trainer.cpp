@@ -61,7 +61,7 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   /// All epochs that are left. All ranks call it.
   train::RunEnd run();
 
-  /// What would be trained, in lines.
+  /// The plan of the training, in lines.
   std::string describe() const;
 
  private:
@@ -75,7 +75,7 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   bool is_tracked() const;
   /// A line of stdout.
   void say(const std::string& text) const;
-  /// So that no other run changes what this one goes on from.
+  /// Locks the folder, so that no other run changes the checkpoint to resume from.
   void open_folder();
   train::TorchOptimizer torch_optimizer() const;
   std::filesystem::path checkpoint() const;
@@ -94,15 +94,15 @@ class Trainer final : public train::TypedTask<FieldBatch> {
   std::unique_ptr<LearningRate> learning_rate_;
   RandomFields validation_;
   std::filesystem::path folder_;
-  std::unique_ptr<train::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
+  std::unique_ptr<train::RunFolder> run_folder_;  // the first rank has it, and the log; none in a dry run
   /// A tracked run (`log_to_wandb`, --sweep_id) writes the numbers of each epoch under `wandb/`.
   std::unique_ptr<train::ScalarLog> log_;
   std::unique_ptr<train::Engine> engine_;
   double best_loss_ = std::numeric_limits<double>::infinity();
   int64_t best_epoch_ = 0;
-  double val_loss_ = 0, val_seconds_ = 0;  // of the last validation: over all ranks, and this one's time
-  Mean norms_;                             // of an epoch's gradients, in a tracked run
-  FieldBatch shown_;                       // the last batch of the validation: y, and in x what the model makes of it
+  double val_loss_ = 0, val_seconds_ = 0;  // from the last validation: over all ranks, and this one's time
+  Mean norms_;                             // norms of an epoch's gradients, in a tracked run
+  FieldBatch shown_;                       // the last batch of the validation: y, and in x the model's prediction
 };
 
 /// The first channel of the first field as grey, 0 black and 1 white.

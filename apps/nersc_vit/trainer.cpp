@@ -38,7 +38,7 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
  public:
   Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log);
 
-  /// What --dry-run says.
+  /// The text of --dry-run.
   std::string describe() const;
   /// All steps that are left, or a checkpoint after the step in which a signal came.
   train::RunEnd run();
@@ -70,14 +70,14 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
   dist::Grid grid_;
   OutLog& log_;
   std::filesystem::path folder_;
-  std::unique_ptr<train::RunFolder> run_folder_;  // of rank 0, once it trains
+  std::unique_ptr<train::RunFolder> run_folder_;  // on rank 0, once training begins
   data::FieldLoader valid_;
   std::shared_ptr<ForecastVit> model_;
   std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::Adam> adam_;
   optim::SchedulePtr schedule_;
   std::optional<optim::LossScaler> scaler_;    // with fp16
-  std::unique_ptr<train::ScalarLog> scalars_;  // of rank 0
+  std::unique_ptr<train::ScalarLog> scalars_;  // on rank 0
   std::unique_ptr<train::Engine> engine_;
   Score validated_;
   double train_loss_ = 0;

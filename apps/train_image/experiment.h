@@ -26,7 +26,8 @@ struct PixelStatistics {
   std::map<std::string, std::string> texts() const;
 };
 
-/// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
+/// The objects that the options describe: sets, loaders, the model on its device. `auto` values are resolved in
+/// `options`.
 struct Experiment {
   /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.
   /// `ranks` must outlive it.
@@ -66,7 +67,7 @@ struct Experiment {
 struct Evaluation {
   double loss = 0;                  ///< mean cross entropy per image
   double accuracy = 0;              ///< share of right answers
-  int64_t correct = 0, images = 0;  ///< of all ranks
+  int64_t correct = 0, images = 0;  ///< counts of all ranks
   double images_per_second = 0;
   train::ConfusionMatrix confusion{1};
 };

@@ -32,7 +32,7 @@ struct Options : train::RunOptions {
   double cutmix = 0;
   std::string transform_on = "auto", decode_on = "cpu";
   std::vector<double> mean, std;
-  std::string weights_strict = "yes", weights_prefix, weights_key;
+  std::string weights_strict = "yes", weights_prefix;
   std::string export_file;
   bool eval_only = false;
   bool summary = false;

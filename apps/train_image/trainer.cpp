@@ -65,12 +65,12 @@ class Trainer final : public train::TypedTask<Labelled> {
   void show_samples();
 
   Experiment& experiment_;
-  std::unique_ptr<train::RunFolder> folder_;  // of rank 0, as all that is written
+  std::unique_ptr<train::RunFolder> folder_;  // on rank 0, as all output
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> averages_;
   train::Engine engine_;
   train::Progress validation_;
-  std::optional<train::Metrics> metrics_;  // of rank 0, as is the next
+  std::optional<train::Metrics> metrics_;  // rank 0 has it, and the next
   std::optional<train::TensorBoard> board_;
   Evaluation last_;
   double trained_seconds_ = 0;
