@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """cli.py ROOT: the commands of tools/weft-lab, as a user gives them."""
+import contextlib
 import html.parser
+import io
 import os
 import re
 import shutil
@@ -11,11 +13,12 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-from lab import counts, program, text as lab_text  # noqa: E402
+from lab import counts, notebook, program, text as lab_text  # noqa: E402
 
 NO_NVCC = {"NVCC": "", "CUDA_HOME": "/none", "PATH": "/usr/bin:/bin"}
 KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
@@ -52,6 +55,24 @@ class Balanced(html.parser.HTMLParser):
 
 
 class Commands(unittest.TestCase):
+    def test_a_notebooks_cell(self):
+        magics = {}
+        notebook.load_ipython_extension(unittest.mock.Mock(register_magic_function=lambda function, kind, name: magics.update({(kind, name): function})))
+        for line, wanted in (("--no-time", "data race"), ("run --check races", "data race"), ("run --gpu none", "expected one of")):
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                magics["cell", "cuda"](line, RACE.read_text(encoding="utf-8"))
+            self.assertIn(wanted, out.getvalue(), line)
+            self.assertEqual("source" in out.getvalue(), line == "--no-time", out.getvalue())
+
+    def test_explain(self):
+        done = lab("check", "--explain", "9")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = done.stdout.splitlines()
+        self.assertEqual(said[0], "09_bug_race: find the bug: a count that is sometimes right")
+        self.assertIn("+  __syncthreads();", said)
+        self.assertIn("- A thread may count before thread 0 has set the counter to 0.", said)
+        self.assertTrue(any("atomicAdd(&found, 1);" in line and line.split()[0] == "7" for line in said))
+
     def test_run(self):
         done = lab("run", "--gpu", "a100", KNOWN)
         self.assertEqual((done.returncode, done.stdout), (0, "no error\n"))

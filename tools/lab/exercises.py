@@ -13,6 +13,7 @@ sizes) and check.json:
 
 A goal on counts is met only by a program whose results are right. A check.cu counts what no profile shows itself: `count NAME: NUMBER` in
 the measured run (Check::count)."""
+import difflib
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from . import counts, program
+from . import text as lab_text
 
 FOLDER = program.ROOT / "exercises"
 STREAMS = ("no order between streams", "the host wrote the source", "use after free in stream order")
@@ -161,6 +163,28 @@ def check(folder, file, gpu="h100", page_of=None):
                 raise program.Problem(f"no page: {file} has launched no kernel")
             page_of(profile, counts.kernels_of(profile, file.resolve()))
     return Result(title, goals)
+
+
+def walk(folder, gpu="h100"):
+    """Lines that explain the solution of an exercise: its difference from start.cu, the reason of each goal, and what its lines cost."""
+    spec = json.loads((folder / "check.json").read_text(encoding="utf-8"))
+    solution = FOLDER / "solutions" / folder.name / "solution.cu"
+    start, end = ((file.read_text(encoding="utf-8").splitlines()) for file in (folder / "start.cu", solution))
+    yield f"{folder.name}: {spec['title']}"
+    yield ""
+    yield from difflib.unified_diff(start, end, "start.cu", "solution.cu", lineterm="", n=3)
+    yield ""
+    for hint in spec.get("hints", {}).values():
+        yield f"- {hint}"
+    for goal in spec["goals"]:
+        yield f"- {goal['says']}, {'at most' if 'most' in goal else 'at least'} {goal.get('most', goal.get('least')):g}: {goal['hint']}"
+    with program.Program(folder / "check.cu", gpu, [f'-DEXERCISE="{solution.resolve()}"', f"-I{FOLDER}"], ["--gpus", str(spec.get("gpus", 1))],
+                         TIME_LIMIT) as built:
+        _, profile = built.profile(["measure"], checks="", capture=True)
+        for kernel in counts.kernels_of(profile, solution.resolve()) if profile else []:
+            yield ""
+            yield f"{kernel.raw['name']} {kernel.launch}"
+            yield from lab_text.table(kernel, ())
 
 
 def judge_run(built, hints, streams):
