@@ -37,6 +37,7 @@ struct Data {
   fs::path path;
   bool tokens = false;                            ///< their numbers, and no text
   std::shared_ptr<const std::string> train, val;  ///< val: null for one file
+  std::optional<std::vector<std::string>> texts;  ///< those of JSON lines
 
   explicit Data(const fs::path& given) : path(given) {
     const bool pair = fs::is_directory(given);
@@ -49,6 +50,14 @@ struct Data {
     train = read(pair ? given / "train.bin" : given);
     if (pair) val = read(given / "val.bin");
     tokens = pair || data::holds_tokens(given, *train);
+    if (!tokens) texts = data::json_texts(*train, name(""));
+  }
+  /// All of the text; JSON lines have a line break between their texts.
+  std::string text() const {
+    if (!texts) return std::string(data::text_of(*train, name("")));
+    std::string all;
+    for (const std::string& one : *texts) all += one + "\n";
+    return all;
   }
   std::string name(const char* part) const {
     return "--data " + (fs::is_directory(path) ? path / part : path).string();
@@ -72,16 +81,27 @@ data::BytePair make_tokenizer(const Options& o, const Data& data) {
     WEFT_CHECK(!data.tokens, data.name("train.bin"),
                ": expected a text, got the numbers of tokens. --tokenizer names the folder of the tokenizer that made "
                "them (vocab.json, merges.txt)");
-    return data::BytePair::of_bytes(data::text_of(*data.train, data.name("")));
+    return data::BytePair::of_bytes(data.text());
   }
   return read_tokenizer(o.tokenizer, of_weights ? tokenizer_folder(o) : fs::path());
+}
+
+/// The tokens of a text; of JSON lines, each text's and the token that ends it.
+std::vector<int64_t> encoded(const Data& data, const data::BytePair& tokenizer) {
+  if (!data.texts || tokenizer.end_of_text() < 0) return tokenizer.encode(data.text());
+  std::vector<int64_t> all;
+  for (const std::string& one : *data.texts) {
+    const std::vector<int64_t> tokens = tokenizer.encode(one);
+    all.insert(all.end(), tokens.begin(), tokens.end());
+    all.push_back(tokenizer.end_of_text());
+  }
+  return all;
 }
 
 /// The last --val-share of one file, or both files of a folder.
 std::pair<Tokens, Tokens> make_tokens(const Options& o, const Data& data, const data::BytePair& tokenizer) {
   const Tokens all = data.tokens ? data::tokens_of(data.train, tokenizer.size(), data.name("train.bin"))
-                                 : Tokens(std::make_shared<const std::vector<int64_t>>(
-                                       tokenizer.encode(data::text_of(*data.train, data.name("")))));
+                                 : Tokens(std::make_shared<const std::vector<int64_t>>(encoded(data, tokenizer)));
   if (data.val) return {all, data::tokens_of(data.val, tokenizer.size(), data.name("val.bin"))};
   const auto kept = static_cast<int64_t>(static_cast<double>(all.size()) * (1 - o.val_share));
   return {all.part(0, kept), all.part(kept, all.size() - kept)};

@@ -58,13 +58,6 @@ constexpr FileFormat kFileFormats[] = {
     {"\xFE\xFF"sv, "UTF-16", kConvert},
 };
 
-/// A JSON object on the first line that has a text in it.
-bool is_json_lines(std::string_view text) {
-  if (!text.starts_with('{')) return false;
-  const auto line = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, /*allow_exceptions=*/false);
-  return line.is_object() && line.contains("text");
-}
-
 /// Where UTF-8 ends: at the end, or at a byte that begins no character, or at a byte 0.
 size_t end_of_utf8(std::string_view bytes) {
   uint32_t number = 0;
@@ -119,14 +112,30 @@ TokenNumbers tokens_of(const std::shared_ptr<const std::string>& file, int64_t v
   return tokens;
 }
 
+std::optional<std::vector<std::string>> json_texts(std::string_view bytes, const std::string& what) {
+  std::vector<std::string> texts;
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  for (int64_t line = 1; !bytes.empty(); ++line) {
+    const std::string_view row = bytes.substr(0, bytes.find('\n'));
+    bytes.remove_prefix(std::min(row.size() + 1, bytes.size()));
+    if (row.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const auto object =
+        row.starts_with('{') ? nlohmann::json::parse(row, nullptr, /*allow_exceptions=*/false) : nlohmann::json();
+    const bool fits = object.is_object() && object.contains("text") && object["text"].is_string();
+    if (!fits && texts.empty()) return std::nullopt;
+    WEFT_CHECK(fits, what, ": expected JSON lines of objects with a \"text\", got another line ", line, ": ",
+               printable(row, 80));
+    texts.push_back(object["text"].get<std::string>());
+  }
+  if (texts.empty()) return std::nullopt;
+  return texts;
+}
+
 std::string_view text_of(std::string_view bytes, const std::string& what) {
   for (const FileFormat& format : kFileFormats)
     WEFT_CHECK(!bytes.starts_with(format.begin), what, ": expected a UTF-8 text, got ", format.name, ". ", format.hint);
   if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   WEFT_CHECK(!bytes.empty(), what, ": expected a text, got an empty one");
-  WEFT_CHECK(!is_json_lines(bytes), what,
-             ": expected a UTF-8 text, got JSON lines. `jq -j '.text + \"<|endoftext|>\"' ",
-             "FILE > TEXT` writes their texts");
   const size_t end = end_of_utf8(bytes);
   if (end == bytes.size()) return bytes;
   const auto line = std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(end), '\n') + 1;

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/text/token_numbers.h"
 
@@ -20,8 +22,12 @@ bool holds_tokens(const std::filesystem::path& path, std::string_view bytes);
 /// another version or count, a token that is not below `vocabulary`, with its position.
 TokenNumbers tokens_of(const std::shared_ptr<const std::string>& file, int64_t vocabulary, const std::string& what);
 
+/// The texts of JSON lines, objects with `text`; nothing if the first line is no such object. `what` begins the errors:
+/// a later line that is none, with its number.
+std::optional<std::vector<std::string>> json_texts(std::string_view bytes, const std::string& what);
+
 /// The UTF-8 text of a file's bytes, without a byte order mark. `what` begins the errors: the bytes are empty, no UTF-8
-/// (with the place), or another kind of file, which is named: gzip, zip, Parquet, Arrow, NumPy, JSON lines, UTF-16, ….
+/// (with the place), or another kind of file, which is named: gzip, zip, Parquet, Arrow, NumPy, UTF-16, ….
 std::string_view text_of(std::string_view bytes, const std::string& what);
 
 }  // namespace weft::data

@@ -56,13 +56,24 @@ TEST(Corpus, NamesWhatIsNoText) {
                                     {"\xFF\xFE\0\0a\0\0\0"sv, "UTF-32"},
                                     {"\0\0\xFE\xFF\0\0\0a"sv, "UTF-32"}})
     EXPECT_THAT(error(bytes), HasSubstr("--data x: expected a UTF-8 text, got " + std::string(name)));
-  EXPECT_THAT(error("{\"text\": \"One day\"}\n{\"text\": \"Two\"}\n"), HasSubstr("got JSON lines. `jq -j '.text"));
   EXPECT_EQ(error("one\ntwo caf\xE9 three"),
             "--data x: expected a UTF-8 text, got the byte 233 at position 11 (line 2), where no character begins. "
             "`iconv -f LATIN1 -t UTF-8 FILE > TEXT` converts Latin-1");
   EXPECT_THAT(error("cut \xC3"), HasSubstr("got the byte 195 at position 4 (line 1)"));
   EXPECT_THAT(error("a\0b"sv),
               HasSubstr("got the byte 0 at position 1 (line 1). A file of tokens' numbers ends in .bin"));
+}
+
+TEST(Corpus, JsonLinesHaveTexts) {
+  const auto texts = [](std::string_view bytes) { return json_texts(bytes, "--data x"); };
+  EXPECT_EQ(texts("{\"text\": \"One\\nday\", \"id\": 1}\r\n\n{\"text\": \"\"}"),
+            (std::vector<std::string>{"One\nday", ""}));
+  EXPECT_EQ(texts("\xEF\xBB\xBF{\"text\": \"\xC3\xA9\"}\n"), (std::vector<std::string>{"\xC3\xA9"}));
+  for (const std::string_view other :
+       {"", "\n", "a text", "{ a text", "{\"texts\": 1}\n", "{\"text\": 1}", "[{\"text\": \"\"}]"})
+    EXPECT_FALSE(texts(other)) << other;
+  EXPECT_EQ(error_text([&] { texts("{\"text\": \"One\"}\n{\"txt\": \"Two\"}\n"); }),
+            "--data x: expected JSON lines of objects with a \"text\", got another line 2: {\"txt\": \"Two\"}");
 }
 
 TEST(Corpus, KnowsFilesOfTokens) {

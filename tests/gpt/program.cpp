@@ -369,6 +369,28 @@ TEST_F(GptProgram, TakesBytePairs) {
   EXPECT_EQ(config["eos_token_id"], 50256);
 }
 
+/// JSON lines train as their texts do with the token of an end between them.
+TEST_F(GptProgram, TakesJsonLines) {
+  const std::string pairs = " --batch-size 2 --max-steps 2 --tokenizer " + std::string(WEFT_GOLDEN) + "/byte_pair";
+  std::ofstream json(folder_ / "lines.jsonl"), plain(folder_ / "text");
+  for (int i = 0; i < 100; ++i) {
+    json << nlohmann::json{{"id", i}, {"text", "the cat sits.\n\"" + std::to_string(i)}}.dump() << '\n';
+    plain << "the cat sits.\n\"" << i << "<|endoftext|>";
+  }
+  json.close();
+  plain.close();
+  ASSERT_EQ(train(pairs, "plain").exit_code, 0);
+  std::filesystem::rename(folder_ / "lines.jsonl", folder_ / "text");
+  const Outcome run = train(pairs, "json");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(apart("json", "plain"), 0);
+  const Outcome characters = train("--batch-size 2 --max-steps 1", "characters");
+  EXPECT_EQ(characters.exit_code, 0) << characters.output;
+  std::ofstream(folder_ / "text", std::ios::app) << "{\"messages\": []}\n";
+  EXPECT_THAT(train("--batch-size 4", "wrong").output,
+              HasSubstr("JSON lines of objects with a \"text\", got another line 101"));
+}
+
 #endif
 
 template <class Number>
