@@ -37,7 +37,7 @@ struct Data {
   fs::path path;
   bool tokens = false;                            ///< their numbers, and no text
   std::shared_ptr<const std::string> train, val;  ///< val: null for one file
-  std::optional<std::vector<std::string>> texts;  ///< those of JSON lines
+  std::optional<std::vector<std::string>> texts;  ///< the texts of JSON lines
 
   explicit Data(const fs::path& given) : path(given) {
     const bool pair = fs::is_directory(given);
