@@ -75,8 +75,15 @@ Tensor Bernoulli::sample() const {
   const Tensor p = sigmoid(logits_.detach().to(dtype));
   return lt(uniform(p.sizes(), 0, 1, dtype, p.device()), p).to(logits_.dtype());
 }
-Tensor Bernoulli::log_prob(const Tensor& x) const { return x * logits_ - softplus(logits_); }
-Tensor Bernoulli::entropy() const { return softplus(logits_) - logits_ * sigmoid(logits_); }
+// Written with |l|: a small result is no difference of large numbers.
+Tensor Bernoulli::log_prob(const Tensor& x) const {
+  const Tensor positive = gt(logits_, 0);
+  return neg(softplus(where(positive, neg(logits_), logits_)) + (positive.to(logits_.dtype()) - x) * logits_);
+}
+Tensor Bernoulli::entropy() const {
+  const Tensor size = where(gt(logits_, 0), logits_, neg(logits_));
+  return softplus(neg(size)) + size * sigmoid(neg(size));
+}
 
 Categorical::Categorical(const Tensor& logits) {
   check("Categorical", logits);
@@ -85,7 +92,13 @@ Categorical::Categorical(const Tensor& logits) {
 }
 Tensor Categorical::sample() const { return multinomial(exp(log_probabilities_.detach()), 1).squeeze(-1); }
 Tensor Categorical::log_prob(const Tensor& classes) const {
-  return gather(log_probabilities_, -1, classes.unsqueeze(-1)).squeeze(-1);
+  const int rows = log_probabilities_.dim() - 1, extra = classes.defined() ? classes.dim() - rows : -1;
+  bool fits = extra >= 0;
+  for (int d = 0; fits && d < rows; ++d) fits = classes.size(extra + d) == log_probabilities_.size(d);
+  WEFT_CHECK(fits, "Categorical: expected a class for each row of ", log_probabilities_, ", got ", classes);
+  Shape sizes = classes.sizes();
+  sizes.push_back(log_probabilities_.size(-1));
+  return gather(log_probabilities_.expand(sizes), -1, classes.unsqueeze(-1)).squeeze(-1);
 }
 Tensor Categorical::entropy() const { return neg(sum(weighted(log_probabilities_, log_probabilities_), {-1})); }
 
@@ -93,7 +106,8 @@ Tensor kl_divergence(const Normal& p, const Normal& q) {
   return log(q.std() / p.std()) + (square(p.std()) + square(p.mean() - q.mean())) / (2 * square(q.std())) - 0.5;
 }
 Tensor kl_divergence(const Bernoulli& p, const Bernoulli& q) {
-  return sigmoid(p.logits()) * (p.logits() - q.logits()) - softplus(p.logits()) + softplus(q.logits());
+  const Tensor &a = p.logits(), &b = q.logits();
+  return sigmoid(a) * (softplus(neg(b)) - softplus(neg(a))) + sigmoid(neg(a)) * (softplus(b) - softplus(a));
 }
 Tensor kl_divergence(const Categorical& p, const Categorical& q) {
   const Tensor& log_p = p.log_probabilities();

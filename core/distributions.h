@@ -53,7 +53,7 @@ class Categorical {
  public:
   explicit Categorical(const Tensor& logits);
   Tensor sample() const;                         ///< i64 [...]
-  Tensor log_prob(const Tensor& classes) const;  ///< classes: integers [...]
+  Tensor log_prob(const Tensor& classes) const;  ///< integers [samples..., ...]
   Tensor entropy() const;                        ///< [...]
   const Tensor& log_probabilities() const { return log_probabilities_; }
 

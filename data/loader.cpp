@@ -304,14 +304,14 @@ class BatchQueue::Workers {
   Slot& slot(int64_t step) { return slots_[static_cast<size_t>(step) % slots_.size()]; }
   bool on_cpu() const { return options_.device.kind == DeviceKind::cpu; }
 
-  int64_t index_of(const Slot& to, int64_t step, int64_t position) const {
-    return sampler_.index(epoch_, to.count > 0 ? step * options_.batch_size + position : sampler_.size());
+  int64_t place_of(const Slot& to, int64_t step, int64_t position) const {
+    return to.count > 0 ? step * options_.batch_size + position : sampler_.size();
   }
 
   /// Brings one sample into the slot.
-  void assemble(Slot& to, int64_t index, int64_t position) const {
-    seed_sample(seed_, epoch_, index);
-    Draw draw = Draw::of_sample(options_.seed, epoch_, index);
+  void assemble(Slot& to, int64_t index, int64_t drawn, int64_t position) const {
+    seed_sample(seed_, epoch_, drawn);
+    Draw draw = Draw::of_sample(options_.seed, epoch_, drawn);
     if (collation_.collate)
       to.samples[static_cast<size_t>(position)] = collation_.get(index, draw);
     else
@@ -341,13 +341,18 @@ class BatchQueue::Workers {
     if (end == to.rows()) ++claim_step_, claim_position_ = 0;
     ++in_flight_;
     lock.unlock();
-    int64_t position = first;
+    int64_t position = first, index = -1;
     std::exception_ptr failure;
     try {
       const TraceScope scope(collation_.assemble_scope);
-      for (; position < end; ++position) assemble(to, index_of(to, step, position), position);
+      for (; position < end; ++position) {
+        const int64_t place = place_of(to, step, position);
+        index = -1;  // the order may fail
+        index = sampler_.index(epoch_, place);
+        assemble(to, index, sampler_.draw_of(epoch_, place), position);
+      }
     } catch (...) {
-      failure = at(str("sample ", index_of(to, step, position)), std::current_exception());
+      failure = index < 0 ? std::current_exception() : at(str("sample ", index), std::current_exception());
     }
     lock.lock();
     if (failure) to.fail_at(position, failure);
@@ -355,7 +360,7 @@ class BatchQueue::Workers {
       lock.unlock();
       try {
         constexpr int64_t kCollate = int64_t{1} << 39;  // no sample's
-        seed_sample(seed_, epoch_, kCollate | index_of(to, step, 0));
+        seed_sample(seed_, epoch_, kCollate | sampler_.draw_of(epoch_, place_of(to, step, 0)));
         collate(to);
       } catch (...) {
         failure = at(str("collate of batch ", step, " of epoch ", epoch_), std::current_exception());

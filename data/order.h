@@ -8,7 +8,8 @@ namespace weft::data {
 
 /// Which sample of a set comes at which position of an epoch, counted over all ranks. Derive from it for an order of
 /// your own; a Sampler shares its positions out among the ranks. A pure function of (seed, epoch, position), so that
-/// resumed runs and any number of ranks see the same samples. Several threads call it at once.
+/// resumed runs and any number of ranks see the same samples. A sample that comes twice has two draws. Several threads
+/// call it at once.
 class Order {
  public:
   virtual ~Order() = default;

@@ -17,8 +17,7 @@ int64_t positions_of(const std::shared_ptr<const Order>& order) {
 
 }  // namespace
 
-Sampler::Sampler(std::shared_ptr<const Order> order, SamplerOptions options)
-    : Sampler(positions_of(order), options) {
+Sampler::Sampler(std::shared_ptr<const Order> order, SamplerOptions options) : Sampler(positions_of(order), options) {
   order_ = std::move(order);
 }
 
@@ -46,16 +45,29 @@ int64_t Sampler::size_of_all() const {
   return once ? count_ : size_ * options_.world;
 }
 
-int64_t Sampler::index(int64_t epoch, int64_t position) const {
+int64_t Sampler::global(int64_t position) const {
   const int64_t end = size_ + (options_.tail == Tail::joined ? 1 : 0);
   WEFT_CHECK(position >= 0 && position < end, "sampler: expected a position below ", end, ", got ", position);
   const int64_t first = batch_size_ > 0 ? position / batch_size_ * options_.step : 0;
   const int64_t in_step = batch_size_ > 0 ? position % batch_size_ : position;
-  const int64_t global = (first + options_.rank + in_step * options_.world) % count_;
-  if (order_) return order_->index(options_.seed, epoch, global);
-  if (!options_.shuffle) return global;
+  return (first + options_.rank + in_step * options_.world) % count_;
+}
+
+int64_t Sampler::draw_of(int64_t epoch, int64_t position) const {
+  return order_ ? set_size() + global(position) : index(epoch, position);
+}
+
+int64_t Sampler::index(int64_t epoch, int64_t position) const {
+  const int64_t at = global(position);
+  if (order_) {
+    const int64_t index = order_->index(options_.seed, epoch, at);
+    WEFT_CHECK(index >= 0 && index < set_size(), "sampler: expected an index from 0 to ", set_size() - 1,
+               " of the order at position ", at, ", got ", index);
+    return index;
+  }
+  if (!options_.shuffle) return at;
   constexpr uint64_t kShuffle = 0x5A3B1E5000000000ull;
-  return permuted(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), count_, global);
+  return permuted(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), count_, at);
 }
 
 }  // namespace weft::data

@@ -48,9 +48,14 @@ class Sampler {
   /// Index into the set of the image at `position` (0 … size() - 1) of this rank's epoch; with Tail::joined, of the
   /// dummy batch at size().
   int64_t index(int64_t epoch, int64_t position) const;
+  /// The number that names a sample's draws: its index; with an order, which may repeat samples, another one for each
+  /// position.
+  int64_t draw_of(int64_t epoch, int64_t position) const;
   const SamplerOptions& options() const { return options_; }
 
  private:
+  int64_t global(int64_t position) const;
+
   int64_t count_;  ///< positions of an epoch
   SamplerOptions options_;
   std::shared_ptr<const Order> order_ = {};

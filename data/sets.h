@@ -46,13 +46,14 @@ std::vector<std::shared_ptr<Subset<Set>>> random_split(std::shared_ptr<Set> set,
   WEFT_CHECK(set, "random_split: expected a set, got a null pointer");
   const auto n = static_cast<int64_t>(set->size());
   double sum = 0;
-  std::vector<int64_t> sizes;
+  std::vector<int64_t> sizes(shares.size());
   for (const double share : shares) {
     WEFT_CHECK(share >= 0, "random_split: expected shares of at least 0, got ", share);
     sum += share;
-    sizes.push_back(static_cast<int64_t>(std::floor(share * static_cast<double>(n) + 1e-9)));
   }
   WEFT_CHECK(std::abs(sum - 1) < 1e-6, "random_split: expected shares whose sum is 1, got ", sum);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    sizes[i] = static_cast<int64_t>(std::floor(shares[i] / sum * static_cast<double>(n) + 1e-9));
   int64_t left = n - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   for (size_t i = 0; left > 0; i = (i + 1) % sizes.size(), --left) ++sizes[i];
   std::vector<std::shared_ptr<Subset<Set>>> parts;

@@ -2,13 +2,43 @@
 #include "data/table.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
+#include <unordered_map>
 
 #include "core/text.h"
 #include "data/text/text_table.h"
 #include "kernels/error.h"
 
 namespace weft::data {
+
+namespace {
+
+/// The largest number that a column may hold; whole numbers pass through f64, which holds 2^53.
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65504;
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    case DType::bf16:
+      return 3.3895e38;
+    case DType::f64:
+      return std::numeric_limits<double>::max();
+    case DType::i64:
+      return 0x1p53 - 1;
+    case DType::i32:
+      return std::numeric_limits<int32_t>::max();
+    case DType::u8:
+      return 255;
+    case DType::boolean:
+      return 1;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Table::Table(const std::filesystem::path& path) : file_(printable(path.string())), cells_(read_text_rows(path)) {
   std::set<std::string> seen;
@@ -63,6 +93,11 @@ Tensor Table::numbers(const std::vector<std::string>& names, DType dtype, std::o
                  ": expected a number, got an empty cell. Give `missing`, the number that stands for it");
       WEFT_CHECK(text.empty() || parse_score(text, value), where(row, column), ": expected a finite number, got '",
                  printable(text), "'");
+      const double most = largest_of(dtype);
+      WEFT_CHECK(std::abs(value) <= most &&
+                     (is_floating(dtype) || (value == std::floor(value) && (dtype != DType::u8 || value >= 0))),
+                 where(row, column), ": expected a number that ", weft::name(dtype),
+                 " holds (whole ones below 2^53), got '", printable(text), "'");
       values.push_back(value);
     }
   return Tensor::from(values, {rows(), static_cast<int64_t>(places.size())}).to(dtype);
@@ -82,14 +117,16 @@ Categories Table::categories(const std::string& name, std::vector<std::string> k
         return parse_score(a, x) && parse_score(b, y) && x < y;
       });
   }
+  std::unordered_map<std::string, int64_t> places;
+  for (size_t i = 0; i < known.size(); ++i) places.emplace(known[i], static_cast<int64_t>(i));
   std::vector<int64_t> indices;
   for (size_t row = 0; row < cells_.rows.size(); ++row) {
     const std::string& text = cell(row, column);
     WEFT_CHECK(!text.empty(), where(row, column), ": expected a class, got an empty cell");
-    const auto at = std::find(known.begin(), known.end(), text);
-    WEFT_CHECK(at != known.end(), where(row, column), ": expected a known class, got '", printable(text), "'.",
+    const auto at = places.find(text);
+    WEFT_CHECK(at != places.end(), where(row, column), ": expected a known class, got '", printable(text), "'.",
                suggestion(text, known));
-    indices.push_back(at - known.begin());
+    indices.push_back(at->second);
   }
   return {Tensor::from(indices, {rows()}), std::move(known)};
 }

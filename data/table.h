@@ -30,7 +30,7 @@ class Table {
   std::vector<std::string> number_columns() const;
 
   /// These columns as [rows, columns]. `missing` stands for empty cells. Errors: no such column (the text names the
-  /// nearest), a cell that is no finite number, an empty one where `missing` is not given, no columns.
+  /// nearest), a cell that is no finite number or none that the dtype holds, an empty one where `missing` is not given, no columns.
   Tensor numbers(const std::vector<std::string>& names, DType dtype = DType::f32,
                  std::optional<double> missing = std::nullopt) const;
   /// A column as classes. `known`: those of the training set, in its order. Errors: no such column, an empty cell, a

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -111,7 +112,9 @@ int runtime_inside(const std::string& path) {
 
 bool is_interpreter(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  return name.starts_with("python") || name.starts_with("pypy") || name.starts_with("julia");
+  if (name.starts_with("python") || name.starts_with("pypy") || name.starts_with("julia")) return true;
+  std::ifstream file(path, std::ios::binary);  // a script that names its interpreter
+  return file.get() == '#' && file.get() == '!';
 }
 
 bool uses_no_cuda(const std::string& path) {

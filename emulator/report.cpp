@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/report.h"
 
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -23,18 +25,32 @@ std::vector<Place> places_in(const std::string& text) {
   static const std::regex kPlace(R"(([^\s:()<>,;']+\.(?:cu|cuh|h|hpp|cpp|cc|cxx|c|py|inl)):(\d{1,8}))");
   std::vector<Place> places;
   std::set<Place> seen;
-  for (std::sregex_iterator match(text.begin(), text.end(), kPlace), end; match != end; ++match) {
+  const std::string begin = text.substr(0, 8192);  // std::regex takes stack by the character
+  for (std::sregex_iterator match(begin.begin(), begin.end(), kPlace), end; match != end; ++match) {
     Place place{(*match)[1], std::stoi((*match)[2])};
     if (seen.insert(place).second) places.push_back(std::move(place));
   }
   return places;
 }
 
+/// A path in a URI (RFC 3986).
+std::string encoded(const std::string& path) {
+  std::string out;
+  for (const char c : path) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::strchr("-._~/", c);
+    char code[4];
+    std::snprintf(code, sizeof code, "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    out += plain ? std::string(1, c) : code;
+  }
+  return out;
+}
+
 json location(const Place& place) {
   const fs::path file = fs::path(place.file).lexically_normal();
   const fs::path relative = file.is_absolute() ? file.lexically_relative(fs::current_path()) : file;
   const bool inside = !relative.empty() && *relative.begin() != "..";
-  const json uri = {{"uri", inside ? relative.generic_string() : "file://" + file.generic_string()}};
+  const json uri = {{"uri", inside ? encoded(relative.generic_string()) : "file://" + encoded(file.generic_string())}};
   return {{"physicalLocation", {{"artifactLocation", uri}, {"region", {{"startLine", std::max(place.line, 1)}}}}}};
 }
 
@@ -45,14 +61,14 @@ std::string sarif(const std::vector<Reported>& findings) {
     if (kinds.insert(one.kind).second) rules.push_back({{"id", one.kind}, {"shortDescription", {{"text", one.kind}}}});
     json result = {{"ruleId", one.kind}, {"level", "error"}, {"message", {{"text", one.text}}}};
     const std::vector<Place> places = places_in(one.text);
-    if (!places.empty()) result["locations"] = {location(places[0])};
+    if (!places.empty()) result["locations"] = json::array({location(places[0])});
     for (size_t i = 1; i < places.size(); ++i) result["relatedLocations"].push_back(location(places[i]));
     results.push_back(std::move(result));
   }
   const json driver = {{"name", "weft-emulate"}, {"rules", rules}};
   return json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
               {"version", "2.1.0"},
-              {"runs", {{{"tool", {{"driver", driver}}}, {"results", results}}}}}
+              {"runs", json::array({json{{"tool", {{"driver", driver}}}, {"results", results}}})}}
       .dump(2, ' ', false, json::error_handler_t::replace);
 }
 

@@ -93,37 +93,60 @@ struct Tool {
 };
 constexpr Tool kTools[] = {{"memcheck", "bounds"}, {"synccheck", "bounds"}, {"racecheck", "races"}, {"initcheck", "uninitialised"}};
 
-pid_t started = 0;
+volatile pid_t started = 0;
+
+/// Sends the program a signal that was sent to this process alone; the terminal sends its own to both.
+void forward(int signal, siginfo_t* info, void*) {
+  if (started > 0 && info->si_code <= 0) kill(started, signal);
+}
 
 /// Starts the program, waits for its end and writes the report. Returns the program's exit code, 128 + N after signal N.
 int run_and_report(std::vector<char*>& words, const fs::path& report) {
-  std::string lines = fs::absolute(report).string() + ".XXXXXX";
-  const int file = mkstemp(lines.data());
-  if (file < 0) {
-    std::cerr << "weft-emulate: cannot write " << report.string() << ": " << std::strerror(errno) << '\n';
+  const auto fails = [&](const fs::path& name) {
+    std::cerr << "weft-emulate: cannot write " << name.string() << ": " << std::strerror(errno) << '\n';
     return 2;
-  }
+  };
+  if (!std::ofstream(report, std::ios::app)) return fails(report);  // before the program has run
+  std::string lines = fs::absolute(report).string() + ".XXXXXX";
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &before);  // until the handlers are there
+  const int file = mkstemp(lines.data());
+  if (file < 0) return fails(lines);
   close(file);
   set("WEFT_EMULATE_REPORT", lines);
-  started = fork();
-  if (started == 0) {
+  const auto gives_up = [&](const char* what) {
+    std::cerr << "weft-emulate: cannot " << what << ' ' << words[0] << ": " << std::strerror(errno) << '\n';
+    fs::remove(lines);
+    return 2;
+  };
+  const pid_t child = fork();
+  if (child < 0) return gives_up("start");
+  if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     execvp(words[0], words.data());
     std::cerr << "weft-emulate: cannot start " << words[0] << ": " << std::strerror(errno) << '\n';
     _exit(127);
   }
-  std::signal(SIGINT, SIG_IGN);  // the terminal sends it to the program, too
-  std::signal(SIGTERM, [](int signal) { kill(started, signal); });
+  started = child;
+  struct sigaction action {};
+  action.sa_sigaction = forward;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   int status = 0;
-  while (waitpid(started, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return gives_up("wait for");
+  std::vector<emulator::Reported> findings = emulator::read_reported(lines);
+  if (WIFSIGNALED(status))
+    findings.push_back({"end", "the program was ended by signal " + std::to_string(WTERMSIG(status))});
+  else if (WEXITSTATUS(status) == 127)
+    findings.push_back({"end", "the program could not be started, or ended with exit code 127"});
   std::ofstream out(report);
-  out << emulator::report_text(report, words[0], emulator::read_reported(lines));
+  out << emulator::report_text(report, words[0], findings);
   out.close();
+  if (!out) return fails(report);
   fs::remove(lines);
-  if (!out) {
-    std::cerr << "weft-emulate: cannot write " << report.string() << '\n';
-    return 2;
-  }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -136,7 +159,7 @@ int main(int argc, char** argv) {
       "weft-emulate"};
   std::string gpu, gpus, report, exit_code, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known,
       time_of;
-  bool count = false, time = false, allow_none = false;
+  bool count = false, time = false, allow_none = false, no_preload = false;
   double overlap = 0, clock = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
@@ -180,6 +203,9 @@ int main(int argc, char** argv) {
   app.add_option("--clock", clock, "With --time-of: GHz of the SMs, where they were measured");
   app.add_flag("--allow-none", allow_none,
                "Say nothing of a PROGRAM that links no CUDA library, a launcher for example");
+  app.add_flag("--no-preload", no_preload,
+               "Preload nothing into what a PROGRAM without CUDA starts: for runners of programs that a sanitizer is linked "
+               "into; those with CUDA's runtime inside do not run then");
   app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
   if (!time_of.empty()) return print_predictions(time_of, gpu, overlap, clock);
@@ -244,7 +270,7 @@ int main(int argc, char** argv) {
   in_front("LD_LIBRARY_PATH", folder.string());
   // The runtime inside a program, or in what a script may load, is led to the emulator's (static_runtime/audit.cpp).
   const int inside = emulator::runtime_inside(file);
-  const bool scripts = emulator::is_interpreter(file) || emulator::uses_no_cuda(file);
+  const bool scripts = emulator::is_interpreter(file) || (!no_preload && emulator::uses_no_cuda(file));
   for (const int version : {12, 13})
     if (scripts || inside == version) in_front("LD_PRELOAD", (folder / ("libcudart.so." + std::to_string(version))).string());
   // CuPy and Triton: PTX in place of machine code; none of CuPy's own kernels, which are machine code.

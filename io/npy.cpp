@@ -151,12 +151,13 @@ std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
 }
 
 void write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
+  WEFT_CHECK(!arrays.empty(), "npz: ", path.string(), ": expected at least one array, got none");
   AtomicFile file(path, "npz");
   ZipWriter writer(file);
   for (const auto& [name, array] : arrays) {
-    WEFT_CHECK(!name.empty() && name.find('/') == std::string::npos, "npz: ", path.string(),
+    WEFT_CHECK(!name.empty() && name.find('/') == std::string::npos && printable(name) == name, "npz: ", path.string(),
                ": expected names of arrays without a /, got '", printable(name), "'");
-    const auto bytes = std::make_shared<const std::vector<uint8_t>>(file_of(array, str("npz: ", path.string())));
+    const auto bytes = std::make_shared<const std::vector<uint8_t>>(file_of(array, str("npz: ", path.string(), ": ", name)));
     writer.add(name + ".npy", bytes->size(), [bytes] { return std::shared_ptr<const void>(bytes, bytes->data()); });
   }
   writer.close();

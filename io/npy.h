@@ -19,7 +19,8 @@ void write_npy(const std::filesystem::path& path, const Tensor& array);
 /// an entry that is no array.
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
 
-/// Writes an archive that np.load reads. Errors: those of write_npy(), a name that is empty or has a `/`.
+/// Writes an archive that np.load reads. Errors: those of write_npy(), no array, a name that is empty, no UTF-8 or has
+/// a `/`.
 void write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);
 
 }  // namespace weft

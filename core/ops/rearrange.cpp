@@ -17,7 +17,7 @@ namespace weft {
 
 Tensor flip(const Tensor& x, const std::vector<int64_t>& dims) {
   WEFT_CHECK(x.defined(), "flip: expected a tensor, got none");
-  if (dims.empty()) return x;
+  if (dims.empty()) return x.clone();
   const OpScope scope("flip");
   Tensor y = x;
   {
@@ -34,7 +34,7 @@ Tensor roll(const Tensor& x, Integer shift, Integer dim) {
   WEFT_CHECK(x.defined(), "roll: expected a tensor, got none");
   const int64_t n = x.size(dim);
   const int64_t moved = n ? (shift % n + n) % n : 0;  // elements that come in at the front
-  if (moved == 0) return x;
+  if (moved == 0) return x.clone();
   return concat({x.slice(dim, n - moved, moved), x.slice(dim, 0, n - moved)}, dim);
 }
 
@@ -46,13 +46,15 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts) {
   for (int d = y.dim() - 1; d >= 0; --d) {
     WEFT_CHECK(counts[d] >= 0, "repeat: expected no negative count, got ", counts[d]);
     if (counts[d] == 1) continue;
+    WEFT_CHECK(y.numel() == 0 || counts[d] <= (int64_t{1} << 60) / y.numel(),
+               "repeat: expected at most 2^60 elements, got more: ", counts[d], " times ", y);
     Shape sizes = y.sizes();
     int64_t before = 1, after = 1;  // [before, count, after]: a rank that does not grow with x's
     for (int k = 0; k < y.dim(); ++k) (k < d ? before : after) *= sizes[k];
     sizes[d] *= counts[d];
     y = y.reshape({before, 1, after}).expand({before, counts[d], after}).reshape(sizes);
   }
-  return y;
+  return y.storage() == x.storage() ? y.clone() : y;
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, Integer dim) {
@@ -73,13 +75,15 @@ std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
   WEFT_CHECK(size >= 1, "split: expected parts of at least 1, got ", size);
   std::vector<int64_t> sizes;
   for (int64_t left = x.size(dim); left > 0; left -= size) sizes.push_back(std::min<int64_t>(size, left));
+  if (sizes.empty()) sizes.push_back(0);
   return split(x, sizes, dim);
 }
 
 std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer dim) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, "chunk: expected a tensor of at least one dimension, got ", x);
   WEFT_CHECK(count >= 1, "chunk: expected at least one part, got ", count);
-  return split(x, std::max<int64_t>(1, (x.size(dim) - 1) / count + 1), dim);
+  if (x.size(dim) == 0) return split(x, std::vector<int64_t>(static_cast<size_t>(count), 0), dim);
+  return split(x, (x.size(dim) - 1) / count + 1, dim);
 }
 
 Tensor repeat_interleave(const Tensor& x, Integer count, Integer dim) {

@@ -255,7 +255,7 @@ Tensor cumprod(const Tensor& x, Integer dim) {
   Tensor y = x.is_floating() ? x : x.to(DType::i64);
   for (int64_t step = 1; step < n; step *= 2)  // y[i]: the product of up to 2 step elements that end with x[i]
     y = concat({y.slice(at, 0, step), mul(y.slice(at, step, n - step), y.slice(at, 0, n - step))}, at);
-  return y;
+  return y.storage() == x.storage() ? y.clone() : y;
 }
 
 Tensor cdist(const Tensor& a, const Tensor& b) {

@@ -2,6 +2,7 @@
 #include "core/ops/sort.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
@@ -124,6 +125,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, Integer least) {
   const NoGrad no_grad;
   const Tensor index = x.to(DType::i64);
   const int64_t most = x.numel() == 0 ? -1 : max(index).item<int64_t>();
+  WEFT_CHECK(most < int64_t{1} << 40, "bincount: expected elements below 2^40, got ", most);
   WEFT_CHECK(x.numel() == 0 || min(index).item<int64_t>() >= 0, "bincount: expected no negative element, got ",
              min(index).item<int64_t>());
   // Counts are exact in f64 as far as memory reaches.
@@ -184,9 +186,9 @@ Tensor quantile(const Tensor& x, double q) {
 
 Tensor histogram(const Tensor& x, Integer bins, double low, double high) {
   const OpScope scope("histogram");
-  WEFT_CHECK(x.defined() && x.is_floating() && bins >= 1 && low < high,
-             "histogram: expected a floating tensor, at least one bin and low < high, got ", x, ", ", bins, " bins, ",
-             low, " and ", high);
+  WEFT_CHECK(x.defined() && x.is_floating() && bins >= 1 && low < high && std::isfinite(high - low),
+             "histogram: expected a floating tensor, at least one bin and finite low < high, got ", x, ", ", bins,
+             " bins, ", low, " and ", high);
   const NoGrad no_grad;
   const Tensor flat = x.reshape({x.numel()}).to(DType::f64);
   const Tensor edges = linspace(low, high, bins + 1, DType::f64, x.device());

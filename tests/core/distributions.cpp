@@ -52,6 +52,24 @@ TEST(Distributions, EqualPyTorch) {
   expect_near(kl_divergence(c, d), {0.053808176317290034, 0.12011450695827774});
 }
 
+TEST(Distributions, SmallBernoulliResultsKeepTheirDigits) {
+  const Bernoulli p(f64({30, -30})), q(f64({31, -31}));
+  expect_near(p.log_prob(f64({1, 0})) * 1e13, {-9.35762296884e-14 * 1e13, -9.35762296884e-14 * 1e13});
+  EXPECT_GT(p.entropy().to_vector<double>()[0], 2.9e-12);
+  for (const double kl : kl_divergence(p, q).to_vector<double>()) EXPECT_GT(kl, 0);
+  const Bernoulli single(f64({15}).to(DType::f32));
+  EXPECT_LT(single.log_prob(f64({1}).to(DType::f32)).item(), -3.0e-7);
+}
+
+TEST(Distributions, CategoricalTakesSeveralSamplesOfEachRow) {
+  const Categorical rows(Tensor::from(std::vector<double>{0, 1, 2, 3, 0, 0}, {2, 3}));
+  const Tensor classes = Tensor::from(std::vector<int64_t>{0, 0, 2, 1}, {2, 2});
+  const std::vector<double> all = rows.log_probabilities().to_vector<double>();
+  expect_near(rows.log_prob(classes), {all[0], all[3], all[2], all[4]});
+  EXPECT_THAT(error_text([&] { rows.log_prob(Tensor::zeros({1}, DType::i64)); }),
+              HasSubstr("Categorical: expected a class for each row of"));
+}
+
 TEST(Distributions, GradientsAreThoseOfDifferences) {
   const auto leaf = [](const std::vector<double>& values) { return f64(values).requires_grad_(); };
   const std::vector<Tensor> inputs{leaf({0.5, -1}), leaf({2, 0.25}), leaf({0.2, 0.7})};

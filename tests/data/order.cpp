@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <stdexcept>
 
+#include "data/loader.h"
 #include "data/sampler.h"
 #include "tests/data/fixture.h"
 
@@ -109,6 +111,40 @@ TEST(Order, RefusesWhatIsNoOrder) {
   EXPECT_THAT(refused([] { return by_length({1}, {.batch_size = 0}); }), HasSubstr("of at least 1, got 0 and 100"));
   EXPECT_THAT(refused([] { return Sampler(std::shared_ptr<const Order>()); }),
               HasSubstr("expected an order, got a null pointer"));
+}
+
+/// Index 5 fails, 6 is none of the set.
+struct Broken : Order {
+  int64_t set_size() const override { return 4; }
+  int64_t size() const override { return 8; }
+  int64_t index(uint64_t, int64_t, int64_t position) const override {
+    if (position == 5) throw std::runtime_error("no fifth");
+    return position == 6 ? 4 : position % 4;
+  }
+};
+
+struct Drawn {
+  int64_t size() const { return 4; }
+  int64_t get(int64_t, Draw& draw) const { return draw.below(1 << 30); }
+};
+
+TEST(Order, EachPositionHasItsOwnDraw) {
+  Loader loader(std::make_shared<const Drawn>(), Sampler(weighted({1, 0, 0, 0}, {.samples = 8})), {.batch_size = 8});
+  loader.start(0);
+  const std::vector<int64_t> values = loader.next()->tensors[0].to_vector<int64_t>();
+  EXPECT_EQ(std::set<int64_t>(values.begin(), values.end()).size(), 8u) << "one sample, eight times";
+}
+
+TEST(Order, ItsFailuresReachNext) {
+  for (const int workers : {0, 2}) {
+    Loader loader(std::make_shared<const Drawn>(), Sampler(std::make_shared<Broken>()),
+                  {.batch_size = 2, .workers = workers});
+    loader.start(0, 2);
+    EXPECT_THROW(loader.next(), std::runtime_error);
+    loader.start(0, 3);
+    EXPECT_THAT(error_text([&] { loader.next(); }),
+                HasSubstr("expected an index from 0 to 3 of the order at position 6, got 4"));
+  }
 }
 
 }  // namespace

@@ -49,6 +49,11 @@ TEST(Sets, RandomSplitCutsEachSampleIntoOnePart) {
   EXPECT_NE(random_split(count(11), {0.5, 0.3, 0.2}, 6)[0]->indices(), parts[0]->indices());
 }
 
+TEST(Sets, RandomSplitsOfSharesThatAreNearlyOneDoNotOverlap) {
+  const auto parts = random_split(count(10'000'000), {0.5000004, 0.5000005});
+  EXPECT_EQ(parts[0]->size() + parts[1]->size(), 10'000'000);
+}
+
 TEST(Sets, ConcatIsOneSetAfterAnother) {
   EXPECT_EQ(samples_of(concat(count(2), count(0), count(3, 7))), (std::vector<int64_t>{100, 101, 7, 8, 9}));
 }

@@ -62,6 +62,13 @@ TEST_F(TableFile, ErrorsNameFileLineAndColumn) {
               HasSubstr("line 3, column 'rock': expected a known class, got 'lime'."));
   EXPECT_THAT(error_text([&] { wells.texts("x"); }), HasSubstr("expected the name of a column, got 'x'."));
   EXPECT_THAT(error_text([&] { table("a,a\n1,2\n"); }), HasSubstr("a name for each column, got 'a' twice"));
+  const Table numbers = table("a,b\n1.5,300\n1e39,-1\n");
+  EXPECT_THAT(error_text([&] { numbers.numbers({"a"}, DType::i64); }),
+              HasSubstr("expected a number that i64 holds (whole ones below 2^53), got '1.5'"));
+  EXPECT_THAT(error_text([&] { numbers.numbers({"a"}); }),
+              HasSubstr("line 3, column 'a': expected a number that f32 holds"));
+  EXPECT_THAT(error_text([&] { numbers.numbers({"b"}, DType::u8); }), HasSubstr("got '300'"));
+  EXPECT_EQ(numbers.numbers({"b"}, DType::i32).to_vector<int>(), (std::vector<int>{300, -1}));
   EXPECT_THAT(error_text([&] { table("a,b\n"); }), HasSubstr("at least one row"));
 }
 

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ class Report(unittest.TestCase):
         self.addCleanup(self.place.cleanup)
 
     def run_it(self, *words, expect):
-        done = subprocess.run([EMULATE, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=280)
+        done = subprocess.run([EMULATE, *words], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=100)
         self.assertEqual(done.returncode, expect, done.stderr)
         return done
 
@@ -34,7 +35,7 @@ class Report(unittest.TestCase):
         self.assertRegex(place["artifactLocation"]["uri"], r"faults\.cu$")
         line = int(re.search(r"faults\.cu:(\d+)", result["message"]["text"])[1])
         self.assertEqual(place["region"]["startLine"], line)
-        self.assertEqual([rule["id"] for rule in run["tool"]["driver"]["rules"]], sorted({one["ruleId"] for one in run["results"]}))
+        self.assertEqual({rule["id"] for rule in run["tool"]["driver"]["rules"]}, {one["ruleId"] for one in run["results"]})
         self.assertEqual([path.name for path in self.folder.iterdir()], ["r.sarif"])
 
     def test_a_race_has_both_lines(self):
@@ -69,7 +70,25 @@ class Report(unittest.TestCase):
     def test_exit_code(self):
         self.run_it("--error-exitcode", "3", FAULTS, "global_beyond", expect=3)
         self.run_it("--report", "r.json", "sh", "-c", "kill -9 $$", expect=128 + 9)
-        self.run_it("--report", "r.json", "--allow-none", "no_such_program", expect=127)
+        self.assertIn("signal 9", (self.folder / "r.json").read_text())
+        self.run_it("--report", "r.xml", "--allow-none", "no_such_program", expect=127)
+        self.assertIn('failures="1"', (self.folder / "r.xml").read_text())
+
+    def test_signals_reach_the_program(self):
+        for name in ("TERM", "INT", "HUP", "USR1"):
+            words = [EMULATE, "--allow-none", "--report", "r.json", "sh", "-c", f"trap 'exit 7' {name}; echo ready; while :; do sleep 0.05; done"]
+            with subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, text=True, start_new_session=True) as program:
+                self.assertEqual(program.stdout.readline(), "ready\n")
+                program.send_signal(getattr(signal, "SIG" + name))
+                self.assertEqual(program.wait(60), 7, name)
+            self.assertEqual([path.name for path in self.folder.iterdir()], ["r.json"])
+
+    @unittest.skipUnless(STATIC, "needs a program with the static runtime")
+    def test_a_script_that_names_its_interpreter(self):
+        script = self.folder / "s.sh"
+        script.write_text(f'#!/bin/sh\n"{STATIC[0]}"\n' if STATIC else "")
+        script.chmod(0o755)
+        self.run_it(script, expect=0)
 
     def test_wrong_words(self):
         for words, text in ((("--report", "r.txt", FAULTS), "--report: expected a name that ends in .sarif, .xml or .json, got 'r.txt'"),

@@ -111,6 +111,11 @@ TEST(Npz, RefusesWhatIsNoArchiveOfArrays) {
                 write_npz(folder / "c.npz", {{"h", Tensor::zeros({1}, DType::bf16)}});
               }),
               HasSubstr("got bf16[1]"));
+  EXPECT_THAT(error_text([&] { write_npz(folder / "c.npz", {}); }), HasSubstr("expected at least one array, got none"));
+  EXPECT_THAT(error_text([&] {
+                write_npz(folder / "c.npz", {{"\xff", Tensor::zeros({1})}});
+              }),
+              HasSubstr("got '\\xff'"));
   EXPECT_FALSE(fs::exists(folder / "c.npz"));
   {
     AtomicFile file(folder / "d.npz", "test");

@@ -188,7 +188,7 @@ const AddCases everyday_cases{
      [](const Inputs& x) { return huber_loss(4 * x[0], x[1], 0.7); },
      21},
     {"gaussian_nll_loss",
-     {{{3, 7}}, {{3, 7}}, {{7}, Values::positive}},
+     {{{3, 7}}, {{3, 7}}, {{3, 1}, Values::positive}},
      [](const Inputs& x) { return gaussian_nll_loss(x[0], x[1], x[2], {.full = true}); },
      60},
     {"normalize", {{{3, 7}}}, [](const Inputs& x) { return normalize(x[0]); }, 14},
@@ -322,6 +322,57 @@ TEST(Everyday, NaNAndEmptyEnds) {
   EXPECT_EQ(ctc_loss(p, t, one, two, {.zero_infinity = true}).item(), 0);
 }
 
+TEST(Everyday, ReviewedEdges) {
+  const auto near = [](const Tensor& found, const std::vector<double>& wanted) {
+    EXPECT_THAT(found.to_vector<double>(), testing::Pointwise(testing::DoubleNear(1e-4), wanted));
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  // Lengths are those of the common sizes.
+  near(cosine_similarity(Tensor::arange(12, DType::f64).reshape({2, 3, 2}),
+                         Tensor::arange(4, DType::f64, {}, 1).reshape({2, 1, 2}), 1),
+       {0.774597, 0.878310, 0.979796, 0.983935});
+  // A step at which three classes are impossible.
+  Tensor steps = Tensor::full({6, 1, 4}, -1.4, DType::f64);
+  steps.select(0, 2).copy_(Tensor::from<double>({-inf, -inf, -inf, 0}).reshape({1, 4}));
+  steps.requires_grad_();
+  const Tensor lost = ctc_loss(steps, Tensor::from<int64_t>({1, 2, 3}).reshape({1, 3}), Tensor::from<int64_t>({6}),
+                               Tensor::from<int64_t>({3}));
+  EXPECT_TRUE(std::isfinite(lost.item()));
+  lost.backward();
+  for (const double g : steps.grad().to_vector<double>()) EXPECT_TRUE(std::isfinite(g));
+  // A window beyond the length, by the kernel and by ops.
+  const Tensor ones = Tensor::ones({1, 3, 1, 2}, DType::f64), v = Tensor::arange(6, DType::f64).reshape({1, 3, 1, 2});
+  const AttentionOptions whole{.causal = true, .window = std::numeric_limits<int64_t>::max()};
+  AttentionOptions biased = whole;
+  biased.bias = Tensor::zeros({1}, DType::f64);
+  near(attention(ones, ones, v, whole), {0, 1, 1, 2, 2, 3});
+  near(attention(ones, ones, v, biased), {0, 1, 1, 2, 2, 3});
+  // Outside of an image lies nothing, whatever its first pixel is.
+  near(grid_sample(Tensor::from<double>({inf, 1, 2, 3}).reshape({1, 2, 2, 1}),
+                   Tensor::full({1, 1, 1, 2}, 5, DType::f64)),
+       {0});
+  // Results have memory of their own.
+  const Tensor x = Tensor::ones({2}, DType::f64);
+  for (const Tensor& y : {repeat(x, {1}), roll(x, 2, 0), flip(x, {}), cumprod(x.slice(0, 0, 1), 0)}) y.fill_(5);
+  near(x, {1, 1});
+  EXPECT_EQ(split(Tensor::zeros({0, 3}), 2).size(), 1u);
+  EXPECT_EQ(chunk(Tensor::zeros({0, 3}), 3).size(), 3u);
+  near(cosine_embedding_loss(Tensor::ones({2, 3}), Tensor::ones({2, 3}), Tensor::from<int64_t>({0, 1}), 0,
+                             Reduction::none),
+       {0, 0});
+  // A variance for each row.
+  const Tensor two = Tensor::zeros({2, 2}, DType::f64), rows = Tensor::from<double>({1, 4});
+  near(gaussian_nll_loss(two, two, rows, {.reduction = Reduction::none}), {0, 0, 0.693147, 0.693147});
+  EXPECT_ERROR(gaussian_nll_loss(two, two, Tensor::ones({2, 3}, DType::f64)),
+               "gaussian_nll_loss: expected variances of the sizes [2,2]");
+  EXPECT_ERROR(gaussian_nll_loss(two, two, Tensor::full({2, 2}, -1, DType::f64)), "expected variances of at least 0");
+  EXPECT_ERROR(repeat(Tensor::zeros({4}), {int64_t{1} << 62}), "repeat: expected at most 2^60 elements");
+  EXPECT_ERROR(histogram(Tensor::zeros({2}), 2, -inf, inf),
+               "histogram: expected a floating tensor, at least one bin and finite low < high");
+  EXPECT_ERROR(bincount(Tensor::from<int64_t>({std::numeric_limits<int64_t>::max()})),
+               "bincount: expected elements below 2^40");
+}
+
 TEST(Everyday, Refusals) {
   const auto zeros = [](const Shape& sizes, DType dtype = DType::f32) { return Tensor::zeros(sizes, dtype); };
   const Tensor ints = zeros({2, 3}, DType::i64);
@@ -331,7 +382,7 @@ TEST(Everyday, Refusals) {
   EXPECT_ERROR(median(zeros({0})), "median: expected a floating tensor with elements, got f32[0] on cpu");
   EXPECT_ERROR(quantile(zeros({2}), 1.5), "quantile: expected q in [0, 1], got 1.5");
   EXPECT_ERROR(histogram(zeros({2}), 0, 0, 1),
-               "histogram: expected a floating tensor, at least one bin and low < high");
+               "histogram: expected a floating tensor, at least one bin and finite low < high");
   EXPECT_ERROR(repeat_interleave(zeros({2}), -1, 0),
                "repeat_interleave: expected a tensor of at least one dimension and no");
   EXPECT_ERROR(repeat_interleave(zeros({2}), zeros({3}, DType::i64), 0),

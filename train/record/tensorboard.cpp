@@ -114,7 +114,8 @@ void TensorBoard::histogram(std::string_view tag, const Tensor& tensor, int64_t 
   WEFT_CHECK(!values.empty() && finite, "tensorboard: expected finite numbers for the histogram '", tag, "', got ",
              values.empty() ? "none" : "some that are not");
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const double width = std::max((*most - *least) / kBins, 1e-12 * std::max(1.0, std::abs(*most)));
+  const double size = std::max(std::abs(*least), std::abs(*most));
+  const double width = std::max((*most - *least) / kBins, size > 0 ? 1e-12 * size : 1);
   double limits[kBins], counts[kBins] = {}, sum = 0, squares = 0;
   for (size_t bin = 0; bin < kBins; ++bin) limits[bin] = *least + width * static_cast<double>(bin + 1);
   for (const double value : values) {

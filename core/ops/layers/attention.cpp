@@ -121,7 +121,8 @@ Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const
   if (call.arguments.causal) {
     const Tensor queries = Tensor::arange(N, DType::i64, q.device()).unsqueeze(1);
     seen = logical_and(seen, le(keys, queries));
-    if (const int64_t window = call.arguments.window; window > 0) seen = logical_and(seen, gt(keys + window, queries));
+    if (const int64_t window = std::min(call.arguments.window, N); window > 0)
+      seen = logical_and(seen, gt(keys + window, queries));
   }
   if (call.key_lengths) seen = logical_and(seen, lt(keys, call.key_lengths.get().reshape({B, 1, 1, 1})));
   if (call.key_mask) seen = logical_and(seen, call.key_mask.get().reshape({B, 1, 1, M}));

@@ -66,7 +66,15 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
                  var.is_floating() && x.sizes() == target.sizes() && var.dim() <= x.dim(),
              "gaussian_nll_loss: expected floating predictions, targets and variances of their sizes, got ", x, ", ",
              target, " and ", var);
-  const Tensor v = autocast_full(var);
+  const bool each = var.dim() < x.dim();  // a variance for each row, as var [..., 1]
+  const Tensor shaped = each ? var.unsqueeze(-1) : var;
+  for (int d = 0; d < x.dim(); ++d)
+    WEFT_CHECK(shaped.dim() == x.dim() && (shaped.size(d) == x.size(d) || (d == x.dim() - 1 && shaped.size(d) == 1)),
+               "gaussian_nll_loss: expected variances of the sizes ", x.sizes(),
+               ", with 1 as the last or without it, got ", var);
+  WEFT_CHECK(var.device().kind != DeviceKind::cpu || !any(lt(var.detach(), 0)),
+             "gaussian_nll_loss: expected variances of at least 0, got a negative one");
+  const Tensor v = autocast_full(shaped);
   const Tensor least = where(lt(v.detach(), options.eps), options.eps, v);  // no gradient below eps
   const Tensor loss = add(log(least), div(square(sub(autocast_full(x), autocast_full(target))), least));
   return reduced(affine(loss, 0.5, options.full ? 0.5 * std::log(2 * std::numbers::pi) : 0), options.reduction);
@@ -90,7 +98,10 @@ Tensor normalize(const Tensor& x, Integer dim, double eps) {
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer dim, double eps) {
   constexpr const char* kOp = "cosine_similarity";
   const OpScope scope(kOp);
-  return sum(mul(div(a, length_of(kOp, a, dim, eps)), div(b, length_of(kOp, b, dim, eps))), {dim});
+  WEFT_CHECK(a.defined() && b.defined(), "cosine_similarity: expected two tensors, got ", a, " and ", b);
+  const Shape sizes = broadcast_shapes(kOp, a.sizes(), b.sizes());
+  const Tensor x = a.expand(sizes), y = b.expand(sizes);
+  return sum(mul(div(x, length_of(kOp, x, dim, eps)), div(y, length_of(kOp, y, dim, eps))), {dim});
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
@@ -98,11 +109,11 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   const OpScope scope("cosine_embedding_loss");
   WEFT_CHECK(
       a.defined() && b.defined() && a.dim() == 2 && a.sizes() == b.sizes() && target.defined() &&
-          !target.is_floating() && target.sizes() == Shape{a.size(0)},
+          !target.is_floating() && target.dtype() != DType::boolean && target.sizes() == Shape{a.size(0)},
       "cosine_embedding_loss: expected vectors [N, C], others of their sizes and targets i64[N] of 1 and -1, got ", a,
       ", ", b, " and ", target);
   const Tensor cosine = cosine_similarity(autocast_full(a), autocast_full(b));
-  return reduced(where(gt(target, 0), 1 - cosine, relu(cosine - margin)), reduction);
+  return reduced(where(eq(target, 1), 1 - cosine, where(eq(target, -1), relu(cosine - margin), 0)), reduction);
 }
 
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOptions& options) {
@@ -415,7 +426,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   check_range("input lengths", input_lengths, 1, T);
   check_range("target lengths", target_lengths, 0, S);
   constexpr double kNever = -1e30;  // as a logarithm; finite, so that no gradient is NaN
-  const Tensor x = log_probs.to(log_probs.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor x = clamp(log_probs.to(log_probs.dtype() == DType::f64 ? DType::f64 : DType::f32), kNever, INFINITY);
 
   // The states: blank, target 0, blank, target 1, … blank.
   const Tensor places = Tensor::arange(S, DType::i64, x.device());

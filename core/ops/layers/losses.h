@@ -30,8 +30,9 @@ struct GaussianNllOptions {
   Reduction reduction = Reduction::mean;
 };
 
-/// (log var + (x - target)^2 / var) / 2 for predictions x of variance var, which broadcasts: its mean, its sum, or
-/// each. Errors: sizes that do not fit, not floating.
+/// (log var + (x - target)^2 / var) / 2 for predictions x of variance var: its mean, its sum, or each. var has x's
+/// sizes, or 1 as the last one, or lacks the last. Errors: sizes that do not fit, not floating; on the CPU a negative
+/// variance.
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
                          const GaussianNllOptions& options = {});
 
@@ -39,8 +40,8 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
 Tensor normalize(const Tensor& x, Integer dim = -1, double eps = 1e-12);
 /// a b / (max(|a|, eps) max(|b|, eps)) along `dim`, with broadcasting. Errors: not floating.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer dim = -1, double eps = 1e-8);
-/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1: a, b [N, C], target [N] (integers).
-/// Errors: sizes that do not fit.
+/// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1, else 0: a, b [N, C], target [N]
+/// (integers). Errors: sizes that do not fit.
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0,
                              Reduction reduction = Reduction::mean);
 

@@ -105,7 +105,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
     // NaN is outside, too, and no number for an index.
     const Tensor r = where(inside, row, 0).to(DType::i64), c = where(inside, column, 0).to(DType::i64);
     const Tensor chosen = index_select(images, 0, (first + r * W + c).flatten()).reshape({N, P, Q, C});
-    return where(inside, weight, 0).unsqueeze(3) * chosen.to(wide);
+    return where(inside, weight, 0).unsqueeze(3) * where(inside.unsqueeze(3), chosen.to(wide), 0);
   };
   if (options.nearest)
     return pixels(round(py.detach()), round(px.detach()), Tensor::ones(px.sizes(), wide, x.device())).to(x.dtype());
