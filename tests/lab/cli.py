@@ -251,7 +251,7 @@ class Commands(unittest.TestCase):
             self.assertGreater(len(links), 100)
             self.assertFalse([(page.name, link) for page, link in links if not (page.parent / link).exists()])
             done = subprocess.run([share / "tools/course_slides", "-o", f"{folder}/slides.html"], capture_output=True, text=True, check=False)
-            self.assertIn(" slides of 12 pages in ", done.stdout + done.stderr)
+            self.assertIn(" slides of 13 pages in ", done.stdout + done.stderr)
 
     def test_no_emulator_two_folders_above_a_tree(self):
         """Where /tmp/NAME/weft is a tree, /tmp/bin is anybody's; only an installation's share/weft has its programs there."""
