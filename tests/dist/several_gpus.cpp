@@ -59,6 +59,7 @@ std::vector<std::string> errors_on_gpus(int size, const std::function<void(const
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank, options]() mutable {
       options.gpu = rank;
+      const ThreadGenerators generators;  // as each process has
       ProcessGroupPtr group;
       try {
         const auto membership = job ? std::make_shared<FakeMembership>(job, rank) : nullptr;
