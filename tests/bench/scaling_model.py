@@ -78,6 +78,29 @@ class Steps(unittest.TestCase):
         self.assertLess(even, 1.5 * place.all_reduce(model.BUCKET, n))
         self.assertGreater(tail, 0.9 * 2 * share * parameters * 4 / place.bandwidth(n) * (n - 1) / n)
 
+    def test_what_waits_in_line_costs_its_time(self):
+        arguments, shard = (CLUSTERS["perlmutter"], 64, 0.16, 124e6, 13), 8
+        place, n, units = arguments[0], arguments[1], arguments[4]
+        replicas = place.across().all_reduce(124e6 * 2 / units / shard, n // shard)
+        behind, in_line = (model.fsdp_step(*arguments, shard=shard, in_line=each) for each in (False, True))
+        self.assertAlmostEqual(in_line - behind, (units - 1) * replicas * model.jitter(n))
+
+    def test_norms_without_a_group_wait_for_buckets(self):
+        for own_group in (False, True):  # nothing to wait for: DDP's step and the norms' calls
+            alone = model.synced_norms_step(CLUSTERS["vista"], 1, 0.1, 25.6e6, model.RESNET, 53, own_group)
+            self.assertAlmostEqual(alone, 0.1)
+        place, compute = CLUSTERS["vista"], 0.1
+        shared, own = (model.synced_norms_step(place, 64, compute, 25.6e6, model.RESNET, 53, each) for each in (False, True))
+        calls = 2 * 53 * place.all_reduce(8000, 64)
+        plain = model.ddp_step(place, 64, compute, 25.6e6, model.RESNET)
+        self.assertGreater(shared, own)
+        self.assertLess(own, 1.001 * (plain + calls * model.jitter(64)))
+
+    def test_a_bucket_that_holds_the_tail_sends_as_many_bytes(self):
+        place, n = CLUSTERS["vista"], 8
+        whole = model.ddp_step(place, n, 0.0, 50e6, model.tied(0.5), whole=1.0)
+        self.assertAlmostEqual(whole, place.all_reduce(200e6, n) * model.jitter(n))
+
     def test_bars_hold_the_step(self):
         for strategy, shape in (("ddp", model.RESNET), ("fsdp", 12), ("hsdp", 12)):
             for n in (2, 64, 1024):
@@ -93,7 +116,8 @@ class Pages(unittest.TestCase):
         return (ROOT / "benchmarks/results" / name).read_text(encoding="utf-8")
 
     def test_tables_are_what_the_model_says(self):
-        for name, command in (("check", model.check), ("predictions", model.table), ("steps", model.steps)):
+        for name, command in (("check", model.check), ("predictions", model.table), ("steps", model.steps),
+                              ("changes", model.changes)):
             lines = [line.split("\t") for line in self.page(f"scaling_model-{name}.tsv").splitlines()[1:]]
             text = printed(command)
             if name == "check":
