@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "core/tensor.h"
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 
 namespace weft {
 
@@ -35,9 +35,12 @@ Tensor autocast_low(const Tensor& x);
 /// For summing ops: x in f32 if a guard is alive and x is bf16 or f16; else x. Differentiable.
 Tensor autocast_full(const Tensor& x);
 
-/// weft::set_allow_tf32(true): products and convolutions of f32 tensors on a GPU round their factors to tf32 and run on
-/// tensor cores (docs/engines.md). Off unless this or WEFT_ALLOW_TF32=1 says otherwise; for the whole process.
+/// How a GPU multiplies f32 tensors (docs/engines.md), for the whole process: exact, unless this or WEFT_F32 says
+/// otherwise. set_allow_tf32(true) is set_f32_products(F32Products::tf32).
 using kernels::allow_tf32;
+using kernels::f32_products;
+using kernels::F32Products;
 using kernels::set_allow_tf32;
+using kernels::set_f32_products;
 
 }  // namespace weft

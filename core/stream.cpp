@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -16,9 +17,23 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-void*& stream_slot(Device device) noexcept {  // slot of a device that current_stream() knows
-  thread_local std::array<std::array<void*, kMaxDevices>, 3> streams{};
-  return streams[static_cast<int>(device.kind)][device.index];
+using Streams = std::array<std::array<void*, kMaxDevices>, 3>;
+
+/// A thread's streams by kind and index; null: it has set none. Not the array itself: a library's thread-local memory
+/// must fit into what the loader keeps for libraries that come late, 1,664 bytes in glibc.
+thread_local Streams* own_streams = nullptr;
+
+struct StreamsOwner {
+  std::unique_ptr<Streams> streams = std::make_unique<Streams>();
+  ~StreamsOwner() { own_streams = nullptr; }
+};
+
+void set_current_stream(Device device, void* stream) {
+  if (!own_streams) {
+    thread_local const StreamsOwner owner;
+    own_streams = owner.streams.get();
+  }
+  (*own_streams)[static_cast<size_t>(device.kind)][static_cast<size_t>(device.index)] = stream;
 }
 
 /// Streams that no Stream has now.
@@ -55,7 +70,8 @@ SpareStreams& spare_streams() {
 
 void* current_stream(Device device) {
   WEFT_CHECK(device.index >= 0 && device.index < kMaxDevices, "stream: no such device: ", device);
-  return device.kind == DeviceKind::cpu ? nullptr : stream_slot(device);
+  if (device.kind == DeviceKind::cpu || !own_streams) return nullptr;
+  return (*own_streams)[static_cast<size_t>(device.kind)][static_cast<size_t>(device.index)];
 }
 
 kernels::Queue current_queue(Device device) { return {device, current_stream(device)}; }
@@ -81,9 +97,9 @@ void Stream::synchronize() const {
 }
 
 StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), previous_(current_stream(device_)) {
-  stream_slot(device_) = stream.handle();
+  set_current_stream(device_, stream.handle());
 }
-StreamGuard::~StreamGuard() { stream_slot(device_) = previous_; }
+StreamGuard::~StreamGuard() { set_current_stream(device_, previous_); }
 
 Event::Event(Device device, bool timing) : device_(device) {
   if (device.kind != DeviceKind::cpu) handle_ = kernels::runtime(device.kind).create_event(device.index, timing);

@@ -14,7 +14,7 @@ struct MatmulArguments {
 /// stride of 0 broadcasts. In a and b one of the last two strides must be 1 (a transposed matrix has stride 1 on its
 /// second-last dimension); y is row-major, its rows dense and any distance apart. K = 0 gives bias or 0.
 /// dtypes: a and b equal (f32, f64, bf16, f16); y and bias equal to them or, for bf16/f16 inputs, f32.
-/// Accumulates in f32 (f64 for f64). f32 operands are rounded to tf32 if kernels/runtime/tf32.h allows it.
+/// Accumulates in f32 (f64 for f64). kernels/runtime/f32_products.h may round f32 operands.
 WEFT_KERNEL(matmul, const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
             MatmulArguments arguments);
 

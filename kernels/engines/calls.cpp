@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/calls.h"
 
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 
 namespace weft::kernels::vendor {
 

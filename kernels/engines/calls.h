@@ -45,7 +45,7 @@ const char* op_of(const Conv2dCall& call);
 /// The convolution alone of a call.
 Conv2dCall convolution_of(const Conv2dCall& call);
 
-/// Factors of this dtype may be rounded to tf32 (kernels/runtime/tf32.h).
+/// Factors of this dtype may be rounded to tf32 (kernels/runtime/f32_products.h).
 bool may_use_tf32(DType dtype);
 
 /// The key that distinguishes the calls: everything but addresses, of which the alignment counts; and for f32

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 #include "tests/engines/cublaslt_without_gpu.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
@@ -196,7 +196,7 @@ TEST_F(CublasLt, Tf32IsAnotherPlan) {
   exact.run(small.call(), 0);
   EXPECT_EQ(script.compute_type, CUBLAS_COMPUTE_32F);
   {
-    const Tf32Scope scope;
+    const F32ProductsScope scope(F32Products::tf32);
     CublasLtPlan& rounded = plans.of(small.call());
     EXPECT_NE(&rounded, &exact);
     rounded.run(small.call(), 0);

@@ -8,7 +8,7 @@
 #include "kernels/engines/cublaslt_library.h"
 #include "kernels/half.h"
 #include "kernels/runtime/queue.h"
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 
 // cuBLASLt without a GPU: its real layouts and descriptors (they need no device), with two functions of ours. The
 // heuristic offers the test's algorithms. The product reads the descriptors back and computes their meaning by cuBLAS's

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/cuda/gemm/wgmma_plan.h"
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
@@ -98,7 +98,7 @@ TEST(Conv2dNorm, OnHopper) {
       for (const int splits : {1, 3}) {
         const kernels::WgmmaPlanScope scope(hopper_plan(turn, splits));
         const DType dtype = std::array{DType::bf16, DType::f16, DType::f32, DType::f16}[turn / 2 % 4];
-        const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
+        const kernels::F32ProductsScope tf32_scope(kernels::tf32_if(dtype == DType::f32));
         check(kind, c, dtype, kGiven[turn % 5]);
         ++turn;
         EXPECT_EQ(scope.uses(), dtype == DType::f32 && c.C % 4 != 0 ? 0 : 1) << c << ' ' << dtype;
@@ -107,7 +107,7 @@ TEST(Conv2dNorm, OnHopper) {
     for (const DType dtype : {DType::bf16, DType::f32})
       for (const auto tile : {small, medium, large}) {
         const kernels::WgmmaPlanScope scope({.tile = tile, .splits = 1, .cluster = 1});
-        const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
+        const kernels::F32ProductsScope tf32_scope(kernels::tf32_if(dtype == DType::f32));
         check(kind, {2, 9, 8, 72, 136, 1, 1, {}}, dtype, kGiven[turn++ % 5]);
         EXPECT_EQ(scope.uses(), 1);
       }

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/gemm/gemm_plan.h"
 #include "kernels/cuda/gemm/wgmma_plan.h"
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/emulator_seed.h"
@@ -86,7 +86,7 @@ TEST(Conv2dStatistics, OnHopper) {
     const auto run = [&](const Conv2dCase& c, int splits) {
       const kernels::WgmmaPlanScope scope(hopper_plan(turn, splits));
       const DType dtype = std::array{DType::bf16, DType::f16, DType::f32, DType::f16}[turn / 2 % 4];
-      const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
+      const kernels::F32ProductsScope tf32_scope(kernels::tf32_if(dtype == DType::f32));
       check(kind, c, dtype, turn % 4 == 1 ? 100 : 0.5);
       ++turn;
       EXPECT_EQ(scope.uses(), dtype == DType::f32 && c.C % 4 != 0 ? 0 : 2) << c << ' ' << dtype;

@@ -4,7 +4,7 @@
 
 #include "kernels/contracts/matmul.h"
 #include "kernels/cuda/gemm/wgmma_plan.h"
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
 #include "tests/support/tf32.h"
@@ -76,7 +76,7 @@ inline void check_wgmma(DeviceKind kind, const WgmmaCase& c) {
                    c.transpose_b, " bias ", c.bias, " broadcast ", c.broadcast_a, c.broadcast_b, " activation ",
                    static_cast<int>(c.activation), " pre ", c.pre, " residual ", c.residual, " accumulate ",
                    c.grad == kernels::Grad::accumulate, " gap ", c.gap, " on ", name(kind)));
-  const kernels::Tf32Scope scope(c.in == DType::f32);
+  const kernels::F32ProductsScope scope(kernels::tf32_if(c.in == DType::f32));
   const WgmmaFactor a(kind, c.in, c.broadcast_a ? 1 : c.B, c.M, c.K, c.transpose_a),
       b(kind, c.in, c.broadcast_b ? 1 : c.B, c.K, c.N, c.transpose_b);
   const int64_t count = c.B * c.M * c.N;

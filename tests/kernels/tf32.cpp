@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -19,7 +19,8 @@ namespace weft::tests {
 namespace {
 
 using kernels::Activation;
-using kernels::Tf32Scope;
+using kernels::F32Products;
+using kernels::F32ProductsScope;
 using kernels::View;
 
 /// The factors that a device uses where tf32 is allowed.
@@ -68,12 +69,12 @@ void check(DeviceKind kind, const Tf32Case& c) {
     EXPECT_TRUE(near(y.host(), expected, tolerance(DType::f32, c.K), sizes));
   };
   compare(want(a, b));
-  const Tf32Scope scope;
+  const F32ProductsScope scope(F32Products::tf32);
   compare(want(seen(kind, a), seen(kind, b)));
 }
 
 TEST(Tf32, IsOffUntilItIsAllowed) {
-  if (std::getenv("WEFT_ALLOW_TF32") == nullptr) {
+  if (std::getenv("WEFT_F32") == nullptr) {
     EXPECT_FALSE(kernels::allow_tf32());
   }
   for (const DeviceKind kind : test_devices()) {
@@ -84,10 +85,10 @@ TEST(Tf32, IsOffUntilItIsAllowed) {
       kernels::matmul(queue_on(kind), y, a, b, View::none(), {});
       return y.host()[0];
     };
-    const Tf32Scope outer(false);
+    const F32ProductsScope outer(F32Products::exact);
     EXPECT_EQ(run(), kValue);
     {
-      const Tf32Scope inner;
+      const F32ProductsScope inner(F32Products::tf32);
       EXPECT_EQ(run(), kind == DeviceKind::cpu ? kValue : 1);
     }
     EXPECT_EQ(run(), kValue);
@@ -97,7 +98,7 @@ TEST(Tf32, IsOffUntilItIsAllowed) {
 TEST(Tf32, TiesGoAwayFromZeroAndNanStays) {  // one column is too narrow for TMA
   for (const DeviceKind kind : test_devices()) {
     if (kind == DeviceKind::cpu) continue;
-    const Tf32Scope scope;
+    const F32ProductsScope scope(F32Products::tf32);
     const std::vector<double> values{1 + 0x1p-11, -1 - 0x1p-11, 1 + 0x1p-11 - 0x1p-23, 3 - 0x1p-22, NAN, INFINITY,
                                      0,           0x1p-126};
     const DeviceArray a(kind, DType::f32, {1, 8, 1}, values), b(kind, DType::f32, {1, 1, 1}, {1}),
@@ -131,7 +132,7 @@ TEST(Tf32, LinearBackwardKeepsTheBiasInF32) {
   on_both_generations([](DeviceKind kind) {
     for (const auto& [M, I, O] : {std::array<int64_t, 3>{57, 33, 31}, {96, 40, 72}, {1300, 24, 40}, {24, 264, 256}}) {
       SCOPED_TRACE(str("M ", M, " I ", I, " O ", O, " on ", name(kind)));
-      const Tf32Scope scope;
+      const F32ProductsScope scope(F32Products::tf32);
       const auto dy = tf32::without_ties(M * O), x = tf32::without_ties(M * I), w = tf32::without_ties(O * I),
                  saved = uniform(M * I, DType::f32);
       const DeviceArray dy_array(kind, DType::f32, {M, O}, dy), x_array(kind, DType::f32, {M, I}, x),
@@ -168,7 +169,7 @@ TEST(Tf32, Conv2dInEveryDirection) {
                                                                  {2, 6, 16, 8, 3, 1, 1, 2}}) {
       SCOPED_TRACE(str("N ", N, " H ", H, " C ", C, " O ", O, " R ", R, " stride ", stride, " groups ", groups, " on ",
                        name(kind)));
-      const Tf32Scope scope;
+      const F32ProductsScope scope(F32Products::tf32);
       const int64_t P = (H + 2 * padding - R) / stride + 1, group_C = C / groups, group_O = O / groups;
       const auto x = tf32::without_ties(N * H * H * C), w = tf32::without_ties(O * R * R * group_C),
                  dy = tf32::without_ties(N * P * P * O);
@@ -204,17 +205,24 @@ TEST(Tf32, Conv2dInEveryDirection) {
 }
 
 /// In a process of its own, since a process reads its environment once.
-TEST(Tf32DeathTest, TheVariable) {
+TEST(F32ProductsDeathTest, TheVariable) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto said = [](const char* text) {
-    setenv("WEFT_ALLOW_TF32", text, 1);
-    std::fputs(error_text([] { std::fputs(kernels::allow_tf32() ? "yes" : "no", stderr); }).c_str(), stderr);
+  const auto said = [](const char* variable, const char* text) {
+    unsetenv("WEFT_F32");
+    setenv(variable, text, 1);
+    std::fputs(error_text([] {
+                 const auto how = static_cast<size_t>(kernels::f32_products());
+                 std::fputs(std::string(kernels::kF32ProductsNames[how]).c_str(), stderr);
+               }).c_str(),
+               stderr);
     std::exit(0);
   };
-  EXPECT_EXIT(said("1"), testing::ExitedWithCode(0), "^yes$");
-  EXPECT_EXIT(said("0"), testing::ExitedWithCode(0), "^no$");
-  EXPECT_EXIT(said(""), testing::ExitedWithCode(0), "^no$");
-  EXPECT_EXIT(said("on"), testing::ExitedWithCode(0), "^WEFT_ALLOW_TF32: expected 0 or 1, got 'on'$");
+  for (const std::string_view each : kernels::kF32ProductsNames)
+    EXPECT_EXIT(said("WEFT_F32", each.data()), testing::ExitedWithCode(0), str("^", each, "$"));
+  EXPECT_EXIT(said("WEFT_F32", ""), testing::ExitedWithCode(0), "^exact$");
+  EXPECT_EXIT(said("WEFT_F32", "on"), testing::ExitedWithCode(0),
+              "^WEFT_F32: expected exact, tf32, split3 or split6, got 'on'$");
+  EXPECT_EXIT(said("WEFT_ALLOW_TF32", "1"), testing::ExitedWithCode(0), "^WEFT_ALLOW_TF32 is WEFT_F32=tf32 now$");
 }
 
 }  // namespace

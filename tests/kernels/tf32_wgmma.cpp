@@ -12,7 +12,8 @@ namespace {
 
 using kernels::Activation;
 using kernels::Grad;
-using kernels::Tf32Scope;
+using kernels::F32Products;
+using kernels::F32ProductsScope;
 using kernels::View;
 using kernels::WgmmaPlanScope;
 using enum kernels::WgmmaPlan::Tile;
@@ -91,7 +92,7 @@ TEST(Tf32Wgmma, TheSizesChooseTheTile) {
 TEST(Tf32Wgmma, OtherLayoutsAndOddLinesTakeTheOtherKernel) {
   on_wgmma([](DeviceKind kind) {
     const auto uses = [&](const View& a, const View& b, bool allowed) {
-      const Tf32Scope tf32_scope(allowed);
+      const F32ProductsScope tf32_scope(kernels::tf32_if(allowed));
       const WgmmaPlanScope scope({});
       DeviceArray y(kind, DType::f32, {1, a.sizes[1], b.sizes[2]});
       kernels::matmul(queue_on(kind), y, a, b, View::none(), {});
@@ -117,7 +118,7 @@ TEST(Tf32Wgmma, OtherLayoutsAndOddLinesTakeTheOtherKernel) {
 
 TEST(Tf32Wgmma, TiesGoToEvenAndNanStays) {
   on_wgmma([](DeviceKind kind) {
-    const Tf32Scope allowed;
+    const F32ProductsScope allowed(F32Products::tf32);
     const WgmmaPlanScope scope({});
     const std::vector<double> values{1 + 0x1p-11, -1 - 0x3p-11, 1 + 0x1p-11 + 0x1p-23, 3 - 0x1p-22, NAN, INFINITY,
                                      0,           0x1p-126};
@@ -142,7 +143,7 @@ TEST(Tf32Wgmma, TiesGoToEvenAndNanStays) {
 void check_forward(DeviceKind kind, const Conv2dCase& c, const kernels::WgmmaPlan& plan, bool has_bias) {
   SCOPED_TRACE(str(c, " bias ", has_bias, " tile ", static_cast<int>(plan.tile), ", ", plan.splits, " shares, cluster ",
                    plan.cluster, " on ", name(kind)));
-  const Tf32Scope allowed;
+  const F32ProductsScope allowed(F32Products::tf32);
   const WgmmaPlanScope scope(plan);
   const auto x = tf32::with_ties(count_of(c.x_sizes())), w = tf32::with_ties(count_of(c.w_sizes())),
              bias = uniform(c.O, DType::f32, 2, 3);
@@ -175,7 +176,7 @@ TEST(Tf32Wgmma, Conv2dForward) {
 
 TEST(Tf32Wgmma, ConvolutionsAreF32WhereNothingElseIsAllowed) {
   on_wgmma([](DeviceKind kind) {
-    const Tf32Scope tf32_scope(false);
+    const F32ProductsScope tf32_scope(F32Products::exact);
     const WgmmaPlanScope scope({});
     const DeviceArray x(kind, DType::f32, {1, 5, 5, 8}), w(kind, DType::f32, {4, 3, 3, 8}),
         y(kind, DType::f32, {1, 3, 3, 4});

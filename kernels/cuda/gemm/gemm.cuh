@@ -7,7 +7,7 @@
 #include "kernels/cuda/gemm/gemm_mma.cuh"
 #include "kernels/cuda/gemm/gemm_plan.h"
 #include "kernels/runtime/allocator.h"
-#include "kernels/runtime/tf32.h"
+#include "kernels/runtime/f32_products.h"
 #include "kernels/view.h"
 
 // Launches a GEMM problem in the tiles that gemm_plan.h selected.

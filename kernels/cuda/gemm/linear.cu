@@ -5,6 +5,7 @@
 
 #include "kernels/contracts/matmul.h"
 #include "kernels/contracts/reduce.h"
+#include "kernels/cuda/gemm/bf16_planes.cuh"
 #include "kernels/cuda/gemm/matmul_problem.cuh"
 #include "kernels/engines/dispatch.h"
 
@@ -54,6 +55,7 @@ void linear_backward_weight(const Queue& queue, const View& dw, const View& db, 
   if (dw.sizes[1] == 0)  // nothing to multiply
     return reduce(queue, Reduce::sum, View::dense(db.data, db.dtype, {1, db.sizes[0]}), dy);
   MatmulCall call{.y = lifted(dw), .a = lifted(dy, true), .b = lifted(x), .alpha = 1, .row_sums = db};
+  if (runs_by_planes(call)) return matmul_by_planes(queue, call);
   if (vendor::linear_backward_weight(queue, call.y, db, call.a, call.b)) return;
   call.a.strides[1] = call.b.strides[2] = 1;  // also if there is a single column
   with_dtype<float, double, bf16, f16>(dy.dtype, "linear_backward_weight",

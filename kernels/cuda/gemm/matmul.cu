@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/bf16_planes.cuh"
 #include "kernels/cuda/gemm/matmul_problem.cuh"
 #include "kernels/engines/dispatch.h"
 
 // The call path of a matmul: this file checks and dispatches the dtype; matmul_<dtype>.cu the layouts;
 // matmul_problem.cuh describes operands; gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16, f32 as tf32: tensor cores)
 // has the main loop. On Hopper bf16, f16 and tf32 run through matmul_<dtype>_sm90.cu on gemm_wgmma.cuh, unless TMA
-// cannot read the operands; tf32 needs both operands along k.
+// cannot read the operands; tf32 needs both operands along k. bf16_planes.cu runs f32 on the kernels of bf16.
 
 namespace weft::kernels::cuda {
 
@@ -74,6 +75,7 @@ void run_matmul(const Queue& queue, const char* name, const MatmulCall& call) {
   const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
   check(name, call);
   if (y.numel() == 0) return;
+  if (runs_by_planes(call)) return matmul_by_planes(queue, call);
   const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
   if (call.saved ? false
       : plain    ? vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})
