@@ -66,7 +66,7 @@ function look(frame, where, width) {
     if (!image.complete || !image.naturalWidth || box.width < 200 || box.right > width) fault('picture ' + image.src + ': ' + box.width + ' pixels wide');
   }
   const code = [...article.querySelectorAll('pre > code')];
-  if (code.some(block => !block.parentElement.querySelector('.md-clipboard'))) fault('a block of code has no copy button');
+  for (const block of code) if (!block.parentElement.querySelector('.md-clipboard')) fault('no copy button: ' + name(block));
   for (const link of doc.querySelectorAll('.md-nav__link')) if (['', 'None'].includes(link.textContent.trim())) fault("an entry of the navigation is '" + link.textContent.trim() + "'");
   if (where.startsWith('index.html')) {
     if (!article.querySelector('img')) fault('there is no picture');
