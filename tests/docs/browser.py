@@ -94,11 +94,13 @@ async function finds(doc) {
   try {
     for (const page of %s) for (const width of [1300, 400]) {
       const frame = document.createElement('iframe');
-      frame.width = width, frame.height = 1200, frame.style.border = 0, frame.src = page;
+      frame.width = width, frame.height = 11000, frame.style.border = 0, frame.src = page;
       await new Promise(done => { frame.onload = done; document.body.append(frame); });
       const style = frame.contentDocument.createElement('style');
       style.textContent = planted + ' * { transition: none !important; }';
       frame.contentDocument.head.append(style);
+      const bare = () => [...frame.contentDocument.querySelectorAll('article pre > code')].some(block => !block.parentElement.querySelector('.md-clipboard'));
+      for (let tries = 0; tries < 100 && bare(); ++tries) await sleep(100);  // the theme's script adds the buttons late
       for (const theme of ['default', 'slate']) {
         frame.contentDocument.body.setAttribute('data-md-color-scheme', theme);
         await sleep(300);
@@ -145,7 +147,7 @@ def main():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Site, directory=Path(sys.argv[1])))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        with subprocess.Popen([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--window-size=1400,1300",
+        with subprocess.Popen([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--window-size=1400,12000",
                                "--remote-debugging-port=0", f"http://127.0.0.1:{server.server_port}/harness.html"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
             arrived = Site.arrived.wait(240)
