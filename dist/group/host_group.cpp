@@ -21,8 +21,8 @@ namespace weft::dist {
 namespace {
 
 // How long a broken connection may take to be explained by the membership.
-constexpr Milliseconds kExplanation{3000 + kLastMessages.count()};  // which another group may wait for
-constexpr Milliseconds kNews{1500};  // another rank's report arrives with a look(), within a second
+constexpr Milliseconds kExplanationWait{3000 + kLastMessages.count()};  // which another group may wait for
+constexpr Milliseconds kPeerReportWait{1500};  // another rank's report arrives with a look(), within a second
 constexpr int kLooksPerSecond = 20;
 
 /// A collective that a communication thread runs: when it is done, so are its copies to the device.
@@ -222,11 +222,11 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
     if (error.kind == Kind::deadline) {
       const std::vector<int> waits_for = error.missing.empty() ? collectives_->waits_for() : error.missing;
       // A rank that cannot tell who is missing lets one speak first that can.
-      if (waits_for.empty() && !record_->membership) record_->wait_for_failure(kNews);
+      if (waits_for.empty() && !record_->membership) record_->wait_for_failure(kPeerReportWait);
       reason = record_->past_deadline(c, waits_for);
     }
     if (error.kind == Kind::lost && !explained) {
-      record_->wait_for_explanation(kExplanation);
+      record_->wait_for_explanation(kExplanationWait);
       // Another rank that has given up a rank 0 that is stopped: nobody could explain it.
       if (!record_->has_failed())
         if (const std::string silence = record_->silence(); !silence.empty()) reason = str(silence, "; ", reason);

@@ -52,12 +52,23 @@ class Exercise(unittest.TestCase):
         text = file.read_text(encoding="utf-8")
         result = self.results[text] = self.results.get(text) or exercises.check(FOLDER, file)
         self.assertNotEqual(result.goals[0].key, "compiles", result.goals[0].detail)
-        return result, "\n".join(result.lines())
+        return result, "\n".join(result.lines(2))
 
     def test_start_fails(self):
         result, text = self.check(FOLDER / "start.cu")
         self.assertFalse(result.passed, text)
         self.assertIn("hint: ", text)
+
+    def test_three_hints(self):
+        """A question, the exercise's hint, and what the solution changes."""
+        result, _ = self.check(FOLDER / "start.cu")
+        said = ["\n".join(result.lines(level)) for level in (1, 2, 3)]
+        hints = [next(line.split("hint: ")[1] for line in text.splitlines() if "hint: " in line) for text in said]
+        self.assertIn(hints[0], [*exercises.QUESTIONS.values(), exercises.OTHER_QUESTION])
+        self.assertNotEqual(hints[0], hints[1])
+        self.assertEqual(hints[1], hints[2])
+        self.assertIn("solution: changes start.cu at line ", said[2])
+        self.assertNotIn("solution: ", said[1])
 
     def test_solution_passes(self):
         result, text = self.check(SOLUTIONS / "solution.cu")

@@ -42,6 +42,31 @@ USUAL_HINTS = {
     "error": "The kernel was stopped: read the message.",
 }
 
+# The first of three hints: a question that fits any exercise. The second is the exercise's own, the third says what its solution changes.
+QUESTIONS = {
+    "results": "Which element is wrong first, and which thread writes it?",
+    "race": "Which two threads touch these bytes, and what makes the first one finish before the second one begins?",
+    "uninitialised": "Who should have written these bytes, and is that certain to happen before?",
+    "streams": "In which stream does each of the two run, and what does the second one wait for?",
+    "error": "Which thread does this, and with which index?",
+    "load_sectors": "Which addresses do lanes 0 and 1 load? How many sectors of 32 bytes do the 32 lanes touch?",
+    "store_sectors": "Which addresses do lanes 0 and 1 store to? How many sectors of 32 bytes do the 32 lanes touch?",
+    "load_requests": "Which values does a thread load more than once, or a warp in several small pieces?",
+    "store_requests": "Which values are stored more than once, or in several small pieces?",
+    "conflicts": "Word w is in bank w % 32: in which banks are the words of lanes 0 to 31?",
+    "shared_requests": "Which values in shared memory could stay in a register?",
+    "atomics": "Which updates could be added up first, within a thread, a warp or a block?",
+    "collisions": "How many lanes of a warp update one address at once?",
+    "barriers": "Which threads really exchange data at each barrier?",
+    "splits": "On which condition do lanes of one warp disagree?",
+    "lanes": "Which lanes of a warp have nothing to do?",
+    "instructions": "Which instructions are repeated for each element, and could be executed once?",
+    "occupancy": "Which resource limits the warps of an SM: registers, shared memory, or blocks?",
+    "shared_bytes": "Which part of the shared memory is in use at the same time?",
+    "time": "Which line costs most (`weft-lab profile`), and does the SM wait there for memory, for arithmetic, or for nothing?",
+}
+OTHER_QUESTION = "What does the task ask for here, and which line of yours decides it?"
+
 
 def ratio(value, by):
     return value / by if by else 0.0
@@ -99,21 +124,36 @@ def all_exercises():
 
 
 class Result:
-    def __init__(self, title, goals):
-        self.title, self.goals = title, goals
+    def __init__(self, title, goals, folder=None):
+        self.title, self.goals, self.folder = title, goals, folder
 
     @property
     def passed(self):
         return all(goal.met for goal in self.goals)
 
-    def lines(self):
+    def lines(self, level=1):
+        """The goals, with the hint of a level at each missed goal: 1 a question, 2 the exercise's hint, 3 also what the solution changes."""
         yield self.title
         for goal in self.goals:
             yield f"  {'ok  ' if goal.met else 'FAIL'}  {goal.says}{': ' + goal.detail if goal.detail else ''}"
             if not goal.met and goal.hint:
-                yield f"        hint: {goal.hint}"
+                general = level == 1 and goal.key != "compiles"
+                yield f"        hint: {QUESTIONS.get(goal.key, OTHER_QUESTION) if general else goal.hint}"
+        if level == 3 and self.folder and not self.passed:
+            yield f"  solution: {changed(self.folder)}"
         met = sum(goal.met for goal in self.goals)
-        yield f"score: {met} of {len(self.goals)}" + (" - done" if self.passed else "")
+        more = {1: " (more: --hint 2)", 2: " (more: --hint 3)", 3: " (all of it: --explain)"}[level]
+        yield f"score: {met} of {len(self.goals)}" + (" - done" if self.passed else more)
+
+
+def changed(folder):
+    """Where the solution of an exercise differs from start.cu, and which names it adds."""
+    start, end = ((folder / "start.cu").read_text(encoding="utf-8"), (FOLDER / "solutions" / folder.name / "solution.cu").read_text(encoding="utf-8"))
+    steps = difflib.SequenceMatcher(None, start.splitlines(), end.splitlines(), autojunk=False).get_opcodes()
+    places = [f"{i + 1} to {j}" if j > i + 1 else f"{max(i, 1)}" if j == i else f"{j}" for kind, i, j, _, _ in steps if kind != "equal"]
+    names = [set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))) for text in (start, end)]
+    added = sorted(name for name in names[1] - names[0] if re.search(rf"\b{name}\s*[(<]", end) and name not in ("if", "for", "while", "template"))
+    return f"changes start.cu at line {', '.join(places)}" + (f"; calls {', '.join(added)}" if added else "")
 
 
 def grades(folder, gpu="h100"):
@@ -152,7 +192,7 @@ def check(folder, file, gpu="h100", page_of=None):
     except program.Problem as problem:
         if "does not compile" not in str(problem):
             raise
-        return Result(title, [Goal("compiles", "compiles", False, str(problem), "Read the first error; those after it may follow from it.")])
+        return Result(title, [Goal("compiles", "compiles", False, str(problem), "Read the first error; those after it may follow from it.")], folder)
     with built:
         goals = judge_run(built, hints, spec.get("streams", False))
         right = all(goal.met for goal in goals if goal.key in ("results", "error"))
@@ -162,7 +202,7 @@ def check(folder, file, gpu="h100", page_of=None):
             if not profile:
                 raise program.Problem(f"no page: {file} has launched no kernel")
             page_of(profile, counts.kernels_of(profile, file.resolve()))
-    return Result(title, goals)
+    return Result(title, goals, folder)
 
 
 def walk(folder, gpu="h100"):
