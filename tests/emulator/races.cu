@@ -23,6 +23,7 @@ enum class Race {
   shuffle_is_no_barrier,
   partial_mask,
   one_place_two_values,
+  one_place_one_value,
   between_warps,
   copy_waits_for_too_few,
   copy_never_waited_for_here,
@@ -115,6 +116,11 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
       return;
     case Race::one_place_two_values:
       if (t < 32) tile[0] = right ? 7 : lane;
+      __syncthreads();
+      data[t] = tile[0];
+      return;
+    case Race::one_place_one_value:
+      if (right ? t == 0 : lane == 0) tile[0] = 7;
       __syncthreads();
       data[t] = tile[0];
       return;
@@ -360,6 +366,7 @@ constexpr Named kNames[] = {
     {"shuffle_is_no_barrier", Race::shuffle_is_no_barrier},
     {"partial_mask", Race::partial_mask},
     {"one_place_two_values", Race::one_place_two_values},
+    {"one_place_one_value", Race::one_place_one_value},
     {"between_warps", Race::between_warps},
     {"copy_waits_for_too_few", Race::copy_waits_for_too_few},
     {"copy_never_waited_for_here", Race::copy_never_waited_for_here},
