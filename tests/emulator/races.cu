@@ -41,6 +41,7 @@ enum class Race {
   other_threads_not_published,
   flag_without_release,
   volatile_flag_without_fence,
+  exchanged_by_many,
   ldmatrix_too_early,
   wmma_too_early,
   named_barrier_of_others,
@@ -347,6 +348,15 @@ __global__ void grid_kernel(Race race, bool right, int* data) {
   }
 }
 
+/// Each thread of a grid exchanges one value between fences: an order of as many links as threads.
+__global__ void exchange_kernel(bool right, int* value, int* places) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), place = right ? i : i / 2;
+  __threadfence();
+  const int was = atomicExch(value, places[place]);
+  __threadfence();
+  places[place] = was;
+}
+
 __global__ void fresh_kernel(bool right, int* data, int* fresh) {
   const int t = static_cast<int>(threadIdx.x);
   if (right) fresh[t] = t;
@@ -384,6 +394,7 @@ constexpr Named kNames[] = {
     {"other_threads_not_published", Race::other_threads_not_published},
     {"flag_without_release", Race::flag_without_release},
     {"volatile_flag_without_fence", Race::volatile_flag_without_fence},
+    {"exchanged_by_many", Race::exchanged_by_many},
     {"ldmatrix_too_early", Race::ldmatrix_too_early},
     {"wmma_too_early", Race::wmma_too_early},
     {"named_barrier_of_others", Race::named_barrier_of_others},
@@ -415,6 +426,13 @@ void launch(Race race, bool right, int* data) {
     case Race::flag_without_release:
     case Race::volatile_flag_without_fence:
       return grid_kernel<<<4, kThreads>>>(race, right, data);
+    case Race::exchanged_by_many: {
+      constexpr int kBlocks = 1000, kMany = kBlocks * 128;
+      int* places = nullptr;
+      cudaMalloc(&places, kMany * sizeof(int));
+      cudaMemset(places, 0, kMany * sizeof(int));
+      return exchange_kernel<<<kBlocks, 128>>>(right, data, places);
+    }
     case Race::ldmatrix_too_early:
     case Race::wmma_too_early:
       return matrix_kernel<<<1, 32>>>(race, right, data);
