@@ -3,6 +3,7 @@
 
 #include <zstd.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 
@@ -116,6 +117,9 @@ std::string Fatbin::ptx_for(int capability) const {
       best = std::move(text);
     }
   }
+  int files = 0;
+  for (const Fatbin& part : parts)
+    if (const std::string text = part.ptx_for(capability); !text.empty()) best += renumbered(text, files, files) + '\n';
   return best;
 }
 
@@ -133,7 +137,33 @@ std::string Fatbin::describe() const {
     if (!text.empty()) text += ", ";
     text += cat(entry.is_ptx ? "PTX for compute_" : "machine code for sm_", entry.arch);
   }
+  for (const Fatbin& part : parts) text += cat(text.empty() ? "" : ", ", "an object with ", part.describe());
   return text.empty() ? "no code" : text;
+}
+
+static constexpr int kMostFiles = 1 << 20;
+
+std::string renumbered(const std::string& ptx, int before, int& files) {
+  std::string out;
+  for (size_t at = 0, end; at < ptx.size(); at = end) {
+    end = std::min(ptx.find('\n', at), ptx.size() - 1) + 1;
+    const std::string_view line(ptx.data() + at, end - at);
+    const size_t word = line.find_first_not_of(" \t");
+    size_t digits = std::string_view::npos;
+    for (const std::string_view name : {".file", ".loc"})
+      if (word != std::string_view::npos && line.substr(word).starts_with(name))
+        digits = line.find_first_not_of(" \t", word + name.size());
+    int number = 0;
+    if (digits == std::string_view::npos ||
+        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() || number > kMostFiles) {
+      out += line;
+      continue;
+    }
+    const size_t rest = line.find_first_not_of("0123456789", digits);
+    out += cat(line.substr(0, digits), number + before, line.substr(std::min(rest, line.size())));
+    files = std::max(files, number + before);
+  }
+  return out;
 }
 
 Fatbin read_image(const void* image, size_t bytes) {
@@ -143,7 +173,12 @@ Fatbin read_image(const void* image, size_t bytes) {
   fatbin.name = "a module";
   if (bytes < 4) fail(cudaErrorInvalidKernelImage, "a module's image is neither a fat binary nor PTX");
   // nvcc's wrapper: magic, version, the container, a name or nothing.
-  if (bytes == SIZE_MAX && at<uint32_t>(data, 0) == kWrapperMagic) data = at<const char*>(data, 8);
+  if (bytes == SIZE_MAX && at<uint32_t>(data, 0) == kWrapperMagic) {
+    // Version 2: relocatable code. The list that ends with null has what nvcc left for the driver to link.
+    if (at<uint32_t>(data, 4) == 2)
+      for (auto* part = at<const void* const*>(data, 16); part && *part; ++part) fatbin.parts.push_back(read_image(*part));
+    data = at<const char*>(data, 8);
+  }
   const bool is_text = *data == '/' || *data == '.' || *data == ' ' || *data == '\n' || *data == '\t' || *data == '\r';
   if (is_text) {
     Fatbin::Entry entry;

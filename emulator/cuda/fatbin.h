@@ -20,6 +20,8 @@ struct Fatbin {
   };
   std::vector<Entry> entries;
   std::string name;  ///< for reports
+  /// Of relocatable device code (nvcc -rdc=true): the objects that are linked at the first use.
+  std::vector<Fatbin> parts;
 
   /// The text of the newest PTX that a GPU of this capability can run. Empty: there is none.
   /// Errors: Error (a damaged or unknown form).
@@ -29,6 +31,9 @@ struct Fatbin {
   /// `machine code for sm_90, PTX for compute_80`, or `no code`.
   std::string describe() const;
 };
+
+/// PTX with the numbers of its files raised by `before`, for a text of several; `files`: the largest number so far.
+std::string renumbered(const std::string& ptx, int before, int& files);
 
 /// From __cudaRegisterFatBinary's wrapper, a bare container, or PTX text. `bytes`: of a file, whose wrapper would hold no
 /// address; of what a program passes, nobody says. Errors: Error.

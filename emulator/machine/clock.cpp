@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/machine/clock.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <limits>
@@ -67,10 +68,8 @@ class Search {
     const uint32_t tick = stamp::tick(s_);
     const auto of_block = channel.of_block.find(stamp::block(s_));
     if (of_block != channel.of_block.end())
-      for (const uint32_t i : of_block->second) {
-        if (i < begin) continue;
-        if (i >= count) break;
-        const Release& r = channel.releases[i];
+      for (auto at = std::ranges::lower_bound(of_block->second, begin); at != of_block->second.end() && *at < count; ++at) {
+        const Release& r = channel.releases[*at];
         if (!reaches(r, by, entry.reach)) continue;
         if (before_fence(r, who, tick)) {
           block_floor = tick < r.fence.block_floor ? r.fence.block_floor : 0;
@@ -81,11 +80,14 @@ class Search {
             tick <= r.write_tick)
           return true;
       }
-    for (size_t i = begin; i < count; ++i) {
+    // Mostly all that blocks acquired was in this channel, which has been looked at: many threads exchange one counter.
+    const size_t closed = from <= channel.closed_least ? std::min(channel.closed, count) : 0;
+    for (size_t i = std::max(begin, closed); i < count; ++i) {
       const Release& r = channel.releases[i];
-      if (!r.acquired || !reaches(r, by, entry.reach)) continue;
+      if (!r.acquired || r.fence.acquired_count == 0 || !reaches(r, by, entry.reach)) continue;
+      const std::vector<Acquired::Entry>& all = r.acquired->entries;
       for (size_t k = 0; k < r.fence.acquired_count; ++k) {
-        const Acquired::Entry& earlier = r.acquired->entries[k];
+        const Acquired::Entry& earlier = all[k];
         if (before_fence(r, static_cast<int>(earlier.thread), earlier.tick)) open_.push_back({earlier, r.block});
       }
     }
@@ -319,7 +321,14 @@ void BlockClock::take(const Channel& channel, size_t first, size_t count, int th
     const Acquired::Entry& last = acquired_->entries.back();
     if (last.channel == &channel && last.thread == by && last.count == count && last.reach >= reach) return;
   }
-  acquired_->entries.push_back({by, tick(), reach, &channel, first, count});
+  const Channel* only = &channel;
+  size_t least = first;
+  if (!acquired_->entries.empty()) {
+    const Acquired::Entry& last = acquired_->entries.back();
+    if (last.only != &channel) only = nullptr;
+    least = std::min(least, last.least);
+  }
+  acquired_->entries.push_back({by, tick(), reach, &channel, first, count, only, least});
   accessed_ = true;
 }
 
@@ -338,6 +347,12 @@ void BlockClock::give(Channels& channels, uintptr_t address, int thread, const F
       last.write_tick = tick();
       return;
     }
+  }
+  const Acquired::Entry* const known =
+      acquired_ && fence.acquired_count != 0 ? &acquired_->entries[fence.acquired_count - 1] : nullptr;
+  if (channel->closed == channel->releases.size() && (!known || known->only == channel.get())) {
+    ++channel->closed;
+    if (known) channel->closed_least = std::min(channel->closed_least, known->least);
   }
   channel->of_block[block_].push_back(static_cast<uint32_t>(channel->releases.size()));
   channel->releases.push_back({block_, static_cast<uint32_t>(thread), tick(), reach, fence, acquired_});

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,8 @@ struct Acquired {
     Reach reach;
     const Channel* channel;
     size_t first, count;  ///< the channel's releases with indices first … count - 1
+    const Channel* only;  ///< the channel of all entries up to this, or nullptr
+    size_t least;         ///< the least `first` of all entries up to this
   };
   uint32_t block = 0;
   std::vector<Entry> entries;
@@ -57,6 +60,8 @@ struct Release {
 struct Channel {
   uintptr_t address;
   size_t first = 0;  ///< index of the first release that was not overwritten
+  size_t closed = 0;  ///< the first so many releases are by threads whose blocks had acquired from this channel alone,
+  size_t closed_least = std::numeric_limits<size_t>::max();  ///< at or after this release
   std::vector<Release> releases;
   std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;
 };

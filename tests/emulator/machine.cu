@@ -248,7 +248,7 @@ __global__ void bulk_copy(const float* from, float* to) {
     while (!done)
       asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                    : "=r"(done)
-                   : "r"(address), "r"(round & 1)
+                   : "r"(address), "r"(-(round & 1))  // a bit, sign-extended as compilers do
                    : "memory");
     to[256 * round + static_cast<int>(threadIdx.x)] = tile[threadIdx.x] * 2;
     __syncthreads();

@@ -23,6 +23,7 @@ enum class Race {
   shuffle_is_no_barrier,
   partial_mask,
   one_place_two_values,
+  one_place_one_value,
   between_warps,
   copy_waits_for_too_few,
   copy_never_waited_for_here,
@@ -40,6 +41,7 @@ enum class Race {
   other_threads_not_published,
   flag_without_release,
   volatile_flag_without_fence,
+  exchanged_by_many,
   ldmatrix_too_early,
   wmma_too_early,
   named_barrier_of_others,
@@ -115,6 +117,11 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
       return;
     case Race::one_place_two_values:
       if (t < 32) tile[0] = right ? 7 : lane;
+      __syncthreads();
+      data[t] = tile[0];
+      return;
+    case Race::one_place_one_value:
+      if (right ? t == 0 : lane == 0) tile[0] = 7;
       __syncthreads();
       data[t] = tile[0];
       return;
@@ -341,6 +348,15 @@ __global__ void grid_kernel(Race race, bool right, int* data) {
   }
 }
 
+/// Each thread of a grid exchanges one value between fences: an order of as many links as threads.
+__global__ void exchange_kernel(bool right, int* value, int* places) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), place = right ? i : i / 2;
+  __threadfence();
+  const int was = atomicExch(value, places[place]);
+  __threadfence();
+  places[place] = was;
+}
+
 __global__ void fresh_kernel(bool right, int* data, int* fresh) {
   const int t = static_cast<int>(threadIdx.x);
   if (right) fresh[t] = t;
@@ -360,6 +376,7 @@ constexpr Named kNames[] = {
     {"shuffle_is_no_barrier", Race::shuffle_is_no_barrier},
     {"partial_mask", Race::partial_mask},
     {"one_place_two_values", Race::one_place_two_values},
+    {"one_place_one_value", Race::one_place_one_value},
     {"between_warps", Race::between_warps},
     {"copy_waits_for_too_few", Race::copy_waits_for_too_few},
     {"copy_never_waited_for_here", Race::copy_never_waited_for_here},
@@ -377,6 +394,7 @@ constexpr Named kNames[] = {
     {"other_threads_not_published", Race::other_threads_not_published},
     {"flag_without_release", Race::flag_without_release},
     {"volatile_flag_without_fence", Race::volatile_flag_without_fence},
+    {"exchanged_by_many", Race::exchanged_by_many},
     {"ldmatrix_too_early", Race::ldmatrix_too_early},
     {"wmma_too_early", Race::wmma_too_early},
     {"named_barrier_of_others", Race::named_barrier_of_others},
@@ -408,6 +426,13 @@ void launch(Race race, bool right, int* data) {
     case Race::flag_without_release:
     case Race::volatile_flag_without_fence:
       return grid_kernel<<<4, kThreads>>>(race, right, data);
+    case Race::exchanged_by_many: {
+      constexpr int kBlocks = 1000, kMany = kBlocks * 128;
+      int* places = nullptr;
+      cudaMalloc(&places, kMany * sizeof(int));
+      cudaMemset(places, 0, kMany * sizeof(int));
+      return exchange_kernel<<<kBlocks, 128>>>(right, data, places);
+    }
     case Race::ldmatrix_too_early:
     case Race::wmma_too_early:
       return matrix_kernel<<<1, 32>>>(race, right, data);

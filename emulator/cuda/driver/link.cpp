@@ -26,32 +26,6 @@ Link& link_of(CUlinkState state) {
   return *reinterpret_cast<Link*>(state);
 }
 
-constexpr int kMostFiles = 1 << 20;
-
-/// Each input numbers its files from 1: `.file` and `.loc` count on.
-std::string renumbered(const std::string& ptx, int before, int& files) {
-  std::string out;
-  for (size_t at = 0, end; at < ptx.size(); at = end) {
-    end = std::min(ptx.find('\n', at), ptx.size() - 1) + 1;
-    const std::string_view line(ptx.data() + at, end - at);
-    const size_t word = line.find_first_not_of(" \t");
-    size_t digits = std::string_view::npos;
-    for (const std::string_view name : {".file", ".loc"})
-      if (word != std::string_view::npos && line.substr(word).starts_with(name))
-        digits = line.find_first_not_of(" \t", word + name.size());
-    int number = 0;
-    if (digits == std::string_view::npos ||
-        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() || number > kMostFiles) {
-      out += line;
-      continue;
-    }
-    const size_t rest = line.find_first_not_of("0123456789", digits);
-    out += cat(line.substr(0, digits), number + before, line.substr(std::min(rest, line.size())));
-    files = std::max(files, number + before);
-  }
-  return out;
-}
-
 void add(Link& link, CUjitInputType type, const void* data, size_t bytes, const char* name) {
   require(data != nullptr && bytes > 0);
   if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)

@@ -236,6 +236,23 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
   }
 }
 
+/// The byte that a lane is about to store at an address, or -1.
+static int stored_byte(const Warp& w, const AccessNote& note, int lane, uintptr_t at) {
+  const AccessForm& form = *note.stored;
+  const size_t offset = at - number(note.at(lane));
+  if (offset >= note.bytes) return -1;
+  const size_t e = offset / form.bytes, k = offset % form.bytes, width = std::max<size_t>(4, form.register_bytes[e]);
+  return static_cast<uint8_t>(w.in<char>(form.registers[e])[static_cast<size_t>(lane) * width + k]);
+}
+
+/// Whether a lane is about to store the bytes that are in memory.
+static bool stores_again(const Warp& w, const AccessNote& note, int lane, uintptr_t address, size_t bytes) {
+  if (!note.stored) return false;
+  for (uintptr_t at = address; at < address + bytes; ++at)
+    if (stored_byte(w, note, lane, at) != *reinterpret_cast<const uint8_t*>(at)) return false;
+  return true;
+}
+
 template <bool kShared>
 inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes,
                                     const AccessNote& note) {
@@ -252,7 +269,8 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
       if (kWrite ? visitor.write(one, at) : visitor.read(one, at)) [[likely]]
         continue;
       if (note.stored && same_value(w, note, lane, visitor, at, cell_bytes)) continue;
-      report({visitor.first_thread, visitor.at, verb(note)}, visitor.conflict, kShared, at, bytes);
+      const bool again = kWrite && stamp::wrote(visitor.conflict.stamp) && stores_again(w, note, lane, at, cell_bytes);
+      report({visitor.first_thread, visitor.at, verb(note)}, visitor.conflict, kShared, at, bytes, again);
     }
   };
   if (note.write)
@@ -270,17 +288,9 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
   if (visitor.conflict.at != visitor.at || ((other ^ visitor.now) & ~(stamp::kWhoMask | stamp::kWrote)) != 0 ||
       there < 0 || there >= lane || (note.lanes >> there & 1) == 0)
     return false;
-  const AccessForm& form = *note.stored;
-  const auto byte = [&](int of, uintptr_t at, uint8_t& value) {
-    const size_t offset = at - number(note.at(of));
-    if (offset >= note.bytes) return false;
-    const size_t e = offset / form.bytes, k = offset % form.bytes, width = std::max<size_t>(4, form.register_bytes[e]);
-    value = static_cast<uint8_t>(w.in<char>(form.registers[e])[static_cast<size_t>(of) * width + k]);
-    return true;
-  };
   for (uintptr_t at = address; at < address + bytes; ++at) {
-    uint8_t mine, its;
-    if (!byte(lane, at, mine) || !byte(there, at, its) || mine != its) return false;
+    const int mine = stored_byte(w, note, lane, at);
+    if (mine < 0 || mine != stored_byte(w, note, there, at)) return false;
   }
   return true;
 }

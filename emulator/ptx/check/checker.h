@@ -21,6 +21,8 @@ struct LaunchChecks {
   LaunchClock clock;
   /// Pairs of sites that were reported in this launch.
   std::unordered_set<uint64_t> reported;
+  /// Pairs of which only equal writes were reported.
+  std::unordered_set<uint64_t> repeated;
 
   explicit LaunchChecks(const Launch& launch);
 };
@@ -113,7 +115,11 @@ class BlockChecks final : private BlockRaces {
 
   // checker_report.cpp
   BlockRaces& peer(uint32_t rank) override;
-  void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) override;
+  void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) override {
+    report(by, conflict, shared, address, bytes, false);
+  }
+  /// `again`: both accesses write the same value.
+  void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes, bool again);
   void report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) override;
   void report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space);
   bool is_new(Site a, Site b);

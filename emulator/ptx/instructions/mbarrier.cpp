@@ -152,7 +152,8 @@ bool is_over(Warp& w, const Instruction* i, int lane, const Operands& o, const c
   const Mbarrier barrier = mbarrier_at(w, i->line, lane, place, what);
   bool odd;  // the phase that is asked about
   if (o.by_parity) {
-    const uint32_t parity = w.in<uint32_t>(o.state)[lane];
+    // A compiler may sign-extend the bit (Triton does): GPUs look at the lowest bit alone.
+    const uint32_t given = w.in<uint32_t>(o.state)[lane], parity = given == ~0u ? 1 : given;
     if (parity > 1) w.fail(i, lane, FaultCode::launch_failure, cat(what, ": parity ", parity, ", expected 0 or 1"));
     odd = parity != 0;
   } else {
