@@ -60,8 +60,10 @@ struct Release {
 struct Channel {
   uintptr_t address;
   size_t first = 0;  ///< index of the first release that was not overwritten
-  size_t closed = 0;  ///< the first so many releases are by threads whose blocks had acquired from this channel alone,
-  size_t closed_least = std::numeric_limits<size_t>::max();  ///< at or after this release
+  /// That many releases at the beginning are by threads whose blocks had acquired from this channel alone, at or after
+  /// release `closed_least`.
+  size_t closed = 0;
+  size_t closed_least = std::numeric_limits<size_t>::max();
   std::vector<Release> releases;
   std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;
 };
