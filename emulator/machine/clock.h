@@ -59,9 +59,9 @@ struct Release {
 /// The releases on one address.
 struct Channel {
   uintptr_t address;
-  size_t first = 0;  ///< index of the first release that was not overwritten
-  /// That many releases at the beginning are by threads whose blocks had acquired from this channel alone, at or after
-  /// release `closed_least`.
+  size_t first = 0;  ///< index of the first release that was not overwritten.
+  /// A number of releases at the beginning, by threads whose blocks had acquired from this channel alone, no earlier
+  /// than release `closed_least`.
   size_t closed = 0;
   size_t closed_least = std::numeric_limits<size_t>::max();
   std::vector<Release> releases;
