@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/transformer.h"
 
+#include <algorithm>
+
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
+#include "core/ops/gather.h"
 #include "core/ops/unary.h"
 
 namespace weft::nn {
@@ -32,6 +35,70 @@ void SwiGlu::fields(Visitor& v) {
   v("w3", w3);
 }
 
+Documents::Documents(const Tensor& starts) {
+  WEFT_CHECK(starts.defined() && starts.dim() == 2 && starts.dtype() == DType::i64,
+             "Documents: expected starts i64 [N, tokens], got ", starts);
+  const int64_t N = starts.size(0), T = starts.size(1);
+  const std::vector<int64_t> all = starts.to(Device{}).contiguous().to_vector<int64_t>();
+  struct Document {
+    int64_t first, length;
+  };
+  std::vector<Document> documents;
+  std::vector<int64_t> positions, places(all.size());
+  for (int64_t i = 0; i < N * T; ++i) {
+    const int64_t place = i % T, start = all[static_cast<size_t>(i)];
+    const bool begins = start == place;
+    WEFT_CHECK(begins || (place > 0 && start == all[static_cast<size_t>(i - 1)]),
+               "Documents: expected the start ", place, place > 0 ? str(" or ", all[static_cast<size_t>(i - 1)]) : "",
+               " of token ", place, " in row ", i / T, ", got ", start);
+    if (begins)
+      documents.push_back({i, 1});
+    else
+      ++documents.back().length;
+    positions.push_back(place - start);
+  }
+  std::stable_sort(documents.begin(), documents.end(),
+                   [](const Document& a, const Document& b) { return a.length > b.length; });
+  for (size_t begin = 0, before = 0; begin < documents.size();) {
+    // A group's shortest document has more than half of the longest one's tokens.
+    const int64_t length = documents[begin].length;
+    size_t end = begin;
+    std::vector<int64_t> tokens;
+    for (; end < documents.size() && (2 * documents[end].length > length || length <= 16); ++end)
+      for (int64_t t = 0; t < length; ++t) {
+        const auto [first, own] = documents[end];
+        if (t < own) places[static_cast<size_t>(first + t)] = static_cast<int64_t>(before + tokens.size());
+        tokens.push_back(first + std::min(t, own - 1));
+      }
+    groups_.push_back(
+        {static_cast<int64_t>(end - begin), length, Tensor::from(tokens).to(starts.device())});
+    before += tokens.size();
+    begin = end;
+  }
+  positions_ = Tensor::from(positions, {N, T}).to(starts.device());
+  places_ = Tensor::from(places).to(starts.device());
+}
+
+Tensor Documents::apart(const std::vector<Tensor>& inputs,
+                        const std::function<Tensor(const std::vector<Tensor>& documents)>& f) const {
+  const int64_t N = positions_.size(0), T = positions_.size(1);
+  const auto sizes_of = [](const Tensor& x, Shape begin, int skip) {
+    for (int d = skip; d < x.dim(); ++d) begin.push_back(x.size(d));
+    return begin;
+  };
+  std::vector<Tensor> flat, results;
+  for (const Tensor& x : inputs) flat.push_back(x.reshape(sizes_of(x, {N * T}, 2)));
+  for (const Group& group : groups_) {
+    std::vector<Tensor> documents;
+    for (const Tensor& x : flat)
+      documents.push_back(index_select(x, 0, group.tokens).reshape(sizes_of(x, {group.count, group.length}, 1)));
+    const Tensor y = f(documents);
+    results.push_back(y.reshape(sizes_of(y, {group.count * group.length}, 2)));
+  }
+  const Tensor y = index_select(results.size() == 1 ? results[0] : concat(results, 0), 0, places_);
+  return y.reshape(sizes_of(y, {N, T}, 1));
+}
+
 MultiHeadAttention::MultiHeadAttention(Integer width, Integer head_count, MultiHeadAttentionOptions options)
     : heads(head_count),
       dropout(options.dropout),
@@ -49,7 +116,19 @@ Tensor MultiHeadAttention::forward(const Tensor& x, const AttentionOptions& opti
   return proj(y.reshape({N, tokens, width}));
 }
 
-Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past) const {
+Tensor MultiHeadAttention::operator()(const Tensor& x, const Documents& documents) const {
+  return with_hooks(x, [&] {
+    const auto [N, tokens, width] = x.dims<3>();
+    const AttentionOptions options{.causal = true, .dropout = is_training() ? dropout : 0};
+    const Tensor y = documents.apart({qkv(x)}, [&, channels = width](const std::vector<Tensor>& packed) {
+      const Shape sizes{packed[0].size(0), packed[0].size(1), 3, heads, channels / heads};
+      return attention_packed(packed[0].reshape(sizes), options);
+    });
+    return proj(y.reshape({N, tokens, width}));
+  });
+}
+
+Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
   return with_hooks(x, [&] {
     const auto [N, tokens, width] = x.dims<3>();
     WEFT_CHECK(!past.keys.defined() || tokens == 1, "MultiHeadAttention: expected one token after ", past.keys.size(1),
@@ -59,7 +138,7 @@ Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past) const {
     const bool first = !past.keys.defined();
     past.keys = first ? keys : concat({past.keys, keys}, 1);
     past.values = first ? values : concat({past.values, values}, 1);
-    const Tensor y = attention(packed.select(2, 0), past.keys, past.values, {.causal = first});
+    const Tensor y = attention(packed.select(2, 0), past.keys, past.values, {.causal = first, .key_mask = mask});
     return proj(y.reshape({N, tokens, width}));
   });
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
+#include <vector>
+
 #include "core/ops/binary.h"
 #include "core/ops/layers/attention.h"
 #include "core/ops/unary.h"
@@ -33,6 +36,32 @@ struct MultiHeadAttentionOptions {
   double dropout = 0;  ///< on attention weights, in training
 };
 
+/// The documents in rows of tokens (packing): each attends to itself alone, and its positions begin at 0. Attention
+/// computes documents of similar lengths together, padded to the longest: no pair of tokens of two documents, and no
+/// array of tokens squared.
+class Documents {
+ public:
+  /// `starts`, i64 [N, tokens]: where in the row each token's document begins. Its values are read on the host.
+  /// Errors: other sizes, a start that is neither the token's own place nor the start before.
+  explicit Documents(const Tensor& starts);
+
+  /// i64 [N, tokens]: the place of each token in its document.
+  const Tensor& positions() const { return positions_; }
+  /// Calls `f` with each group's part of the inputs [N, tokens, …], as [documents, length, …]. Returns the results, of
+  /// the same form, as [N, tokens, …].
+  Tensor apart(const std::vector<Tensor>& inputs,
+               const std::function<Tensor(const std::vector<Tensor>& documents)>& f) const;
+
+ private:
+  struct Group {
+    int64_t count, length;  ///< documents; tokens of the longest
+    Tensor tokens;          ///< i64 [count length]: of all rows' tokens; a document's last one is repeated
+  };
+  std::vector<Group> groups_;
+  Tensor positions_;
+  Tensor places_;  ///< i64 [N tokens]: where among the groups' tokens each token is
+};
+
 /// Keys and values of the tokens so far, [N, tokens, heads, size]; undefined: none.
 struct KeysAndValues {
   Tensor keys, values;
@@ -51,9 +80,12 @@ struct MultiHeadAttention : Module {
   Tensor forward(const Tensor& x, const AttentionOptions& options) const;
   /// Causal attention of tokens that follow those of `past`, which takes theirs, too. Errors: several tokens where
   /// `past` has some.
-  Tensor extend(const Tensor& x, KeysAndValues& past) const;
+  /// `mask`, bool [N, all tokens]: which keys may be seen; none: all.
+  Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   using Module::operator();
   Tensor operator()(const Tensor& x, const AttentionOptions& options) const;
+  /// Causal attention within each document.
+  Tensor operator()(const Tensor& x, const Documents& documents) const;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
 };

@@ -10,8 +10,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.group("Data and model");
   flags.add(
       "data", o.data,
-      "a UTF-8 text, such as tiny shakespeare; a .bin file of tokens as nanoGPT and llm.c write it; or a folder of "
-      "train.bin and val.bin");
+      "a UTF-8 text, such as tiny shakespeare; JSON lines with a text, with a prompt and a completion, or with messages; "
+      "a .bin file of tokens as nanoGPT and llm.c write it; or a folder of train.bin and val.bin");
   flags.add("val-share", o.val_share, "the share at the end of the file that is kept for validation",
             {.min = 0, .max = 0.9, .above = true});
   flags.add("tokenizer", o.tokenizer,
@@ -30,6 +30,13 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weights-key", o.weights_key, "which dict of a PyTorch file, which part of a checkpoint; '': found");
   flags.add("context", o.context, "tokens of a sequence; 0: as many as the model has positions",
             {.min = 0, .max = 1e6});
+  flags.add_choice("rows", o.rows, {"auto", "stream", "packed", "single"},
+                   "stream: windows of one long text; of JSON lines also packed (rows of several documents, which do not "
+                   "see each other) or single (a document a row); auto: stream for texts, else packed, with --pipeline or "
+                   "--tensor single");
+  flags.add_choice("loss-on", o.loss_on, {"answers", "all"},
+                   "which tokens of packed and single rows are trained: completions, the assistant's messages and texts, "
+                   "or all");
   flags.group("Training");
   flags.add("epochs", o.epochs,
             "of as many sequences as the training text has tokens for, at positions drawn again for each epoch",
@@ -71,12 +78,15 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "for each batch");
   flags.example("train_gpt --data tinyshakespeare/input.txt --model gpt_tiny --epochs 1");
   flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
+  flags.example("train_gpt --weights SmolLM2-135M-Instruct --data conversations.jsonl --context 1024 --lora 8 --lr 2e-4");
   flags.example(
       "weft-run --nproc_per_node 8 train_gpt --weights SmolLM2-135M --context 1024 --parallel fsdp --lr 5e-5");
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
   flags.example("weft-run --nproc_per_node 4 train_gpt --pipeline 2 --chunks 3 --batch-size 24 --micro-batches 8");
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
+  if (o.rows == "packed" && o.tensor * o.pipeline > 1)
+    throw train::UsageError("--rows packed: expected whole models on each rank, got --tensor or --pipeline");
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
   if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");

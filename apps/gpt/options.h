@@ -15,6 +15,7 @@ struct Options : train::RunOptions {
   }
   double val_share = 0.1;
   std::string tokenizer = "auto";
+  std::string rows = "auto", loss_on = "answers";
   int64_t context = 0;
   int64_t warmup_steps = 100;
   double beta2 = 0.99;

@@ -126,7 +126,8 @@ std::string as_text(const toml::node& node) {
 struct Flags::Flag {
   std::string name;
   std::function<void(const std::string&)> set;  ///< throws train::UsageError
-  std::function<std::string()> toml;
+  std::function<void(const std::vector<std::string>&)> set_list{};  ///< a flag with several texts has it
+  std::function<std::string()> toml{};
   bool is_switch = false;
   std::string required{};  ///< a positional argument's description, for the error when it is missing
   bool given = false;
@@ -275,6 +276,28 @@ void Flags::add_text(const std::string& name, std::string& variable, const std::
   option(parser_->app, flag, help, "TEXT", variable);
 }
 
+void Flags::add_texts(const std::string& name, std::vector<std::string>& variable, const std::string& help) {
+  Flag& flag = make(name);
+  flag.set = [&variable](const std::string& text) { variable = {text}; };
+  flag.set_list = [&variable](const std::vector<std::string>& texts) { variable = texts; };
+  flag.toml = [&variable] {
+    std::string all;
+    for (const std::string& text : variable) all += (all.empty() ? "" : ", ") + toml_text(text);
+    return "[" + all + "]";
+  };
+  parser_->app
+      .add_option_function<std::vector<std::string>>(
+          "--" + name,
+          [&flag](const std::vector<std::string>& texts) {
+            flag.set_list(texts);
+            flag.given = true;
+          },
+          help)
+      ->option_text("TEXT [none]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void Flags::add(const std::string& name, bool& variable, const std::string& help) {
   Flag& flag = make(name);
   flag.is_switch = true;
@@ -406,7 +429,13 @@ void Flags::read_config(const std::filesystem::path& path) {
     const auto* list = node.as_array();
     if (list != nullptr && list->empty()) continue;  // how toml() writes an unset list
     try {
-      (*found)->set(as_text(node));
+      if (list != nullptr && (*found)->set_list) {
+        std::vector<std::string> texts;
+        for (const toml::node& item : *list) texts.push_back(as_text(item));
+        (*found)->set_list(texts);
+      } else {
+        (*found)->set(as_text(node));
+      }
       (*found)->given = true;
     } catch (const train::UsageError& error) {
       usage(where, error.what());

@@ -46,6 +46,8 @@ class Flags {
   void add(const std::string& name, std::string& variable, const std::string& help);
   /// A text that is no path: nothing becomes the home folder.
   void add_text(const std::string& name, std::string& variable, const std::string& help);
+  /// A text each time that the flag occurs, in their order; in TOML a list.
+  void add_texts(const std::string& name, std::vector<std::string>& variable, const std::string& help);
   /// `--name`, `--name=false`; in TOML true or false.
   void add(const std::string& name, bool& variable, const std::string& help);
   /// `--mean 0.49,0.48,0.45`; `count` numbers (0: any count). An empty list may be the default, never a value.

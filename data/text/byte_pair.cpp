@@ -212,7 +212,7 @@ BytePair BytePair::from_folder(const fs::path& folder) {
                     : has("vocab.json")   ? from_files(folder / "vocab.json", folder / "merges.txt")
                                           : from_files(folder / "encoder.json", folder / "vocab.bpe");
   for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json",
-                           "special_tokens_map.json", "added_tokens.json"})
+                           "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"})
     if (has(name)) result.files_.emplace(name, read_text(folder / name, "tokenizer"));
   result.read_special_tokens(folder);
   result.set_special({kEndOfText});

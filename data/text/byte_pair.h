@@ -41,6 +41,9 @@ class BytePair {
   /// The id of a token that the files write like this; -1: there is none.
   int64_t find(std::string_view token) const;
 
+  /// The tokens that are searched in a text before it is cut.
+  const std::vector<AddedToken>& added_tokens() const { return special_.tokens(); }
+
   /// Sets special tokens in addition to the files'. A token that the vocabulary lacks is left out.
   void set_special(std::initializer_list<std::string_view> tokens);
 

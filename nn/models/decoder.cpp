@@ -72,33 +72,55 @@ DecoderAttention::DecoderAttention(const DecoderOptions& o, int64_t layer)
   k_norm = std::make_shared<RMSNorm>(o.size_of_head(), o.eps);
 }
 
-Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues* past) const {
+DecoderAttention::Projected DecoderAttention::project(const Tensor& x) const {
+  const auto [N, tokens, width] = x.dims<3>();
+  const auto by_head = [&, N = N, tokens = tokens](const Linear& projection, const std::shared_ptr<RMSNorm>& norm,
+                                                   int64_t count) {
+    const Tensor y = projection(x).reshape({N, tokens, count, -1});
+    return norm ? (*norm)(y) : y;
+  };
+  return {by_head(q_proj, q_norm, heads), by_head(k_proj, k_norm, groups), by_head(v_proj, nullptr, groups)};
+}
+
+Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues* past, const Tensor& mask) const {
   const auto [N, tokens, width] = x.dims<3>();
   const bool begins = past == nullptr || !past->keys.defined();
   WEFT_CHECK(begins || tokens == 1, "DecoderAttention: expected one token after ", past->keys.size(1), ", got ", x);
+  // Padding moves a row's positions: products depend on their differences alone.
   RotaryOptions turned = rotary;
   turned.first = begins ? 0 : past->keys.size(1);
-  const auto placed = [&](const Linear& projection, const std::shared_ptr<RMSNorm>& norm, int64_t count) {
-    const Tensor y = projection(x).reshape({N, tokens, count, -1});
-    return weft::rotary(norm ? (*norm)(y) : y, turned);
-  };
-  const Tensor q = placed(q_proj, q_norm, heads);
-  Tensor k = placed(k_proj, k_norm, groups), v = v_proj(x).reshape({N, tokens, groups, -1});
+  Projected all = project(x);
+  const Tensor q = weft::rotary(all.q, turned);
+  Tensor k = weft::rotary(all.k, turned), v = all.v;
   if (past != nullptr) {
     past->keys = begins ? k : concat({past->keys, k}, 1);
     past->values = begins ? v : concat({past->values, v}, 1);
     k = past->keys, v = past->values;
   }
-  AttentionOptions options{.causal = begins, .dropout = is_training() ? dropout : 0};
-  if (const int64_t known = k.size(1); window > 0 && begins)
+  AttentionOptions options{.causal = begins, .key_mask = mask, .dropout = is_training() ? dropout : 0};
+  if (const int64_t known = k.size(1); window > 0 && begins) {
     options.window = window;
-  else if (window > 0 && known > window)
+  } else if (window > 0 && known > window) {
     k = k.slice(1, known - window, window), v = v.slice(1, known - window, window);
+    if (mask.defined()) options.key_mask = mask.slice(1, known - window, window);
+  }
   return o_proj(attention(q, k, v, options).reshape({N, tokens, heads * q.size(3)}));
 }
 
-Tensor DecoderAttention::extend(const Tensor& x, KeysAndValues& past) const {
-  return with_hooks(x, [&] { return attend(x, &past); });
+Tensor DecoderAttention::operator()(const Tensor& x, const Documents& documents) const {
+  return with_hooks(x, [&] {
+    AttentionOptions options{.causal = true, .dropout = is_training() ? dropout : 0};
+    if (window > 0) options.window = window;
+    const Projected all = project(x);
+    const Tensor y = documents.apart({all.q, all.k, all.v}, [&](const std::vector<Tensor>& of) {
+      return attention(weft::rotary(of[0], rotary), weft::rotary(of[1], rotary), of[2], options);
+    });
+    return o_proj(y.reshape({x.size(0), x.size(1), -1}));
+  });
+}
+
+Tensor DecoderAttention::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
+  return with_hooks(x, [&] { return attend(x, &past, mask); });
 }
 
 void DecoderAttention::fields(Visitor& v) {
@@ -141,8 +163,12 @@ Tensor DecoderBlock::add_branches(const Tensor& x, const Tensor& attended) const
 
 Tensor DecoderBlock::forward(const Tensor& x) const { return add_branches(x, self_attn(input_layernorm(x))); }
 
-Tensor DecoderBlock::extend(const Tensor& x, KeysAndValues& past) const {
-  return with_hooks(x, [&] { return add_branches(x, self_attn.extend(input_layernorm(x), past)); });
+Tensor DecoderBlock::operator()(const Tensor& x, const Documents& documents) const {
+  return with_hooks(x, [&] { return add_branches(x, self_attn(input_layernorm(x), documents)); });
+}
+
+Tensor DecoderBlock::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
+  return with_hooks(x, [&] { return add_branches(x, self_attn.extend(input_layernorm(x), past, mask)); });
 }
 
 void DecoderBlock::fields(Visitor& v) {
@@ -179,12 +205,14 @@ Tensor Decoder::logits(const Tensor& x) const {
 }
 
 Tensor Decoder::run(LayerRange range, const Tensor& given) const {
-  Tensor x = range.first == 0 ? embed(given, 0) : given;
+  const auto [ids, documents] = read_ids(range, given);
+  Tensor x = range.first == 0 ? embed(ids, 0) : ids;
   for (int64_t i = range.first; i < range.last; ++i) {
     const std::shared_ptr<DecoderBlock>& block = blocks[static_cast<size_t>(i)];
+    const auto compute = [block, of = documents](const Tensor& in) { return of ? (*block)(in, *of) : (*block)(in); };
     x = options.recompute && grad_enabled()
-            ? checkpoint([block](const auto& inputs) { return (*block)(inputs[0]); }, {x})
-            : (*block)(x);
+            ? checkpoint([compute](const auto& inputs) { return compute(inputs[0]); }, {x})
+            : compute(x);
   }
   return range.last == layers() ? logits(x) : x;
 }
@@ -196,10 +224,13 @@ bool Decoder::uses(LayerRange range, const std::string& parameter) const {
   return ends;  // the norm and the output layer
 }
 
-Tensor Decoder::extend(const Tensor& ids, std::vector<KeysAndValues>& past) const {
+Tensor Decoder::extend(const Tensor& ids, std::vector<KeysAndValues>& past,
+                       const std::vector<int64_t>& padding) const {
   past.resize(blocks.size());
-  Tensor x = embed(ids, !past.empty() && past[0].keys.defined() ? past[0].keys.size(1) : 0);
-  for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->extend(x, past[i]);
+  const int64_t before = !past.empty() && past[0].keys.defined() ? past[0].keys.size(1) : 0;
+  Tensor x = embed(ids, before);
+  const Tensor mask = mask_of(padding, ids.size(0), before + ids.size(1), ids.device());
+  for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->extend(x, past[i], mask);
   return logits(x);
 }
 

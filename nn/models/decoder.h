@@ -64,14 +64,21 @@ struct DecoderAttention : Module {
   std::shared_ptr<RMSNorm> q_norm, k_norm;  ///< or none
 
   DecoderAttention(const DecoderOptions& options, int64_t layer);
-  Tensor forward(const Tensor& x) const override { return attend(x, nullptr); }
+  Tensor forward(const Tensor& x) const override { return attend(x, nullptr, {}); }
+  using Module::operator();
+  /// Within each document.
+  Tensor operator()(const Tensor& x, const Documents& documents) const;
   /// MultiHeadAttention::extend().
-  Tensor extend(const Tensor& x, KeysAndValues& past) const;
+  Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
 
  private:
-  Tensor attend(const Tensor& x, KeysAndValues* past) const;
+  struct Projected {
+    Tensor q, k, v;  ///< [N, tokens, heads or groups, channels], without positions
+  };
+  Projected project(const Tensor& x) const;
+  Tensor attend(const Tensor& x, KeysAndValues* past, const Tensor& mask) const;
 };
 
 /// y = down(silu(gate(x)) up(x)) (Shazeer 2020), under the names of published files.
@@ -93,7 +100,9 @@ struct DecoderBlock : Module {
 
   DecoderBlock(const DecoderOptions& options, int64_t layer);
   Tensor forward(const Tensor& x) const override;
-  Tensor extend(const Tensor& x, KeysAndValues& past) const;
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Documents& documents) const;
+  Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   void fields(Visitor& v) override;
 
  private:
@@ -112,7 +121,8 @@ struct Decoder : LanguageModel {
   std::shared_ptr<Linear> lm_head;  ///< none where it is tied
 
   explicit Decoder(const DecoderOptions& options = {});
-  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const override;
+  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past,
+                const std::vector<int64_t>& padding = {}) const override;
   int64_t positions() const override { return options.positions; }
   const Embedding& embedding() const override { return embed_tokens; }
   void fields(Visitor& v) override;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/gpt.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/autograd.h"
@@ -24,6 +25,14 @@ int64_t hidden_of(const GptOptions& options) { return options.hidden > 0 ? optio
 
 constexpr LinearOptions kGptLinear{.init = Init::transformer};
 
+/// A block that no ranks share. Errors: they do.
+const GptBlock& whole_block(const Module& block) {
+  const auto* const whole = dynamic_cast<const GptBlock*>(&block);
+  WEFT_CHECK(whole, "Gpt: expected whole blocks for rows of several documents and for text that goes on, got ",
+             block.kind());
+  return *whole;
+}
+
 }  // namespace
 
 GptBlock::GptBlock(const GptOptions& options)
@@ -46,8 +55,12 @@ Tensor GptBlock::add_branches(const Tensor& x, const Tensor& attended) const {
 
 Tensor GptBlock::forward(const Tensor& x) const { return add_branches(x, attn(ln_1(x), {.causal = true})); }
 
-Tensor GptBlock::extend(const Tensor& x, KeysAndValues& past) const {
-  return with_hooks(x, [&] { return add_branches(x, attn.extend(ln_1(x), past)); });
+Tensor GptBlock::operator()(const Tensor& x, const Documents& documents) const {
+  return with_hooks(x, [&] { return add_branches(x, attn(ln_1(x), documents)); });
+}
+
+Tensor GptBlock::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
+  return with_hooks(x, [&] { return add_branches(x, attn.extend(ln_1(x), past, mask)); });
 }
 
 void GptBlock::fields(Visitor& v) {
@@ -68,13 +81,13 @@ Gpt::Gpt(const GptOptions& given)
   for (int64_t i = 0; i < options.depth; ++i) h.push_back(std::make_shared<GptBlock>(options));
 }
 
-Tensor Gpt::embed(const Tensor& ids, int64_t first) const {
+Tensor Gpt::embed(const Tensor& ids, int64_t before, const Tensor& places) const {
   WEFT_CHECK(ids.dim() == 2, "Gpt: expected ids [N, tokens], got ", ids);
-  const int64_t tokens = ids.size(1);
-  WEFT_CHECK(first + tokens <= options.positions, "Gpt: expected at most ", options.positions, " tokens, got ",
-             first + tokens);
-  const Tensor places = Tensor::arange(tokens, DType::i64, ids.device(), static_cast<double>(first));
-  return dropout(wte(ids) + wpe(places));
+  WEFT_CHECK(before + ids.size(1) <= options.positions, "Gpt: expected at most ", options.positions, " tokens, got ",
+             before + ids.size(1));
+  const auto first = static_cast<double>(before);
+  return dropout(wte(ids) +
+                 wpe(places.defined() ? places : Tensor::arange(ids.size(1), DType::i64, ids.device(), first)));
 }
 
 Tensor Gpt::loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how) const {
@@ -82,12 +95,16 @@ Tensor Gpt::loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntr
 }
 
 Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
-  Tensor x = range.first == 0 ? embed(given, 0) : given;
+  const auto [ids, documents] = read_ids(range, given);
+  Tensor x = range.first == 0 ? embed(ids, 0, documents ? documents->positions() : Tensor()) : ids;
   for (int64_t i = range.first; i < range.last; ++i) {
     const std::shared_ptr<Module>& block = h[static_cast<size_t>(i)];
+    const auto compute = [block, of = documents](const Tensor& in) {
+      return of ? whole_block(*block)(in, *of) : (*block)(in);
+    };
     x = options.recompute && grad_enabled()
-            ? checkpoint([block](const auto& inputs) { return (*block)(inputs[0]); }, {x})
-            : (*block)(x);
+            ? checkpoint([compute](const auto& inputs) { return compute(inputs[0]); }, {x})
+            : compute(x);
   }
   return x;
 }
@@ -104,15 +121,19 @@ bool Gpt::uses(LayerRange range, const std::string& parameter) const {
          (parameter.starts_with("ln_f.") && ends);
 }
 
-Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past) const {
+Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past, const std::vector<int64_t>& padding) const {
   past.resize(h.size());
-  const int64_t before = past[0].keys.defined() ? past[0].keys.size(1) : 0;
-  Tensor x = embed(ids, before);
-  for (size_t i = 0; i < h.size(); ++i) {
-    const auto* const block = dynamic_cast<const GptBlock*>(h[i].get());
-    WEFT_CHECK(block, "Gpt: text goes on through whole blocks alone, got ", h[i]->kind());
-    x = block->extend(x, past[i]);
+  const int64_t before = past[0].keys.defined() ? past[0].keys.size(1) : 0, tokens = ids.size(1);
+  const Tensor mask = mask_of(padding, ids.size(0), before + tokens, ids.device());
+  Tensor places;
+  if (!padding.empty()) {
+    std::vector<int64_t> all;
+    for (const int64_t count : padding)
+      for (int64_t t = 0; t < tokens; ++t) all.push_back(std::max<int64_t>(before + t - count, 0));
+    places = Tensor::from(all, {ids.size(0), tokens}, ids.device());
   }
+  Tensor x = embed(ids, before, places);
+  for (size_t i = 0; i < h.size(); ++i) x = whole_block(*h[i]).extend(x, past[i], mask);
   return wte.tied_linear(ln_f(x));
 }
 

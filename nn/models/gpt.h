@@ -30,8 +30,10 @@ struct GptBlock : Module {
 
   explicit GptBlock(const GptOptions& options);
   Tensor forward(const Tensor& x) const override;
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Documents& documents) const;
   /// MultiHeadAttention::extend().
-  Tensor extend(const Tensor& x, KeysAndValues& past) const;
+  Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   void fields(Visitor& v) override;
 
  private:
@@ -54,7 +56,8 @@ struct Gpt : LanguageModel {
   /// cross_entropy(forward(ids), targets), targets i64 [N, tokens], without holding all logits: see
   /// linear_cross_entropy().
   Tensor loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how = {}) const;
-  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const override;
+  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past,
+                const std::vector<int64_t>& padding = {}) const override;
   int64_t positions() const override { return options.positions; }
   const Embedding& embedding() const override { return wte; }
   void fields(Visitor& v) override;
@@ -63,7 +66,8 @@ struct Gpt : LanguageModel {
   bool uses(LayerRange range, const std::string& parameter) const override;
 
  private:
-  Tensor embed(const Tensor& ids, int64_t first) const;
+  /// `places`: the positions of the tokens, i64 [tokens] or [N, tokens].
+  Tensor embed(const Tensor& ids, int64_t before, const Tensor& places) const;
   Tensor run_blocks(LayerRange range, const Tensor& given) const;
 };
 

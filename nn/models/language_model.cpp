@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/autograd.h"
+#include "core/ops/compare.h"
+#include "core/ops/gather.h"
 #include "core/ops/random.h"
 
 namespace weft::nn {
 namespace {
 
-/// One of the tokens by their logits [vocabulary].
-int64_t draw(const std::vector<float>& logits, const GenerateOptions& options) {
+/// One of the tokens by their logits [vocabulary]; `random` in [0, 1).
+int64_t draw(std::span<const float> logits, const GenerateOptions& options, double random) {
   const auto count = static_cast<int64_t>(logits.size());
   WEFT_CHECK(std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }),
              "generate: the logits are not finite");
@@ -35,45 +38,121 @@ int64_t draw(const std::vector<float>& logits, const GenerateOptions& options) {
     const auto reaches = std::lower_bound(sums.begin(), sums.end(), options.top_p * sum);
     sum = *std::min(reaches, sums.end() - 1);
   }
-  const double point = uniform({1}, 0, 1, DType::f64).item() * sum;
+  const double point = random * sum;
   const auto place = static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), point) - sums.begin());
   return order[std::min(place, order.size() - 1)];
 }
 
 }  // namespace
 
+LanguageModel::Ids LanguageModel::read_ids(LayerRange range, const Tensor& given) const {
+  if (range.first > 0 || given.dim() != 3) return {given, nullptr};
+  WEFT_CHECK(given.size(1) == 2 && given.dtype() == DType::i64, kind(),
+             ": expected ids [N, tokens], or with the starts of documents i64 [N, 2, tokens], got ", given);
+  WEFT_CHECK(range.last == layers(), kind(), ": expected all layers on a rank for rows of several documents");
+  return {given.select(1, 0), std::make_shared<const Documents>(given.select(1, 1))};
+}
+
+Tensor LanguageModel::mask_of(const std::vector<int64_t>& padding, int64_t rows, int64_t tokens, Device device) {
+  if (padding.empty()) return {};
+  WEFT_CHECK(static_cast<int64_t>(padding.size()) == rows, "LanguageModel: expected the padding of ", rows,
+             " rows, got that of ", padding.size());
+  for (const int64_t count : padding)
+    WEFT_CHECK(count >= 0 && count < tokens, "LanguageModel: expected padding of 0 to ", tokens - 1, " tokens, got ",
+               count);
+  return ge(Tensor::arange(tokens, DType::i64, device), Tensor::from(padding, {rows, 1}, device));
+}
+
+std::vector<std::vector<int64_t>> generate_batch(const LanguageModel& model,
+                                                 const std::vector<std::vector<int64_t>>& prompts,
+                                                 const GenerateOptions& options,
+                                                 const std::function<bool(size_t, int64_t)>& each) {
+  WEFT_CHECK(!prompts.empty(), "generate: expected at least one prompt, got none");
+  for (const std::vector<int64_t>& prompt : prompts)
+    WEFT_CHECK(!prompt.empty(), "generate: expected a prompt of at least one token, got none");
+  WEFT_CHECK(options.temperature >= 0, "generate: expected a temperature of at least 0, got ", options.temperature);
+  WEFT_CHECK(options.top_p > 0 && options.top_p <= 1, "generate: expected a top_p in (0, 1], got ", options.top_p);
+  const NoGrad no_grad;
+  const int64_t positions = model.positions();
+  const Device device = model.embedding().weight.device();
+  struct Row {
+    size_t number;
+    std::vector<int64_t> text;
+    int64_t begin;  // the first token that the model still sees
+
+    int64_t seen() const { return static_cast<int64_t>(text.size()) - begin; }
+  };
+  std::vector<Row> rows;
+  std::vector<std::vector<int64_t>> results(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i)
+    rows.push_back({i, prompts[i], std::max<int64_t>(static_cast<int64_t>(prompts[i].size()) - positions, 0)});
+  std::vector<KeysAndValues> past;
+  std::vector<int64_t> padding;
+  int64_t width = 0;  // the tokens in `past`
+  for (int64_t step = 0; step < options.tokens && !rows.empty(); ++step) {
+    bool begins = past.empty() || width == positions;
+    for (Row& row : rows)
+      if (row.seen() > positions) {
+        row.begin = static_cast<int64_t>(row.text.size()) - std::max<int64_t>(positions / 2, 1);
+        begins = true;
+      }
+    std::vector<int64_t> ids;
+    if (begins) {
+      past.clear(), padding.clear();
+      width = std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+                return a.seen() < b.seen();
+              })->seen();
+      for (const Row& row : rows) {
+        padding.push_back(width - row.seen());
+        ids.insert(ids.end(), static_cast<size_t>(padding.back()), 0);
+        ids.insert(ids.end(), row.text.begin() + row.begin, row.text.end());
+      }
+      if (std::all_of(padding.begin(), padding.end(), [](int64_t count) { return count == 0; })) padding.clear();
+    } else {
+      ++width;
+      for (const Row& row : rows) ids.push_back(row.text.back());
+    }
+    const auto count = static_cast<int64_t>(rows.size()), fresh = static_cast<int64_t>(ids.size()) / count;
+    const Tensor logits =
+        model.extend(Tensor::from(ids, {count, fresh}, device), past, padding).select(1, fresh - 1);
+    const std::vector<float> all = logits.to(DType::f32).to(Device{}).contiguous().to_vector<float>();
+    const size_t vocabulary = all.size() / rows.size();
+    const size_t drawn = options.below > 0 ? std::min(vocabulary, static_cast<size_t>(options.below)) : vocabulary;
+    // One number for all rows: so each is the text that its prompt alone would get.
+    const double random = options.temperature > 0 ? uniform({1}, 0, 1, DType::f64).item() : 0;
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Row& row = rows[i];
+      const int64_t token = draw(std::span(all).subspan(i * vocabulary, drawn), options, random);
+      if (std::find(options.end.begin(), options.end.end(), token) != options.end.end()) continue;
+      row.text.push_back(token);
+      results[row.number].push_back(token);
+      if (!each || each(row.number, token)) kept.push_back(static_cast<int64_t>(i));
+    }
+    if (kept.size() == rows.size() || kept.empty()) {
+      if (kept.empty()) rows.clear();
+      continue;
+    }
+    const Tensor index = Tensor::from(kept).to(device);
+    for (KeysAndValues& layer : past)
+      layer = {index_select(layer.keys, 0, index), index_select(layer.values, 0, index)};
+    std::vector<Row> rest;
+    std::vector<int64_t> rest_padding;
+    for (const int64_t i : kept) {
+      rest.push_back(std::move(rows[static_cast<size_t>(i)]));
+      if (!padding.empty()) rest_padding.push_back(padding[static_cast<size_t>(i)]);
+    }
+    rows = std::move(rest), padding = std::move(rest_padding);
+  }
+  return results;
+}
+
 std::vector<int64_t> generate(const LanguageModel& model, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options, const std::function<void(int64_t)>& each) {
-  WEFT_CHECK(!prompt.empty(), "generate: expected a prompt of at least one token, got none");
-  WEFT_CHECK(options.temperature >= 0, "generate: expected a temperature of at least 0, got ", options.temperature);
-  const NoGrad no_grad;
-  WEFT_CHECK(options.top_p > 0 && options.top_p <= 1, "generate: expected a top_p in (0, 1], got ", options.top_p);
-  const int64_t positions = model.positions();
-  std::vector<int64_t> text = prompt;
-  std::vector<KeysAndValues> past;
-  int64_t known = 0;  // number of the text's tokens in `past`
-  int64_t begin = std::max<int64_t>(static_cast<int64_t>(text.size()) - positions, 0);
-  for (int64_t i = 0; i < options.tokens; ++i) {
-    const auto end = static_cast<int64_t>(text.size());
-    if (end - begin > positions) {
-      begin = end - std::max<int64_t>(positions / 2, 1);
-      past.clear();
-    }
-    if (past.empty()) known = begin;
-    const std::vector<int64_t> fresh(text.begin() + known, text.end());
-    const Tensor ids = Tensor::from(fresh, {1, end - known}, model.embedding().weight.device());
-    const Tensor logits = model.extend(ids, past).select(1, end - known - 1);
-    known = end;
-    std::vector<float> each_logit = logits.to(DType::f32).to(Device{}).reshape({-1}).to_vector<float>();
-    if (options.below > 0) each_logit.resize(std::min(each_logit.size(), static_cast<size_t>(options.below)));
-    text.push_back(draw(each_logit, options));
-    if (std::find(options.end.begin(), options.end.end(), text.back()) != options.end.end()) {
-      text.pop_back();
-      break;
-    }
-    if (each) each(text.back());
-  }
-  return {text.begin() + static_cast<int64_t>(prompt.size()), text.end()};
+  return generate_batch(model, {prompt}, options, [&](size_t, int64_t token) {
+    if (each) each(token);
+    return true;
+  })[0];
 }
 
 }  // namespace weft::nn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "nn/embedding.h"
@@ -9,17 +10,31 @@
 
 namespace weft::nn {
 
-/// A model that says the next token after each of ids i64 [N, tokens]: logits [N, tokens, vocabulary].
+/// A model that says the next token after each of ids i64 [N, tokens]: logits [N, tokens, vocabulary]. With ids
+/// i64 [N, 2, tokens], beside each id is where in the row its document begins: several documents share a row, and none
+/// sees another (see Documents).
 struct LanguageModel : Module, Staged {
   /// Tokens of the longest sequence.
   virtual int64_t positions() const = 0;
   /// The table of the tokens.
   virtual const Embedding& embedding() const = 0;
-  /// forward() for tokens after `past`, which has an entry per block; an empty `past` begins. Errors: divided
-  /// blocks.
-  virtual Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const = 0;
+  /// forward() for tokens after `past`, which has an entry per block; an empty `past` begins. `padding`: how many tokens
+  /// at the beginning of each row, those of `past` included, are none: nobody sees them, and positions begin after
+  /// them; empty: 0. Errors: divided blocks.
+  virtual Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past,
+                        const std::vector<int64_t>& padding = {}) const = 0;
 
   Tensor forward(const Tensor& ids) const override { return run({0, layers()}, ids); }
+
+ protected:
+  /// ids, and documents where `given` is i64 [N, 2, tokens]. Errors: other sizes; documents for a part of the layers.
+  struct Ids {
+    Tensor ids;
+    std::shared_ptr<const Documents> documents;
+  };
+  Ids read_ids(LayerRange range, const Tensor& given) const;
+  /// bool [N, tokens]: the tokens after the padding; none without padding. Errors: other numbers of rows or tokens.
+  static Tensor mask_of(const std::vector<int64_t>& padding, int64_t rows, int64_t tokens, Device device);
 };
 
 struct GenerateOptions {
@@ -37,5 +52,12 @@ struct GenerateOptions {
 /// top_p outside of (0, 1].
 std::vector<int64_t> generate(const LanguageModel& model, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options = {}, const std::function<void(int64_t)>& each = {});
+
+/// generate() for several prompts at once; result i is what prompt i alone would get with the same numbers of the
+/// generator. `each` gets the number of the prompt and the token; false ends its text. Errors: no prompt, and as above.
+std::vector<std::vector<int64_t>> generate_batch(const LanguageModel& model,
+                                                 const std::vector<std::vector<int64_t>>& prompts,
+                                                 const GenerateOptions& options = {},
+                                                 const std::function<bool(size_t, int64_t)>& each = {});
 
 }  // namespace weft::nn

@@ -478,7 +478,7 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
     EXPECT_THAT(error_text([&] {
                   gpt.extend(Tensor::zeros({1, 2}, DType::i64), past);
                 }),
-                HasSubstr("Gpt: text goes on through whole blocks alone, got ParallelGptBlock"));
+                HasSubstr("Gpt: expected whole blocks for rows of several documents and for text that goes on, got ParallelGptBlock"));
     EXPECT_THAT(error_text([&] { (Partition{.dim = 0}.part(Tensor::zeros({4}), 0, 3)); }),
                 HasSubstr("partition: dimension 0 of f32[4] on cpu does not divide into 1 x 3 parts"));
   });

@@ -393,6 +393,104 @@ TEST_F(GptProgram, TakesJsonLines) {
 
 #endif
 
+/// A folder of weights with a chat template, and 200 conversations.
+class ChatProgram : public DecoderProgram {
+ protected:
+  void SetUp() override {
+    DecoderProgram::SetUp();
+    const char* const who[] = {"cat", "dog", "bird", "fish"};
+    const char* const does[] = {"sits", "runs", "sings", "sleeps"};
+    std::ofstream text(folder_ / "text"), chat(folder_ / "chat");
+    for (size_t i = 0; i < 200; ++i) {
+      nlohmann::json messages = nlohmann::json::array();
+      for (size_t turn = 0; turn <= i % 3; ++turn) {
+        const std::string verb = does[(i + turn) % 4], animal = who[(i + turn) % 4];
+        messages.push_back({{"role", "user"}, {"content", "who " + verb + "?"}});
+        messages.push_back({{"role", "assistant"}, {"content", "the " + animal + " " + verb + "."}});
+        text << "<u>who " << verb << "?<e>\n<a>the " << animal << ' ' << verb << ".<e>\n";
+      }
+      chat << nlohmann::json{{"messages", messages}} << '\n';
+    }
+    text.close();
+    chat.close();
+    const Outcome made = train("--batch-size 2 --max-steps 1 --context 100", "base");
+    ASSERT_EQ(made.exit_code, 0) << made.output;
+    const std::string config = folder_ / "base/model/tokenizer_config.json";
+    auto json = nlohmann::json::parse(read_text(config));
+    json["chat_template"] =
+        "{% for m in messages %}{% if m.role == 'user' %}<u>{{ m.content }}<e>\n{% else %}<a>"
+        "{% generation %}{{ m.content }}<e>{% endgeneration %}{{ '\n' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<a>{% endif %}";
+    std::ofstream(config) << json;
+    std::filesystem::rename(folder_ / "chat", folder_ / "text");
+  }
+  Outcome tune(const std::string& arguments, const std::string& out, int ranks = 1) const {
+    return train("--context 100 --weights " + (folder_ / "base ") + arguments, out, ranks);
+  }
+};
+
+TEST_F(ChatProgram, PackedRowsAreAsSingleOnes) {
+  for (const std::string rows : {"packed", "single"}) {
+    const Outcome run = tune("--batch-size 8 --lr 0 --epochs 1 --rows " + rows, rows);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("of them trained, in ")) << run.output;
+  }
+  const double loss = summary("single")["val_loss"];
+  EXPECT_NEAR(summary("packed")["val_loss"], loss, 1e-6 * loss);
+}
+
+TEST_F(ChatProgram, LearnsToAnswer) {
+  const Outcome run = tune("--batch-size 4 --epochs 8", "run");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_LT(summary("run")["val_loss"], 0.2);
+  const std::string of_run = "--weights " + (folder_ / "run") + " --temperature 0 --tokens 30 --stop '<e>' ";
+  const std::string first = sample(of_run + "--chat --prompt 'who sits?'").output;
+  EXPECT_EQ(first, "the cat sits.\n");
+  const std::string second = sample(of_run + "--chat --prompt 'who sleeps?'").output;
+  EXPECT_EQ(sample(of_run + "--chat --prompt 'who sits?' --prompt 'who sleeps?'").output,
+            first + "---------------\n" + second);
+  std::ofstream(folder_ / "prompts") << "who sits?\n{\"messages\": [{\"role\": \"user\", \"content\": \"who sleeps?\"}]}\n";
+  EXPECT_EQ(sample(of_run + "--chat --prompt-file " + (folder_ / "prompts")).output,
+            first + "---------------\n" + second);
+  EXPECT_EQ(shell("echo 'who sits?' | " SAMPLE_GPT " --device cpu --chat " + of_run).output, first);
+  std::ofstream(folder_ / "prompts") << "{\"x\": 1}\n";
+  EXPECT_THAT(sample(of_run + "--prompt-file " + (folder_ / "prompts")).output,
+              HasSubstr("line 1: expected a text, or an object with a prompt or messages, got {\"x\": 1}"));
+  EXPECT_THAT(sample(of_run + "--system x").output, HasSubstr("--system: expected --chat"));
+  EXPECT_THAT(sample(of_run + "--prompt a --prompt-file b").output,
+              HasSubstr("--prompt-file: expected no --prompt beside it"));
+  EXPECT_THAT(sample(of_run + "--stop ''").output, HasSubstr("--stop: expected a text, got an empty one"));
+}
+
+TEST_F(ChatProgram, SaysWhatIsWrong) {
+  EXPECT_THAT(tune("--rows stream", "none").output, HasSubstr("--rows stream: expected a text or JSON lines with a text"));
+  EXPECT_THAT(tune("--batch-size 900", "none").output, HasSubstr("--data: a step of 900 rows of 100 tokens needs more than the "));
+  EXPECT_THAT(train("--tokenizer bytes", "none").output,
+              HasSubstr("expected a tokenizer with a chat template for messages"));
+  EXPECT_THAT(tune("--rows packed --pipeline 2", "none").output,
+              HasSubstr("--rows packed: expected whole models on each rank, got --tensor or --pipeline"));
+  std::ofstream(folder_ / "text") << "plain";
+  EXPECT_THAT(tune("--rows packed", "none").output, HasSubstr("--rows packed: expected JSON lines as --data, got another file"));
+}
+
+#if WEFT_HAVE_RANKS
+
+TEST_F(ChatProgram, PackedRowsTrainTheSameOnEveryGrid) {
+  const std::string steps = "--max-steps 10 ";
+  ASSERT_EQ(tune("--batch-size 4 " + steps, "one").exit_code, 0);
+  for (const auto& [name, how] : {std::pair<std::string, std::string>{"ddp", "--batch-size 2 --parallel ddp "},
+                                  {"fsdp", "--batch-size 2 --parallel fsdp --min-num-params 0 --recompute "}}) {
+    const Outcome run = tune(how + steps, name, 2);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_LT(apart("one", name), 1e-5) << name;
+    ASSERT_EQ(metrics(name).size(), metrics("one").size());
+    for (size_t i = 0; i < metrics("one").size(); ++i)
+      EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 1e-5 * std::max(1.0, metrics("one")[i])) << name;
+  }
+}
+
+#endif
+
 template <class Number>
 std::string numbers(int64_t count) {
   std::string bytes;
