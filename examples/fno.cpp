@@ -16,7 +16,11 @@ constexpr int64_t kSide = 16, kModes = 4, kWidth = 8;
 
 /// Fields [N, H, W, C] to fields of the same sizes: a complex matrix [C, C] for each of the lowest frequencies.
 struct Spectral : nn::Module {
-  Tensor weight = normal({2 * kModes, kModes, kWidth, kWidth, 2}, 0, 1.0 / kWidth).requires_grad_();
+  Tensor weight = drawn();
+
+  static Tensor drawn() {
+    return normal({2 * kModes, kModes, kWidth, kWidth, 2}, 0, 1.0 / kWidth).requires_grad_();
+  }
 
   Tensor forward(const Tensor& x) const override {
     const int64_t H = x.size(1), W = x.size(2);

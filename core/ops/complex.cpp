@@ -22,8 +22,7 @@ Shape with_parts(const Shape& sizes, int64_t parts) {
 }
 
 void check_part(const char* op, const Tensor& x) {
-  WEFT_CHECK(x.defined() && (x.dtype() == DType::f32 || x.dtype() == DType::f64), op,
-             ": expected f32 or f64, got ", x);
+  WEFT_CHECK(x.defined() && (x.dtype() == DType::f32 || x.dtype() == DType::f64), op, ": expected f32 or f64, got ", x);
 }
 
 ComplexTensor joined(const Tensor& re, const Tensor& im) { return ComplexTensor(stack({re, im}, -1)); }

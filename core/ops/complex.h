@@ -8,9 +8,10 @@
 
 namespace weft {
 
-/// A tensor of complex numbers: a real one whose last dimension holds the real and the imaginary part. It is a type of
-/// its own, no dtype, so that an op for real numbers does not compile with one. Gradients flow through the parts: that
-/// of a real loss is dL/d(re) + i dL/d(im), as PyTorch's. `dtype()` is that of the parts (f32: complex64).
+/// A tensor of complex numbers: a real tensor whose last dimension holds the real and the imaginary part. Complex is a
+/// type and no dtype, so that an op for real numbers does not compile with complex ones. Gradients flow through the
+/// parts: a real loss has the gradient dL/d(re) + i dL/d(im), as PyTorch's. `dtype()` is the parts' dtype (f32:
+/// complex64).
 class ComplexTensor {
  public:
   ComplexTensor() = default;

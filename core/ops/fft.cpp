@@ -33,11 +33,12 @@ Tensor transformed(const Tensor& x, const Shape& sizes, int at, bool y_is_comple
   return y;
 }
 
-/// Of parts [..., 2]. The gradient of a transform is the other one with the same factor.
+/// Transforms parts [..., 2]. The gradient of a transform is the other one with the same factor.
 Tensor complex_lines(const Tensor& x, int at, double scale, bool inverse) {
-  const Tensor y = transformed(x, x.sizes(), at, true, true, [&](const auto& queue, const Tensor& to, const Tensor& from) {
-    kernels::fft_lines(queue, to, from, scale, inverse);
-  });
+  const Tensor y =
+      transformed(x, x.sizes(), at, true, true, [&](const auto& queue, const Tensor& to, const Tensor& from) {
+        kernels::fft_lines(queue, to, from, scale, inverse);
+      });
   return differentiable(y, inverse ? "ifft" : "fft", {x},
                         [=](const Tensor& dy) { return Grads{complex_lines(dy, at, scale, !inverse)}; });
 }
@@ -61,9 +62,9 @@ Tensor real_to_half(const Tensor& x, int at, double scale) {
   sizes[at] = n / 2 + 1;
   std::vector<int64_t> all(sizes.begin(), sizes.end());
   all.push_back(2);
-  const Tensor y = transformed(x, Shape(all), at, true, false, [&](const auto& queue, const Tensor& to, const Tensor& from) {
-    kernels::rfft_lines(queue, to, from, scale);
-  });
+  const Tensor y = transformed(
+      x, Shape(all), at, true, false,
+      [&](const auto& queue, const Tensor& to, const Tensor& from) { kernels::rfft_lines(queue, to, from, scale); });
   return differentiable(y, "rfft", {x}, [=](const Tensor& dy) {
     return Grads{half_to_real(mul(dy, factors(dy, at, n, 0.5)), at, n, scale)};
   });
@@ -74,9 +75,9 @@ Tensor half_to_real(const Tensor& x, int at, int64_t n, double scale) {
   const Shape sizes = x.sizes();
   std::vector<int64_t> all(sizes.begin(), sizes.end() - 1);
   all[static_cast<size_t>(at)] = n;
-  const Tensor y = transformed(x, Shape(all), at, false, true, [&](const auto& queue, const Tensor& to, const Tensor& from) {
-    kernels::irfft_lines(queue, to, from, scale);
-  });
+  const Tensor y = transformed(
+      x, Shape(all), at, false, true,
+      [&](const auto& queue, const Tensor& to, const Tensor& from) { kernels::irfft_lines(queue, to, from, scale); });
   return differentiable(y, "irfft", {x}, [=](const Tensor& dy) {
     const Tensor dx = real_to_half(dy, at, scale);
     return Grads{mul(dx, factors(dx, at, n, 2))};

@@ -10,7 +10,7 @@ namespace weft {
 // Discrete Fourier transforms of f32 and f64, computed in f64 by kissfft. On a GPU the host computes, and waits for the
 // device. Errors: another dtype, no such dimension, a length below 1, a build without kissfft.
 
-/// Which direction is divided by the length n: the inverse one, both by sqrt(n), or the forward one.
+/// `backward`: the inverse transform is divided by the length n. `forward`: the other one. `ortho`: both, by sqrt(n).
 enum class FftNorm { backward, ortho, forward };
 
 struct FftOptions {
@@ -53,7 +53,7 @@ Tensor irfft2(const ComplexTensor& x, const FftnOptions& options = {});
 
 /// The frequencies of fft()'s elements in cycles per unit, for samples `spacing` apart: 0, 1, …, -2, -1 over n spacing.
 Tensor fftfreq(Integer n, double spacing = 1, DType dtype = DType::f32, Device device = {});
-/// Those of rfft(): 0, 1, …, n/2 over n spacing.
+/// rfft()'s frequencies: 0, 1, …, n/2 over n spacing.
 Tensor rfftfreq(Integer n, double spacing = 1, DType dtype = DType::f32, Device device = {});
 
 /// x with frequency 0 in the middle of `dims` (none: all), and back.

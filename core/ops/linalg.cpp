@@ -48,8 +48,8 @@ Tensor batch(const Tensor& x) {
 
 Tensor new_tensor(const Tensor& like, const Shape& sizes) { return Tensor::empty(sizes, like.dtype(), like.device()); }
 
-// An op of several results is one op with one result, whose parts these functions join and take: so a gradient sees
-// them all.
+// Several results of an op are parts of one tensor for autograd, so that a gradient sees them all. These functions join
+// and take the parts.
 
 /// [B, sum of the parts' sizes] from parts [B, …].
 Tensor joined(const std::vector<Tensor>& parts) {
@@ -87,7 +87,7 @@ void check_not_empty(const char* op, const Tensor& x) {
   WEFT_CHECK(x.numel() > 0, op, ": expected matrices with elements, got ", x);
 }
 
-/// Of x [B, M, N].
+/// svd() of a batch x [B, M, N].
 Tensor svd_of_batch(const Tensor& x) {
   const int64_t B = x.size(0), M = x.size(1), N = x.size(2), K = std::min(M, N);
   const std::vector<Shape> sizes{{M, K}, {K}, {K, N}};
@@ -133,7 +133,7 @@ Tensor eigh_of_batch(const Tensor& x) {
   });
 }
 
-/// Of x [B, M, N], M >= N.
+/// qr() of a batch x [B, M, N], M >= N.
 Tensor qr_of_batch(const Tensor& x) {
   const int64_t B = x.size(0), M = x.size(1), N = x.size(2);
   const std::vector<Shape> sizes{{M, N}, {N, N}};
@@ -155,7 +155,7 @@ Tensor qr_of_batch(const Tensor& x) {
   });
 }
 
-/// Of a [B, N, N] and b [B, N, K].
+/// solve() of batches: a [B, N, N], b [B, N, K].
 Tensor solve_of_batch(const Tensor& a, const Tensor& b) {
   Tensor y = new_tensor(b, b.sizes());
   {
@@ -257,13 +257,15 @@ Tensor cholesky(const Tensor& x) {
     kernels::cholesky(x.queue(), l, all.contiguous());
   }
   // Murray 2016, "Differentiation of the Cholesky decomposition".
-  return differentiable(l, "cholesky", {all}, [l = Saved(l)](const Tensor& dl) {
-    const Tensor lower = l, product = tril(matmul(t(lower), dl));
-    const Tensor halved = sub(product, div(diag_embed(diagonal(product)), 2));
-    const Tensor left = triangular_solve(t(lower), halved, /*upper=*/true);
-    const Tensor both = triangular_solve(t(lower), t(left), /*upper=*/true);
-    return Grads{div(add(both, t(both)), 2)};
-  }).reshape(x.sizes());
+  return differentiable(l, "cholesky", {all},
+                        [l = Saved(l)](const Tensor& dl) {
+                          const Tensor lower = l, product = tril(matmul(t(lower), dl));
+                          const Tensor halved = sub(product, div(diag_embed(diagonal(product)), 2));
+                          const Tensor left = triangular_solve(t(lower), halved, /*upper=*/true);
+                          const Tensor both = triangular_solve(t(lower), t(left), /*upper=*/true);
+                          return Grads{div(add(both, t(both)), 2)};
+                        })
+      .reshape(x.sizes());
 }
 
 Tensor solve(const Tensor& a, const Tensor& b) {
@@ -286,9 +288,9 @@ Tensor inverse(const Tensor& x) {
 Tensor lstsq(const Tensor& a, const Tensor& b) {
   const OpScope scope("lstsq");
   check_matrices("lstsq", a);
-  WEFT_CHECK(b.defined() && b.dim() >= 2 && b.dtype() == a.dtype() && b.device() == a.device() &&
-                 b.size(-2) == a.size(-2),
-             "lstsq: expected b [..., ", a.size(-2), ", K] in a's dtype on a's device for a ", a, ", got ", b);
+  WEFT_CHECK(
+      b.defined() && b.dim() >= 2 && b.dtype() == a.dtype() && b.device() == a.device() && b.size(-2) == a.size(-2),
+      "lstsq: expected b [..., ", a.size(-2), ", K] in a's dtype on a's device for a ", a, ", got ", b);
   if (a.size(-2) >= a.size(-1)) {
     const auto [q, r] = qr(a);
     return triangular_solve(r, matmul(t(q), b), /*upper=*/true);

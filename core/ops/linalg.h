@@ -64,9 +64,10 @@ struct SlogDet {
 /// The determinant's sign and the logarithm of its size.
 SlogDet slogdet(const Tensor& x);
 
-/// Of the last two dimensions: the root of the sum of squares, the sum of singular values, the largest of them, the
-/// largest sum of sizes in a column, and in a row.
+/// `frobenius`: the root of the sum of squares. `nuclear`: the sum of singular values. `spectral`: the largest singular
+/// value. `columns`, `rows`: the largest sum of |x| in a column, in a row.
 enum class MatrixNorm { frobenius, nuclear, spectral, columns, rows };
+/// A norm of each matrix. Errors: as above.
 Tensor matrix_norm(const Tensor& x, MatrixNorm order = MatrixNorm::frobenius, bool keep_dims = false);
 /// (sum of |x|^order)^(1 / order) over `dims` (none: all); inf: the largest |x|, -inf: the smallest, 0: how many are
 /// not 0. Errors: not floating, NaN as order.

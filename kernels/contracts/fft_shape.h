@@ -11,7 +11,8 @@ struct FftShape {
 };
 
 /// The sizes that `real` [R, n, C] or `complex` [R, n, C, 2] names, after a check of both views of a transform.
-inline FftShape fft_shape(const char* op, const View& y, const View& x, const View& of, bool y_is_half, bool x_is_half) {
+inline FftShape fft_shape(const char* op, const View& y, const View& x, const View& of, bool y_is_half,
+                          bool x_is_half) {
   const FftShape shape{of.sizes[0], of.sizes[1], of.sizes[2]};
   const auto fits = [&](const View& view, bool is_half) {
     const bool is_complex = view.rank == 4 && view.sizes[3] == 2;

@@ -10,13 +10,13 @@ namespace weft::kernels {
 /// x [B, M, N] = u diag(s) vh: u [B, M, K], s [B, K] from the largest, vh [B, K, N].
 WEFT_KERNEL(svd, const Queue& queue, const View& u, const View& s, const View& vh, const View& x);
 
-/// x [B, N, N] = v diag(w) v^T: w [B, N] from the smallest, v [B, N, N]. Of x the lower triangle is read.
+/// x [B, N, N] = v diag(w) v^T: w [B, N] from the smallest, v [B, N, N]. x's lower triangle is read.
 WEFT_KERNEL(eigh, const Queue& queue, const View& w, const View& v, const View& x);
 
 /// x [B, M, N] = q r: q [B, M, K] with orthonormal columns, r [B, K, N] upper triangular.
 WEFT_KERNEL(qr, const Queue& queue, const View& q, const View& r, const View& x);
 
-/// x [B, N, N] = l l^T, l [B, N, N] lower triangular. Of x the lower triangle is read. Errors: not positive-definite.
+/// x [B, N, N] = l l^T, l [B, N, N] lower triangular. x's lower triangle is read. Errors: not positive-definite.
 WEFT_KERNEL(cholesky, const Queue& queue, const View& l, const View& x);
 
 /// x [B, N, N] = P l u: `lu` [B, N, N] holds u, and l below the diagonal; parity [B] is the determinant of P.

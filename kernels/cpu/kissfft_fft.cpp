@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms by kissfft's template, in f64. kissfft takes time n p for a prime factor p of n, so lengths with a
-// large one go through a convolution of a power of two (Bluestein 1970).
+// Fourier transforms by kissfft's template, in f64. kissfft takes time n p for a prime factor p of n. Lengths with a
+// large factor are therefore transformed by a convolution whose length is a power of two (Bluestein 1970).
 #include <kissfft/kissfft.hh>
 
 #include <cmath>
@@ -112,7 +112,7 @@ void fft_lines(const Queue&, const View& y, const View& x, double scale, bool in
   });
 }
 
-// A real line of even length is a complex one of half of it: z[m] = x[2m] + i x[2m + 1].
+// A real line of even length is transformed as a complex line of half the length: z[m] = x[2m] + i x[2m + 1].
 
 void rfft_lines(const Queue&, const View& y, const View& x, double scale) {
   const FftShape shape = fft_shape("rfft", y, x, x, true, false);

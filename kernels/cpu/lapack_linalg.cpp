@@ -34,7 +34,7 @@ Lapack load_lapack() {
     function = reinterpret_cast<Function*>(dlsym(shared.handle, name));
     WEFT_CHECK(function, "linalg: ", WEFT_LAPACKE_FILE, " has no ", name);
   };
-#define WEFT_LAPACK_FIND(name)              \
+#define WEFT_LAPACK_FIND(name)             \
   find(lapack.s##name, "LAPACKE_s" #name); \
   find(lapack.d##name, "LAPACKE_d" #name);
   WEFT_LAPACK_FUNCTIONS(WEFT_LAPACK_FIND)
@@ -48,12 +48,12 @@ const Lapack& lapack() {
 }
 
 // Calls of both precisions by one name.
-#define WEFT_LAPACK_CALL(name)                            \
-  template <class T, class... Arguments>                  \
-  lapack_int name(Arguments... arguments) {               \
-    if constexpr (std::is_same_v<T, float>)               \
+#define WEFT_LAPACK_CALL(name)                                 \
+  template <class T, class... Arguments>                       \
+  lapack_int name(Arguments... arguments) {                    \
+    if constexpr (std::is_same_v<T, float>)                    \
       return lapack().s##name(LAPACK_ROW_MAJOR, arguments...); \
-    else                                                  \
+    else                                                       \
       return lapack().d##name(LAPACK_ROW_MAJOR, arguments...); \
   }
 WEFT_LAPACK_FUNCTIONS(WEFT_LAPACK_CALL)
@@ -105,9 +105,8 @@ void svd(const Queue&, const View& u, const View& s, const View& vh, const View&
   each_matrix("svd", x, {&u, &s, &vh}, [&]<class T>(int64_t b) {
     std::vector<T> a = copy_of<T>(x, b);
     const lapack_int M = size_of_dim(x, 1), N = size_of_dim(x, 2), K = std::min(M, N);
-    check_convergence("svd",
-                      gesdd<T>('S', M, N, a.data(), N, matrix_of<T>(s, b), matrix_of<T>(u, b), K, matrix_of<T>(vh, b), N),
-                      b);
+    check_convergence(
+        "svd", gesdd<T>('S', M, N, a.data(), N, matrix_of<T>(s, b), matrix_of<T>(u, b), K, matrix_of<T>(vh, b), N), b);
   });
 }
 
@@ -186,8 +185,7 @@ void triangular_solve(const Queue&, const View& y, const View& a, const View& b,
     if (K == 0) return;
     T* const result = matrix_of<T>(y, at);
     std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
-    const lapack_int info =
-        trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K);
+    const lapack_int info = trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K);
     check_call("triangular_solve", info);
     WEFT_CHECK(info == 0, "triangular_solve: expected no 0 on the diagonal, got matrix ", at, " with a 0 at place ",
                info - 1);

@@ -89,9 +89,8 @@ void qr(const Queue& queue, const View& q, const View& r, const View& x) {
 }
 
 void cholesky(const Queue& queue, const View& l, const View& x) {
-  on_host("cholesky", queue, copies({&l}), copies({&x}), [&](const Queue& cpu, const auto& out, const auto& in) {
-    cpu::cholesky(cpu, out[0].host(), in[0].host());
-  });
+  on_host("cholesky", queue, copies({&l}), copies({&x}),
+          [&](const Queue& cpu, const auto& out, const auto& in) { cpu::cholesky(cpu, out[0].host(), in[0].host()); });
 }
 
 void lu(const Queue& queue, const View& lu, const View& parity, const View& x) {

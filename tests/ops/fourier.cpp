@@ -25,7 +25,7 @@ OpCase wide(std::string name, std::vector<OpInput> inputs, std::function<Tensor(
   return {std::move(name), std::move(inputs), std::move(function), 60, false, true, std::move(ops)};
 }
 
-/// The same without a gradient.
+/// A case without a gradient.
 OpCase numbers(std::string name, std::function<Tensor(const Inputs&)> function) {
   return {std::move(name), {{{2}}}, std::move(function), 1, false, false};
 }
@@ -73,18 +73,34 @@ const AddCases fft_cases{
     wide("irfft_cut", {{{2, 9, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.n = 7}); }),
     wide("fft2", {{{2, 4, 5, 2}}}, [](const Inputs& x) { return fft2(z(x[0])).parts(); }),
     wide("fft2_real", {{{4, 5}}}, [](const Inputs& x) { return fft2(x[0]).parts(); }),
-    wide("ifft2", {{{2, 4, 5, 2}}}, [](const Inputs& x) { return ifft2(z(x[0]), {.lengths = {3, 6}}).parts(); }),
+    wide("ifft2", {{{2, 4, 5, 2}}},
+         [](const Inputs& x) {
+           return ifft2(z(x[0]), {.lengths = {3, 6}}).parts();
+         }),
     wide("rfft2", {{{2, 4, 6}}}, [](const Inputs& x) { return rfft2(x[0], {.norm = FftNorm::ortho}).parts(); }),
-    wide("irfft2", {{{2, 4, 4, 2}}}, [](const Inputs& x) { return irfft2(z(x[0]), {.lengths = {4, 7}}); }),
+    wide("irfft2", {{{2, 4, 4, 2}}},
+         [](const Inputs& x) {
+           return irfft2(z(x[0]), {.lengths = {4, 7}});
+         }),
     wide("fftn", {{{2, 3, 4, 2}}}, [](const Inputs& x) { return fftn(z(x[0])).parts(); }),
-    wide("fftn_real", {{{2, 3, 4}}}, [](const Inputs& x) { return fftn(x[0], {.lengths = {3, 3}}).parts(); }),
-    wide("ifftn", {{{2, 3, 4, 2}}}, [](const Inputs& x) { return ifftn(z(x[0]), {.dims = {2, 0}}).parts(); }),
+    wide("fftn_real", {{{2, 3, 4}}},
+         [](const Inputs& x) {
+           return fftn(x[0], {.lengths = {3, 3}}).parts();
+         }),
+    wide("ifftn", {{{2, 3, 4, 2}}},
+         [](const Inputs& x) {
+           return ifftn(z(x[0]), {.dims = {2, 0}}).parts();
+         }),
     wide("rfftn", {{{2, 3, 4}}}, [](const Inputs& x) { return rfftn(x[0]).parts(); }),
     wide("irfftn", {{{2, 3, 3, 2}}}, [](const Inputs& x) { return irfftn(z(x[0]), {.norm = FftNorm::forward}); }),
     wide("fftshift", {{{3, 4}}},
-         [](const Inputs& x) { return concat({fftshift(x[0]), fftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})}); }),
+         [](const Inputs& x) {
+           return concat({fftshift(x[0]), fftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})});
+         }),
     wide("ifftshift", {{{3, 4}}},
-         [](const Inputs& x) { return concat({ifftshift(x[0]), ifftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})}); }),
+         [](const Inputs& x) {
+           return concat({ifftshift(x[0]), ifftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})});
+         }),
     numbers("fftfreq", [](const Inputs& x) { return fftfreq(5, 0.5, x[0].dtype(), x[0].device()); }),
     numbers("rfftfreq", [](const Inputs& x) { return rfftfreq(6, 2, x[0].dtype(), x[0].device()); })};
 
@@ -129,7 +145,8 @@ std::vector<std::complex<double>> slow(const std::vector<std::complex<double>>& 
   std::vector<std::complex<double>> y(n);
   for (size_t k = 0; k < n; ++k)
     for (size_t j = 0; j < n; ++j)
-      y[k] += x[j] * std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+      y[k] +=
+          x[j] * std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
   return y;
 }
 
@@ -147,7 +164,8 @@ TEST(Fourier, EqualsTheSumOfEachLength) {
     near(ifft(x, {.norm = FftNorm::forward}), slow(x.to_vector(), 1), "ifft");
     const Tensor whole = real(x).contiguous();
     near(rfft(whole), slow(complex(whole, zeros_like(whole)).to_vector(), -1), "rfft");
-    const std::vector<double> back = irfft(rfft(whole), {.n = n}).to_vector<double>(), wanted = whole.to_vector<double>();
+    const std::vector<double> back = irfft(rfft(whole), {.n = n}).to_vector<double>(),
+                              wanted = whole.to_vector<double>();
     for (size_t j = 0; j < back.size(); ++j) EXPECT_NEAR(back[j], wanted[j], 1e-14) << "irfft " << n;
   }
 }
@@ -164,7 +182,8 @@ TEST(Fourier, Refusals) {
   EXPECT_REFUSAL(rfft(x, {.dim = 2}), "rfft: ");
   EXPECT_REFUSAL(rfft(Tensor::zeros({})), "rfft: expected at least one dimension, got a single number");
   EXPECT_REFUSAL(irfft(ComplexTensor(Tensor::zeros({1, 2}))), "irfft: expected a length of at least 1, got 0");
-  EXPECT_REFUSAL(rfftn(x, {.lengths = {2}, .dims = {0, 1}}), "rfftn: expected a length for each of 2 dimensions, got 1");
+  EXPECT_REFUSAL(rfftn(x, {.lengths = {2}, .dims = {0, 1}}),
+                 "rfftn: expected a length for each of 2 dimensions, got 1");
   EXPECT_REFUSAL(fftn(x, {.dims = {0, -2}}), "fftn: expected each dimension once, got -2 twice");
   EXPECT_REFUSAL(fftn(Tensor::zeros({})), "fftn: expected at least one dimension, got a single number");
   EXPECT_REFUSAL(irfft2(ComplexTensor()), "irfft2: expected a complex tensor, got none");

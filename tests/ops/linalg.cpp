@@ -38,74 +38,75 @@ Tensor symmetric(const Tensor& x) { return (apart(x) + t(apart(x))) / 2; }
 
 const AddCases linalg_cases{
     factored("svd", {{{2, 4, 3}}},
-         [](const Inputs& x) {
-           const auto [u, s, vh] = svd(apart(x[0]));
-           return concat({square(u), s.unsqueeze(1), square(vh)}, 1);
-         }),
+             [](const Inputs& x) {
+               const auto [u, s, vh] = svd(apart(x[0]));
+               return concat({square(u), s.unsqueeze(1), square(vh)}, 1);
+             }),
     factored("svd_wide", {{{3, 5}}},
-         [](const Inputs& x) {
-           const auto [u, s, vh] = svd(apart(x[0]));
-           return concat({square(u).flatten(), s, square(vh).flatten()});
-         }),
+             [](const Inputs& x) {
+               const auto [u, s, vh] = svd(apart(x[0]));
+               return concat({square(u).flatten(), s, square(vh).flatten()});
+             }),
     factored("svd_square", {{{3, 3}}},
-         [](const Inputs& x) {
-           const auto [u, s, vh] = svd(apart(x[0]));
-           return matmul(u * exp(-s), vh);
-         }),
+             [](const Inputs& x) {
+               const auto [u, s, vh] = svd(apart(x[0]));
+               return matmul(u * exp(-s), vh);
+             }),
     factored("svdvals", {{{2, 3, 4}}}, [](const Inputs& x) { return svdvals(apart(x[0])); }),
     factored("eigh", {{{2, 4, 4}}},
-         [](const Inputs& x) {
-           const auto [w, v] = eigh(symmetric(x[0]));
-           return concat({square(v), w.unsqueeze(1)}, 1);
-         }),
+             [](const Inputs& x) {
+               const auto [w, v] = eigh(symmetric(x[0]));
+               return concat({square(v), w.unsqueeze(1)}, 1);
+             }),
     factored("eigvalsh", {{{3, 3}}}, [](const Inputs& x) { return eigvalsh(symmetric(x[0])); }),
     factored("qr", {{{2, 4, 3}}},
-         [](const Inputs& x) {
-           const auto [q, r] = qr(apart(x[0]));
-           return concat({q, r}, 1);
-         }),
+             [](const Inputs& x) {
+               const auto [q, r] = qr(apart(x[0]));
+               return concat({q, r}, 1);
+             }),
     factored("qr_wide", {{{3, 5}}},
-         [](const Inputs& x) {
-           const auto [q, r] = qr(apart(x[0]));
-           return concat({q, r}, 1);
-         }),
+             [](const Inputs& x) {
+               const auto [q, r] = qr(apart(x[0]));
+               return concat({q, r}, 1);
+             }),
     factored("cholesky", {{{2, 4, 4}}}, [](const Inputs& x) { return cholesky(symmetric(x[0])); }),
     factored("solve", {{{2, 3, 3}}, {{2, 3, 4}}}, [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
     factored("solve_vector", {{{2, 3, 3}, Values::normal, Layout::transposed}, {{3}}},
-         [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
+             [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
     factored("triangular_solve", {{{3, 3}}, {{2, 3, 2}}},
-         [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], false); }),
+             [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], false); }),
     factored("triangular_solve_upper", {{{2, 3, 3}}, {{3, 2}}},
-         [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], true); }),
+             [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], true); }),
     factored("inverse", {{{2, 3, 3}}}, [](const Inputs& x) { return inverse(apart(x[0])); }),
     factored("lstsq", {{{2, 5, 3}}, {{2, 5, 2}}}, [](const Inputs& x) { return lstsq(apart(x[0]), x[1]); }),
     factored("lstsq_wide", {{{3, 5}}, {{3, 2}}}, [](const Inputs& x) { return lstsq(apart(x[0]), x[1]); }),
     factored("pinv", {{{2, 4, 3}}}, [](const Inputs& x) { return pinv(apart(x[0])); }),
     factored("pinv_wide", {{{2, 4}}}, [](const Inputs& x) { return pinv(apart(x[0])); }),
     factored("pinv_of_low_rank", {{{4, 2}}, {{2, 3}}},
-         [](const Inputs& x) { return pinv(matmul(apart(x[0]), apart(x[1])), 1e-4); }),
+             [](const Inputs& x) { return pinv(matmul(apart(x[0]), apart(x[1])), 1e-4); }),
     factored("det", {{{2, 3, 3}}}, [](const Inputs& x) { return det(apart(x[0])); }),
     factored("slogdet", {{{2, 4, 4}}},
-         [](const Inputs& x) {
-           const auto [sign, log] = slogdet(-apart(x[0]));
-           return sign * log;
-         }),
+             [](const Inputs& x) {
+               const auto [sign, log] = slogdet(-apart(x[0]));
+               return sign * log;
+             }),
     factored("matrix_norm", {{{2, 3, 4}}}, [](const Inputs& x) { return matrix_norm(x[0]); }),
     factored("matrix_norm_nuclear", {{{2, 3, 4}}},
-         [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::nuclear, true); }),
+             [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::nuclear, true); }),
     factored("matrix_norm_spectral", {{{2, 3, 4}}},
-         [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::spectral); }),
-    factored("matrix_norm_columns", {{{2, 3, 4}, Values::apart}},
-         [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::columns); }),
-    factored("matrix_norm_rows", {{{2, 3, 4}, Values::apart}},
-         [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::rows, true); }),
+             [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::spectral); }),
+    factored("matrix_norm_columns", {{{2, 3, 4}, Values::positive}},
+             [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::columns); }),
+    factored("matrix_norm_rows", {{{2, 3, 4}, Values::positive}},
+             [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::rows, true); }),
     factored("vector_norm", {{{3, 4}}}, [](const Inputs& x) { return vector_norm(x[0], 2, {1}); }),
-    factored("vector_norm_3", {{{3, 4}, Values::apart}}, [](const Inputs& x) { return vector_norm(x[0], 3, {0}, true); }),
+    factored("vector_norm_3", {{{3, 4}, Values::apart}},
+             [](const Inputs& x) { return vector_norm(x[0], 3, {0}, true); }),
     factored("vector_norm_1", {{{3, 4}, Values::apart}}, [](const Inputs& x) { return vector_norm(x[0], 1); }),
     factored("vector_norm_largest", {{{3, 4}, Values::positive}},
-         [](const Inputs& x) { return vector_norm(x[0], std::numeric_limits<double>::infinity(), {1}); }),
+             [](const Inputs& x) { return vector_norm(x[0], std::numeric_limits<double>::infinity(), {1}); }),
     factored("vector_norm_smallest", {{{3, 4}, Values::positive}},
-         [](const Inputs& x) { return vector_norm(x[0], -std::numeric_limits<double>::infinity(), {1}); })};
+             [](const Inputs& x) { return vector_norm(x[0], -std::numeric_limits<double>::infinity(), {1}); })};
 
 TEST(Linalg, SingularValuesThatAreEqualHaveAGradient) {
   const Tensor x = eye(3, DType::f64).requires_grad_();
