@@ -18,9 +18,7 @@ constexpr int64_t kSide = 16, kModes = 4, kWidth = 8;
 struct Spectral : nn::Module {
   Tensor weight = drawn();
 
-  static Tensor drawn() {
-    return normal({2 * kModes, kModes, kWidth, kWidth, 2}, 0, 1.0 / kWidth).requires_grad_();
-  }
+  static Tensor drawn() { return normal({2 * kModes, kModes, kWidth, kWidth, 2}, 0, 1.0 / kWidth).requires_grad_(); }
 
   Tensor forward(const Tensor& x) const override {
     const int64_t H = x.size(1), W = x.size(2);
