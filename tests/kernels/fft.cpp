@@ -45,7 +45,7 @@ TEST(FftLines, EqualTheSums) {
     for (const DType dtype : {DType::f32, DType::f64})
       for (const int64_t n : {1, 2, 3, 8, 15, 53, 106}) {
         SCOPED_TRACE(::testing::Message() << dtype << ' ' << n);
-        const Queue queue = queue_on(kind);
+        const kernels::Queue queue = queue_on(kind);
         const int64_t half = n / 2 + 1;
         const Tolerance allowed = tolerance(dtype, n);
         const std::vector<double> x = uniform(kRows * n * kColumns * 2, dtype);
