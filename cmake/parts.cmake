@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN cuBLASLt cuDNN nvJPEG HDF5 libjpeg-turbo libspng Leptonica zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
+set(optional_parts oneDNN kissfft LAPACKE cuBLASLt cuDNN nvJPEG HDF5 libjpeg-turbo libspng Leptonica zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -129,6 +129,23 @@ weft_require("OpenMP" "${OpenMP_CXX_FOUND}" "g++")
 # Debian's dnnl-config.cmake insists on OpenCL, which Weft does not use: look for the library itself.
 weft_find_library(oneDNN WEFT_HAVE_DNNL WEFT_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp WEFT_DNNL dnnl)
 weft_part("oneDNN" "${WEFT_HAVE_DNNL}" "fast CPU convolution and bf16 matmul" "apt-get install libdnnl-dev")
+
+# kissfft's template is a header; LAPACKE is loaded at its first call.
+find_path(WEFT_KISSFFT_INCLUDE kissfft/kissfft.hh)
+weft_leaves_out(left_out kissfft)
+set(WEFT_HAVE_KISSFFT FALSE)
+if(WEFT_KISSFFT_INCLUDE AND NOT left_out)
+  set(WEFT_HAVE_KISSFFT TRUE)
+endif()
+weft_part("kissfft" "${WEFT_HAVE_KISSFFT}" "Fourier transforms" "apt-get install libkissfft-dev")
+weft_find_library(LAPACKE WEFT_HAVE_LAPACKE WEFT_LAPACKE_INCLUDE lapacke.h WEFT_LAPACKE lapacke openblas)
+if(WEFT_HAVE_LAPACKE)
+  weft_soname(WEFT_LAPACKE_FILE WEFT_LAPACKE_FOLDER ${WEFT_LAPACKE})
+  if(NOT WEFT_LAPACKE_FILE)
+    set(WEFT_HAVE_LAPACKE FALSE)  # a static library cannot be loaded
+  endif()
+endif()
+weft_part("LAPACKE" "${WEFT_HAVE_LAPACKE}" "linear algebra: svd, solve, …" "apt-get install liblapacke-dev")
 
 option(WEFT_CUDA_WHEELS "Without another nvcc, use the one that tools/install_packages has put into this build folder (OFF: nor get it)" ON)
 set(cuda_wheels ${CMAKE_BINARY_DIR}/cuda-wheels)

@@ -19,10 +19,11 @@ constexpr int64_t kLargest = int64_t{1} << 30;  // bytes
 struct NumpyType {
   const char* text;
   DType dtype;
+  bool is_complex = false;
 };
-constexpr NumpyType kNumpyTypes[] = {{"<f2", DType::f16},    {"<f4", DType::f32}, {"<f8", DType::f64},
-                                     {"<i4", DType::i32},    {"<i8", DType::i64}, {"|u1", DType::u8},
-                                     {"|b1", DType::boolean}};
+constexpr NumpyType kNumpyTypes[] = {{"<f2", DType::f16},     {"<f4", DType::f32},       {"<f8", DType::f64},
+                                     {"<i4", DType::i32},     {"<i8", DType::i64},       {"|u1", DType::u8},
+                                     {"|b1", DType::boolean}, {"<c8", DType::f32, true}, {"<c16", DType::f64, true}};
 
 struct NumpyHeader {
   std::string where;  ///< begins error texts: `npy: FILE`
@@ -42,12 +43,11 @@ struct NumpyHeader {
     return rest;
   }
 
-  DType dtype() const {
+  const NumpyType& type() const {
     const std::string_view rest = value("descr");
-    const std::string_view found = rest.substr(std::min<size_t>(1, rest.size()), 3);
     for (const NumpyType& one : kNumpyTypes)
-      if (rest.starts_with('\'') && found == one.text) return one.dtype;
-    bad("expected elements <f2, <f4, <f8, <i4, <i8, |u1 or |b1, got ", rest.substr(0, 8));
+      if (rest.starts_with(str('\'', one.text, '\''))) return one;
+    bad("expected elements <f2, <f4, <f8, <i4, <i8, |u1, |b1, <c8 or <c16, got ", rest.substr(0, 8));
   }
 
   Shape shape() const {
@@ -93,8 +93,14 @@ Tensor parse(const std::vector<uint8_t>& bytes, const std::string& where) {
   if (length > bytes.size() || begin + length > bytes.size()) header.bad("cut short inside the header");
   header.text.assign(reinterpret_cast<const char*>(bytes.data()) + begin, length);
   if (header.value("fortran_order").starts_with("True")) header.bad("expected C order, got Fortran order");
-  const DType dtype = header.dtype();
-  const Shape shape = header.shape();
+  const auto& [text, dtype, is_complex] = header.type();
+  Shape shape = header.shape();
+  if (is_complex) {
+    if (shape.rank() > 7) header.bad("expected at most 7 dimensions of complex numbers, got 8");
+    std::vector<int64_t> with_parts(shape.begin(), shape.end());
+    with_parts.push_back(2);
+    shape = Shape(with_parts);
+  }
   const size_t size = static_cast<size_t>(shape.numel()) * size_of(dtype);
   if (bytes.size() - begin - length != size)
     header.bad("expected ", size, " bytes after the header, got ", bytes.size() - begin - length);
@@ -104,14 +110,16 @@ Tensor parse(const std::vector<uint8_t>& bytes, const std::string& where) {
   return Tensor::from_host(data, shape, dtype);
 }
 
-/// The file of an array.
-std::vector<uint8_t> file_of(const Tensor& array, const std::string& where) {
+/// The file of an array, or of complex numbers whose parts `array` holds.
+std::vector<uint8_t> file_of(const Tensor& array, const std::string& where, bool is_complex = false) {
   const Tensor dense = array.detach().to(Device{}).contiguous();
-  const auto found = std::find_if(std::begin(kNumpyTypes), std::end(kNumpyTypes),
-                                  [&](const NumpyType& one) { return one.dtype == dense.dtype(); });
+  const auto found = std::find_if(std::begin(kNumpyTypes), std::end(kNumpyTypes), [&](const NumpyType& one) {
+    return one.dtype == dense.dtype() && one.is_complex == is_complex;
+  });
   WEFT_CHECK(found != std::end(kNumpyTypes), where, ": expected f16, f32, f64, i32, i64, u8 or bool, got ", array);
   std::string sizes;
-  for (int d = 0; d < dense.dim(); ++d) sizes += str(dense.size(d), d + 1 < dense.dim() || d == 0 ? ", " : "");
+  const int rank = dense.dim() - (is_complex ? 1 : 0);
+  for (int d = 0; d < rank; ++d) sizes += str(dense.size(d), d + 1 < rank || d == 0 ? ", " : "");
   std::string header = str("{'descr': '", found->text, "', 'fortran_order': False, 'shape': (", sizes, "), }");
   constexpr size_t kAlignment = 64;
   const size_t fixed = kNumpyMagicBytes + 4;
@@ -132,6 +140,10 @@ Tensor read_npy(const std::filesystem::path& path) { return parse(read_file(path
 
 void write_npy(const std::filesystem::path& path, const Tensor& array) {
   write_file(path, file_of(array, str("npy: ", path.string())));
+}
+
+void write_npy(const std::filesystem::path& path, const ComplexTensor& array) {
+  write_file(path, file_of(array.parts(), str("npy: ", path.string()), true));
 }
 
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
@@ -157,7 +169,8 @@ void write_npz(const std::filesystem::path& path, const std::map<std::string, Te
   for (const auto& [name, array] : arrays) {
     WEFT_CHECK(!name.empty() && name.find('/') == std::string::npos && printable(name) == name, "npz: ", path.string(),
                ": expected names of arrays without a /, got '", printable(name), "'");
-    const auto bytes = std::make_shared<const std::vector<uint8_t>>(file_of(array, str("npz: ", path.string(), ": ", name)));
+    const auto bytes =
+        std::make_shared<const std::vector<uint8_t>>(file_of(array, str("npz: ", path.string(), ": ", name)));
     writer.add(name + ".npy", bytes->size(), [bytes] { return std::shared_ptr<const void>(bytes, bytes->data()); });
   }
   writer.close();

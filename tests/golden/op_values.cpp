@@ -8,8 +8,10 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/complex.h"
 #include "core/ops/concat.h"
 #include "core/ops/einsum.h"
+#include "core/ops/fft.h"
 #include "core/ops/gather.h"
 #include "core/ops/index.h"
 #include "core/ops/layers/attention.h"
@@ -23,6 +25,7 @@
 #include "core/ops/layers/pool2d.h"
 #include "core/ops/layers/rotary.h"
 #include "core/ops/layers/softmax.h"
+#include "core/ops/linalg.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
@@ -67,6 +70,71 @@ class Case {
 };
 
 using Function = std::function<Tensor(Case&)>;
+
+/// steady() and symmetric() of ops.py.
+Tensor steady(const Tensor& x) {
+  const int64_t M = x.size(-2), N = x.size(-1), K = std::min(M, N);
+  const Tensor d = diag_embed(Tensor::arange(K, x.dtype(), x.device(), 2, 2));
+  return 0.2 * x + pad(pad(d, 0, 0, M - K), 1, 0, N - K);
+}
+Tensor symmetric(const Tensor& x) { return (steady(x) + steady(x).transpose(-1, -2)) / 2; }
+
+/// The parts of z, an input.
+ComplexTensor complex_of(Case& c, const std::string& key) { return view_as_complex(c(key)); }
+
+FftOptions line_of(Case& c) { return {.n = c.integer(0), .dim = 1, .norm = static_cast<FftNorm>(c.integer(1))}; }
+
+template <class Transform>
+Function of_complex(Transform transform) {
+  return [=](Case& c) {
+    return transform(complex_of(c, "x"), FftnOptions{.norm = static_cast<FftNorm>(c.integer(0))}).parts();
+  };
+}
+template <class Transform>
+Function of_real(Transform transform) {
+  return [=](Case& c) {
+    return transform(c("x"), FftnOptions{.norm = static_cast<FftNorm>(c.integer(0))}).parts();
+  };
+}
+template <class Transform>
+Function to_real(Transform transform) {
+  return [=](Case& c) {
+    return transform(complex_of(c, "x"), FftnOptions{.norm = static_cast<FftNorm>(c.integer(0))});
+  };
+}
+
+Tensor complex_values(Case& c) {
+  const ComplexTensor a = complex_of(c, "a"), b = complex_of(c, "b");
+  switch (c.integer(0)) {
+    case 0:
+      return (a + b).parts();
+    case 1:
+      return (a - b).parts();
+    case 2:
+      return (a * b).parts();
+    case 3:
+      return (a / b).parts();
+    case 4:
+      return matmul(a, b).parts();
+    case 5:
+      return (exp(a) * conj(b)).parts();
+    default:
+      return stack({abs(a), real(a), imag(b)});
+  }
+}
+
+Tensor svd_values(Case& c) {
+  const auto [u, s, vh] = svd(steady(c("x")));
+  return concat({square(u).flatten(), s.flatten(), square(vh).flatten()});
+}
+Tensor eigh_values(Case& c) {
+  const auto [w, v] = eigh(symmetric(c("x")));
+  return concat({w.flatten(), square(v).flatten()});
+}
+Tensor qr_values(Case& c) {
+  const auto [q, r] = qr(steady(c("x")));
+  return matmul(square(q), square(r)).flatten();
+}
 
 template <class Binary>
 Function binary(Binary function) {
@@ -337,6 +405,45 @@ const std::map<std::string, Function>& functions() {
        }},
       {"attention_bias",
        [](Case& c) { return attention(c("q"), c("k"), c("v"), {.causal = c.integer(0) != 0, .bias = c("bias")}); }},
+      {"fft", [](Case& c) { return fft(complex_of(c, "x"), line_of(c)).parts(); }},
+      {"ifft", [](Case& c) { return ifft(complex_of(c, "x"), line_of(c)).parts(); }},
+      {"rfft", [](Case& c) { return rfft(c("x"), line_of(c)).parts(); }},
+      {"irfft", [](Case& c) { return irfft(complex_of(c, "x"), line_of(c)); }},
+      {"fft2", of_complex([](const ComplexTensor& x, const FftnOptions& o) { return fft2(x, o); })},
+      {"ifft2", of_complex([](const ComplexTensor& x, const FftnOptions& o) { return ifft2(x, o); })},
+      {"fftn", of_complex([](const ComplexTensor& x, const FftnOptions& o) { return fftn(x, o); })},
+      {"ifftn", of_complex([](const ComplexTensor& x, const FftnOptions& o) { return ifftn(x, o); })},
+      {"rfft2", of_real([](const Tensor& x, const FftnOptions& o) { return rfft2(x, o); })},
+      {"rfftn", of_real([](const Tensor& x, const FftnOptions& o) { return rfftn(x, o); })},
+      {"irfft2", to_real([](const ComplexTensor& x, const FftnOptions& o) { return irfft2(x, o); })},
+      {"irfftn", to_real([](const ComplexTensor& x, const FftnOptions& o) { return irfftn(x, o); })},
+      {"fftshift", [](Case& c) { return fftshift(c("x")); }},
+      {"ifftshift",
+       [](Case& c) {
+         return ifftshift(c("x"), {0});
+       }},
+      {"fftfreq", [](Case& c) { return c("x") + fftfreq(7, 0.5); }},
+      {"rfftfreq", [](Case& c) { return c("x") + rfftfreq(7, 0.5); }},
+      {"complex", complex_values},
+      {"polar", [](Case& c) { return polar(c("a"), c("b")).parts(); }},
+      {"svd", svd_values},
+      {"svdvals", [](Case& c) { return svdvals(steady(c("x"))); }},
+      {"pinv", [](Case& c) { return pinv(steady(c("x"))); }},
+      {"lstsq", [](Case& c) { return lstsq(steady(c("a")), c("b")); }},
+      {"matrix_norm", [](Case& c) { return matrix_norm(steady(c("x")), static_cast<MatrixNorm>(c.integer(0))); }},
+      {"qr", qr_values},
+      {"eigh", eigh_values},
+      {"eigvalsh", [](Case& c) { return eigvalsh(symmetric(c("x"))); }},
+      {"cholesky", [](Case& c) { return cholesky(symmetric(c("x"))); }},
+      {"inverse", [](Case& c) { return inverse(steady(c("x"))); }},
+      {"det", [](Case& c) { return det(steady(c("x"))); }},
+      {"slogdet", [](Case& c) { return slogdet(steady(c("x"))).logabsdet; }},
+      {"solve", [](Case& c) { return solve(steady(c("a")), c("b")); }},
+      {"triangular_solve", [](Case& c) { return triangular_solve(steady(c("a")), c("b"), c.integer(0) != 0); }},
+      {"vector_norm",
+       [](Case& c) {
+         return vector_norm(c("x"), c.number(0), {1});
+       }},
   };
   return table;
 }

@@ -417,6 +417,86 @@ def order_and_choice(cases):
     cases.add("split.0", lambda x: torch.cat(torch.split(x, [2, 1, 3], 1)[::-1], 1), {"x": cases.draw(2, 6, 3)}, (2, 1, 3))
 
 
+NORMS = ["backward", "ortho", "forward"]
+
+
+def steady(x):
+    """Matrices with singular values well apart: tests/ops/linalg.cpp."""
+    d = torch.zeros(x.shape[-2:], dtype=x.dtype)
+    k = min(d.shape)
+    d[range(k), range(k)] = 2.0 * torch.arange(1, k + 1, dtype=x.dtype)
+    return 0.2 * x + d
+
+
+def symmetric(x):
+    return (steady(x) + steady(x).mT) / 2
+
+
+def fourier(cases):
+    z, real, fft = torch.view_as_complex, torch.view_as_real, torch.fft
+    for i, norm in enumerate(NORMS):
+        for j, n in enumerate([6, 9]):
+            cases.add(f"fft.{2 * i + j}", lambda x: real(fft.fft(z(x), n, 1, norm)), {"x": cases.draw(2, 7, 3, 2)}, (n, i))
+            cases.add(f"ifft.{2 * i + j}", lambda x: real(fft.ifft(z(x), n, 1, norm)), {"x": cases.draw(2, 7, 3, 2)}, (n, i))
+            cases.add(f"rfft.{2 * i + j}", lambda x: real(fft.rfft(x, n, 1, norm)), {"x": cases.draw(2, 7, 3)}, (n, i))
+            cases.add(f"irfft.{2 * i + j}", lambda x: fft.irfft(z(x), n, 1, norm), {"x": cases.draw(2, 4, 3, 2)}, (n, i))
+        for name, shape in {"fft2": (2, 3, 4, 2), "ifft2": (2, 3, 4, 2), "fftn": (2, 3, 4, 2), "ifftn": (2, 3, 4, 2)}.items():
+            cases.add(f"{name}.{i}", lambda x: real(getattr(fft, name)(z(x), norm=norm)), {"x": cases.draw(*shape)}, (i,))
+        for name in ("rfft2", "rfftn"):
+            cases.add(f"{name}.{i}", lambda x: real(getattr(fft, name)(x, norm=norm)), {"x": cases.draw(2, 3, 4)}, (i,))
+        for name in ("irfft2", "irfftn"):
+            cases.add(f"{name}.{i}", lambda x: getattr(fft, name)(z(x), norm=norm), {"x": cases.draw(2, 3, 4, 2)}, (i,))
+    cases.add("fftshift.0", fft.fftshift, {"x": cases.draw(3, 4)})
+    cases.add("ifftshift.0", lambda x: fft.ifftshift(x, 0), {"x": cases.draw(3, 4)})
+    x = cases.draw(1)
+    cases.add("fftfreq.0", lambda x: x + fft.fftfreq(7, 0.5, dtype=x.dtype), {"x": x})
+    cases.add("rfftfreq.0", lambda x: x + fft.rfftfreq(7, 0.5, dtype=x.dtype), {"x": x})
+    pair = {"a": cases.draw(3, 3, 2), "b": cases.draw(3, 3, 2)}
+    for i, op in enumerate([torch.add, torch.sub, torch.mul, torch.div, torch.matmul]):
+        cases.add(f"complex.{i}", lambda a, b: real(op(z(a), z(b))), pair, (i,))
+    cases.add("complex.5", lambda a, b: real(torch.exp(z(a)) * z(b).conj()), pair, (5,))
+    cases.add("complex.6", lambda a, b: torch.stack([z(a).abs(), z(a).real, z(b).imag]), pair, (6,))
+    cases.add("polar.0", lambda a, b: real(torch.polar(a, b)), {"a": cases.draw(3, 4).abs(), "b": cases.draw(3, 4)})
+
+
+def linear_algebra(cases):
+    linalg = torch.linalg
+
+    def svd(x):
+        u, s, vh = linalg.svd(steady(x), full_matrices=False)
+        return torch.cat([u.square().flatten(), s.flatten(), vh.square().flatten()])
+
+    def eigh(x):
+        w, v = linalg.eigh(symmetric(x))
+        return torch.cat([w.flatten(), v.square().flatten()])
+
+    def qr(x):
+        q, r = linalg.qr(steady(x))
+        return (q.square() @ r.square()).flatten()
+    for i, shape in enumerate([(2, 4, 3), (3, 5), (3, 3)]):
+        cases.add(f"svd.{i}", svd, {"x": cases.draw(*shape)})
+        cases.add(f"svdvals.{i}", lambda x: linalg.svdvals(steady(x)), {"x": cases.draw(*shape)})
+        cases.add(f"pinv.{i}", lambda x: linalg.pinv(steady(x)), {"x": cases.draw(*shape)})
+        cases.add(f"lstsq.{i}", lambda a, b: linalg.lstsq(steady(a), b).solution,
+                  {"a": cases.draw(*shape), "b": cases.draw(*shape[:-1], 2)})
+        for j, order in enumerate(["fro", "nuc", 2, 1, math.inf]):
+            cases.add(f"matrix_norm.{5 * i + j}", lambda x: linalg.matrix_norm(steady(x), order), {"x": cases.draw(*shape)}, (j,))
+        if shape != (3, 5):  # PyTorch has no gradient of a wide qr
+            cases.add(f"qr.{i}", qr, {"x": cases.draw(*shape)})
+    for i, shape in enumerate([(2, 4, 4), (3, 3)]):
+        cases.add(f"eigh.{i}", eigh, {"x": cases.draw(*shape)})
+        cases.add(f"eigvalsh.{i}", lambda x: linalg.eigvalsh(symmetric(x)), {"x": cases.draw(*shape)})
+        cases.add(f"cholesky.{i}", lambda x: linalg.cholesky(symmetric(x)), {"x": cases.draw(*shape)})
+        cases.add(f"inverse.{i}", lambda x: linalg.inv(steady(x)), {"x": cases.draw(*shape)})
+        cases.add(f"det.{i}", lambda x: linalg.det(steady(x)), {"x": cases.draw(*shape)})
+        cases.add(f"slogdet.{i}", lambda x: linalg.slogdet(steady(x)).logabsdet, {"x": cases.draw(*shape)})
+        pair = {"a": cases.draw(*shape), "b": cases.draw(shape[-1], 2)}
+        cases.add(f"solve.{i}", lambda a, b: linalg.solve(steady(a), b), pair)
+        cases.add(f"triangular_solve.{i}", lambda a, b: linalg.solve_triangular(steady(a), b, upper=i == 1), pair, (i,))
+    for i, order in enumerate([2, 3, 1, math.inf, -math.inf]):
+        cases.add(f"vector_norm.{i}", lambda x: linalg.vector_norm(x, order, 1), {"x": cases.draw(3, 4)}, (order,))
+
+
 def composed(cases):
     cases.add("cumprod.0", lambda x: torch.cumprod(x, 1), {"x": cases.draw(3, 7, 2, shift=0.3)})
     cases.add("cdist.0", torch.cdist, {"a": cases.draw(2, 3, 4), "b": cases.draw(2, 5, 4)})
@@ -512,6 +592,6 @@ def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
                  attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice, rotaries,
-                 decoder_attentions, composed):
+                 decoder_attentions, composed, fourier, linear_algebra):
         part(cases)
     return cases.tensors

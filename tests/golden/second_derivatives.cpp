@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of examples/ whose losses contain gradients, beside PyTorch (second_derivatives.py).
+// The programs of examples/ whose losses contain gradients, and the one with Fourier transforms, beside PyTorch (second_derivatives.py).
 #include <weft/weft.h>
 
 #include <iostream>
@@ -17,6 +17,9 @@ namespace weft::golden::gan {
 }
 namespace weft::golden::pinn {
 #include "examples/pinn.cpp"
+}
+namespace weft::golden::fno {
+#include "examples/fno.cpp"
 }
 #undef main
 
@@ -72,6 +75,21 @@ TEST(SecondDerivatives, APhysicsInformedNetTrainsAsPyTorchs) {
     losses.push_back(loss.item());
   }
   expect_close(losses, File("second_derivatives")["pinn"].to_vector<double>(), "losses", kExact);
+}
+
+TEST(SecondDerivatives, AFourierNeuralOperatorTrainsAsPyTorchs) {
+  fno::Operator model;
+  model.to(DType::f64);
+  fill_parameters(model);
+  optim::Adam adam(model.parameters(), {.lr = 3e-3});
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps; ++step) {
+    const Tensor x = drawn(step, 5, {2, 16, 16, 1});
+    const Tensor loss = mse_loss(model(x), fno::stepped(x));
+    step_on(adam, loss);
+    losses.push_back(loss.item());
+  }
+  expect_close(losses, File("second_derivatives")["fno"].to_vector<double>(), "losses", kExact);
 }
 
 }  // namespace

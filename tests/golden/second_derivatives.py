@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of 20 steps of examples/gan.cpp and examples/pinn.cpp, whose losses contain gradients, in f64. Weights, images,
-noise and places come from hashed.py."""
+"""Losses of 20 steps of examples/gan.cpp, pinn.cpp and fno.cpp in f64. Weights, images, noise, places and fields come
+from hashed.py."""
 import math
 
 import torch
@@ -102,5 +102,56 @@ def pinn():
     return losses
 
 
+class Spectral(nn.Module):
+    def __init__(self, modes, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(2 * modes, modes, width, width, 2))
+
+    def forward(self, x):
+        modes, rows, columns = self.weight.shape[1], x.shape[1], x.shape[2]
+        z = torch.fft.rfft2(x, dim=(1, 2))[:, :, :modes]
+        low = torch.cat([z[:, :modes], z[:, -modes:]], 1)
+        low = torch.einsum("nhwc,hwcd->nhwd", low, torch.view_as_complex(self.weight))
+        y = low.new_zeros(x.shape[0], rows, columns // 2 + 1, x.shape[3])
+        y[:, :modes, :modes], y[:, -modes:, :modes] = low[:, :modes], low[:, modes:]
+        return torch.fft.irfft2(y, s=(rows, columns), dim=(1, 2))
+
+
+class Operator(nn.Module):
+    def __init__(self, modes=4, width=8):
+        super().__init__()
+        self.in_, self.spectral1, self.skip1 = nn.Linear(1, width), Spectral(modes, width), nn.Linear(width, width)
+        self.spectral2, self.skip2, self.out = Spectral(modes, width), nn.Linear(width, width), nn.Linear(width, 1)
+
+    def forward(self, x):
+        y = self.in_(x)
+        y = F.gelu(self.spectral1(y) + self.skip1(y))
+        y = F.gelu(self.spectral2(y) + self.skip2(y))
+        return self.out(y)
+
+
+def stepped(x):
+    rows, columns = x.shape[1:3]
+    down = 2 * math.pi * torch.fft.fftfreq(rows, dtype=torch.float64).reshape(rows, 1, 1)
+    across = 2 * math.pi * torch.fft.rfftfreq(columns, dtype=torch.float64).reshape(-1, 1)
+    factor = torch.polar(torch.exp(-0.3 * (down**2 + across**2)), -1.5 * across - 0.5 * down)
+    return torch.fft.irfft2(torch.fft.rfft2(x, dim=(1, 2)) * factor, s=(rows, columns), dim=(1, 2))
+
+
+def fno():
+    model = Operator().double()
+    fill_parameters(model)
+    adam = optim.Adam(model.parameters(), lr=3e-3)
+    losses = []
+    for step in range(STEPS):
+        x = drawn(step, 5, 2, 16, 16, 1)
+        loss = F.mse_loss(model(x), stepped(x))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    return losses
+
+
 def all_cases():
-    return {name: torch.tensor(losses, dtype=torch.float64) for name, losses in (("gan", gan()), ("pinn", pinn()))}
+    return {name: torch.tensor(losses, dtype=torch.float64) for name, losses in (("gan", gan()), ("pinn", pinn()), ("fno", fno()))}

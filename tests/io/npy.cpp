@@ -25,6 +25,11 @@ fs::path file_of(const TemporaryFolder& folder, const std::string& header, const
   return path;
 }
 
+std::string read_file_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 std::string refusal(const std::string& header, const std::string& data, char version = 1) {
   const TemporaryFolder folder;
   return error_text([&] { read_npy(file_of(folder, header, data, version)); });
@@ -46,6 +51,22 @@ TEST(Npy, RoundTrips) {
   EXPECT_EQ((fs::file_size(folder / "line.npy") - 12) % 64, 0u);
 }
 
+TEST(Npy, ComplexNumbers) {
+  const TemporaryFolder folder;
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const ComplexTensor z = view_as_complex(Tensor::arange(12, dtype).reshape({3, 2, 2})).transpose(0, 1);
+    write_npy(folder / "z.npy", z);
+    const Tensor parts = read_npy(folder / "z.npy");
+    EXPECT_EQ(parts.dtype(), dtype);
+    EXPECT_EQ(parts.sizes(), (Shape{2, 3, 2}));
+    EXPECT_EQ(parts.to_vector<double>(), z.parts().to_vector<double>());
+    EXPECT_EQ(read_file_text(folder / "z.npy").find(dtype == DType::f32 ? "'<c8'" : "'<c16'"), 20u);
+  }
+  const std::string many = "{'descr': '<c8', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 1), }\n";
+  EXPECT_THAT(refusal(many, std::string(8, '\0')),
+              HasSubstr("expected at most 7 dimensions of complex numbers, got 8"));
+}
+
 // Bytes as numpy 1.24 writes np.save(file, np.array([[1, 2]], dtype='<f4')): header of 118 bytes.
 TEST(Npy, ReadsWhatNumPyWrites) {
   const TemporaryFolder folder;
@@ -63,7 +84,7 @@ TEST(Npy, RefusesWithOneLine) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
   EXPECT_THAT(refusal(good, "1234567"), HasSubstr("a.npy: expected 8 bytes after the header, got 7"));
   EXPECT_THAT(refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }\n", "12345678"),
-              HasSubstr("expected elements <f2, <f4, <f8, <i4, <i8, |u1 or |b1, got '>f4'"));
+              HasSubstr("expected elements <f2, <f4, <f8, <i4, <i8, |u1, |b1, <c8 or <c16, got '>f4'"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }\n", "12345678"),
               HasSubstr("expected C order, got Fortran order"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, }\n", ""),

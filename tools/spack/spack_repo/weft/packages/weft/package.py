@@ -21,6 +21,8 @@ class Weft(CMakePackage, CudaPackage):
     version("main", branch="main")
 
     variant("onednn", default=True, description="Fast convolution on the CPU")
+    variant("fft", default=True, description="Fourier transforms")
+    variant("lapack", default=True, description="Linear algebra")
     variant("hdf5", default=True, description="Images in HDF5, and checkpoints of earlier versions")
     variant("images", default=True, description="JPEG, PNG and .gz data sets")
     variant("weights", default=True, description="PyTorch's weight files")
@@ -43,6 +45,8 @@ class Weft(CMakePackage, CudaPackage):
     depends_on("cli11")
     depends_on("tomlplusplus")
     depends_on("onednn", when="+onednn")
+    depends_on("kissfft", when="+fft")
+    depends_on("netlib-lapack", when="+lapack")
     depends_on("hdf5~mpi+hl", when="+hdf5")
     with when("+images"):
         depends_on("libjpeg-turbo")
@@ -69,6 +73,8 @@ class Weft(CMakePackage, CudaPackage):
     def cmake_args(self):
         without = {
             "oneDNN": "+onednn",
+            "kissfft": "+fft",
+            "LAPACKE": "+lapack",
             "HDF5": "+hdf5",
             "libjpeg-turbo": "+images",
             "libspng": "+images",

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Complex numbers and Fourier transforms.
+#include "core/ops/fft.h"
+
+#include <cmath>
+#include <numbers>
+#include <sstream>
+
+#include "core/ops/concat.h"
+#include "core/ops/unary.h"
+#include "tests/ops/op_case.h"
+#include "tests/support/error_text.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+using testing::HasSubstr;
+
+#define EXPECT_REFUSAL(call, text) EXPECT_THAT(error_text([&] { call; }), HasSubstr(text))
+
+/// A case in f32 and f64.
+OpCase wide(std::string name, std::vector<OpInput> inputs, std::function<Tensor(const Inputs&)> function,
+            std::vector<std::string> ops = {}) {
+  return {std::move(name), std::move(inputs), std::move(function), 60, false, true, std::move(ops)};
+}
+
+/// A case without a gradient.
+OpCase numbers(std::string name, std::function<Tensor(const Inputs&)> function) {
+  return {std::move(name), {{{2}}}, std::move(function), 1, false, false};
+}
+
+ComplexTensor z(const Tensor& parts) { return view_as_complex(parts); }
+
+const AddCases complex_cases{
+    wide("complex", {{{3, 4}}, {{4}}}, [](const Inputs& x) { return complex(x[0], x[1]).parts(); }),
+    wide("polar", {{{3, 4}}, {{3, 4}}}, [](const Inputs& x) { return polar(x[0], x[1]).parts(); }),
+    wide("view_as_real", {{{3, 2}}}, [](const Inputs& x) { return view_as_real(view_as_complex(x[0])); },
+         {"view_as_real", "view_as_complex"}),
+    wide("real", {{{3, 2}}}, [](const Inputs& x) { return real(z(x[0])); }),
+    wide("imag", {{{3, 2}}}, [](const Inputs& x) { return imag(z(x[0])); }),
+    wide("conj", {{{3, 2}}}, [](const Inputs& x) { return conj(z(x[0])).parts(); }),
+    wide("complex_abs", {{{3, 2}}}, [](const Inputs& x) { return abs(z(x[0])); }),
+    wide("complex_exp", {{{3, 2}}}, [](const Inputs& x) { return exp(z(x[0])).parts(); }),
+    wide("complex_add", {{{3, 2}}, {{1, 2}}},
+         [](const Inputs& x) { return (z(x[0]) + z(x[1]) - neg(z(x[1])) * 3).parts(); }),
+    wide("complex_mul", {{{3, 4, 2}}, {{4, 2}}}, [](const Inputs& x) { return (z(x[0]) * z(x[1])).parts(); }),
+    wide("complex_mul_real", {{{3, 4, 2}}, {{4}}}, [](const Inputs& x) { return (z(x[0]) * x[1]).parts(); }),
+    wide("complex_div", {{{3, 4, 2}}, {{4, 2}, Values::positive}},
+         [](const Inputs& x) { return (z(x[0]) / z(x[1])).parts(); }),
+    wide("complex_matmul", {{{2, 3, 4, 2}}, {{4, 5, 2}}},
+         [](const Inputs& x) { return matmul(z(x[0]), z(x[1])).parts(); }),
+    wide("complex_einsum", {{{2, 3, 4, 2}}, {{3, 4, 5, 2}}},
+         [](const Inputs& x) { return einsum("nhc,hcd->nhd", z(x[0]), z(x[1])).parts(); }),
+    wide("complex_views", {{{2, 3, 4, 2}}}, [](const Inputs& x) {
+      const ComplexTensor a = z(x[0]).permute({2, 0, 1}).transpose(0, -1).slice(0, 1, 2).unsqueeze(1).contiguous();
+      return concat({pad(a, -1, 1, 0).squeeze(1).reshape({2, -1}), a.select(0, 1).expand({2, 2, 4}).reshape({2, 8})}, 1)
+          .parts();
+    })};
+
+const AddCases fft_cases{
+    wide("fft", {{{2, 6, 3, 2}}}, [](const Inputs& x) { return fft(z(x[0]), {.dim = 1}).parts(); }),
+    wide("fft_real", {{{5, 7}}}, [](const Inputs& x) { return fft(x[0], {.norm = FftNorm::ortho}).parts(); }),
+    wide("fft_prime", {{{2, 53, 2}}}, [](const Inputs& x) { return fft(z(x[0])).parts(); }),
+    wide("fft_cut", {{{3, 9, 2}}},
+         [](const Inputs& x) { return fft(z(x[0]), {.n = 5, .norm = FftNorm::forward}).parts(); }),
+    wide("ifft", {{{3, 8, 2}}}, [](const Inputs& x) { return ifft(z(x[0]), {.n = 10}).parts(); }),
+    wide("rfft", {{{2, 8, 3}}}, [](const Inputs& x) { return rfft(x[0], {.dim = -2}).parts(); }),
+    wide("rfft_odd", {{{2, 9}}}, [](const Inputs& x) { return rfft(x[0], {.norm = FftNorm::forward}).parts(); }),
+    wide("rfft_long", {{{2, 7}}}, [](const Inputs& x) { return rfft(x[0], {.n = 106}).parts(); }),
+    wide("irfft", {{{2, 5, 3, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.dim = 1}); }),
+    wide("irfft_odd", {{{2, 5, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.n = 9, .norm = FftNorm::ortho}); }),
+    wide("irfft_cut", {{{2, 9, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.n = 7}); }),
+    wide("fft2", {{{2, 4, 5, 2}}}, [](const Inputs& x) { return fft2(z(x[0])).parts(); }),
+    wide("fft2_real", {{{4, 5}}}, [](const Inputs& x) { return fft2(x[0]).parts(); }),
+    wide("ifft2", {{{2, 4, 5, 2}}},
+         [](const Inputs& x) {
+           return ifft2(z(x[0]), {.lengths = {3, 6}}).parts();
+         }),
+    wide("rfft2", {{{2, 4, 6}}}, [](const Inputs& x) { return rfft2(x[0], {.norm = FftNorm::ortho}).parts(); }),
+    wide("irfft2", {{{2, 4, 4, 2}}},
+         [](const Inputs& x) {
+           return irfft2(z(x[0]), {.lengths = {4, 7}});
+         }),
+    wide("fftn", {{{2, 3, 4, 2}}}, [](const Inputs& x) { return fftn(z(x[0])).parts(); }),
+    wide("fftn_real", {{{2, 3, 4}}},
+         [](const Inputs& x) {
+           return fftn(x[0], {.lengths = {3, 3}}).parts();
+         }),
+    wide("ifftn", {{{2, 3, 4, 2}}},
+         [](const Inputs& x) {
+           return ifftn(z(x[0]), {.dims = {2, 0}}).parts();
+         }),
+    wide("rfftn", {{{2, 3, 4}}}, [](const Inputs& x) { return rfftn(x[0]).parts(); }),
+    wide("irfftn", {{{2, 3, 3, 2}}}, [](const Inputs& x) { return irfftn(z(x[0]), {.norm = FftNorm::forward}); }),
+    wide("fftshift", {{{3, 4}}},
+         [](const Inputs& x) {
+           return concat({fftshift(x[0]), fftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})});
+         }),
+    wide("ifftshift", {{{3, 4}}},
+         [](const Inputs& x) {
+           return concat({ifftshift(x[0]), ifftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})});
+         }),
+    numbers("fftfreq", [](const Inputs& x) { return fftfreq(5, 0.5, x[0].dtype(), x[0].device()); }),
+    numbers("rfftfreq", [](const Inputs& x) { return rfftfreq(6, 2, x[0].dtype(), x[0].device()); })};
+
+TEST(Complex, PrintsAndReads) {
+  const ComplexTensor a = complex(Tensor::from<double>({1, -2.5}), Tensor::from<double>({0.25, -1}));
+  std::ostringstream out;
+  out << a;
+  EXPECT_EQ(out.str(), "complex128[2] on cpu [1+0.25i, -2.5-1i]");
+  EXPECT_EQ(a.select(0, 1).item(), std::complex<double>(-2.5, -1));
+  EXPECT_EQ(ComplexTensor(Tensor::zeros({3, 2})).description(), "complex64[3] on cpu");
+  EXPECT_EQ(ComplexTensor().description(), "none");
+  EXPECT_EQ(a.to(DType::f32).dtype(), DType::f32);
+}
+
+TEST(Complex, QuotientsNeitherOverflowNorVanish) {
+  for (const double size : {1e-200, 1e200}) {
+    const ComplexTensor b = complex(Tensor::from<double>({3 * size}), Tensor::from<double>({-4 * size}));
+    const std::complex<double> one = (b / b).item();
+    EXPECT_NEAR(one.real(), 1, 1e-15);
+    EXPECT_NEAR(one.imag(), 0, 1e-15);
+  }
+  const Tensor zero = Tensor::zeros({1, 2}, DType::f64);
+  EXPECT_TRUE(std::isnan((ComplexTensor(zero) / ComplexTensor(zero)).item().real()));
+}
+
+TEST(Complex, Refusals) {
+  EXPECT_REFUSAL(view_as_complex(Tensor::zeros({3})), "complex: expected parts [..., 2], got f32[3] on cpu");
+  EXPECT_REFUSAL(view_as_complex(Tensor::zeros({3, 2}, DType::bf16)), "complex: expected f32 or f64, got bf16[3,2]");
+  EXPECT_REFUSAL(complex(Tensor::zeros({3}), Tensor::zeros({2})), "complex: ");
+  EXPECT_REFUSAL(complex(Tensor(), Tensor::zeros({2})), "complex: expected f32 or f64, got none");
+  EXPECT_REFUSAL(polar(Tensor::zeros({3}, DType::i64), Tensor::zeros({3})), "polar: expected f32 or f64, got i64[3]");
+  const ComplexTensor two(Tensor::zeros({2, 2}));
+  EXPECT_REFUSAL(two.item(), "item: expected one element, got complex64[2] on cpu");
+  EXPECT_REFUSAL(two.transpose(0, 1), "transpose: ");
+  EXPECT_REFUSAL(concat(std::vector<ComplexTensor>{}), "concat: expected at least one tensor");
+  EXPECT_REFUSAL(mul(two, Tensor::zeros({2}, DType::i64)), "mul: expected f32 or f64, got i64[2]");
+}
+
+/// y[k] = sum over j of x[j] e^(-+2 pi i j k / n), as it stands.
+std::vector<std::complex<double>> slow(const std::vector<std::complex<double>>& x, double sign) {
+  const size_t n = x.size();
+  std::vector<std::complex<double>> y(n);
+  for (size_t k = 0; k < n; ++k)
+    for (size_t j = 0; j < n; ++j)
+      y[k] +=
+          x[j] * std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+  return y;
+}
+
+TEST(Fourier, EqualsTheSumOfEachLength) {
+  for (const int64_t n : {1, 2, 3, 4, 5, 8, 30, 49, 51, 53, 97, 106, 128, 211, 318}) {
+    std::vector<double> parts;
+    for (int64_t i = 0; i < 2 * n; ++i) parts.push_back(std::sin(static_cast<double>(i * i % 97)));
+    const ComplexTensor x(Tensor::from(parts, {n, 2}));
+    const auto near = [&](const ComplexTensor& y, const std::vector<std::complex<double>>& wanted, const char* what) {
+      const auto got = y.to_vector();
+      for (size_t k = 0; k < got.size(); ++k)
+        EXPECT_LE(std::abs(got[k] - wanted[k]), 1e-13 * static_cast<double>(n)) << what << ' ' << n << " at " << k;
+    };
+    near(fft(x), slow(x.to_vector(), -1), "fft");
+    near(ifft(x, {.norm = FftNorm::forward}), slow(x.to_vector(), 1), "ifft");
+    const Tensor whole = real(x).contiguous();
+    near(rfft(whole), slow(complex(whole, zeros_like(whole)).to_vector(), -1), "rfft");
+    const std::vector<double> back = irfft(rfft(whole), {.n = n}).to_vector<double>(),
+                              wanted = whole.to_vector<double>();
+    for (size_t j = 0; j < back.size(); ++j) EXPECT_NEAR(back[j], wanted[j], 1e-14) << "irfft " << n;
+  }
+}
+
+TEST(Fourier, Empty) { EXPECT_EQ(rfft(Tensor::zeros({0, 8})).sizes(), Shape({0, 5})); }
+
+TEST(Fourier, Refusals) {
+  const Tensor x = Tensor::zeros({4, 6});
+  EXPECT_REFUSAL(rfft(Tensor::zeros({4}, DType::bf16)), "rfft: expected f32 or f64, got bf16[4] on cpu");
+  EXPECT_REFUSAL(fft(Tensor::zeros({4}, DType::i64)), "fft: expected f32 or f64, got i64[4] on cpu");
+  EXPECT_REFUSAL(fft(ComplexTensor()), "fft: expected a complex tensor, got none");
+  EXPECT_REFUSAL(irfft(ComplexTensor()), "irfft: expected a complex tensor, got none");
+  EXPECT_REFUSAL(rfft(x, {.n = 0}), "rfft: expected a length of at least 1, got 0 for dimension -1");
+  EXPECT_REFUSAL(rfft(x, {.dim = 2}), "rfft: ");
+  EXPECT_REFUSAL(rfft(Tensor::zeros({})), "rfft: expected at least one dimension, got a single number");
+  EXPECT_REFUSAL(irfft(ComplexTensor(Tensor::zeros({1, 2}))), "irfft: expected a length of at least 1, got 0");
+  EXPECT_REFUSAL(rfftn(x, {.lengths = {2}, .dims = {0, 1}}),
+                 "rfftn: expected a length for each of 2 dimensions, got 1");
+  EXPECT_REFUSAL(fftn(x, {.dims = {0, -2}}), "fftn: expected each dimension once, got -2 twice");
+  EXPECT_REFUSAL(fftn(Tensor::zeros({})), "fftn: expected at least one dimension, got a single number");
+  EXPECT_REFUSAL(irfft2(ComplexTensor()), "irfft2: expected a complex tensor, got none");
+  EXPECT_REFUSAL(fft2(Tensor::zeros({3})), "fft2: ");
+  EXPECT_REFUSAL(fftfreq(0), "fftfreq: expected at least one element, a finite spacing other than 0");
+  EXPECT_REFUSAL(rfftfreq(4, 0), "rfftfreq: expected at least one element, a finite spacing other than 0");
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/linalg.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/matmul.h"
+#include "core/ops/rearrange.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "tests/ops/op_case.h"
+#include "tests/support/error_text.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+using testing::HasSubstr;
+
+#define EXPECT_REFUSAL(call, text) EXPECT_THAT(error_text([&] { call; }), HasSubstr(text))
+
+OpCase factored(std::string name, std::vector<OpInput> inputs, std::function<Tensor(const Inputs&)> function) {
+  return {std::move(name), std::move(inputs), std::move(function), 60, false};
+}
+
+Tensor t(const Tensor& x) { return x.transpose(-1, -2); }
+
+/// Matrices with singular values well apart and above 0: 2, 4, … on the diagonal, and a little of x.
+Tensor apart(const Tensor& x) {
+  const int64_t M = x.size(-2), N = x.size(-1), K = std::min(M, N);
+  const Tensor d = diag_embed(Tensor::arange(K, x.dtype(), x.device(), 2, 2));
+  return 0.2 * x + pad(pad(d, 0, 0, M - K), 1, 0, N - K);
+}
+Tensor symmetric(const Tensor& x) { return (apart(x) + t(apart(x))) / 2; }
+
+const AddCases linalg_cases{
+    factored("svd", {{{2, 4, 3}}},
+             [](const Inputs& x) {
+               const auto [u, s, vh] = svd(apart(x[0]));
+               return concat({square(u), s.unsqueeze(1), square(vh)}, 1);
+             }),
+    factored("svd_wide", {{{3, 5}}},
+             [](const Inputs& x) {
+               const auto [u, s, vh] = svd(apart(x[0]));
+               return concat({square(u).flatten(), s, square(vh).flatten()});
+             }),
+    factored("svd_square", {{{3, 3}}},
+             [](const Inputs& x) {
+               const auto [u, s, vh] = svd(apart(x[0]));
+               return matmul(u * exp(-s), vh);
+             }),
+    factored("svdvals", {{{2, 3, 4}}}, [](const Inputs& x) { return svdvals(apart(x[0])); }),
+    factored("eigh", {{{2, 4, 4}}},
+             [](const Inputs& x) {
+               const auto [w, v] = eigh(symmetric(x[0]));
+               return concat({square(v), w.unsqueeze(1)}, 1);
+             }),
+    factored("eigvalsh", {{{3, 3}}}, [](const Inputs& x) { return eigvalsh(symmetric(x[0])); }),
+    factored("qr", {{{2, 4, 3}}},
+             [](const Inputs& x) {
+               const auto [q, r] = qr(apart(x[0]));
+               return concat({q, r}, 1);
+             }),
+    factored("qr_wide", {{{3, 5}}},
+             [](const Inputs& x) {
+               const auto [q, r] = qr(apart(x[0]));
+               return concat({q, r}, 1);
+             }),
+    factored("cholesky", {{{2, 4, 4}}}, [](const Inputs& x) { return cholesky(symmetric(x[0])); }),
+    factored("solve", {{{2, 3, 3}}, {{2, 3, 4}}}, [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
+    factored("solve_vector", {{{2, 3, 3}, Values::normal, Layout::transposed}, {{3}}},
+             [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
+    factored("triangular_solve", {{{3, 3}}, {{2, 3, 2}}},
+             [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], false); }),
+    factored("triangular_solve_upper", {{{2, 3, 3}}, {{3, 2}}},
+             [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], true); }),
+    factored("inverse", {{{2, 3, 3}}}, [](const Inputs& x) { return inverse(apart(x[0])); }),
+    factored("lstsq", {{{2, 5, 3}}, {{2, 5, 2}}}, [](const Inputs& x) { return lstsq(apart(x[0]), x[1]); }),
+    factored("lstsq_wide", {{{3, 5}}, {{3, 2}}}, [](const Inputs& x) { return lstsq(apart(x[0]), x[1]); }),
+    factored("pinv", {{{2, 4, 3}}}, [](const Inputs& x) { return pinv(apart(x[0])); }),
+    factored("pinv_wide", {{{2, 4}}}, [](const Inputs& x) { return pinv(apart(x[0])); }),
+    factored("pinv_of_low_rank", {{{4, 2}}, {{2, 3}}},
+             [](const Inputs& x) { return pinv(matmul(apart(x[0]), apart(x[1])), 1e-4); }),
+    factored("det", {{{2, 3, 3}}}, [](const Inputs& x) { return det(apart(x[0])); }),
+    factored("slogdet", {{{2, 4, 4}}},
+             [](const Inputs& x) {
+               const auto [sign, log] = slogdet(-apart(x[0]));
+               return sign * log;
+             }),
+    factored("matrix_norm", {{{2, 3, 4}}}, [](const Inputs& x) { return matrix_norm(x[0]); }),
+    factored("matrix_norm_nuclear", {{{2, 3, 4}}},
+             [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::nuclear, true); }),
+    factored("matrix_norm_spectral", {{{2, 3, 4}}},
+             [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::spectral); }),
+    factored("matrix_norm_columns", {{{2, 3, 4}, Values::positive}},
+             [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::columns); }),
+    factored("matrix_norm_rows", {{{2, 3, 4}, Values::positive}},
+             [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::rows, true); }),
+    factored("vector_norm", {{{3, 4}}}, [](const Inputs& x) { return vector_norm(x[0], 2, {1}); }),
+    factored("vector_norm_3", {{{3, 4}, Values::apart}},
+             [](const Inputs& x) { return vector_norm(x[0], 3, {0}, true); }),
+    factored("vector_norm_1", {{{3, 4}, Values::apart}}, [](const Inputs& x) { return vector_norm(x[0], 1); }),
+    factored("vector_norm_largest", {{{3, 4}, Values::positive}},
+             [](const Inputs& x) { return vector_norm(x[0], std::numeric_limits<double>::infinity(), {1}); }),
+    factored("vector_norm_smallest", {{{3, 4}, Values::positive}},
+             [](const Inputs& x) { return vector_norm(x[0], -std::numeric_limits<double>::infinity(), {1}); })};
+
+TEST(Linalg, SingularValuesThatAreEqualHaveAGradient) {
+  const Tensor x = eye(3, DType::f64).requires_grad_();
+  matrix_norm(x, MatrixNorm::nuclear).backward();
+  const std::vector<double> got = x.grad().to_vector<double>(), wanted = eye(3).to_vector<double>();
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-14);
+}
+
+TEST(Linalg, SingularMatrices) {
+  const Tensor x = Tensor::from<double>({1, 2, 2, 4}, {2, 2});
+  EXPECT_EQ(det(x).item(), 0);
+  const auto [sign, log] = slogdet(x);
+  EXPECT_EQ(sign.item(), 0);
+  EXPECT_EQ(log.item(), -std::numeric_limits<double>::infinity());
+  EXPECT_REFUSAL(inverse(x), "solve: expected invertible matrices, got matrix 0 that is singular (pivot 2 is 0)");
+  EXPECT_EQ(vector_norm(Tensor::from<float>({0, 3, -2}), 0).item(), 2);
+  const Tensor p = pinv(x);
+  EXPECT_NEAR(sum(abs(matmul(matmul(x, p), x) - x)).item(), 0, 1e-13);
+}
+
+TEST(Linalg, EmptyColumns) {
+  EXPECT_EQ(solve(eye(3), Tensor::zeros({3, 0})).sizes(), Shape({3, 0}));
+  EXPECT_EQ(solve(Tensor::zeros({0, 3, 3}), Tensor::zeros({3, 2})).sizes(), Shape({0, 3, 2}));
+}
+
+TEST(Linalg, Refusals) {
+  const Tensor x = Tensor::ones({2, 3}), square_one = Tensor::ones({2, 2});
+  EXPECT_REFUSAL(svd(Tensor::zeros({2, 2}, DType::bf16)),
+                 "svd: expected matrices [..., M, N] in f32 or f64, got bf16[2,2] on cpu");
+  EXPECT_REFUSAL(svd(Tensor()), "svd: expected matrices [..., M, N] in f32 or f64, got none");
+  EXPECT_REFUSAL(qr(Tensor::zeros({4})), "qr: expected matrices [..., M, N] in f32 or f64, got f32[4]");
+  EXPECT_REFUSAL(svd(Tensor::zeros({0, 2, 2})), "svd: expected matrices with elements, got f32[0,2,2]");
+  for (const auto& call : std::vector<std::pair<const char*, std::function<void()>>>{
+           {"eigh", [&] { eigh(x); }},
+           {"cholesky", [&] { cholesky(x); }},
+           {"inverse", [&] { inverse(x); }},
+           {"det", [&] { det(x); }},
+           {"slogdet", [&] { slogdet(x); }},
+           {"solve", [&] { solve(x, x); }},
+           {"triangular_solve", [&] { triangular_solve(x, x, true); }}})
+    EXPECT_REFUSAL(call.second(), std::string(call.first) + ": expected square matrices [..., N, N], got f32[2,3]");
+  EXPECT_REFUSAL(cholesky(square_one - 2), "cholesky: expected positive-definite matrices, got matrix 0 whose leading");
+  EXPECT_REFUSAL(svd(square_one / 0), "svd: expected finite numbers, got inf or NaN in matrix 0 of f32[1,2,2]");
+  EXPECT_REFUSAL(solve(square_one, Tensor::ones({3, 1})), "solve: expected b [..., 2, K] for a f32[2,2]");
+  EXPECT_REFUSAL(solve(square_one, Tensor::ones({2}, DType::f64)), "solve: expected b in a's dtype on a's device");
+  EXPECT_REFUSAL(solve(Tensor::ones({2, 2, 2}), Tensor::ones({3, 2, 1})), "solve: ");
+  EXPECT_REFUSAL(triangular_solve(square_one - 1, square_one, true),
+                 "triangular_solve: expected no 0 on the diagonal, got matrix 0 with a 0 at place 0");
+  EXPECT_REFUSAL(lstsq(x, Tensor::ones({3, 1})), "lstsq: expected b [..., 2, K] in a's dtype");
+  EXPECT_REFUSAL(lstsq(Tensor::zeros({3, 2}), Tensor::ones({3, 1})), "triangular_solve: expected no 0 on the diagonal");
+  EXPECT_REFUSAL(pinv(x, -1), "pinv: expected a tolerance of at least 0, got -1");
+  EXPECT_REFUSAL(matrix_norm(Tensor::zeros({2})), "matrix_norm: expected matrices [..., M, N] in f32 or f64");
+  EXPECT_REFUSAL(vector_norm(x, std::nan("")), "vector_norm: expected a floating tensor and an order that is a number");
+  EXPECT_REFUSAL(vector_norm(Tensor::zeros({2}, DType::i64)), "vector_norm: expected a floating tensor");
+}
+
+}  // namespace
+}  // namespace weft::test
