@@ -60,8 +60,8 @@ struct Release {
 struct Channel {
   uintptr_t address;
   size_t first = 0;  ///< index of the first release that was not overwritten
-  size_t closed = 0;  ///< the first so many releases are by threads whose blocks had acquired from this channel alone,
-  size_t closed_least = std::numeric_limits<size_t>::max();  ///< at or after this release
+  size_t closed = 0;  ///< earlier releases are by blocks that had acquired from this channel alone
+  size_t closed_least = std::numeric_limits<size_t>::max();  ///< the first release that those had acquired
   std::vector<Release> releases;
   std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;
 };
