@@ -155,7 +155,8 @@ std::string renumbered(const std::string& ptx, int before, int& files) {
         digits = line.find_first_not_of(" \t", word + name.size());
     int number = 0;
     if (digits == std::string_view::npos ||
-        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() || number > kMostFiles) {
+        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() ||
+        number > kMostFiles) {
       out += line;
       continue;
     }
@@ -176,7 +177,8 @@ Fatbin read_image(const void* image, size_t bytes) {
   if (bytes == SIZE_MAX && at<uint32_t>(data, 0) == kWrapperMagic) {
     // Version 2: relocatable code. The list that ends with null has what nvcc left for the driver to link.
     if (at<uint32_t>(data, 4) == 2)
-      for (auto* part = at<const void* const*>(data, 16); part && *part; ++part) fatbin.parts.push_back(read_image(*part));
+      for (auto* part = at<const void* const*>(data, 16); part && *part; ++part)
+        fatbin.parts.push_back(read_image(*part));
     data = at<const char*>(data, 8);
   }
   const bool is_text = *data == '/' || *data == '.' || *data == ' ' || *data == '\n' || *data == '\t' || *data == '\r';

@@ -68,7 +68,8 @@ class Search {
     const uint32_t tick = stamp::tick(s_);
     const auto of_block = channel.of_block.find(stamp::block(s_));
     if (of_block != channel.of_block.end())
-      for (auto at = std::ranges::lower_bound(of_block->second, begin); at != of_block->second.end() && *at < count; ++at) {
+      for (auto at = std::ranges::lower_bound(of_block->second, begin); at != of_block->second.end() && *at < count;
+           ++at) {
         const Release& r = channel.releases[*at];
         if (!reaches(r, by, entry.reach)) continue;
         if (before_fence(r, who, tick)) {

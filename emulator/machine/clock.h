@@ -59,11 +59,9 @@ struct Release {
 /// The releases on one address.
 struct Channel {
   uintptr_t address;
-  size_t first = 0;  ///< index of the first release that was not overwritten.
-  /// A number of releases at the beginning, by threads whose blocks had acquired from this channel alone, no earlier
-  /// than release `closed_least`.
-  size_t closed = 0;
-  size_t closed_least = std::numeric_limits<size_t>::max();
+  size_t first = 0;  ///< index of the first release that was not overwritten
+  size_t closed = 0;  ///< earlier releases are by blocks that had acquired from this channel alone
+  size_t closed_least = std::numeric_limits<size_t>::max();  ///< the first release that those had acquired
   std::vector<Release> releases;
   std::unordered_map<uint32_t, std::vector<uint32_t>> of_block;
 };

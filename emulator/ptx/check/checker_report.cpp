@@ -58,12 +58,12 @@ std::string BlockChecks::place_text(uintptr_t address, bool shared) const {
 }
 
 /// Once for two lines in a launch; report_finding() knows the launches before.
-bool BlockChecks::is_new(Site a, Site b) {
-  return launch_.reported.insert(pair(a, b)).second;
-}
+bool BlockChecks::is_new(Site a, Site b) { return launch_.reported.insert(pair(a, b)).second; }
 
-void BlockChecks::report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes, bool again) {
-  if (again ? launch_.reported.contains(pair(by.at, conflict.at)) || !launch_.repeated.insert(pair(by.at, conflict.at)).second
+void BlockChecks::report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes,
+                         bool again) {
+  if (again ? launch_.reported.contains(pair(by.at, conflict.at)) ||
+                  !launch_.repeated.insert(pair(by.at, conflict.at)).second
             : !is_new(by.at, conflict.at))
     return;
   const Warp& w = block_.warps[static_cast<size_t>(by.thread) / kLanes];
@@ -83,8 +83,9 @@ void BlockChecks::report(const Actor& by, const Conflict& conflict, bool shared,
           bytes, " bytes at ", here, " against the ", kind_text(conflict, shared, kWords), " at ", there, " by ",
           is_own(actor, conflict) ? "the same thread" : who_text(conflict.stamp), ": ", place_text(address, shared),
           ". ", order_text(actor, conflict, kWords), again ? " Both write the same value." : "");
-  report_finding("race", text,
-                 cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there), again ? "\nagain" : ""));
+  report_finding(
+      "race", text,
+      cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there), again ? "\nagain" : ""));
 }
 
 void BlockChecks::report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) {
