@@ -10,11 +10,11 @@ namespace weft::tests {
 namespace {
 
 constexpr int64_t kBatch = 3;
-using Matrix = std::vector<double>;
+using Values = std::vector<double>;
 
 /// a [B, M, K] b [B, K, N], or a b^T for b [B, N, K].
-Matrix product(const Matrix& a, const Matrix& b, int64_t M, int64_t K, int64_t N, bool transposed = false) {
-  Matrix y(static_cast<size_t>(kBatch * M * N));
+Values product(const Values& a, const Values& b, int64_t M, int64_t K, int64_t N, bool transposed = false) {
+  Values y(static_cast<size_t>(kBatch * M * N));
   for (int64_t i = 0; i < kBatch * M; ++i)
     for (int64_t j = 0; j < N; ++j)
       for (int64_t k = 0; k < K; ++k) {
@@ -24,22 +24,22 @@ Matrix product(const Matrix& a, const Matrix& b, int64_t M, int64_t K, int64_t N
   return y;
 }
 
-Matrix scaled_columns(Matrix a, const Matrix& s, int64_t M, int64_t K) {
+Values scaled_columns(Values a, const Values& s, int64_t M, int64_t K) {
   for (int64_t i = 0; i < kBatch * M * K; ++i)
     a[static_cast<size_t>(i)] *= s[static_cast<size_t>(i / (M * K) * K + i % K)];
   return a;
 }
 
 /// Symmetric and positive-definite.
-Matrix definite(int64_t N) {
-  const Matrix x = uniform(kBatch * N * N);
-  Matrix y = product(x, x, N, N, N, true);
+Values definite(int64_t N) {
+  const Values x = uniform(kBatch * N * N);
+  Values y = product(x, x, N, N, N, true);
   for (int64_t i = 0; i < kBatch * N; ++i) y[static_cast<size_t>(i * N + i % N)] += 1;
   return y;
 }
 
 /// Zeros on one side of the diagonal of [B, M, N].
-Matrix triangle(Matrix a, int64_t M, int64_t N, bool upper) {
+Values triangle(Values a, int64_t M, int64_t N, bool upper) {
   for (int64_t i = 0; i < kBatch * M; ++i)
     for (int64_t j = 0; j < N; ++j)
       if (upper ? j < i % M : j > i % M) a[static_cast<size_t>(i * N + j)] = 0;
@@ -60,7 +60,7 @@ void each_form(const Body& body) {
 TEST(LinearAlgebra, SvdAndQr) {
   each_form([](DeviceKind kind, DType dtype, int64_t M, int64_t N) {
     const int64_t K = std::min(M, N);
-    const Matrix x = uniform(kBatch * M * N, dtype);
+    const Values x = uniform(kBatch * M * N, dtype);
     const DeviceArray u(kind, dtype, {kBatch, M, K}), s(kind, dtype, {kBatch, K}), vh(kind, dtype, {kBatch, K, N});
     kernels::svd(queue_on(kind), u, s, vh, DeviceArray(kind, dtype, {kBatch, M, N}, x));
     EXPECT_TRUE(near(product(scaled_columns(u.host(), s.host(), M, K), vh.host(), M, K, N), x, tolerance(dtype, 50)));
@@ -80,7 +80,7 @@ TEST(LinearAlgebra, SquareMatrices) {
     if (M != N) return;
     const kernels::Queue queue = queue_on(kind);
     const Sizes square{kBatch, N, N};
-    const Matrix x = definite(N), b = uniform(kBatch * N * 2, dtype);
+    const Values x = definite(N), b = uniform(kBatch * N * 2, dtype);
     const DeviceArray given(kind, dtype, square, x), right(kind, dtype, {kBatch, N, 2}, b);
     const DeviceArray w(kind, dtype, {kBatch, N}), v(kind, dtype, square), l(kind, dtype, square);
     kernels::eigh(queue, w, v, given);
@@ -99,7 +99,7 @@ TEST(LinearAlgebra, SquareMatrices) {
     // The determinant of l l^T, by the pivots.
     const DeviceArray lu(kind, dtype, square), parity(kind, dtype, {kBatch});
     kernels::lu(queue, lu, parity, given);
-    Matrix got(parity.host()), want(kBatch, 1);
+    Values got(parity.host()), want(kBatch, 1);
     for (int64_t i = 0; i < kBatch * N; ++i) {
       const auto at = static_cast<size_t>(i * N + i % N), matrix = static_cast<size_t>(i / N);
       got[matrix] *= lu.host()[at];
