@@ -21,7 +21,7 @@ using kernels::F32Products;
 using kernels::F32ProductsScope;
 using kernels::View;
 
-constexpr F32Products kBoth[] = {F32Products::split3, F32Products::split6};
+constexpr F32Products kSplits[] = {F32Products::split3, F32Products::split6};
 
 double to_bf16(double value) { return static_cast<double>(static_cast<float>(bf16(static_cast<float>(value)))); }
 
@@ -31,25 +31,26 @@ std::array<double, 3> planes(double value) {
 }
 
 /// a b as the terms say.
-double product(F32Products how, double a, double b) {
+double planes_product(F32Products how, double a, double b) {
   const auto x = planes(a), y = planes(b);
   const double three = x[0] * y[0] + x[0] * y[1] + x[1] * y[0];
   return how == F32Products::split3 ? three : three + x[1] * y[1] + x[0] * y[2] + x[2] * y[0];
 }
 
 /// Relative to the sum of |a b|: what the left-out terms may be. A plane's rest is at most 2^-8 of it.
-double bound(F32Products how) { return 1.01 * (how == F32Products::split3 ? 3 * 0x1p-16 : 4 * 0x1p-24); }
+double planes_bound(F32Products how) { return 1.01 * (how == F32Products::split3 ? 3 * 0x1p-16 : 4 * 0x1p-24); }
 
-struct Case {
+struct PlanesCase {
   int64_t B, M, N, K;
   bool transpose_a = false, transpose_b = false, broadcast_b = false, odd_pitch = false;
 };
 
 /// A factor [B, rows, columns], stored as that or transposed, with lines of one element more where `odd` is set.
-struct Factor {
-  Factor(DeviceKind kind, int64_t B, int64_t rows, int64_t columns, bool transposed, bool odd)
-      : Factor(uniform(B * rows * columns, DType::f32), kind, B, rows, columns, transposed, odd) {}
-  Factor(std::vector<double> all, DeviceKind kind, int64_t B, int64_t rows, int64_t columns, bool transposed, bool odd)
+struct PlanesFactor {
+  PlanesFactor(DeviceKind kind, int64_t B, int64_t rows, int64_t columns, bool transposed, bool odd)
+      : PlanesFactor(uniform(B * rows * columns, DType::f32), kind, B, rows, columns, transposed, odd) {}
+  PlanesFactor(std::vector<double> all, DeviceKind kind, int64_t B, int64_t rows, int64_t columns, bool transposed,
+               bool odd)
       : values(std::move(all)),
         lines(transposed ? columns : rows),
         pitch((transposed ? rows : columns) + odd),
@@ -72,10 +73,10 @@ struct Factor {
   View view;
 };
 
-void check(DeviceKind kind, F32Products how, const Case& c) {
+void check_planes(DeviceKind kind, F32Products how, const PlanesCase& c) {
   SCOPED_TRACE(str(kernels::kF32ProductsNames[static_cast<size_t>(how)], " B ", c.B, " M ", c.M, " N ", c.N, " K ", c.K,
                    " ta ", c.transpose_a, " tb ", c.transpose_b, " on ", name(kind)));
-  const Factor a(kind, c.B, c.M, c.K, c.transpose_a, c.odd_pitch),
+  const PlanesFactor a(kind, c.B, c.M, c.K, c.transpose_a, c.odd_pitch),
       b(kind, c.broadcast_b ? 1 : c.B, c.K, c.N, c.transpose_b, c.odd_pitch);
   View b_view = b.view;
   if (c.broadcast_b) {
@@ -92,9 +93,8 @@ void check(DeviceKind kind, F32Products how, const Case& c) {
     const int64_t n = i / (c.M * c.N), m = i / c.N % c.M, o = i % c.N;
     double sum = 0, exact = 0, magnitude = 0, squares = 0;
     for (int64_t k = 0; k < c.K; ++k) {
-      const double x = a.values[(n * c.M + m) * c.K + k],
-                   w = b.values[((c.broadcast_b ? 0 : n) * c.K + k) * c.N + o];
-      const double term = kind == DeviceKind::cpu ? x * w : product(how, x, w);
+      const double x = a.values[(n * c.M + m) * c.K + k], w = b.values[((c.broadcast_b ? 0 : n) * c.K + k) * c.N + o];
+      const double term = kind == DeviceKind::cpu ? x * w : planes_product(how, x, w);
       sum += term;
       exact += x * w;
       magnitude += std::abs(x * w);
@@ -102,34 +102,34 @@ void check(DeviceKind kind, F32Products how, const Case& c) {
     }
     want[i] = 0.5 * sum + bias[o] + old[i];
     sizes[i] = std::max(std::abs(want[i]), std::sqrt(squares));
-    ASSERT_LE(std::abs(sum - exact), bound(how) * magnitude) << "the terms of " << i;
+    ASSERT_LE(std::abs(sum - exact), planes_bound(how) * magnitude) << "the terms of " << i;
   }
   EXPECT_TRUE(near(got, want, tolerance(DType::f32, 6 * c.K), sizes));
 }
 
 TEST(Bf16Planes, MatmulInEveryLayout) {
   on_both_generations([](DeviceKind kind) {
-    for (const F32Products how : kBoth)
+    for (const F32Products how : kSplits)
       for (const bool ta : {false, true})
         for (const bool tb : {false, true}) {
-          check(kind, how, {1, 136, 128, 40, ta, tb});
-          check(kind, how, {2, 131, 129, 37, ta, tb, ta, true});
+          check_planes(kind, how, {1, 136, 128, 40, ta, tb});
+          check_planes(kind, how, {2, 131, 129, 37, ta, tb, ta, true});
         }
   });
 }
 
 TEST(Bf16Planes, ALongDepthIsShared) {
   on_both_generations([](DeviceKind kind) {
-    check(kind, F32Products::split3, {1, 128, 136, 1500, false, true});
-    check(kind, F32Products::split6, {1, 128, 136, 1500, true, false});
+    check_planes(kind, F32Products::split3, {1, 128, 136, 1500, false, true});
+    check_planes(kind, F32Products::split6, {1, 128, 136, 1500, true, false});
   });
 }
 
 TEST(Bf16Planes, Epilogues) {
   constexpr int64_t M = 130, N = 136, K = 24;
   on_both_generations([](DeviceKind kind) {
-    for (const F32Products how : kBoth) {
-      const Factor a(kind, 1, M, K, false, false), b(kind, 1, K, N, true, false);
+    for (const F32Products how : kSplits) {
+      const PlanesFactor a(kind, 1, M, K, false, false), b(kind, 1, K, N, true, false);
       const auto residual = uniform(M * N, DType::f32);
       const DeviceArray residual_array(kind, DType::f32, {1, M, N}, residual), y(kind, DType::f32, {1, M, N}),
           pre(kind, DType::f32, {1, M, N});
@@ -140,7 +140,7 @@ TEST(Bf16Planes, Epilogues) {
       for (int64_t i = 0; i < M * N; ++i) {
         for (int64_t k = 0; k < K; ++k) {
           const double x = a.values[i / N * K + k], w = b.values[k * N + i % N];
-          want_pre[i] += kind == DeviceKind::cpu ? x * w : product(how, x, w);
+          want_pre[i] += kind == DeviceKind::cpu ? x * w : planes_product(how, x, w);
         }
         want[i] = std::max(0.0, want_pre[i]) + residual[i];
       }
@@ -153,8 +153,9 @@ TEST(Bf16Planes, Epilogues) {
 TEST(Bf16Planes, GradientsOfALinearLayer) {
   constexpr int64_t M = 150, I = 136, O = 131;
   on_both_generations([](DeviceKind kind) {
-    for (const F32Products how : kBoth) {
-      const Factor dy(kind, 1, M, O, false, false), x(kind, 1, M, I, false, false), w(kind, 1, O, I, false, false);
+    for (const F32Products how : kSplits) {
+      const PlanesFactor dy(kind, 1, M, O, false, false), x(kind, 1, M, I, false, false),
+          w(kind, 1, O, I, false, false);
       const auto saved = uniform(M * I, DType::f32);
       const auto flat = [](View view) {
         view.rank = 2;
@@ -167,7 +168,9 @@ TEST(Bf16Planes, GradientsOfALinearLayer) {
       const F32ProductsScope scope(how);
       kernels::linear_backward_weight(queue_on(kind), dw, db, flat(dy.view), flat(x.view));
       kernels::linear_backward_input(queue_on(kind), dx, flat(dy.view), flat(w.view), saved_array, Activation::relu);
-      const auto multiply = [&](double a, double b) { return kind == DeviceKind::cpu ? a * b : product(how, a, b); };
+      const auto multiply = [&](double a, double b) {
+        return kind == DeviceKind::cpu ? a * b : planes_product(how, a, b);
+      };
       std::vector<double> want_dw(O * I), want_db(O), want_dx(M * I);
       for (int64_t m = 0; m < M; ++m)
         for (int64_t o = 0; o < O; ++o) {
@@ -201,7 +204,8 @@ std::vector<double> through_identity(DeviceKind kind, F32Products how, const std
 }
 
 TEST(Bf16Planes, EdgesOfTheRange) {
-  const std::vector<double> values{0x1.fffffep127, -0x1.fffffep127, 0x1.ffp127, 0x1p-126, 1 + 0x1p-23, 0, INFINITY, NAN};
+  const std::vector<double> values{
+      0x1.fffffep127, -0x1.fffffep127, 0x1.ffp127, 0x1p-126, 1 + 0x1p-23, 0, INFINITY, NAN};
   on_both_generations([&](DeviceKind kind) {
     if (kind == DeviceKind::cpu) return;
     const auto got = through_identity(kind, F32Products::split6, values);
