@@ -2,6 +2,7 @@
 #include "core/ops/complex.h"
 
 #include <iomanip>
+#include <limits>
 #include <sstream>
 
 #include "core/ops/compare.h"
@@ -119,7 +120,13 @@ Tensor view_as_real(const ComplexTensor& z) { return z.parts(); }
 Tensor real(const ComplexTensor& z) { return z.parts().select(-1, 0); }
 Tensor imag(const ComplexTensor& z) { return z.parts().select(-1, 1); }
 
-Tensor abs(const ComplexTensor& z) { return norm(z.parts(), {-1}); }
+Tensor abs(const ComplexTensor& z) {
+  const OpScope scope("abs");
+  const Tensor largest = max(abs(z.parts().detach()), {-1}, true);
+  const Tensor usable = logical_and(gt(largest, 0), lt(largest, std::numeric_limits<double>::infinity()));
+  const Tensor size = where(usable, largest, 1);  // squares of z / size neither overflow nor vanish
+  return mul(norm(div(z.parts(), size), {-1}), size.squeeze(-1));
+}
 ComplexTensor conj(const ComplexTensor& z) { return joined(real(z), neg(imag(z))); }
 ComplexTensor exp(const ComplexTensor& z) { return polar(exp(real(z)), imag(z)); }
 ComplexTensor neg(const ComplexTensor& z) { return ComplexTensor(neg(z.parts())); }

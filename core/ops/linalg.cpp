@@ -71,7 +71,7 @@ std::vector<Tensor> taken(const Tensor& all, const std::vector<Shape>& sizes) {
   return parts;
 }
 
-/// a / b, and 0 for 0 / 0: equal singular values leave a gradient alone that does not depend on their vectors.
+/// a / b, and 0 for 0 / 0: equal singular values, or 0, leave a gradient alone that does not depend on their vectors.
 Tensor quotient(const Tensor& a, const Tensor& b) {
   const Tensor nothing = logical_and(eq(a.detach(), 0), eq(b.detach(), 0));
   return div(a, where(nothing, 1, b));
@@ -108,8 +108,8 @@ Tensor svd_of_batch(const Tensor& x) {
     const Tensor left = mul(quotient(sub(of_u, t(of_u)), e), s.unsqueeze(-2));
     const Tensor right = mul(s.unsqueeze(-1), quotient(sub(of_v, t(of_v)), e));
     Tensor dx = matmul(matmul(u, add(add(left, right), diag_embed(ds))), vh);
-    if (M > K) dx = add(dx, matmul(div(sub(du, matmul(u, of_u)), s.unsqueeze(-2)), vh));
-    if (N > K) dx = add(dx, matmul(u, div(t(sub(dv, matmul(v, of_v))), s.unsqueeze(-1))));
+    if (M > K) dx = add(dx, matmul(quotient(sub(du, matmul(u, of_u)), s.unsqueeze(-2)), vh));
+    if (N > K) dx = add(dx, matmul(u, quotient(t(sub(dv, matmul(v, of_v))), s.unsqueeze(-1))));
     return Grads{dx};
   });
 }

@@ -161,7 +161,19 @@ std::string renumbered(const std::string& ptx, int before, int& files) {
       continue;
     }
     const size_t rest = line.find_first_not_of("0123456789", digits);
-    out += cat(line.substr(0, digits), number + before, line.substr(std::min(rest, line.size())));
+    out += cat(line.substr(0, digits), number + before);
+    std::string_view tail = line.substr(std::min(rest, line.size()));
+    constexpr std::string_view kCall = ", inlined_at ";  // the call's file, line and column
+    int caller = 0;
+    if (const size_t call = tail.find(kCall); line[word + 1] == 'l' && call != std::string_view::npos) {
+      const char* const begin = tail.data() + call + kCall.size();
+      const auto [after, problem] = std::from_chars(begin, tail.data() + tail.size(), caller);
+      if (problem == std::errc() && caller <= kMostFiles) {
+        out += cat(tail.substr(0, call + kCall.size()), caller + before);
+        tail.remove_prefix(static_cast<size_t>(after - tail.data()));
+      }
+    }
+    out += tail;
     files = std::max(files, number + before);
   }
   return out;

@@ -59,6 +59,14 @@ const Lapack& lapack() {
 WEFT_LAPACK_FUNCTIONS(WEFT_LAPACK_CALL)
 #undef WEFT_LAPACK_CALL
 
+template <class T>
+void check_numbers(const char* op, const View& x, int64_t b) {
+  const int64_t count = x.numel() / x.sizes[0];
+  const T* const matrix = x.as<T>() + b * count;
+  WEFT_CHECK(std::all_of(matrix, matrix + count, [](T value) { return std::isfinite(value); }), op,
+             ": expected finite numbers, got inf or NaN in matrix ", b, " of ", x);
+}
+
 /// Calls body.operator()<T>(b) for each matrix, with the sizes' check and NaN's: LAPACK may not end with NaN.
 template <class Body>
 void each_matrix(const char* op, const View& x, std::initializer_list<const View*> others, const Body& body) {
@@ -67,12 +75,9 @@ void each_matrix(const char* op, const View& x, std::initializer_list<const View
     dense = dense && view->is_contiguous() && view->dtype == x.dtype && view->sizes[0] == x.sizes[0];
   WEFT_CHECK(dense && x.sizes[1] <= INT32_MAX && x.sizes[2] <= INT32_MAX, op, ": expected dense matrices, got ", x);
   with_dtype<float, double>(x.dtype, op, [&]<class T>() {
-    const int64_t count = x.sizes[1] * x.sizes[2];
-    if (count == 0) return;
+    if (x.sizes[1] * x.sizes[2] == 0) return;
     for (int64_t b = 0; b < x.sizes[0]; ++b) {
-      const T* const matrix = x.as<T>() + b * count;
-      WEFT_CHECK(std::all_of(matrix, matrix + count, [](T value) { return std::isfinite(value); }), op,
-                 ": expected finite numbers, got inf or NaN in matrix ", b, " of ", x);
+      check_numbers<T>(op, x, b);
       body.template operator()<T>(b);
     }
   });
@@ -173,6 +178,7 @@ void solve(const Queue&, const View& y, const View& a, const View& b) {
     WEFT_CHECK(info == 0, "solve: expected invertible matrices, got matrix ", at, " that is singular (pivot ", info,
                " is 0)");
     if (K == 0) return;
+    check_numbers<T>("solve", b, at);
     T* const result = matrix_of<T>(y, at);
     std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
     check_call("solve", getrs<T>('N', N, K, factors.data(), N, pivots.data(), result, K));
@@ -183,6 +189,7 @@ void triangular_solve(const Queue&, const View& y, const View& a, const View& b,
   each_matrix("triangular_solve", a, {&y, &b}, [&]<class T>(int64_t at) {
     const lapack_int N = size_of_dim(a, 1), K = size_of_dim(b, 2);
     if (K == 0) return;
+    check_numbers<T>("triangular_solve", b, at);
     T* const result = matrix_of<T>(y, at);
     std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
     const lapack_int info = trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K);

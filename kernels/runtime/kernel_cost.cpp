@@ -2,6 +2,7 @@
 #include "kernels/runtime/kernel_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 namespace weft::kernels {
@@ -36,6 +37,31 @@ double attention_flop(const View& q, const View& k) {
 }
 double attention_forward_flop(Views v) { return 2 * attention_flop(*v[2], *v[3]); }   // y, lse, q, k
 double attention_backward_flop(Views v) { return 5 * attention_flop(*v[4], *v[5]); }  // dq, dk, dv, dy, q, k
+
+/// The usual count of a Fourier transform of n complex numbers, 5 n log2(n); of real ones half of it.
+double complex_lines_flop(double numbers, int64_t n) { return 5 * numbers * std::log2(static_cast<double>(n)); }
+double fft_lines_flop(Views v) {  // y [R, n, C, 2]
+  return complex_lines_flop(static_cast<double>(v[0]->numel()) / 2, std::max<int64_t>(v[0]->sizes[1], 1));
+}
+double real_lines_flop(const View& real) {
+  return complex_lines_flop(static_cast<double>(real.numel()) / 2, std::max<int64_t>(real.sizes[1], 1));
+}
+double rfft_lines_flop(Views v) { return real_lines_flop(*v[1]); }   // y, x
+double irfft_lines_flop(Views v) { return real_lines_flop(*v[0]); }  // y, x
+
+/// `factor` M N min(M, N) for each matrix [M, N]: the dominant term of the textbooks' counts.
+double factorisation_flop(const View& x, double factor) {
+  return factor * static_cast<double>(x.numel()) * static_cast<double>(std::min(x.sizes[1], x.sizes[2]));
+}
+double svd_flop(Views v) { return factorisation_flop(*v[3], 14); }            // u, s, vh, x
+double eigh_flop(Views v) { return factorisation_flop(*v[2], 9); }            // w, v, x
+double qr_flop(Views v) { return factorisation_flop(*v[2], 4); }              // q, r, x
+double cholesky_flop(Views v) { return factorisation_flop(*v[1], 1.0 / 3); }  // l, x
+double lu_flop(Views v) { return factorisation_flop(*v[2], 2.0 / 3); }        // lu, parity, x
+double triangular_solve_flop(Views v) {                                       // y [B, N, K], a
+  return static_cast<double>(v[0]->numel()) * static_cast<double>(v[1]->sizes[1]);
+}
+double solve_flop(Views v) { return factorisation_flop(*v[1], 2.0 / 3) + 2 * triangular_solve_flop(v); }
 
 /// The bytes in memory: an expanded view (stride 0) holds less than its sizes say, one with gaps less than its span.
 int64_t bytes_of(const View& view) {
@@ -86,6 +112,9 @@ constexpr Entry kTable[] = {
     {.name = "ema_step", .updated = 0b1, .arithmetic = 3},
     {.name = "exchange", .updated = 0b11},
     {.name = "fill"},
+    {.name = "fft_lines", .flop = fft_lines_flop},
+    {.name = "rfft_lines", .flop = rfft_lines_flop},
+    {.name = "irfft_lines", .flop = irfft_lines_flop},
     {.name = "fp8_quantize", .updated = 0b100, .arithmetic = 4},  // amax
     {.name = "fp8_update_scale", .updated = 0b110, .arithmetic = 2},
     {.name = "fp8_matmul", .flop = fp8_matmul_flop},
@@ -102,6 +131,13 @@ constexpr Entry kTable[] = {
     {.name = "layer_norm_backward", .arithmetic = 14},
     {.name = "group_norm_forward", .arithmetic = 8},
     {.name = "group_norm_backward", .arithmetic = 14},
+    {.name = "svd", .flop = svd_flop},
+    {.name = "eigh", .flop = eigh_flop},
+    {.name = "qr", .flop = qr_flop},
+    {.name = "cholesky", .flop = cholesky_flop},
+    {.name = "lu", .flop = lu_flop},
+    {.name = "solve", .flop = solve_flop},
+    {.name = "triangular_solve", .flop = triangular_solve_flop},
     {.name = "linear_backward_input", .flop = linear_backward_input_flop},
     {.name = "linear_backward_weight", .flop = linear_backward_weight_flop},
     {.name = "matmul", .flop = matmul_flop},

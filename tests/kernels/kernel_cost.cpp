@@ -42,6 +42,16 @@ TEST(KernelCost, EveryContractHasAnEntry) {
   EXPECT_FALSE(kernels::has_cost("no_such_kernel"));
 }
 
+TEST(KernelCost, TransformsAndFactorisations) {
+  EXPECT_EQ(cost("fft_lines", std::array{f32({3, 8, 2, 2}), f32({3, 8, 2, 2})}).flop, 5.0 * 6 * 8 * 3);
+  EXPECT_EQ(cost("rfft_lines", std::array{f32({3, 5, 2, 2}), f32({3, 8, 2})}).flop, 2.5 * 6 * 8 * 3);
+  EXPECT_EQ(cost("irfft_lines", std::array{f32({3, 8, 2}), f32({3, 5, 2, 2})}).flop, 2.5 * 6 * 8 * 3);
+  const View square = f32({2, 6, 6}), right = f32({2, 6, 4});
+  EXPECT_EQ(cost("triangular_solve", std::array{right, square, right}).flop, 2.0 * 6 * 6 * 4);
+  EXPECT_EQ(cost("solve", std::array{right, square, right}).flop, 2 * (2.0 / 3 * 216 + 2 * 6 * 6 * 4));
+  EXPECT_EQ(cost("svd", std::array{f32({2, 6, 4}), f32({2, 4}), f32({2, 4, 4}), right}).flop, 14.0 * 2 * 6 * 4 * 4);
+}
+
 TEST(KernelCost, ConvolutionsAreExact) {
   // 16 images 8x8x32 to 64 channels by 3x3: 2 * 16 * 64 pixels * 64 channels * 9 * 32 operations.
   const View x = f32({16, 8, 8, 32}), w = f32({64, 3, 3, 32}), y = f32({16, 8, 8, 64});

@@ -48,6 +48,7 @@ struct OpCase {
   bool differentiable = true;
   /// The ops that this case shows in docs/ops.md; empty: the one whose name the case's name begins with.
   std::vector<std::string> ops = {};
+  std::string needs = {};  ///< the part that this build lacks
 
   friend std::ostream& operator<<(std::ostream& out, const OpCase& op) { return out << op.name; }
 };

@@ -92,8 +92,9 @@ class Planes {
  public:
   Planes(const Queue& queue, const View& matrix) : view_(matrix) {
     constexpr int kDepth = is_b ? 1 : 2;  // the dimension of k
-    const int along_dim = matrix.strides[kDepth] == 1 ? kDepth : 3 - kDepth, line_dim = 3 - along_dim;
-    const bool along_k = along_dim == kDepth;
+    // A single k may have any stride; there are more rows and columns than one.
+    const bool along_k = matrix.strides[kDepth] == 1 || matrix.sizes[kDepth] == 1;
+    const int along_dim = along_k ? kDepth : 3 - kDepth, line_dim = 3 - along_dim;
     const int64_t batch = matrix.strides[0] == 0 ? 1 : matrix.sizes[0];
     const int64_t lines = matrix.sizes[line_dim], to_lines = along_k ? lines : padded(lines);
     const int64_t along = matrix.sizes[along_dim], width = padded(along);
@@ -102,6 +103,7 @@ class Planes {
     view_.data = memory_->data();
     view_.dtype = DType::bf16;
     view_.sizes[kDepth] = padded(matrix.sizes[kDepth]) * terms;
+    view_.strides[along_dim] = 1;
     view_.strides[line_dim] = pitch;
     view_.strides[0] = matrix.strides[0] == 0 ? 0 : numel;
     const auto* const from = static_cast<const float*>(matrix.data);
