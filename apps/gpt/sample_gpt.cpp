@@ -148,9 +148,9 @@ struct Sampler {
     if (tokens.empty()) tokens = of_text().empty() ? tokenizer.encode("\n") : of_text();
     return {text, std::move(tokens)};
   }
-  Prompt asking(const Json& messages) const {
+  Prompt asking(const Json& messages, const Json& tools = {}) const {
     require_template();
-    return {"", tokenizer.encode(chat->render(messages, true))};
+    return {"", tokenizer.encode(chat->render(messages, true, tools))};
   }
   Json conversation() const {
     return o.system.empty() ? Json::array() : Json::array({{{"role", "system"}, {"content", o.system}}});
@@ -181,7 +181,7 @@ struct Sampler {
       }
       try {
         if (line.contains("messages")) {
-          all.push_back(asking(line["messages"]));
+          all.push_back(asking(line["messages"], line.contains("tools") ? line["tools"] : Json()));
           continue;
         }
         WEFT_CHECK(line.contains("prompt") && line["prompt"].is_string(),
@@ -218,6 +218,7 @@ struct Sampler {
   void talk() const {
     Json messages = conversation();
     for (std::string line; std::getline(std::cin, line);) {
+      if (line.ends_with('\r')) line.pop_back();
       if (line.empty()) continue;
       messages.push_back({{"role", "user"}, {"content", line}});
       const std::string answer = write({asking(messages)}, 0, true)[0];

@@ -295,6 +295,7 @@ void Flags::add_texts(const std::string& name, std::vector<std::string>& variabl
           help)
       ->option_text("TEXT [none]")
       ->expected(1)
+      ->allow_extra_args(false)  // CLI11 would cut "[INST] a, b [/INST]" at its comma and drop the brackets
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

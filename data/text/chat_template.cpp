@@ -89,15 +89,31 @@ std::vector<TextPart> ChatTemplate::parts(const OrderedJson& messages, const std
       WEFT_CHECK(text.starts_with(prompt), what_, ": message ", before.size(),
                  " of the assistant does not follow the text of the messages before it", kHint);
       const size_t begin = std::max(prompt.size(), answers.empty() ? 0 : answers.back().second);
-      size_t end = text.find(content, begin);
-      WEFT_CHECK(end != std::string::npos, what_, ": the text lacks the content of message ", before.size(), kHint);
-      end += content.size();
-      const size_t next = std::min(text.find_first_not_of(kBlanks, end), text.size());
-      size_t longest = 0;
-      for (const AddedToken& token : ends)
-        if (text.compare(next, token.content.size(), token.content) == 0)
-          longest = std::max(longest, token.content.size());
-      answers.emplace_back(begin, longest > 0 ? next + longest : end);
+      size_t found = text.find(content, begin);
+      WEFT_CHECK(found != std::string::npos, what_, ": the text lacks the content of message ", before.size(), kHint);
+      const auto token_at = [&](size_t place) {  // the bytes of the token of `ends` there
+        size_t longest = 0;
+        for (const AddedToken& token : ends)
+          if (text.compare(place, token.content.size(), token.content) == 0)
+            longest = std::max(longest, token.content.size());
+        return longest;
+      };
+      const auto after = [&](size_t place) {
+        return std::min(text.find_first_not_of(kBlanks, place + content.size()), text.size());
+      };
+      // Of several places in the message that with such a token after it: "hi" is in a template's "<think>", too.
+      OrderedJson through = before;
+      through.push_back(message);
+      const std::string until = content.empty() || ends.empty() ? "" : render(through, false, tools);
+      if (text.starts_with(until))
+        for (size_t at = found; at != std::string::npos && at + content.size() <= until.size();
+             at = text.find(content, at + 1))
+          if (token_at(after(at)) > 0) {
+            found = at;
+            break;
+          }
+      const size_t next = after(found), longest = token_at(next);
+      answers.emplace_back(begin, longest > 0 ? next + longest : found + content.size());
     }
     before.push_back(message);
   }

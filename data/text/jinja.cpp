@@ -151,13 +151,17 @@ std::string repr(const Value& x) {
   if (const auto* const i = x.as<int64_t>()) return str(*i);
   if (const auto* const d = x.as<double>()) return of_double(*d);
   std::string result;
+  const auto add = [&](const std::string& part) {
+    WEFT_CHECK(result.size() + part.size() <= kLongest, "the text has more than ", kLongest, " bytes");
+    result += (result.empty() ? "" : ", ") + part;
+  };
   if (x.list()) {
-    for (const Value& one : *x.list()) result += (result.empty() ? "" : ", ") + repr(one);
+    for (const Value& one : *x.list()) add(repr(one));
     if (x.tuple) return '(' + result + (x.list()->size() == 1 ? ",)" : ")");
     return '[' + result + ']';
   }
   WEFT_CHECK(x.as<std::shared_ptr<const Dict>>(), "expected a value that can be written, got ", x.kind());
-  for (const auto& [key, one] : *x.dict()) result += (result.empty() ? "" : ", ") + quoted(key) + ": " + repr(one);
+  for (const auto& [key, one] : *x.dict()) add(quoted(key) + ": " + repr(one));
   return '{' + result + '}';
 }
 
@@ -293,6 +297,15 @@ std::string title(const std::string& text) {
   std::string result = mapped(text, false);
   for (size_t i = 0; i < result.size(); ++i)
     if (is_letter(result[i]) && (i == 0 || !is_letter(result[i - 1]))) result[i] = mapped({result[i]}, true)[0];
+  return result;
+}
+
+/// Jinja's filter, other than Python's method: a word begins after white space, '-' or an opening bracket.
+std::string words_titled(const std::string& text) {
+  std::string result = mapped(text, false);
+  for (size_t i = 0; i < result.size(); ++i)
+    if (i == 0 || std::string_view(" \t\n\r\v\f-({[<").find(result[i - 1]) != std::string_view::npos)
+      result[i] = mapped({result[i]}, true)[0];
   return result;
 }
 
@@ -446,9 +459,16 @@ std::optional<std::string> chars_of(const Arguments& a) {
 
 Value function(Function f) { return Value(std::make_shared<const Function>(std::move(f))); }
 
+/// A method of x, which it holds: a chain of them counts as levels.
+Value method_of(const Value& x, Function f) {
+  Value method = function(std::move(f));
+  method.take_part(x);
+  return method;
+}
+
 Value dict_method(const Value& x, const std::string& name) {
   if (name == "items" || name == "keys" || name == "values")
-    return function([x, name](const Named& given) {
+    return method_of(x, [x, name](const Named& given) {
       const Arguments none(name, given, {});
       List list;
       for (const auto& [key, value] : *x.dict()) {
@@ -460,7 +480,7 @@ Value dict_method(const Value& x, const std::string& name) {
       return Value(std::move(list));
     });
   if (name == "get")
-    return function([x](const Named& given) {
+    return method_of(x, [x](const Named& given) {
       const Arguments a("get", given, {"key", "default"});
       if (const Value* const found = member(x, a.text("key"))) return *found;
       return a.find("default") ? *a.find("default") : Value(None{});
@@ -584,7 +604,8 @@ Value slice(const Value& x, const Value& begin, const Value& end, const Value& s
   WEFT_CHECK(x.list() || x.text(), "expected a list or text before [:], got ", x.kind());
   const List from = elements(x);
   const auto count = static_cast<int64_t>(from.size());
-  const int64_t step = stride.is_none() ? 1 : integer_of(stride, "[::]");
+  const int64_t step =  // a longer one takes no other element
+      stride.is_none() ? 1 : std::clamp(integer_of(stride, "[::]"), -count - 1, count + 1);
   WEFT_CHECK(step != 0, "[::]: expected a step, got 0");
   const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? count : count - 1;
   const auto place = [&](const Value& given, int64_t other) {
@@ -764,9 +785,15 @@ Value to_integer(const Value& x, const Named& g) {
   if (const auto* const d = x.as<double>()) return std::abs(*d) < 9e18 ? Value(static_cast<int64_t>(*d)) : other;
   if (!x.text()) return other;
   const std::string text = stripped(*x.text(), std::nullopt, true, true);
+  const char *begin = text.data(), *const last = begin + text.size();
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') ++begin;
   int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? Value(value) : other;
+  const auto whole = std::from_chars(begin, last, value);
+  if (whole.ec == std::errc() && whole.ptr == last) return Value(value);
+  double real = 0;  // "42.7" is 42
+  const auto found = std::from_chars(begin, last, real);
+  return found.ec == std::errc() && found.ptr == last && std::abs(real) < 9e18 ? Value(static_cast<int64_t>(real))
+                                                                               : other;
 }
 
 const std::map<std::string, Filter>& filters() {
@@ -778,7 +805,7 @@ const std::map<std::string, Filter>& filters() {
        }},
       {"tojson",
        [](const Value& x, const Named& g) {
-         const Arguments a("tojson", g, {"indent", "ensure_ascii"});
+         const Arguments a("tojson", g, {"ensure_ascii", "indent"});
          const Value* const indent = a.find("indent");
          std::string text;
          const int64_t spaces = indent && !indent->is_none() ? integer_of(*indent, "tojson") : -1;
@@ -792,7 +819,7 @@ const std::map<std::string, Filter>& filters() {
       {"d", with_default},
       {"upper", [](const Value& x, const Named&) { return Value(mapped(to_text(x), true)); }},
       {"lower", [](const Value& x, const Named&) { return Value(mapped(to_text(x), false)); }},
-      {"title", [](const Value& x, const Named&) { return Value(title(to_text(x))); }},
+      {"title", [](const Value& x, const Named&) { return Value(words_titled(to_text(x))); }},
       {"capitalize", [](const Value& x, const Named&) { return Value(capitalized(to_text(x))); }},
       {"string", [](const Value& x, const Named&) { return Value(to_text(x)); }},
       {"int", to_integer},
@@ -1152,6 +1179,12 @@ class Parser {
     int& depth_;
   };
 
+  /// Another operator of a tag: a row of them nests, too, when it is computed.
+  void link() {
+    constexpr int kMostLinks = 16 * kDeepest;
+    WEFT_CHECK(++links_ <= kMostLinks, "expected at most ", kMostLinks, " operators in a tag");
+  }
+
   /// Up to a block that begins with one of `ends`, whose name is taken.
   Block statements(const Names& ends) {
     const Level level(depth_);
@@ -1162,7 +1195,7 @@ class Parser {
         WEFT_CHECK(ends.empty(), "expected ", joined(ends), ", got the end of the template");
         return block;
       }
-      ++at_;
+      ++at_, links_ = 0;
       if (token.kind == Token::text) {
         block.push_back([text = token.value](Context& c) {
           c.write(text);
@@ -1387,6 +1420,7 @@ class Parser {
     const Level level(depth_);
     Expression value = or_expression();
     while (take("if", Token::name)) {
+      link();
       const Expression condition = or_expression();
       Expression other = [](Context&) { return Value(Undefined{"else"}); };
       if (take("else", Token::name)) other = expression();
@@ -1396,20 +1430,24 @@ class Parser {
   }
   Expression or_expression() {
     Expression left = and_expression();
-    while (take("or", Token::name))
+    while (take("or", Token::name)) {
+      link();
       left = [left, right = and_expression()](Context& c) {
         Value x = left(c);
         return truth(x) ? x : right(c);
       };
+    }
     return left;
   }
   Expression and_expression() {
     Expression left = not_expression();
-    while (take("and", Token::name))
+    while (take("and", Token::name)) {
+      link();
       left = [left, right = not_expression()](Context& c) {
         Value x = left(c);
         return truth(x) ? right(c) : x;
       };
+    }
     return left;
   }
   Expression not_expression() {
@@ -1447,6 +1485,7 @@ class Parser {
     for (;;) {
       const auto found = std::find_if(signs.begin(), signs.end(), [&](const char* op) { return take(op); });
       if (found == signs.end()) return left;
+      link();
       left = [op = std::string(*found), left, right = (this->*tighter)()](Context& c) {
         const Value x = left(c), y = right(c);
         if (op != "~") return arithmetic(op, x, y);
@@ -1462,7 +1501,7 @@ class Parser {
 
   Expression filtered() {
     Expression value = unary();
-    for (;;) {
+    for (;; link()) {
       if (take("|")) {
         value = filter(std::move(value));
       } else if (take("is", Token::name)) {
@@ -1500,7 +1539,7 @@ class Parser {
     } else if (take("(")) {
       expect(")");
     }
-    return [value, argument, negated, holds](Context& c) { return Value(holds(value(c), argument(c)) != negated); };
+    return [value, argument, negated, holds = holds](Context& c) { return Value(holds(value(c), argument(c)) != negated); };
   }
 
   /// After the opening bracket of a call.
@@ -1533,7 +1572,7 @@ class Parser {
   }
 
   Expression postfix(Expression value) {
-    for (;;) {
+    for (;; link()) {
       if (take(".")) {
         const std::string name = take_name();
         value = [value, name](Context& c) { return attribute(value(c), name); };
@@ -1645,7 +1684,7 @@ class Parser {
 
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  int depth_ = 0, loops_ = 0;
+  int depth_ = 0, loops_ = 0, links_ = 0;
   std::string ended_;
   bool marks_generation_ = false;
 };
