@@ -101,7 +101,7 @@ std::vector<TextPart> ChatTemplate::parts(const OrderedJson& messages, const std
       const auto after = [&](size_t place) {
         return std::min(text.find_first_not_of(kBlanks, place + content.size()), text.size());
       };
-      // Of several places in the message that with such a token after it: "hi" is in a template's "<think>", too.
+      // A short content may also be in the words of the template: the place with such a token after it counts.
       OrderedJson through = before;
       through.push_back(message);
       const std::string until = content.empty() || ends.empty() ? "" : render(through, false, tools);
