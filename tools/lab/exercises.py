@@ -44,11 +44,11 @@ USUAL_HINTS = {
 
 # The first of three hints: a question that fits any exercise. The second is the exercise's own, the third says what its solution changes.
 QUESTIONS = {
-    "results": "Which element is wrong first, and which thread writes it?",
+    "results": "Which element, or which launch, is wrong first, and which thread should write there?",
     "race": "Which two threads touch these bytes, and what makes the first one finish before the second one begins?",
     "uninitialised": "Who should have written these bytes, and is that certain to happen before?",
     "streams": "In which stream does each of the two run, and what does the second one wait for?",
-    "error": "Which thread does this, and with which index?",
+    "error": "Which threads does the message name, and with which index, or at which line, does each of them stand?",
     "load_sectors": "Which addresses do lanes 0 and 1 load? How many sectors of 32 bytes do the 32 lanes touch?",
     "store_sectors": "Which addresses do lanes 0 and 1 store to? How many sectors of 32 bytes do the 32 lanes touch?",
     "load_requests": "Which values does a thread load more than once, or a warp in several small pieces?",
@@ -63,7 +63,7 @@ QUESTIONS = {
     "instructions": "Which instructions are repeated for each element, and could be executed once?",
     "occupancy": "Which resource limits the warps of an SM: registers, shared memory, or blocks?",
     "shared_bytes": "Which part of the shared memory is in use at the same time?",
-    "time": "Which line costs most (`weft-lab profile`), and does the SM wait there for memory, for arithmetic, or for nothing?",
+    "time": "Which line costs most (`check -o page.html` shows), and does the SM wait there for memory, for arithmetic, or for nothing?",
 }
 OTHER_QUESTION = "What does the task ask for here, and which line of yours decides it?"
 
@@ -152,7 +152,7 @@ def changed(folder):
     steps = difflib.SequenceMatcher(None, start.splitlines(), end.splitlines(), autojunk=False).get_opcodes()
     places = [f"{i + 1} to {j}" if j > i + 1 else f"{max(i, 1)}" if j == i else f"{j}" for kind, i, j, _, _ in steps if kind != "equal"]
     names = [set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))) for text in (start, end)]
-    added = sorted(name for name in names[1] - names[0] if re.search(rf"\b{name}\s*[(<]", end) and name not in ("if", "for", "while", "template"))
+    added = sorted(name for name in names[1] - names[0] if re.search(rf"\b{name}\s*(\(|<<<|<\w+>\()", end) and name not in ("if", "for", "while", "template"))
     return f"changes start.cu at line {', '.join(places)}" + (f"; calls {', '.join(added)}" if added else "")
 
 
