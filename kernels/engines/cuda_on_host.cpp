@@ -36,11 +36,11 @@ void on_host(const char* op, const Queue& queue, std::vector<OnHost> outputs, st
              const Compute& compute) {
   WEFT_CHECK(!vendor::is_capturing(queue.stream), op, ": computes on the host, which a captured step cannot do");
   for (const OnHost& input : inputs)
-    if (input.bytes() > 0) transfer(queue, op, input.host().data, input.device().data, input.bytes());
+    if (input.bytes() > 0) transfer(queue, "copy_to_host", input.host().data, input.device().data, input.bytes());
   runtime().synchronize_stream(queue.device.index, queue.stream);
   compute(Queue{}, outputs, inputs);
   for (const OnHost& output : outputs)
-    if (output.bytes() > 0) transfer(queue, op, output.device().data, output.host().data, output.bytes());
+    if (output.bytes() > 0) transfer(queue, "copy_to_device", output.device().data, output.host().data, output.bytes());
   runtime().synchronize_stream(queue.device.index, queue.stream);
 }
 
