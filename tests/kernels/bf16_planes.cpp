@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cmath>
+#include <iostream>
+#include <random>
 
 #include "kernels/contracts/linear.h"
 #include "kernels/contracts/matmul.h"
@@ -201,6 +203,46 @@ std::vector<double> through_identity(DeviceKind kind, F32Products how, const std
   std::vector<double> got;
   for (size_t i = 0; i < values.size(); ++i) got.push_back(all[i * kSize]);
   return got;
+}
+
+/// The column "error" of docs/engines.md. Sums of tensor cores may round otherwise on a GPU than on the emulated one,
+/// so the limits leave a third.
+TEST(Bf16Planes, ErrorsOfTheTable) {
+  constexpr int64_t M = 128, N = 128, K = 768;
+  constexpr std::pair<F32Products, double> kTable[] = {
+      {F32Products::exact, 8.3}, {F32Products::tf32, 4900}, {F32Products::split3, 75}, {F32Products::split6, 2.5}};
+  std::mt19937_64 generator(7);
+  std::normal_distribution<float> normal;
+  std::vector<double> a(M * K), b(K * N), want(M * N);
+  for (double& value : a) value = normal(generator);
+  for (double& value : b) value = normal(generator);
+  double squares = 0;
+  for (int64_t m = 0; m < M; ++m)
+    for (int64_t n = 0; n < N; ++n) {
+      double& sum = want[m * N + n];
+      for (int64_t k = 0; k < K; ++k) sum += a[m * K + k] * b[n * K + k];
+      squares += sum * sum;
+    }
+  on_both_generations([&](DeviceKind kind) {
+    if (kind == DeviceKind::cpu) return;
+    const DeviceArray a_array(kind, DType::f32, {1, M, K}, a), b_array(kind, DType::f32, {1, N, K}, b),
+        y(kind, DType::f32, {1, M, N});
+    View transposed = b_array;
+    transposed.sizes = {1, K, N};
+    transposed.strides = {N * K, 1, K};
+    for (const auto& [how, error] : kTable) {
+      const F32ProductsScope scope(how);
+      kernels::matmul(queue_on(kind), y, a_array, transposed, View::none(), {});
+      const auto got = y.host();
+      double wrong = 0;
+      for (size_t i = 0; i < got.size(); ++i) wrong += (got[i] - want[i]) * (got[i] - want[i]);
+      const double measured = std::sqrt(wrong / squares) * 0x1p24;
+      const char* const name = kernels::kF32ProductsNames[static_cast<size_t>(how)];
+      std::cout << name << ": error " << measured << '\n';
+      EXPECT_GT(measured, error / 1.33) << name;
+      EXPECT_LT(measured, error * 1.33) << name;
+    }
+  });
 }
 
 TEST(Bf16Planes, EdgesOfTheRange) {
