@@ -237,7 +237,7 @@ TEST(Bf16Planes, ErrorsOfTheTable) {
       double wrong = 0;
       for (size_t i = 0; i < got.size(); ++i) wrong += (got[i] - want[i]) * (got[i] - want[i]);
       const double measured = std::sqrt(wrong / squares) * 0x1p24;
-      const char* const name = kernels::kF32ProductsNames[static_cast<size_t>(how)];
+      const std::string_view name = kernels::kF32ProductsNames[static_cast<size_t>(how)];
       std::cout << name << ": error " << measured << '\n';
       EXPECT_GT(measured, error / 1.33) << name;
       EXPECT_LT(measured, error * 1.33) << name;
