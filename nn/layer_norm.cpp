@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/layer_norm.h"
 
+#include "core/autocast.h"
 #include "core/ops/binary.h"
+#include "core/promotion.h"
 
 namespace weft::nn {
 
@@ -11,16 +13,18 @@ LayerNorm::LayerNorm(Integer size, double norm_eps) : eps(norm_eps) {
   bias = Tensor::zeros({size}).requires_grad_();
 }
 
-Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, weight, bias, eps); }
-
 namespace {
 
-/// norm.add(x, residual), where `fused` computes sum and norm of one dtype.
+std::optional<DType> output_dtype(const LayerNorm& norm, const Tensor& x) {
+  return norm.feeds_product && x.dtype() == DType::f32 ? autocast_dtype() : std::nullopt;
+}
+
+/// norm.add(x, residual); `fused` computes sum and norm in x's dtype.
 template <class Norm, class Fused>
 NormedSum added(const Norm& norm, const Tensor& x, const Tensor& residual, const Fused& fused) {
   NormedSum result;
   result.y = norm.with_hooks(x, [&] {
-    if (x.dtype() == residual.dtype()) {
+    if (promote(x.dtype(), residual.dtype()) == x.dtype()) {
       result = fused();
     } else {  // the sum has the wider dtype
       result.sum = x + residual;
@@ -33,8 +37,11 @@ NormedSum added(const Norm& norm, const Tensor& x, const Tensor& residual, const
 
 }  // namespace
 
+Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, weight, bias, eps, output_dtype(*this, x)); }
+
 NormedSum LayerNorm::add(const Tensor& x, const Tensor& residual) const {
-  return added(*this, x, residual, [&] { return add_layer_norm(x, residual, weight, bias, eps); });
+  return added(*this, x, residual,
+               [&] { return add_layer_norm(x, residual, weight, bias, eps, output_dtype(*this, x)); });
 }
 
 NormedSum RMSNorm::add(const Tensor& x, const Tensor& residual) const {

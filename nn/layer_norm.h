@@ -9,6 +9,8 @@ namespace weft::nn {
 struct LayerNorm : Module {
   Tensor weight, bias;
   double eps;
+  /// y is the input of one product and of nothing else: under Autocast it has that dtype at once, with the same bits.
+  bool feeds_product = false;
 
   explicit LayerNorm(Integer size, double eps = 1e-5);
   Tensor forward(const Tensor& x) const override;

@@ -216,7 +216,9 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& options)
       norm2(options.width, options.eps),
       mlp(make_feed_forward(options)),
       ls2(make_scale(options)),
-      drop_path2(options.drop_path) {}
+      drop_path2(options.drop_path) {
+  norm1.feeds_product = norm2.feeds_product = true;
+}
 
 Tensor TransformerBlock::forward(const Tensor& x) const {
   const NormedSum stream = norm2.add(x, scaled(attn(norm1(x)), ls1, drop_path1));

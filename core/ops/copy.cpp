@@ -34,6 +34,12 @@ Tensor recorded_cast(Tensor y, const Tensor& x) {
   return y;
 }
 
+DType gradient_dtype(const Tensor& x) {
+  const AutogradMeta* const meta = x.impl()->autograd.get();
+  const auto* const node = meta ? dynamic_cast<const CastNode*>(meta->node.get()) : nullptr;
+  return node && size_of(x.dtype()) == 2 && node->from == DType::f32 ? DType::f32 : x.dtype();
+}
+
 Tensor cast(const Tensor& x, DType dtype) {
   WEFT_CHECK(x.defined(), "cast: expected a tensor, got none");
   if (x.dtype() == dtype) return x;

@@ -11,4 +11,7 @@ Tensor cast(const Tensor& x, DType dtype);
 /// Records that `y` holds x's values in another dtype. Returns y.
 Tensor recorded_cast(Tensor y, const Tensor& x);
 
+/// The dtype in which x best gets its gradient: f32 if x is of 16 bits and a cast from f32 made it, else x's.
+DType gradient_dtype(const Tensor& x);
+
 }  // namespace weft

@@ -4,8 +4,9 @@
 
 namespace weft::kernels {
 
-// x, residual, sum, y, dy, dx, dx_in: contiguous [M, C], one floating dtype; weight, bias, dweight, dbias [C]; mean,
-// invstd [M]: f32 (f64 for f64 x). Ba et al. 2016.
+// x, residual, sum, y, dy, dx, dx_in: contiguous [M, C], one floating dtype; on CUDA the residual and y may have one 16-bit
+// dtype beside an x of f32. weight, bias, dweight, dbias [C]; mean, invstd [M]: f32 (f64 for f64 x). Ba et al.
+// 2016.
 
 /// y = (x - mean) invstd weight + bias over the last dimension; weight and bias may be none. With a residual (else
 /// none, and sum with it) the input is sum = x + residual, rounded to its dtype and written in the same pass.
@@ -18,8 +19,8 @@ WEFT_KERNEL(layer_norm_forward, const Queue& queue, const View& y, const View& m
 WEFT_KERNEL(layer_norm_backward, const Queue& queue, const View& dx, const View& dweight, const View& dbias,
             const View& dy, const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in);
 
-// x, residual, sum, y, dy, dx, dx_in: contiguous [M, C], one floating dtype; weight, dweight [C]; invrms [M]: f32 (f64
-// for f64 x). Zhang and Sennrich 2019.
+// x, residual, sum, y, dy, dx, dx_in: as above; weight, dweight [C]; invrms [M]: f32 (f64 for f64 x). Zhang and
+// Sennrich 2019.
 
 /// y = x invrms weight, invrms = 1 / sqrt(mean(x^2) + eps) over the last dimension; weight may be none. With a residual
 /// (else none, and sum with it) the input is sum = x + residual, rounded to its dtype and written in the same pass.

@@ -46,6 +46,7 @@ GptBlock::GptBlock(const GptOptions& options)
   const double std = 0.02 / std::sqrt(2 * static_cast<double>(options.depth));
   init_normal_(attn.proj.weight.detach(), std);
   init_normal_(c_proj.weight.detach(), std);
+  ln_1.feeds_product = ln_2.feeds_product = true;
 }
 
 Tensor GptBlock::add_branches(const Tensor& x, const Tensor& attended) const {

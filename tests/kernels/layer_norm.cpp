@@ -139,6 +139,37 @@ void check_all(bool centred) {
           check(kind, {centred, dtype, C > 2048 ? 3 : pick(3, 40), C, affine, centred ? pick(0, 1) == 1 : !affine});
 }
 
+/// 16 bits beside an x of f32: the bits of the kernel of f32, for a residual of the same values and for a y that is
+/// rounded afterwards.
+void check_mixed(DeviceKind kind, bool centred, DType low, int64_t M, int64_t C) {
+  SCOPED_TRACE(str(low, " beside f32 [", M, ",", C, "], centred ", centred));
+  constexpr DType f32 = DType::f32;
+  const DeviceArray x(kind, f32, {M, C}, uniform(M * C, f32)), weight(kind, f32, {C}, uniform(C, f32, 0.5, 2)),
+      bias(kind, f32, {C}, uniform(C, f32));
+  const auto of_residual = uniform(M * C, low);
+  const auto forward = [&](DType residual_dtype, DType y_dtype) {
+    const DeviceArray residual(kind, residual_dtype, {M, C}, of_residual), y(kind, y_dtype, {M, C}),
+        sum(kind, f32, {M, C}), mean(kind, f32, {M}), invstd(kind, f32, {M});
+    if (centred)
+      kernels::layer_norm_forward(queue_on(kind), y, mean, invstd, sum, x, residual, weight, bias, 1e-5);
+    else
+      kernels::rms_norm_forward(queue_on(kind), y, invstd, sum, x, residual, weight, 1e-5);
+    return std::vector{y.host(), sum.host(), invstd.host(), centred ? mean.host() : std::vector<double>{}};
+  };
+  auto want = forward(f32, f32);
+  EXPECT_EQ(forward(low, f32), want);
+  want[0] = DeviceArray(DeviceKind::cpu, low, {M * C}, want[0]).host();
+  EXPECT_EQ(forward(low, low), want);
+}
+
+void check_mixed(bool centred) {
+  for (const DeviceKind kind : test_devices()) {
+    if (kind == DeviceKind::cpu) continue;  // the op casts there
+    for (const DType low : {DType::bf16, DType::f16})
+      for (const int64_t C : kRowSizes) check_mixed(kind, centred, low, C > 2048 ? 3 : 37, C);
+  }
+}
+
 /// Rows whose sums come from several blocks or chunks.
 void check_many_rows(bool centred) {
   for (const DeviceKind kind : test_devices())
@@ -161,6 +192,10 @@ TEST(LayerNorm, WeightsOffABoundary) {
       for (const int64_t weights_at : {1, 2})
         for (const bool centred : {true, false}) check(kind, {centred, dtype, 5, 64, true, false, weights_at});
 }
+
+TEST(LayerNorm, SixteenBitsBesideF32) { check_mixed(true); }
+
+TEST(RmsNorm, SixteenBitsBesideF32) { check_mixed(false); }
 
 TEST(LayerNorm, ManyRows) { check_many_rows(true); }
 

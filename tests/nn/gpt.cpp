@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "tests/nn/leaves.h"
+#include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 
 namespace weft::nn {
@@ -63,22 +65,52 @@ TEST(Gpt, TheEmbeddingIsTheOutputLayer) {
     EXPECT_GT(sum(gradient.select(0, row) * gradient.select(0, row)).item(), 0) << row;
 }
 
+/// The loss and then all gradients, which the model loses.
+std::vector<float> loss_and_gradients(Gpt& model, const Tensor& loss) {
+  loss.backward();
+  std::vector<float> all{static_cast<float>(loss.item())};
+  for (const NamedTensor& parameter : model.parameters()) {
+    for (const float value : parameter.tensor.grad().to(Device{}).to_vector<float>()) all.push_back(value);
+    parameter.tensor.set_grad({});
+  }
+  return all;
+}
+
 TEST(Gpt, TheLossWithoutTheLogits) {
   manual_seed(2);
   Gpt model(kSmall);
   const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 1, 2, 5, 0}, {2, 3});
-  const auto gradients = [&](const Tensor& loss) {
-    loss.backward();
-    std::vector<float> all{static_cast<float>(loss.item())};
-    for (const NamedTensor& parameter : model.parameters()) {
-      for (const float value : parameter.tensor.grad().to_vector<float>()) all.push_back(value);
-      parameter.tensor.set_grad({});
-    }
-    return all;
-  };
-  const auto want = gradients(cross_entropy(model(ids), ids)), got = gradients(model.loss(ids, ids, {.rows = 4}));
+  const auto want = loss_and_gradients(model, cross_entropy(model(ids), ids)),
+             got = loss_and_gradients(model, model.loss(ids, ids, {.rows = 4}));
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << i;
+}
+
+// LayerNorm::feeds_product saves passes over memory and changes no bit.
+TEST(Gpt, NormsGiveProductsTheirDtype) {
+  for (const DeviceKind kind : tests::test_devices()) {
+    const Device device{kind, 0};
+    manual_seed(2);
+    Gpt model(kSmall);
+    model.to(device);
+    const Tensor ids = ids_of(3, 8).to(device);
+    std::vector<DType> dtypes;
+    for (const auto& block : model.h) {
+      const auto note = [&](const Module&, const Tensor&, const Tensor& y) {
+        dtypes.push_back(y.dtype());
+        return Tensor();
+      };
+      dynamic_cast<GptBlock&>(*block).ln_2.register_hooks({}, note);
+    }
+    const Autocast low(DType::bf16);
+    const auto got = loss_and_gradients(model, cross_entropy(model(ids), ids));
+    for (const auto& block : model.h) {
+      auto& whole = dynamic_cast<GptBlock&>(*block);
+      whole.ln_1.feeds_product = whole.ln_2.feeds_product = false;
+    }
+    EXPECT_EQ(got, loss_and_gradients(model, cross_entropy(model(ids), ids)));
+    EXPECT_EQ(dtypes, (std::vector{DType::bf16, DType::bf16, DType::f32, DType::f32}));
+  }
 }
 
 TEST(Gpt, SaysWhatIsWrong) {

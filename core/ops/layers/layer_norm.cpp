@@ -4,6 +4,7 @@
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/binary.h"
+#include "core/ops/copy.h"
 #include "core/ops/reduce.h"
 #include "core/ops/rows.h"
 #include "core/ops/unary.h"
@@ -29,12 +30,41 @@ void check_norm_vector(const char* op, const char* what, const Tensor& vector, c
       op, ": expected ", what, " ", norm_dtype(x), "[", x.size(-1), "] for input ", x, ", got ", vector);
 }
 
-/// The residual, dense and in x's dtype.
-Tensor norm_residual(const char* op, const Tensor& residual, const Tensor& x) {
+/// Whether norm kernels take tensors of `low` beside an x of f32 in one pass.
+bool norms_in_one_pass(const Tensor& x, DType low) {
+  return x.device().kind == DeviceKind::cuda && x.dtype() == DType::f32 && (low == DType::bf16 || low == DType::f16);
+}
+
+/// The residual, dense and in x's dtype, or in its own where the kernel takes it beside a y of `y_dtype`.
+Tensor norm_residual(const char* op, const Tensor& residual, const Tensor& x, DType y_dtype) {
   WEFT_CHECK(
       residual.defined() && residual.is_floating() && residual.sizes() == x.sizes() && residual.device() == x.device(),
       op, ": expected a floating residual of the input's sizes ", x, ", got ", residual);
-  return residual.to(x.dtype()).contiguous();
+  const bool own = norms_in_one_pass(x, residual.dtype()) && (y_dtype == x.dtype() || y_dtype == residual.dtype());
+  return (own ? residual : residual.to(x.dtype())).contiguous();
+}
+
+/// The dtype of y that the caller asked for. Errors: neither x's nor 16 bits beside f32.
+DType norm_output(const char* op, const Tensor& x, std::optional<DType> asked) {
+  const DType dtype = asked.value_or(x.dtype());
+  WEFT_CHECK(dtype == x.dtype() || (x.dtype() == DType::f32 && (dtype == DType::bf16 || dtype == DType::f16)), op,
+             ": expected y in the input's dtype, or in bf16 or f16 of an f32 input, got ", dtype, " for ", x);
+  return dtype;
+}
+
+/// Whether one kernel gives y in `y_dtype`, which is not x's, with this residual (undefined: none).
+bool one_kernel_gives(const Tensor& x, const Tensor& residual, DType y_dtype) {
+  return norms_in_one_pass(x, y_dtype) && (!residual.defined() || residual.dtype() == y_dtype);
+}
+
+/// y, or a tensor of x's dtype in its place, one element for all, whose history y gets as its cast: gradients of y
+/// then come in x's dtype, as they do where a cast follows the norm.
+Tensor before_rounding(const Tensor& y, DType dtype) {
+  return y.dtype() == dtype ? y : Tensor::empty({1}, dtype, y.device()).expand(y.sizes());
+}
+
+Tensor rounded(const Tensor& y, const Tensor& recorded) {
+  return y.dtype() == recorded.dtype() ? recorded : recorded_cast(y, recorded);
 }
 
 /// x in the dtype of the norm's statistics.
@@ -58,7 +88,9 @@ Tensor rms_norm_by_ops(const Tensor& x, const Tensor& weight, double eps) {
 
 /// `sum`, whose memory the norm's kernel will fill with x + residual.
 Tensor recorded_sum(const Tensor& sum, const Tensor& x, const Tensor& residual) {
-  return differentiable(sum, "add", {x, residual}, [](const Tensor& dy) { return Grads{dy, dy}; });
+  return differentiable(sum, "add", {x, residual}, [dtype = residual.dtype()](const Tensor& dy) {
+    return Grads{dy, dy.to(dtype)};
+  });
 }
 
 void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
@@ -69,15 +101,18 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 
 /// y = norm(x), or of sum = x + residual where that is defined.
 Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, const Tensor& weight, const Tensor& bias,
-                 double eps) {
-  const Tensor y = empty_like(x), input = sum.defined() ? sum : x;
+                 double eps, DType y_dtype) {
+  if (y_dtype != x.dtype() && !one_kernel_gives(x, residual, y_dtype))
+    return normalize(x, sum, residual, weight, bias, eps, x.dtype()).to(y_dtype);
+  const Tensor y = Tensor::empty(x.sizes(), y_dtype, x.device()), input = sum.defined() ? sum : x;
   const DType dtype = norm_dtype(x);
   const Tensor mean = Tensor::empty({x.numel() / x.size(-1)}, dtype, x.device()), invstd = empty_like(mean);
   kernels::layer_norm_forward(y.queue(), rows_of(y), mean, invstd, rows_of(sum), rows_of(x), rows_of(residual), weight,
                               bias, eps);
   const bool dweight = wants_gradient(weight), dbias = wants_gradient(bias);
   if (!wants_gradient(input) && !dweight && !dbias) return y;
-  return differentiable(y, "layer_norm", {input, weight, bias},
+  return rounded(
+      y, differentiable(before_rounding(y, x.dtype()), "layer_norm", {input, weight, bias},
                         [dweight, dbias, dtype, eps, x = Saved(input), weight = Saved(weight), mean = Saved(mean),
                          invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
                           if (grad_enabled()) {
@@ -96,68 +131,77 @@ Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, con
                           kernels::layer_norm_backward(dy.queue(), rows_of(dx), dw, db, rows_of(dy), rows_of(input_x),
                                                        weight, mean, invstd, rows_of(more));
                           return Grads{dx, dw, db};
-                        });
+                        }));
 }
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
+                  std::optional<DType> y_dtype) {
   const OpScope scope("layer_norm");
   check("layer_norm", input, weight, bias);
-  return normalize(input.contiguous(), {}, {}, weight, bias, eps);
+  return normalize(input.contiguous(), {}, {}, weight, bias, eps, norm_output("layer_norm", input, y_dtype));
 }
 
 NormedSum add_layer_norm(const Tensor& input, const Tensor& residual, const Tensor& weight, const Tensor& bias,
-                         double eps) {
+                         double eps, std::optional<DType> y_dtype) {
   const OpScope scope("add_layer_norm");
   check("add_layer_norm", input, weight, bias);
-  const Tensor x = input.contiguous(), more = norm_residual("add_layer_norm", residual, x);
+  const DType dtype = norm_output("add_layer_norm", input, y_dtype);
+  const Tensor x = input.contiguous(), more = norm_residual("add_layer_norm", residual, x, dtype);
   const Tensor sum = recorded_sum(empty_like(x), x, more);
-  return {sum, normalize(x, sum, more, weight, bias, eps)};
+  return {sum, normalize(x, sum, more, weight, bias, eps, dtype)};
 }
 
 namespace {
 
 /// y = norm(x), or of sum = x + residual where that is defined.
-Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, const Tensor& weight, double eps) {
-  const Tensor y = empty_like(x), input = sum.defined() ? sum : x;
+Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, const Tensor& weight, double eps,
+                 DType y_dtype) {
+  if (y_dtype != x.dtype() && !one_kernel_gives(x, residual, y_dtype))
+    return normalize(x, sum, residual, weight, eps, x.dtype()).to(y_dtype);
+  const Tensor y = Tensor::empty(x.sizes(), y_dtype, x.device()), input = sum.defined() ? sum : x;
   const DType dtype = norm_dtype(x);
   const Tensor invrms = Tensor::empty({x.numel() / x.size(-1)}, dtype, x.device());
   kernels::rms_norm_forward(y.queue(), rows_of(y), invrms, rows_of(sum), rows_of(x), rows_of(residual), weight, eps);
   const bool dweight = wants_gradient(weight);
   if (!wants_gradient(input) && !dweight) return y;
-  return differentiable(
-      y, "rms_norm", {input, weight},
-      [dweight, dtype, eps, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](
-          const Tensor& gradient, BackwardContext& context) {
-        if (grad_enabled())
-          return gradients_by_ops([eps](const auto& in) { return rms_norm_by_ops(in[0], in[1], eps); }, {x, weight},
-                                  gradient, context);
-        const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
-        const Tensor dw = dweight ? context.gradient_target(1, Shape{input_x.size(-1)}, dtype, dy.device()) : Tensor();
-        const Tensor more = context.arrived_gradient(0, dx.sizes(), dx.dtype());
-        kernels::rms_norm_backward(dy.queue(), rows_of(dx), dw, rows_of(dy), rows_of(input_x), weight, invrms,
-                                   rows_of(more));
-        return Grads{dx, dw};
-      });
+  return rounded(
+      y,
+      differentiable(before_rounding(y, x.dtype()), "rms_norm", {input, weight},
+                     [dweight, dtype, eps, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](
+                         const Tensor& gradient, BackwardContext& context) {
+                       if (grad_enabled())
+                         return gradients_by_ops([eps](const auto& in) { return rms_norm_by_ops(in[0], in[1], eps); },
+                                                 {x, weight}, gradient, context);
+                       const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
+                       const Tensor dw =
+                           dweight ? context.gradient_target(1, Shape{input_x.size(-1)}, dtype, dy.device()) : Tensor();
+                       const Tensor more = context.arrived_gradient(0, dx.sizes(), dx.dtype());
+                       kernels::rms_norm_backward(dy.queue(), rows_of(dx), dw, rows_of(dy), rows_of(input_x), weight,
+                                                  invrms, rows_of(more));
+                       return Grads{dx, dw};
+                     }));
 }
 
 }  // namespace
 
-Tensor rms_norm(const Tensor& input, const Tensor& weight, double eps) {
+Tensor rms_norm(const Tensor& input, const Tensor& weight, double eps, std::optional<DType> y_dtype) {
   const OpScope scope("rms_norm");
   check_norm_input("rms_norm", input);
   check_norm_vector("rms_norm", "weight", weight, input);
-  return normalize(input.contiguous(), {}, {}, weight, eps);
+  return normalize(input.contiguous(), {}, {}, weight, eps, norm_output("rms_norm", input, y_dtype));
 }
 
-NormedSum add_rms_norm(const Tensor& input, const Tensor& residual, const Tensor& weight, double eps) {
+NormedSum add_rms_norm(const Tensor& input, const Tensor& residual, const Tensor& weight, double eps,
+                       std::optional<DType> y_dtype) {
   const OpScope scope("add_rms_norm");
   check_norm_input("add_rms_norm", input);
   check_norm_vector("add_rms_norm", "weight", weight, input);
-  const Tensor x = input.contiguous(), more = norm_residual("add_rms_norm", residual, x);
+  const DType dtype = norm_output("add_rms_norm", input, y_dtype);
+  const Tensor x = input.contiguous(), more = norm_residual("add_rms_norm", residual, x, dtype);
   const Tensor sum = recorded_sum(empty_like(x), x, more);
-  return {sum, normalize(x, sum, more, weight, eps)};
+  return {sum, normalize(x, sum, more, weight, eps, dtype)};
 }
 
 namespace {

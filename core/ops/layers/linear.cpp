@@ -6,6 +6,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
+#include "core/ops/copy.h"
 #include "core/ops/layers/linear_fp8.h"
 #include "core/ops/matmul.h"
 #include "core/ops/multiply.h"
@@ -58,7 +59,7 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
   }
   if (!dx && !dw && !db) return y;
   // From the gradient of the sums.
-  const auto backward = [db, out, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
+  const auto backward = [db, out, x_sizes = x.sizes(), x_dtype = gradient_dtype(x), w_dtype = weight.dtype(),
                          bias_dtype = db ? input_bias.dtype() : DType::f32, rows = dw ? Saved(rows, x) : Saved(),
                          w = dx ? Saved(w) : Saved()](const Tensor& d, BackwardContext& context) {
     Grads grads(3);
@@ -208,7 +209,7 @@ Tensor linear_fp8(const Tensor& input, const Tensor& weight, const Tensor& input
   }
   return differentiable(
       y, kOp, {x, w, bias},
-      [db, in, out, records, activation, scaling, scale, x_sizes = x.sizes(), x_dtype = input.dtype(),
+      [db, in, out, records, activation, scaling, scale, x_sizes = x.sizes(), x_dtype = gradient_dtype(x),
        w_dtype = weight.dtype(), bias_dtype = db ? input_bias.dtype() : DType::f32,
        pre = pre.defined() ? Saved(pre) : Saved(), x_down = dw ? Saved(of_x.down) : Saved(),
        w_down = dx ? Saved(of_w.down) : Saved()](const Tensor& dy, BackwardContext& context) {

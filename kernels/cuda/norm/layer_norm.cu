@@ -14,64 +14,67 @@ T* optional(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
-}  // namespace
-
-void layer_norm_forward(const Queue& queue, const View& y, const View& mean, const View& invstd, const View& sum,
-                        const View& x, const View& residual, const View& weight, const View& bias, double eps) {
-  check_rows("layer_norm_forward", x, y);
-  if (residual) check_rows("layer_norm_forward", x, residual);
+template <bool kCentred>
+void forward(const Queue& queue, const char* name, const View& y, const View& mean, const View& invstd, const View& sum,
+             const View& x, const View& residual, const View& weight, const View& bias, double eps) {
+  check_rows(name, x, y);
+  if (residual) check_rows(name, x, residual);
   const int64_t rows = x.sizes[0], C = x.sizes[1];
   if (rows == 0 || C == 0) return;
-  with_dtype<float, bf16, f16, double>(x.dtype, "layer_norm_forward", [&]<class T>() {
+  with_dtype<float, bf16, f16, double>(x.dtype, name, [&]<class T>() {
     using A = Accumulate<T>;
-    const RowNormForward<T> n{y.as<T>(),           mean.as<A>(),      invstd.as<A>(),
-                              optional<T>(sum),    optional<T>(x),    optional<T>(residual),
-                              optional<A>(weight), optional<A>(bias), static_cast<A>(eps)};
-    row_norm_forward<true>(queue, "layer_norm_forward", n, rows, C);
+    const auto run = [&]<class R, class Y>() {
+      const RowNormForward<T, R, Y> n{y.as<Y>(),           optional<A>(mean), invstd.as<A>(),
+                                      optional<T>(sum),    optional<T>(x),    optional<R>(residual),
+                                      optional<A>(weight), optional<A>(bias), static_cast<A>(eps)};
+      row_norm_forward<kCentred>(queue, name, n, rows, C);
+    };
+    if constexpr (std::is_same_v<T, float>) {
+      const DType low = residual && residual.dtype != x.dtype ? residual.dtype : y.dtype;
+      const bool low_y = y.dtype == low;
+      if (low == DType::bf16) return low_y ? run.template operator()<bf16, bf16>() : run.template operator()<bf16, T>();
+      if (low == DType::f16) return low_y ? run.template operator()<f16, f16>() : run.template operator()<f16, T>();
+    }
+    run.template operator()<T, T>();
   });
 }
 
-void layer_norm_backward(const Queue& queue, const View& dx, const View& dweight, const View& dbias, const View& dy,
-                         const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in) {
-  check_rows("layer_norm_backward", x, dy);
+template <bool kCentred>
+void backward(const Queue& queue, const char* name, const View& dx, const View& dweight, const View& dbias,
+              const View& dy, const View& x, const View& weight, const View& mean, const View& invstd,
+              const View& dx_in) {
+  check_rows(name, x, dy);
   const int64_t rows = x.sizes[0], C = x.sizes[1];
   if (C == 0) return;
-  with_dtype<float, bf16, f16, double>(x.dtype, "layer_norm_backward", [&]<class T>() {
+  with_dtype<float, bf16, f16, double>(x.dtype, name, [&]<class T>() {
     using A = Accumulate<T>;
     const RowNormBackward<T> n{dx.as<T>(),          nullptr,           nullptr,
                                optional<T>(dy),     optional<T>(x),    optional<T>(dx_in),
                                optional<A>(weight), optional<A>(mean), optional<A>(invstd)};
-    row_norm_backward<true>(queue, "layer_norm_backward", n, optional<A>(dweight), optional<A>(dbias), rows, C);
+    row_norm_backward<kCentred>(queue, name, n, optional<A>(dweight), optional<A>(dbias), rows, C);
   });
+}
+
+}  // namespace
+
+void layer_norm_forward(const Queue& queue, const View& y, const View& mean, const View& invstd, const View& sum,
+                        const View& x, const View& residual, const View& weight, const View& bias, double eps) {
+  forward<true>(queue, "layer_norm_forward", y, mean, invstd, sum, x, residual, weight, bias, eps);
+}
+
+void layer_norm_backward(const Queue& queue, const View& dx, const View& dweight, const View& dbias, const View& dy,
+                         const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in) {
+  backward<true>(queue, "layer_norm_backward", dx, dweight, dbias, dy, x, weight, mean, invstd, dx_in);
 }
 
 void rms_norm_forward(const Queue& queue, const View& y, const View& invrms, const View& sum, const View& x,
                       const View& residual, const View& weight, double eps) {
-  check_rows("rms_norm_forward", x, y);
-  if (residual) check_rows("rms_norm_forward", x, residual);
-  const int64_t rows = x.sizes[0], C = x.sizes[1];
-  if (rows == 0 || C == 0) return;
-  with_dtype<float, bf16, f16, double>(x.dtype, "rms_norm_forward", [&]<class T>() {
-    using A = Accumulate<T>;
-    const RowNormForward<T> n{y.as<T>(),           nullptr,        invrms.as<A>(),
-                              optional<T>(sum),    optional<T>(x), optional<T>(residual),
-                              optional<A>(weight), nullptr,        static_cast<A>(eps)};
-    row_norm_forward<false>(queue, "rms_norm_forward", n, rows, C);
-  });
+  forward<false>(queue, "rms_norm_forward", y, View::none(), invrms, sum, x, residual, weight, View::none(), eps);
 }
 
 void rms_norm_backward(const Queue& queue, const View& dx, const View& dweight, const View& dy, const View& x,
                        const View& weight, const View& invrms, const View& dx_in) {
-  check_rows("rms_norm_backward", x, dy);
-  const int64_t rows = x.sizes[0], C = x.sizes[1];
-  if (C == 0) return;
-  with_dtype<float, bf16, f16, double>(x.dtype, "rms_norm_backward", [&]<class T>() {
-    using A = Accumulate<T>;
-    const RowNormBackward<T> n{dx.as<T>(),          nullptr,        nullptr,
-                               optional<T>(dy),     optional<T>(x), optional<T>(dx_in),
-                               optional<A>(weight), nullptr,        optional<A>(invrms)};
-    row_norm_backward<false>(queue, "rms_norm_backward", n, optional<A>(dweight), static_cast<A*>(nullptr), rows, C);
-  });
+  backward<false>(queue, "rms_norm_backward", dx, dweight, View::none(), dy, x, weight, View::none(), invrms, dx_in);
 }
 
 }  // namespace weft::kernels::cuda

@@ -25,23 +25,23 @@ namespace weft::kernels::cuda {
 __device__ inline float plain_sum(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double plain_sum(double a, double b) { return __dadd_rn(a, b); }
 
-/// The tensors of a forward; absent tensors are nullptr.
-template <class T>
+/// The tensors of a forward; absent tensors are nullptr. R, Y: the types of the residual and of y, 16 bits or T.
+template <class T, class R = T, class Y = T>
 struct RowNormForward {
   using A = Accumulate<T>;
-  T* y;
+  Y* y;
   A* mean;  // centred only
   A* invstd;
   T* sum;  // x + residual
   const T* x;
-  const T* residual;
+  const R* residual;
   const A* weight;
   const A* bias;
   A eps;
 };
 
-template <bool kCentred, int kGroup, int V, int kUnits, class T>
-__global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows, int64_t C) {
+template <bool kCentred, int kGroup, int V, int kUnits, class T, class R, class Y>
+__global__ void row_norm_forward_kernel(const RowNormForward<T, R, Y> n, int64_t rows, int64_t C) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   const int64_t row = G::row();
@@ -51,10 +51,10 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
   if (kCentred && n.residual != nullptr) first = from<A>(to<T>(first + from<A>(n.residual[row * C])));
   if (n.residual != nullptr) {
     T* const sum = n.sum + row * C;
-    const Row<kGroup, V, kUnits, T> other(n.residual + row * C, C);
+    const Row<kGroup, V, kUnits, R> other(n.residual + row * C, C);
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
       Vec<T, V> unit = in.at(k, c);
-      const Vec<T, V> addend = other.at(k, c);
+      const Vec<R, V> addend = other.at(k, c);
       for (int i = 0; i < V; ++i) unit[i] = to<T>(from<A>(unit[i]) + from<A>(addend[i]));
       unit.store(sum + c);
       in.replace(k, unit);
@@ -90,12 +90,12 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
     Vec<A, V> weight, bias;
     if (n.weight != nullptr) weight = Vec<A, V>::load(n.weight + c);
     if (n.bias != nullptr) bias = Vec<A, V>::load(n.bias + c);
-    Vec<T, V> out;
+    Vec<Y, V> out;
     for (int i = 0; i < V; ++i) {
       A value = ((from<A>(unit[i]) - center) - rest) * invstd;
       if (n.weight != nullptr) value *= weight[i];
       if (n.bias != nullptr) value += bias[i];
-      out[i] = to<T>(value);
+      out[i] = to<Y>(value);
     }
     out.store(n.y + row * C + c);
   });
@@ -266,16 +266,16 @@ __global__ void row_norm_finish_kernel(A* dweight, A* dbias, const A* partial_dw
 }
 
 inline void check_rows(const char* name, const View& x, const View& like) {
-  WEFT_CHECK(x.rank == 2 && x.is_contiguous() && like.is_contiguous() && like.same_sizes(x) && like.dtype == x.dtype,
-             name, ": expected contiguous [M, C] of one dtype, got ", x, " and ", like);
+  WEFT_CHECK(x.rank == 2 && x.is_contiguous() && like.is_contiguous() && like.same_sizes(x), name,
+             ": expected contiguous [M, C], got ", x, " and ", like);
 }
 
-template <bool kCentred, class T>
-void row_norm_forward(const Queue& queue, const char* name, const RowNormForward<T>& n, int64_t rows, int64_t C) {
+template <bool kCentred, class T, class R, class Y>
+void row_norm_forward(const Queue& queue, const char* name, const RowNormForward<T, R, Y>& n, int64_t rows, int64_t C) {
   with_row_shape<T>(C, {n.y, n.x, n.sum, n.residual, n.weight, n.bias}, [&]<int kGroup, int V, int kUnits>() {
     using G = RowGroup<kGroup>;
-    launch(queue, name, G::grid(rows), dim3(G::kThreads), 0, &row_norm_forward_kernel<kCentred, kGroup, V, kUnits, T>,
-           n, rows, C);
+    launch(queue, name, G::grid(rows), dim3(G::kThreads), 0,
+           &row_norm_forward_kernel<kCentred, kGroup, V, kUnits, T, R, Y>, n, rows, C);
   });
 }
 
