@@ -58,6 +58,23 @@ void add_gpu_convolution_cases(Cases& cases, const Target& target) {
     }
 }
 
+namespace {
+
+/// GPT-2's residual stream at 16 x 1024 tokens: a branch in bf16 beside f32, a norm in bf16.
+void add_residual_norm_case(Cases& cases, const Target& target) {
+  const Device device = target.device;
+  const int64_t rows = target.size(16384, 6), width = target.size(768, 40);
+  add_op_cases(
+      cases, target, "add_layer_norm_mixed",
+      [=] {
+        return Op{{normal({rows, width}, 0, 1, DType::f32, device), normal({rows, width}, 0, 1, DType::bf16, device)},
+                  [](const auto& x) { return add_layer_norm(x[0], x[1], {}, {}, 1e-5, DType::bf16).y; }};
+      },
+      {.unit = "us"});
+}
+
+}  // namespace
+
 // Ops that mainly read and write memory, on a GPU, in microseconds: norms, softmax and the loss.
 void add_gpu_norm_cases(Cases& cases, const Target& target) {
   const Device device = target.device;
@@ -88,6 +105,7 @@ void add_gpu_norm_cases(Cases& cases, const Target& target) {
                 [](const auto& x) { return cross_entropy(x[0], x[1]); }};
     });
   }
+  add_residual_norm_case(cases, target);
 }
 
 // The two halves of a ViT-B/16 block at batch 64 (197 tokens, width 768, 12 heads), in bf16 and milliseconds.

@@ -71,6 +71,9 @@ def add_norms(cases):
         cases.op(f"softmax_{end}", lambda dtype=dtype: (
             [cases.normal(rows, width, dtype=dtype)], lambda x: torch.softmax(x, -1)), "us")
         cases.op(f"cross_entropy_{end}", lambda dtype=dtype: cross_entropy(cases, rows, classes, dtype), "us")
+    tokens, channels = size(16384, 6), size(768, 40)
+    cases.op("add_layer_norm_mixed", lambda: ([cases.normal(tokens, channels), cases.normal(tokens, channels, dtype=BF16)],
+                                              lambda x, branch: F.layer_norm(x + branch, (channels,)).to(BF16)), "us")
 
 
 def add_transformer(cases):
