@@ -56,7 +56,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 0, .max = 1e6});
   support::add_run_flags(
       flags, o,
-      "batch-size accumulate clip-norm fp8 device parallel backend grad-compression fsdp-strategy "
+      "batch-size accumulate clip-norm fp8 graph device parallel backend grad-compression fsdp-strategy "
       "fsdp-shard-size fsdp-offload fsdp-checkpoints seed out overwrite resume max-steps save-interval dry-run");
   flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
   flags.group("Ranks");

@@ -11,7 +11,7 @@ struct Options : train::RunOptions {
   Options() {
     data = "tinyshakespeare/input.txt", model = "gpt_mini", weights = "random";
     epochs = 10, batch_size = 12, lr = 1e-3, weight_decay = 0.1, clip_norm = 1;
-    program = "train_gpt", log_interval = 10, seed = 1337, out = "gpt-run", unit = "sequences";
+    program = "train_gpt", graph = "auto", log_interval = 10, seed = 1337, out = "gpt-run", unit = "sequences";
   }
   double val_share = 0.1;
   std::string tokenizer = "auto";

@@ -97,8 +97,13 @@ optim::SchedulePtr make_schedule(const Options& o, int64_t steps) {
                              std::make_shared<optim::CosineSchedule>(std::max<int64_t>(steps - warmup, 1), o.lr / 10));
 }
 
-train::EngineOptions engine_options(const Options& o) {
+train::EngineOptions engine_options(const Options& o, const TrainingText& text) {
   train::EngineOptions options = train::engine_options(o);
+  if (text.is_packed()) {
+    if (o.graph == "on")
+      throw train::UsageError("--graph on: expected --rows stream or single, got packed rows, which the host reads");
+    options.graph = "off";
+  }
   options.micro_batches = o.micro_batches > 0 ? o.micro_batches : std::max<int64_t>(4 * o.pipeline / o.accumulate, 1);
   return options;
 }
@@ -174,7 +179,7 @@ Trainer::Trainer(const Experiment& e)
       options_(e.options),
       strategy_(make_strategy(e)),
       adam_(make_adam(options_, *strategy_)),
-      engine_(*this, {e.world, *e.model, *strategy_, *adam_}, engine_options(options_)) {
+      engine_(*this, {e.world, *e.model, *strategy_, *adam_}, engine_options(options_, e.text)) {
   const int64_t steps = options_.epochs * engine_.steps_per_epoch();
   engine_.follow(make_schedule(options_, steps));
   if (options_.warmup_steps >= steps && options_.warmup_steps != Options().warmup_steps && e.world.is_first())

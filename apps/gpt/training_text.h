@@ -61,6 +61,8 @@ class TrainingText {
   int64_t samples(int64_t step, int ranks) const;
 
   bool is_rows() const { return rows_ != nullptr; }
+  /// Rows of several documents, which begin at other places in each batch.
+  bool is_packed() const { return packed_; }
   /// Tokens of a sequence, without padding: the mean over the rows.
   double tokens_per_sequence() const;
   /// Tokens of a sequence that have a loss: the mean over the rows.
@@ -69,6 +71,7 @@ class TrainingText {
 
  private:
   const Options& options_;
+  bool packed_ = false;
   data::TokenNumbers train_, val_;
   std::shared_ptr<const data::DocumentRows> rows_, val_rows_;  // in place of train_ and val_
 };

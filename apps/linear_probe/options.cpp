@@ -81,7 +81,7 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "auto: fsdp where there are several ranks (mpirun, srun, weft-run, torchrun's variables)");
   support::add_run_flags(
       flags, o,
-      "epochs batch-size accumulate ema precision device workers backend grad-compression fsdp-strategy "
+      "epochs batch-size accumulate ema precision graph device workers backend grad-compression fsdp-strategy "
       "fsdp-shard-size fsdp-offload min-num-params seed out overwrite resume keep max-steps usr1 dry-run");
   if (is_demo) {
     flags.example("ouai_demo -e 5 -b 256 -lr 1e-3");

@@ -10,7 +10,7 @@ namespace weft::linear_probe {
 struct Options : train::RunOptions {
   Options() {
     program = "linear_probe", data = "cifar100:./cifar100", model = "dinov2_vitl14_reg", weights = "random";
-    epochs = 5, batch_size = 256, lr = 1e-3, precision = "bf16", out = "runs/linear_probe";
+    epochs = 5, batch_size = 256, lr = 1e-3, precision = "bf16", graph = "auto", out = "runs/linear_probe";
   }
   std::string phases = "probe,finetune";
   double layer_decay = 1;

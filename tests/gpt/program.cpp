@@ -64,6 +64,16 @@ class GptProgram : public ::testing::Test {
   std::string model_ = "gpt_tiny";
 };
 
+TEST_F(GptProgram, AGraphChangesNotABit) {
+  if (!WEFT_RUNS_EMULATED) GTEST_SKIP() << "needs weft-emulate, and PTX and a shared CUDA runtime in this build";
+  const std::string flags = "--batch-size 4 --dropout 0.1 --precision bf16 --max-steps 6 --device emulated --graph ";
+  for (const std::string graph : {"on", "off"}) {
+    const Outcome run = train(flags + graph, graph);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+  }
+  EXPECT_EQ(file("on/model/model.safetensors"), file("off/model/model.safetensors"));
+}
+
 class DecoderProgram : public GptProgram {
  protected:
   DecoderProgram() { model_ = "llama_tiny"; }
@@ -469,6 +479,8 @@ TEST_F(ChatProgram, SaysWhatIsWrong) {
               HasSubstr("expected a tokenizer with a chat template for messages"));
   EXPECT_THAT(tune("--rows packed --pipeline 2", "none").output,
               HasSubstr("--rows packed: expected whole models on each rank, got --tensor or --pipeline"));
+  EXPECT_THAT(tune("--graph on", "none").output,
+              HasSubstr("--graph on: expected --rows stream or single, got packed rows, which the host reads"));
   std::ofstream(folder_ / "text") << "plain";
   EXPECT_THAT(tune("--rows packed", "none").output, HasSubstr("--rows packed: expected JSON lines as --data, got another file"));
 }

@@ -74,6 +74,15 @@ TEST(LinearProbe, KeptFeaturesChangeNotABit) {
   EXPECT_EQ(read_text(folder / "on/finetuned.safetensors"), read_text(folder / "off/finetuned.safetensors"));
 }
 
+TEST(LinearProbe, AGraphChangesNotABit) {
+  if (!WEFT_RUNS_EMULATED) GTEST_SKIP() << "needs weft-emulate, and PTX and a shared CUDA runtime in this build";
+  const TemporaryFolder folder;
+  const std::string flags = "--data random:8x32x32x3 --model vit_tiny4 -b 2 -e 1 --phases finetune --workers 0 ";
+  for (const std::string graph : {"on", "off"})
+    ASSERT_EQ(probe(flags + "--device emulated --graph " + graph, folder, graph).exit_code, 0);
+  EXPECT_EQ(read_text(folder / "on/finetuned.safetensors"), read_text(folder / "off/finetuned.safetensors"));
+}
+
 TEST(LinearProbe, AFinishedRunIsOverwrittenOnRequestOnly) {
   const TemporaryFolder folder;
   const std::string flags = "--data random:8x32x32x3 --model vit_tiny4 -b 8 -e 1 --precision f32 --workers 0 ";
