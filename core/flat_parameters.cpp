@@ -2,6 +2,7 @@
 #include "core/flat_parameters.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "core/autograd_meta.h"
@@ -153,7 +154,7 @@ void FlatParameters::lengthen(Tensor& buffer, int64_t numel, double value) {
 }
 
 void FlatParameters::add(const std::vector<NamedTensor>& parameters) {
-  WEFT_CHECK(!division_.gather, "flat_parameters: '", parameters.front().name, "' ", parameters.front().tensor,
+  WEFT_CHECK(divisions_.empty(), "flat_parameters: '", parameters.front().name, "' ", parameters.front().tensor,
              " cannot join parameters that are divided among ranks (FSDP, TensorParallel). Give it an optimizer of its "
              "own");
   std::vector<FlatSlice> more;
@@ -177,7 +178,7 @@ void FlatParameters::add(const std::vector<FlatSlice>& slices, int64_t numel) {
     move_in(slices_[i]);
     meta_of(slices_[i].parameter).flat = weak_from_this();
   }
-  if (division_.is_divided) set_division(division_);
+  mark_divided();
   for (const auto& function : on_add_) function();
   if (!compute_copy_.defined()) return;
   const DType low = compute_copy_.dtype();
@@ -270,29 +271,50 @@ Tensor FlatParameters::own_norm(const std::vector<NamedTensor>& parameters) {
 }
 
 Tensor FlatParameters::whole_norm(const std::vector<NamedTensor>& parameters) {
-  if (!division_.gather) return own_norm(parameters);
-  std::vector<NamedTensor> whole, divided;
+  // Parameters that the same groups divide make one message for each of them, in the same order on all ranks.
+  std::map<std::vector<bool>, std::vector<NamedTensor>> kinds;
   for (const NamedTensor& parameter : parameters) {
-    if (division_.is_elsewhere && division_.is_elsewhere(parameter.tensor)) continue;
-    (division_.is_divided(parameter.tensor) ? divided : whole).push_back(parameter);
+    if (stages_.is_elsewhere && stages_.is_elsewhere(parameter.tensor)) continue;
+    std::vector<bool> by;
+    for (const Division& division : divisions_) by.push_back(division.is_divided(parameter.tensor));
+    kinds[by].push_back(parameter);
   }
-  Tensor norms = division_.gather(own_norm(divided), "gradient norm").flatten();
-  if (!whole.empty()) norms = concat({own_norm(whole), norms}, 0);
-  const Tensor all = norms.numel() == 1 ? norms : norm(norms).reshape({1});
-  return division_.gather_stages ? norm(division_.gather_stages(all, "gradient norm of a stage")).reshape({1}) : all;
+  std::vector<Tensor> norms;
+  for (const auto& [by, members] : kinds) {
+    norms.push_back(own_norm(members));
+    for (size_t i = 0; i < by.size(); ++i)
+      if (by[i]) norms.back() = divisions_[i].gather(norms.back(), "gradient norm").flatten();
+  }
+  const Tensor all = norms.empty() ? own_norm({}) : norms.size() == 1 ? norms[0] : concat(norms, 0);
+  const Tensor own = all.numel() == 1 ? all : norm(all).reshape({1});
+  return stages_.gather ? norm(stages_.gather(own, "gradient norm of a stage")).reshape({1}) : own;
 }
 
-void FlatParameters::set_division(Division division) {
-  division_ = std::move(division);
-  std::vector<float> divided;
-  for (const FlatSlice& slice : slices_) divided.push_back(division_.is_divided(slice.parameter) ? 1 : 0);
-  divided_ = ne(Tensor::from(divided, device()), 0.0);
+void FlatParameters::divide(Division division) {
+  divisions_.push_back(std::move(division));
+  mark_divided();
+}
+
+void FlatParameters::mark_divided() {
+  divided_.clear();
+  for (const Division& division : divisions_) {
+    std::vector<float> divided;
+    for (const FlatSlice& slice : slices_) divided.push_back(division.is_divided(slice.parameter) ? 1 : 0);
+    divided_.push_back(ne(Tensor::from(divided, device()), 0.0));
+  }
+}
+
+bool FlatParameters::is_divided(const Tensor& parameter) const {
+  return std::ranges::any_of(divisions_, [&](const Division& division) { return division.is_divided(parameter); });
 }
 
 Tensor FlatParameters::whole_sums(const Tensor& sums) const {
-  if (!division_.gather) return sums;
-  const Tensor all = sum(division_.gather(sums.flatten(), "sums by parameter"), {0}).reshape(sums.sizes());
-  return where(divided_, all, sums);
+  Tensor whole = sums;
+  for (size_t i = 0; i < divisions_.size(); ++i) {
+    const Tensor all = divisions_[i].gather(whole.flatten(), "sums by parameter");
+    whole = where(divided_[i], sum(all, {0}).reshape(sums.sizes()), whole);
+  }
+  return whole;
 }
 
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm) {

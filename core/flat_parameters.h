@@ -90,18 +90,23 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   /// ranks hold parts of them.
   Tensor whole_sums(const Tensor& sums) const;
 
-  /// Which parameters are divided among ranks, and how the ranks' numbers meet: own [k] of each of them -> [ranks, k].
-  /// FSDP and TensorParallel, whose parts these are, set it.
+  /// Which parameters a group of ranks divides, and how the ranks' numbers meet: own [k] of each of them -> [ranks, k].
   struct Division {
     std::function<bool(const Tensor& parameter)> is_divided;
     std::function<Tensor(const Tensor& own, const char* name)> gather;
-    /// Where other ranks hold other parameters of the model (Pipeline): this rank's norm [1] -> [stages]; and which of
-    /// its parameters another stage holds too and counts.
-    std::function<Tensor(const Tensor& own, const char* name)> gather_stages = {};
-    std::function<bool(const Tensor& parameter)> is_elsewhere = {};
   };
-  void set_division(Division division);
-  const Division& division() const { return division_; }
+  /// Adds a division: FSDP's parts are slices, of parts that TensorParallel made.
+  void divide(Division division);
+  /// A group divides it.
+  bool is_divided(const Tensor& parameter) const;
+
+  /// Where other ranks hold other parameters of the model (Pipeline): this rank's norm [1] -> [stages]; and which of
+  /// its parameters another stage holds too and counts.
+  struct Stages {
+    std::function<Tensor(const Tensor& own, const char* name)> gather;
+    std::function<bool(const Tensor& parameter)> is_elsewhere;
+  };
+  void set_stages(Stages stages) { stages_ = std::move(stages); }
 
   /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
   /// sizes.
@@ -112,12 +117,14 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
 
  private:
   void move_in(const FlatSlice& slice);
+  void mark_divided();
 
   std::vector<FlatSlice> slices_;
   Tensor master_, gradient_, compute_copy_;
   std::vector<std::function<void()>> on_add_;
-  Division division_;  // empty: the parameters are whole
-  Tensor divided_;     // each slice's
+  std::vector<Division> divisions_;  // the innermost first; none: the parameters are whole
+  std::vector<Tensor> divided_;      // for each: bool [slices]
+  Stages stages_;
 };
 
 /// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no

@@ -41,6 +41,10 @@ Tensor Embedding::tied_loss(const Tensor& x, const Tensor& targets, const Linear
   return with_hooks(x, [&] { return linear_cross_entropy(x, weight, targets, options); });
 }
 
+int64_t Embedding::flops(const Shape& x, const Shape& y) const {
+  return x.rank() == y.rank() ? 2 * y.numel() * x[x.rank() - 1] : 0;
+}
+
 void Embedding::fields(Visitor& v) { v("weight", weight); }
 
 }  // namespace weft::nn

@@ -19,13 +19,17 @@ struct Embedding : Module {
   int64_t padding;  ///< EmbeddingOptions::padding
 
   Embedding(Integer count, Integer size, EmbeddingOptions options = {});
+  /// With these rows, a parameter.
+  explicit Embedding(Tensor rows) : weight(std::move(rows)), padding(-1) {}
   Tensor forward(const Tensor& x) const override;
   /// x [..., size] weight^T, [..., count]: an output layer with the weight of this table (Press and Wolf 2017). The
   /// module is called a second time by it: hooks see x, and sharding gathers the weight for it.
-  Tensor tied_linear(const Tensor& x) const;
+  virtual Tensor tied_linear(const Tensor& x) const;
   /// cross_entropy(tied_linear(x), targets) without holding all logits.
-  Tensor tied_loss(const Tensor& x, const Tensor& targets, const LinearCrossEntropyOptions& options = {}) const;
+  virtual Tensor tied_loss(const Tensor& x, const Tensor& targets, const LinearCrossEntropyOptions& options = {}) const;
   void fields(Visitor& v) override;
+  /// The product of tied_linear() counts; rows cost none.
+  int64_t flops(const Shape& x, const Shape& y) const override;
 };
 
 /// embedding_bag() with a table of `count` rows of `size` numbers, which begin normal, as PyTorch's do.

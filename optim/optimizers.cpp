@@ -259,8 +259,7 @@ Adafactor::Adafactor(const ParameterGroups& given, const AdafactorOptions& optio
 
 void Adafactor::added(int, const NamedTensor& parameter) {
   const Tensor& w = parameter.tensor;
-  const auto& is_divided = flat()->division().is_divided;
-  WEFT_CHECK(!is_divided || !is_divided(w), "Adafactor: '", parameter.name, "' ", w,
+  WEFT_CHECK(!flat()->is_divided(w), "Adafactor: '", parameter.name, "' ", w,
              " is one rank's part: its rows and columns are not here. Use DDP, or another optimizer");
   const auto add = [&](const char* state, const Shape& sizes) {
     const Tensor zeros = Tensor::zeros(sizes, flat()->dtype(), flat()->device());

@@ -485,7 +485,7 @@ Checkpoint Engine::save(const RunFolder* folder, const std::string& name,
                         const std::map<std::string, std::string>& texts, int keep) {
   Checkpoint checkpoint;
   checkpoint.texts = texts;
-  if (!options_.sharded_checkpoints || !parts_.strategy.is_sharded()) {
+  if (!options_.sharded_checkpoints || !parts_.strategy.has_pieces()) {
     put(checkpoint);
     if (folder) folder->save(name, checkpoint, keep);
     return checkpoint;
@@ -510,7 +510,7 @@ void Engine::finish_saving() {
 }
 
 Checkpoint Engine::read(const std::string& path) const {
-  if (!parts_.strategy.is_sharded() || std::filesystem::path(path).extension() == ".h5") return load_checkpoint(path);
+  if (!parts_.strategy.has_pieces() || std::filesystem::path(path).extension() == ".h5") return load_checkpoint(path);
   const CheckpointReader reader(path);
   Checkpoint notes;
   notes.integers = reader.index().integers;
@@ -548,7 +548,7 @@ void Engine::take(const std::string& path, const Checkpoint& saved, bool with_mo
   WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
              " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
              ": another data set. Name that of the checkpoint, or start a new run from its weights");
-  if (saved.parts.empty() && parts_.strategy.is_sharded()) {
+  if (saved.parts.empty() && parts_.strategy.has_pieces()) {
     take_pieces(path);
   } else {
     if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));

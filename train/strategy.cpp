@@ -69,6 +69,8 @@ dist::Offload offload_of(const std::string& name) {
   throw UsageError("--fsdp-offload: unknown '" + name + "'");
 }
 
+}  // namespace
+
 dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   dist::FsdpOptions options;
   options.strategy = strategy_of(o.strategy);
@@ -85,8 +87,6 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   return options;
 }
 
-}  // namespace
-
 std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer,
                                                   const dist::World& ranks) {
   return std::make_unique<Averaging>(model, optimizer, ranks);
@@ -95,6 +95,7 @@ std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> mo
 std::unique_ptr<Strategy> make_grid_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
                                              const dist::PipelineOptions& options) {
   if (grid.pipe()->size() > 1) return std::make_unique<dist::Pipeline>(std::move(model), grid, options);
+  if (options.fsdp) return std::make_unique<dist::TensorParallel>(std::move(model), grid, *options.fsdp);
   if (options.device) model->to(*options.device);
   return std::make_unique<dist::TensorParallel>(std::move(model), grid, options.ddp);
 }

@@ -33,6 +33,9 @@ struct StrategyOptions {
 
 using dist::Strategy;
 
+/// As dist/fsdp/ reads them. Errors: an unknown strategy or offload.
+dist::FsdpOptions fsdp_options(const StrategyOptions& options);
+
 /// The model has its first weights. Errors: an unknown strategy, those of DDP and FSDP.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::shared_ptr<nn::Module> model,
                                         const dist::World& ranks);
@@ -43,7 +46,7 @@ std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> mo
                                                   const dist::World& ranks);
 
 /// Tensor parallelism over a grid of ranks (dist/tensor/tensor_parallel.h), and a pipeline where the grid has stages
-/// (dist/pipeline/pipeline.h).
+/// (dist/pipeline/pipeline.h); `options` say whether its data ranks replicate or shard the parts.
 std::unique_ptr<Strategy> make_grid_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
                                              const dist::PipelineOptions& options);
 

@@ -84,6 +84,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
   flags.example("weft-run --nproc_per_node 4 train_gpt --pipeline 2 --chunks 3 --batch-size 24 --micro-batches 8");
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
+  flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --parallel fsdp --model gpt2_xl --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
   if (o.rows == "packed" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--rows packed: expected whole models on each rank, got --tensor or --pipeline");
@@ -92,8 +93,13 @@ bool parse_options(int argc, char** argv, Options& o) {
   if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");
   if (o.precision == "fp8" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--precision fp8: expected whole blocks on each rank, got --tensor or --pipeline");
-  if (o.tensor * o.pipeline > 1 && o.parallel != "auto" && o.parallel != "ddp")
-    throw train::UsageError("--tensor and --pipeline: expected --parallel auto or ddp, got " + o.parallel);
+  if (o.tensor * o.pipeline > 1 && o.parallel == "none")
+    throw train::UsageError("--tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none");
+  if (o.tensor * o.pipeline > 1 && o.fsdp_checkpoints == "sharded")
+    throw train::UsageError(
+        "--fsdp-checkpoints sharded: expected whole layers on each rank, got --tensor or --pipeline");
+  if (o.pipeline > 1 && o.fsdp_offload != "none")
+    throw train::UsageError("--fsdp-offload " + o.fsdp_offload + ": expected no --pipeline, got one");
   o.toml = flags.toml();
   return true;
 }

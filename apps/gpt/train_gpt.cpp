@@ -18,6 +18,7 @@
 #include "core/random.h"
 #include "dist/group/same_lines.h"
 #include "dist/tensor/parallel_block.h"
+#include "dist/tensor/parallel_embedding.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
@@ -111,18 +112,24 @@ train::EngineOptions engine_options(const Options& o, const TrainingText& text) 
 std::unique_ptr<train::Strategy> make_strategy(const Experiment& e) {
   const Options& o = e.options;
   const Device device = e.world.device();
-  if (o.tensor * o.pipeline > 1) {
-    if (auto* const gpt = dynamic_cast<nn::Gpt*>(e.model.get())) dist::divide_blocks(*gpt, e.grid.model());
-    return train::make_grid_strategy(e.model, e.grid,
-                                     {.chunks = static_cast<int>(o.chunks),
-                                      .ddp = {.compress_bf16 = o.grad_compression == "bf16"},
-                                      .device = device});
+  const bool in_grid = o.tensor * o.pipeline > 1;
+  auto* const gpt = dynamic_cast<nn::Gpt*>(e.model.get());
+  if (in_grid && gpt) {
+    const nn::DeferredInit::Scope deferred(o.deferred.get());
+    dist::divide_blocks(*gpt, e.grid.model());
+    dist::divide_vocabulary(*gpt, e.grid.model());
   }
-  train::place(o, *e.model, device);
+  if (!in_grid) train::place(o, *e.model, device);
   train::StrategyOptions how = train::strategy_options(o, device);
-  if (o.min_num_params == 0) how.kinds = {dynamic_cast<nn::Decoder*>(e.model.get()) ? "DecoderBlock" : "GptBlock"};
+  if (o.min_num_params == 0) how.kinds = {gpt ? gpt->h.front()->kind() : "DecoderBlock"};
   how.sharded_accumulation = o.fsdp_accumulate == "sharded";
-  return train::make_strategy(how, e.model, e.world);
+  if (!in_grid) return train::make_strategy(how, e.model, e.world);
+  return train::make_grid_strategy(
+      e.model, e.grid,
+      {.chunks = static_cast<int>(o.chunks),
+       .ddp = {.compress_bf16 = o.grad_compression == "bf16"},
+       .fsdp = o.parallel == "fsdp" ? std::optional(train::fsdp_options(how)) : std::nullopt,
+       .device = device});
 }
 
 /// Sequences, and the token that follows each of their tokens: i64 [sequences, context]. Packed rows have their
@@ -156,9 +163,11 @@ class Trainer final : public train::TypedTask<Sequences> {
   std::string save() override;
   void ended(train::RunEnd end) override;
   void resume();
-  /// Sum of the losses of the batch's trained tokens.
-  Tensor sum_of_losses(const Sequences& batch) {
-    return cross_entropy(engine_.forward(batch.tokens), batch.next, {.reduction = Reduction::sum});
+  /// The loss of the batch's trained tokens. Ranks that divide the layers divide the vocabulary.
+  Tensor loss_of(const Sequences& batch, Reduction reduction) {
+    const int64_t vocabulary = e_.config.with_sizes([](const auto& sizes) { return sizes.vocabulary; });
+    return dist::parallel_cross_entropy(engine_.forward(batch.tokens), batch.next, vocabulary, e_.grid.model(),
+                                        {.reduction = reduction});
   }
   void save_model(const StateDict& state) const {
     if (e_.folder) save_gpt(e_.folder->file("model"), state, e_.config, e_.tokenizer);
@@ -217,8 +226,9 @@ void Trainer::resume() {
 /// sum is divided by how many its rows have on average over the data.
 train::Measured Trainer::loss(const Sequences& batch) {
   if (e_.text.is_rows())
-    return {sum_of_losses(batch) / (e_.text.trained_per_sequence() * static_cast<double>(batch.next.size(0)))};
-  return {cross_entropy(engine_.forward(batch.tokens), batch.next)};
+    return {loss_of(batch, Reduction::sum) /
+            (e_.text.trained_per_sequence() * static_cast<double>(batch.next.size(0)))};
+  return {loss_of(batch, Reduction::mean)};
 }
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {
@@ -237,7 +247,7 @@ train::Validation Trainer::validate(const train::Epoch&) {
   const auto each = [&](const data::Stacked& batch) {
     if (e_.text.is_rows()) {
       const Sequences rows = typed(batch.tensors);
-      sum += sum_of_losses(rows).item();
+      sum += loss_of(rows, Reduction::sum).item();
       count += weft::sum(ge(rows.next, 0).to(DType::f64)).item();
       return;
     }

@@ -15,8 +15,8 @@
 namespace weft::dist {
 namespace {
 
-constexpr size_t kNamed = 5;                 // parameters in an error
-constexpr int64_t kSmallestPiece = 1 << 20;  // bytes of a parameter that is reduced in pieces
+constexpr size_t kNamed = 5;             // parameters in an error
+constexpr int64_t kHugeBytes = 1 << 20;  // a larger parameter may be a bucket alone
 
 std::string_view module_of(const FlatSlice& slice) {
   return std::string_view(slice.name).substr(0, std::min(slice.name.rfind('.'), slice.name.size()));
@@ -57,8 +57,7 @@ std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions
   const std::vector<FlatSlice>& slices = flat.slices();
   const auto element = static_cast<int64_t>(size_of(flat.dtype()));
   const auto end_of = [&](size_t i) { return i + 1 < slices.size() ? slices[i + 1].offset : flat.numel(); };
-  const int64_t most =
-      std::max(options.bytes, kSmallestPiece) / element / FlatParameters::kAlignment * FlatParameters::kAlignment;
+  const int64_t most = std::max(options.bytes, kHugeBytes) / element;
   for (size_t i = slices.size(); order.size() < slices.size();) order.push_back(--i);
 
   std::vector<Bucket> buckets;
@@ -81,12 +80,7 @@ std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions
     const int64_t begin = slices[i].offset, end = end_of(i);
     if (end - begin > most) {
       close();
-      const int64_t pieces = (end - begin + most - 1) / most;
-      for (int64_t piece = 0; piece < pieces; ++piece)
-        buckets.push_back({i,
-                           piece == 0 ? i + 1 : i,
-                           {begin + piece * most, std::min(most, end - begin - piece * most)},
-                           str(slices[i].name, " (", piece + 1, " of ", pieces, ')')});
+      buckets.push_back({i, i + 1, {begin, end - begin}, slices[i].name});
       continue;
     }
     // Before a parameter as large as a bucket the size of a first one is enough.
@@ -212,7 +206,7 @@ void Reducer::launch_full_buckets() {
 void Reducer::launch(size_t index) {
   const NoGrad no_grad;
   const Bucket& bucket = buckets_[index];
-  for (size_t i = bucket.first; i < std::max(bucket.last, bucket.first + 1); ++i)
+  for (size_t i = bucket.first; i < bucket.last; ++i)
     sent_[index] = sent_[index] || trained_[i] || flat_->slices()[i].parameter.has_gradient();
   if (!sent_[index]) return;
   if (!started_) start_pass();

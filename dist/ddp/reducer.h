@@ -10,8 +10,7 @@
 
 namespace weft::dist {
 
-/// A range of the flat gradient that is reduced at once: the parameters first … last - 1 of the flat slices. A later
-/// piece of a huge parameter has no parameter of its own (first == last) and follows the earlier pieces.
+/// A range of the flat gradient that is reduced at once: the parameters first … last - 1 of the flat slices.
 struct Bucket {
   size_t first = 0, last = 0;
   FlatRange range;   ///< in elements, padding included
@@ -29,8 +28,9 @@ BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const cha
 /// Cuts the flat gradient at parameter boundaries, from its end backwards or in `order` (of all slices): that in which
 /// backward makes gradients. The parameter that fills a bucket ends it, so a bucket may be larger by less than that
 /// parameter; each run of neighbours among its parameters is a bucket. Before a parameter of the size of a bucket, the
-/// size of a first one is enough. A parameter above the size (and above 1 MiB) would delay its
-/// neighbours: it is cut into pieces of that size. Errors: sizes that are not positive.
+/// size of a first one is enough. A parameter above the size (and above 1 MiB) would delay its neighbours: it is a
+/// bucket alone. Pieces would cost a start each, since all have their gradients at once. Errors: sizes that are not
+/// positive.
 std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {},
                                  std::vector<size_t> order = {});
 

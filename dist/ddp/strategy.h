@@ -60,6 +60,8 @@ class Strategy {
   virtual void synchronise() {}
   /// Each forward needs all ranks: parameters are gathered for it.
   virtual bool is_sharded() const { return false; }
+  /// sharded_model() and sharded() are there.
+  virtual bool has_pieces() const { return is_sharded(); }
   /// A model in stages: Pipeline::run() takes the place of forward and backward in training. Null: there are none.
   virtual Pipeline* pipeline() { return nullptr; }
   /// Ranks that see the same samples.

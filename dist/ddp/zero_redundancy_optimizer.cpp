@@ -55,13 +55,13 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
     parts_.push_back(std::move(part));
   }
   const auto mine = FlatParameters::of(std::move(slices), part_);
-  mine->set_division({.is_divided = [](const Tensor&) { return true; },
-                      .gather =
-                          [ranks = group_](const Tensor& own, const char* name) {
-                            const Tensor every = Tensor::empty({ranks->size(), own.numel()}, own.dtype(), own.device());
-                            ranks->all_gather(every, own, {.name = name, .scale = {}})->wait();
-                            return every;
-                          }});
+  mine->divide({.is_divided = [](const Tensor&) { return true; },
+                .gather =
+                    [ranks = group_](const Tensor& own, const char* name) {
+                      const Tensor every = Tensor::empty({ranks->size(), own.numel()}, own.dtype(), own.device());
+                      ranks->all_gather(every, own, {.name = name, .scale = {}})->wait();
+                      return every;
+                    }});
   std::vector<optim::ParameterGroup> groups = parameters;
   for (optim::ParameterGroup& each : groups) {
     each.parameters = optim::trainable(each.parameters);

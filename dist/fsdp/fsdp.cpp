@@ -122,14 +122,14 @@ void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
     flat_->add(slices, numel);
   } else {
     flat_ = FlatParameters::of(slices, numel);
-    flat_->set_division({.is_divided = [](const Tensor&) { return true; },
-                         .gather =
-                             [group = shard_group_, device](const Tensor& own, const char* name) {
-                               if (group->size() == 1) return own.reshape({1, own.numel()});
-                               const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
-                               group->all_gather(all, own.to(device), {.name = name, .scale = {}})->wait();
-                               return all.to(own.device());
-                             }});
+    flat_->divide({.is_divided = [](const Tensor&) { return true; },
+                   .gather =
+                       [group = shard_group_, device](const Tensor& own, const char* name) {
+                         if (group->size() == 1) return own.reshape({1, own.numel()});
+                         const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
+                         group->all_gather(all, own.to(device), {.name = name, .scale = {}})->wait();
+                         return all.to(own.device());
+                       }});
   }
   const Tensor gradient = flat_->gradient();
   for (const auto& [u, shard] : by_unit) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/autocast.h"
+#include "core/autograd.h"
 #include "dist/ddp/strategy.h"
 #include "dist/fsdp/fsdp_options.h"
 #include "dist/fsdp/fsdp_schedule.h"
@@ -53,6 +54,9 @@ class FSDP final : public Strategy {
     if (options_.precision.param != DType::f32) low.emplace(options_.precision.param);
     return nn::call(*model_, cast_input(x), cast_input(more)...);
   }
+  /// For models whose forward is not one call (of stages): call this before the modules of a step run. With gradients
+  /// on, its backwards weigh by `samples`; then it is training.
+  void before_forward(int64_t samples) { schedule_->begin_round(grad_enabled(), samples); }
   /// Samples of the next forward, if that is not the first size of its input; 0: a dummy batch, as in DDP.
   void set_samples(int64_t samples) { schedule_->set_samples(samples); }
 

@@ -47,7 +47,7 @@ struct MixedPrecision {
   DType buffer = DType::f32;         ///< dtype of floating buffers of the named kinds
   bool cast_forward_inputs = true;   ///< a floating input of the model is cast to `param`
   /// Modules that use their parameters in matmul-like ops only (those that autocast knows).
-  std::vector<std::string> kinds = {"Linear", "Conv2d"};
+  std::vector<std::string> kinds = {"Linear", "Conv2d", "ColumnParallelLinear", "RowParallelLinear"};
 };
 
 /// An event of a unit; for tests, logs and profiles.

@@ -130,6 +130,12 @@ void FsdpSchedule::detach() {
 
 void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   if (recomputing()) return;
+  const bool training = grad_enabled() || model.is_training();
+  WEFT_CHECK(!training || (x.defined() && x.dim() > 0), "fsdp: expected an input [samples, …], got ", x);
+  begin_round(training, training ? x.size(0) : 0);
+}
+
+void FsdpSchedule::begin_round(bool training, int64_t given) {
   in_backward_ = nullptr;
   if (buffers_) buffers_->check_bound("fsdp");
   if (std::exchange(pass_open_, false)) {  // a backward threw
@@ -144,13 +150,11 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   before_round_();
   for (size_t u = 0; u < units_.size(); ++u)
     if (!units_[u]->in_use || units_[u]->is_stale()) free(u);
-  const bool training = grad_enabled() || model.is_training();
   plan_ = training ? 1 : 0;
   plans_[plan_].begin();
   if (!training) return;
-  WEFT_CHECK(x.defined() && x.dim() > 0, "fsdp: expected an input [samples, …], got ", x);
-  WEFT_CHECK(x.size(0) > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", x.size(0));
-  const int64_t samples = std::exchange(next_samples_, std::nullopt).value_or(x.size(0));
+  WEFT_CHECK(given > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", given);
+  const int64_t samples = std::exchange(next_samples_, std::nullopt).value_or(given);
   if (stands_in_ != (samples == 0)) set_stand_in(*units_[0]->module(), stands_in_ = samples == 0);
   if (weight_) weight_->wait();  // after a forward without backward
   weight_ = std::make_shared<SampleWeight>(group_);

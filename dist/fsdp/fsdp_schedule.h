@@ -105,6 +105,8 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   /// Each later reduced backward in training broadcasts these buffers from rank 0.
   void share_each_step(std::unique_ptr<FlatBuffers> buffers) { buffers_ = std::move(buffers); }
 
+  /// A round of the whole model begins; in training it has `samples`, unless set_samples() has said more.
+  void begin_round(bool training, int64_t samples);
   void set_samples(int64_t samples) { next_samples_ = samples; }
   bool reduces() const { return reduces_; }
   void set_reduces(bool reduces) { reduces_ = reduces; }

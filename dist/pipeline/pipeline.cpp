@@ -156,9 +156,11 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
              " chunks");
   drop_other_stages();
   options_.ddp.unused = Unused::zero;
-  tensor_ = std::make_unique<TensorParallel>(model_, std::move(grid), options_.ddp);
+  tensor_ = options_.fsdp ? std::make_unique<TensorParallel>(model_, std::move(grid), sharding())
+                          : std::make_unique<TensorParallel>(model_, std::move(grid), options_.ddp);
   const ProcessGroup& data = *this->grid().data();
-  if (!options_.ddp.same_dropout) set_dropout_rank(data.rank() + data.size() * pipe_->rank());
+  if (!(options_.fsdp ? options_.fsdp->same_dropout : options_.ddp.same_dropout))
+    set_dropout_rank(data.rank() + data.size() * pipe_->rank());
   make_channels();
   find_tied();
   set_norm();
@@ -180,7 +182,26 @@ void Pipeline::drop_other_stages() {
   Names names([this](const std::string& name) { return !is_used_by(pipe_->rank(), name); });
   model_->fields(names);
   names_ = std::move(names.found);
-  if (options_.device) model_->to(*options_.device);
+  if (options_.device && !options_.fsdp) model_->to(*options_.device);
+}
+
+/// A tied parameter's module becomes a unit, which all of its stages divide at the same places.
+FsdpOptions Pipeline::sharding() const {
+  FsdpOptions options = *options_.fsdp;
+  WEFT_CHECK(options.offload == Offload::none, "pipeline: expected fsdp without an offload, got ",
+             name(options.offload));
+  std::map<std::string, std::string> kinds;
+  for (const auto& [path, module] : model_->modules()) kinds.emplace(path, module->kind());
+  for (const std::string& name : names_) {
+    int users = 0;
+    for (int stage = 0; stage < pipe_->size(); ++stage) users += is_used_by(stage, name);
+    const std::string owner = name.substr(0, std::min(name.rfind('.'), name.size()));
+    if (users < 2) continue;
+    WEFT_CHECK(kinds.contains(owner), "pipeline: fsdp: the tied parameter '", name, "' needs a module of its own");
+    if (std::ranges::find(options.policy.kinds, kinds.at(owner)) == options.policy.kinds.end())
+      options.policy.kinds.push_back(kinds.at(owner));
+  }
+  return options;
 }
 
 void Pipeline::make_channels() {
@@ -237,17 +258,15 @@ void Pipeline::set_norm() const {
   std::set<const TensorImpl*> counted_elsewhere;
   for (const auto& [users, parameter] : tied_)
     if (users->rank() > 0) counted_elsewhere.insert(parameter.tensor.impl());
-  const auto flat = FlatParameters::of(trained);
-  FlatParameters::Division division = flat->division();
-  division.is_elsewhere = [counted_elsewhere](const Tensor& parameter) {
-    return counted_elsewhere.contains(parameter.impl());
-  };
-  division.gather_stages = [group = pipe_](const Tensor& own, const char* name) {
-    const Tensor all = Tensor::empty({group->size()}, own.dtype(), own.device());
-    group->all_gather(all, own.reshape({1}), {.name = name, .scale = {}, .at_once = true})->wait();
-    return all;
-  };
-  flat->set_division(std::move(division));
+  FlatParameters::of(trained)->set_stages(
+      {.gather =
+           [group = pipe_](const Tensor& own, const char* name) {
+             const Tensor all = Tensor::empty({group->size()}, own.dtype(), own.device());
+             group->all_gather(all, own.reshape({1}), {.name = name, .scale = {}, .at_once = true})->wait();
+             return all;
+           },
+       .is_elsewhere =
+           [counted_elsewhere](const Tensor& parameter) { return counted_elsewhere.contains(parameter.impl()); }});
 }
 
 int Pipeline::first_stage(const std::string& name) const {
@@ -332,10 +351,16 @@ void Pipeline::finish_messages() {
   if (gradients_out_) gradients_out_->finish();
 }
 
+void Pipeline::begin_step(const MicroBatches& batch) {
+  const int64_t samples = std::max<int64_t>(batch.samples, 1);
+  if (batch.samples == 0) tensor_->stand_in();
+  if (FSDP* const fsdp = tensor_->fsdp()) return fsdp->before_forward(samples);
+  tensor_->ddp()->before_forward(samples);
+  tensor_->ddp()->begin_pass(static_cast<int64_t>(batch.inputs.size()));
+}
+
 void Pipeline::run(const MicroBatches& batch) {
-  DDP& ddp = tensor_->ddp();
-  if (batch.samples == 0) ddp.set_samples(0);
-  ddp.before_forward(std::max<int64_t>(batch.samples, 1));
+  begin_step(batch);
   const int P = pipe_->size(), rank = pipe_->rank();
   const PipelineSize size{
       .stages = P, .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())};
@@ -348,17 +373,20 @@ void Pipeline::run(const MicroBatches& batch) {
   flights_.clear();  // left from a run that ended with an exception, as is the next
   last_input_ = {};
   most_in_flight_ = 0;
-  ddp.begin_pass(static_cast<int64_t>(batch.inputs.size()));
+  // DDP counts gradients; FSDP reduces what the step's last backward finds.
+  std::shared_ptr<void> own = tensor_->fsdp() ? tensor_->no_sync() : nullptr;
   for (size_t i = 0; i < steps_.size(); ++i) {
+    if (i + 1 == steps_.size()) own = nullptr;
     if (steps_[i].backward)
       backward(i);
     else
       forward(steps_, i, batch);
   }
   finish_messages();
-  ddp.end_pass();
+  if (tensor_->ddp()) tensor_->ddp()->end_pass();
   const NoGrad no_grad;
   for (const auto& [users, parameter] : tied_) {
+    if (parameter.tensor.numel() == 0) continue;  // another data rank has it, on all stages
     const Tensor gradient = parameter.tensor.grad();
     users->all_reduce(gradient, ReduceOp::sum, {.name = "gradient of " + parameter.name, .scale = {}, .at_once = true})
         ->wait();
@@ -379,8 +407,10 @@ Tensor Pipeline::operator()(const Tensor& x) {
       {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},
       pipe_->rank());
   std::erase_if(steps, [](const PipelineStep& step) { return step.backward; });
+  if (tensor_->fsdp()) tensor_->fsdp()->before_forward(x.size(0));
   for (size_t i = 0; i < steps.size(); ++i) forward(steps, i, batch);
   finish_messages();
+  if (tensor_->fsdp()) tensor_->fsdp()->free_gathered();
   const std::string key = key_of(0, x, batch.precision);
   Tensor y = outputs.empty() ? Tensor() : concat(outputs, 0);
   if (!outputs_.contains(key)) {

@@ -19,10 +19,11 @@ namespace weft::dist {
 struct PipelineOptions {
   int chunks = 1;  ///< stretches of the model on each stage; above 1: the interleaved schedule
   DdpOptions ddp = {};
-  std::optional<Device> device = {};  ///< device of this rank's part of the model; left out: unchanged
+  std::optional<FsdpOptions> fsdp = {};  ///< in place of `ddp`: the data ranks shard each stage, without offloads
+  std::optional<Device> device = {};     ///< device of this rank's part of the model; left out: unchanged
 };
 
-/// A step's samples in micro-batches, the same on all ranks of a row.
+/// A step's samples in micro-batches, the same on all ranks of a row. Sharded stages need as many on all data ranks.
 struct MicroBatches {
   std::vector<Tensor> inputs = {};
   int64_t samples = 0;           ///< number in all micro-batches; 0: a dummy batch, as in DDP::set_samples()
@@ -43,7 +44,8 @@ struct MicroBatches {
 ///   adam.step();
 /// Activations and their gradients travel in groups of two neighbours, one for each direction, in the schedule's order;
 /// each receive is posted one message ahead. Gradients are averaged over the data ranks beside the step's last
-/// backwards. Tied parameters (nn::Staged::uses) are summed over their stages. See docs/pipeline_parallel.md.
+/// backwards; FSDP gathers a unit for each micro-batch, forward and backward. Tied parameters (nn::Staged::uses) are
+/// summed over their stages. See docs/pipeline_parallel.md.
 class Pipeline final : public Strategy {
  public:
   /// `model` is an nn::Staged. Collective. Errors: another model; fewer layers than stages * chunks; those of
@@ -84,6 +86,8 @@ class Pipeline final : public Strategy {
 
   Tensor forward(const Tensor& x) override { return operator()(x); }
   Pipeline* pipeline() override { return this; }
+  bool is_sharded() const override { return tensor_->is_sharded(); }
+  bool has_pieces() const override { return false; }
   void synchronise() override { tensor_->synchronise(); }
   StateDict model_state() override;
   StateDict gathered(const StateDict& part) override;
@@ -102,6 +106,8 @@ class Pipeline final : public Strategy {
 
   bool is_used_by(int stage, const std::string& parameter) const;
   void drop_other_stages();
+  FsdpOptions sharding() const;
+  void begin_step(const MicroBatches& batch);
   void make_channels();
   void find_tied();
   void set_norm() const;

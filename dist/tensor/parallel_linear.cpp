@@ -15,10 +15,6 @@ void check_divides(const char* who, const char* what, int64_t size, const Proces
              " model ranks");
 }
 
-Tensor part_of(const Tensor& whole, Partition partition, const ProcessGroupPtr& group) {
-  return whole.defined() ? partition.part(whole, group->rank(), group->size()).requires_grad_() : Tensor();
-}
-
 /// Has its gradient in the dtype of the products, which halves the all_reduce under autocast.
 Tensor into_region(const Tensor& x, const ProcessGroupPtr& group) { return copy_to_region(autocast_low(x), group); }
 
@@ -27,8 +23,8 @@ Tensor into_region(const Tensor& x, const ProcessGroupPtr& group) { return copy_
 ColumnParallelLinear::ColumnParallelLinear(const nn::Linear& whole, ProcessGroupPtr ranks, int64_t count)
     : group(std::move(ranks)), stretches(count) {
   check_divides("ColumnParallelLinear", "an output", whole.weight.size(0) / stretches, group);
-  weight = part_of(whole.weight, partition("weight"), group);
-  bias = part_of(whole.bias, partition("bias"), group);
+  weight = parameter_part(whole.weight, partition("weight"), *group);
+  bias = parameter_part(whole.bias, partition("bias"), *group);
 }
 
 Tensor ColumnParallelLinear::forward(const Tensor& x) const { return linear(into_region(x, group), weight, bias); }
@@ -46,8 +42,8 @@ int64_t ColumnParallelLinear::flops(const Shape&, const Shape& y) const { return
 
 RowParallelLinear::RowParallelLinear(const nn::Linear& whole, ProcessGroupPtr ranks) : group(std::move(ranks)) {
   check_divides("RowParallelLinear", "an input", whole.weight.size(1), group);
-  weight = part_of(whole.weight, partition("weight"), group);
-  bias = part_of(whole.bias, partition("bias"), group);
+  weight = parameter_part(whole.weight, partition("weight"), *group);
+  bias = parameter_part(whole.bias, partition("bias"), *group);
 }
 
 Tensor RowParallelLinear::forward(const Tensor& x) const {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/tensor/partition.h"
 
+#include <algorithm>
+
 #include "core/autograd.h"
 #include "core/ops/concat.h"
+#include "nn/init.h"
 
 namespace weft::dist {
 namespace {
@@ -19,9 +22,21 @@ Tensor stretched(const Tensor& x, int dim, int64_t stretches) {
 
 }  // namespace
 
+Partition::Share Partition::share(int64_t size, int rank, int ranks) {
+  WEFT_CHECK(size >= ranks, "partition: ", size, " rows are too few for ", ranks, " model ranks");
+  const int64_t least = size / ranks, more = size % ranks;
+  return {rank * least + std::min<int64_t>(rank, more), least + (rank < more ? 1 : 0)};
+}
+
 Tensor Partition::part(const Tensor& whole, int rank, int ranks) const {
   const NoGrad no_grad;
   if (is_whole()) return whole.detach().clone();
+  if (size > 0) {
+    const auto [first, count] = share(size, rank, ranks);
+    const Tensor part = Tensor::zeros(part_sizes(whole.sizes(), ranks), whole.dtype(), whole.device());
+    part.slice(dim, 0, count).copy_(whole.detach().slice(dim, first, count));
+    return part;
+  }
   WEFT_CHECK(whole.size(dim) % (stretches * ranks) == 0, "partition: dimension ", dim, " of ", whole,
              " does not divide into ", stretches, " x ", ranks, " parts");
   const int64_t length = whole.size(dim) / (stretches * ranks);
@@ -29,12 +44,41 @@ Tensor Partition::part(const Tensor& whole, int rank, int ranks) const {
   return mine.flatten(dim, dim + 1).clone();
 }
 
+Shape Partition::part_sizes(const Shape& whole, int ranks) const {
+  Shape sizes = whole;
+  if (!is_whole()) sizes[dim] = size > 0 ? share(size, 0, ranks).count : sizes[dim] / ranks;
+  return sizes;
+}
+
+Shape Partition::whole_sizes(const Shape& part, int ranks) const {
+  Shape sizes = part;
+  if (!is_whole()) sizes[dim] = size > 0 ? size : sizes[dim] * ranks;
+  return sizes;
+}
+
 Tensor Partition::whole(const std::vector<Tensor>& parts) const {
   const NoGrad no_grad;
   if (is_whole()) return parts.front();
   std::vector<Tensor> all;
+  const int ranks = static_cast<int>(parts.size());
+  for (int rank = 0; rank < ranks && size > 0; ++rank)
+    all.push_back(parts[static_cast<size_t>(rank)].slice(dim, 0, share(size, rank, ranks).count));
+  if (size > 0) return concat(all, dim);
   for (const Tensor& part : parts) all.push_back(stretched(part, dim, stretches));
   return concat(all, dim + 1).flatten(dim, dim + 1);
+}
+
+Tensor parameter_part(const Tensor& whole, const Partition& partition, const ProcessGroup& group) {
+  if (!whole.defined()) return {};
+  const int rank = group.rank(), ranks = group.size();
+  nn::DeferredInit* const later = nn::DeferredInit::current();
+  if (later == nullptr || !later->has(whole)) return partition.part(whole, rank, ranks).requires_grad_();
+  const Tensor part = Tensor::empty(partition.part_sizes(whole.sizes(), ranks), whole.dtype());
+  later->note(part, [=] {
+    later->write(whole);
+    part.copy_(partition.part(whole, rank, ranks));
+  });
+  return part.requires_grad_();
 }
 
 }  // namespace weft::dist

@@ -21,26 +21,40 @@ struct OwnParameters : nn::Visitor {
 
 TensorParallel::TensorParallel(std::shared_ptr<nn::Module> model, Grid grid, DdpOptions options)
     : model_(std::move(model)), grid_(std::move(grid)) {
-  WEFT_CHECK(model_, "tensor_parallel: expected a model, got none");
   find_partitions();
-  check_same_model(*grid_.model(), *model_, "tensor_parallel");
+  auto ddp = std::make_unique<DDP>(model_, grid_.data(), options);
+  ddp_ = ddp.get();
+  divide(std::move(ddp));
+}
+
+TensorParallel::TensorParallel(std::shared_ptr<nn::Module> model, Grid grid, FsdpOptions options)
+    : model_(std::move(model)), grid_(std::move(grid)) {
+  find_partitions();
+  auto fsdp = std::make_unique<FSDP>(model_, grid_.data(), std::move(options));
+  fsdp_ = fsdp.get();
+  divide(std::move(fsdp));
+}
+
+void TensorParallel::divide(std::unique_ptr<Strategy> data) {
+  data_ = std::move(data);
   synchronise();
-  ddp_ = std::make_unique<DDP>(model_, grid_.data(), options);
   std::unordered_set<const TensorImpl*> whole;
-  for (const NamedTensor& parameter : trained())
+  for (const NamedTensor& parameter : parameters())
     if (partition(parameter.name).is_whole()) whole.insert(parameter.tensor.impl());
-  FlatParameters::of(trained())->set_division(
+  FlatParameters::of(trained())->divide(
       {.is_divided = [whole](const Tensor& parameter) { return !whole.contains(parameter.impl()); },
        .gather =
-           [group = grid_.model()](const Tensor& own, const char* name) {
-             const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
-             if (group->size() == 1) return own.reshape(all.sizes());
-             group->all_gather(all, own, {.name = name, .scale = {}, .at_once = true})->wait();
-             return all;
+           [group = grid_.model(), device = model_->device()](const Tensor& own, const char* name) {
+             if (group->size() == 1) return own.reshape({1, own.numel()});
+             const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
+             group->all_gather(all, own.to(device), {.name = name, .scale = {}, .at_once = true})->wait();
+             return all.to(own.device());
            }});
 }
 
 void TensorParallel::find_partitions() {
+  WEFT_CHECK(model_, "tensor_parallel: expected a model, got none");
+  check_same_model(*grid_.model(), *model_, "tensor_parallel");
   for (const auto& [path, module] : model_->modules()) {
     const auto* const divided = dynamic_cast<const PartitionedModule*>(module);
     if (divided == nullptr) continue;
@@ -61,10 +75,18 @@ void TensorParallel::synchronise() {
   if (grid_.model()->size() == 1) return;
   const NoGrad no_grad;
   std::vector<NamedTensor> whole = model_->buffers();
-  for (const NamedTensor& parameter : model_->parameters())
-    if (partition(parameter.name).is_whole()) whole.push_back(parameter);
+  if (fsdp_ == nullptr) {
+    for (const NamedTensor& parameter : model_->parameters())
+      if (partition(parameter.name).is_whole()) whole.push_back(parameter);
+  } else {  // the parts of all model ranks have the same sizes, so that shards of whole parameters do too
+    for (const auto& unit : fsdp_->units())
+      for (const auto& shard : unit->shards())
+        for (const ShardedParameter& p : shard->parameters())
+          if (partition(p.name).is_whole() && p.length > 0) whole.push_back({p.name, shard->part(shard->master(), p)});
+  }
+  const Device device = model_->device();
   for (const auto& [name, tensor] : whole) {
-    const Tensor dense = tensor.detach().contiguous();
+    const Tensor dense = tensor.detach().contiguous().to(device);
     grid_.model()->broadcast(dense, 0, {.name = "whole " + name, .scale = {}, .at_once = true})->wait();
     if (dense.raw_data() != tensor.raw_data())
       tensor.detach().copy_(dense);
@@ -75,7 +97,7 @@ void TensorParallel::synchronise() {
 
 std::vector<NamedTensor> TensorParallel::trained() const {
   std::vector<NamedTensor> trained;
-  for (const NamedTensor& parameter : ddp_->parameters())
+  for (const NamedTensor& parameter : parameters())
     if (parameter.tensor.requires_grad()) trained.push_back(parameter);
   return trained;
 }

@@ -4,16 +4,18 @@
 #include <unordered_map>
 
 #include "core/autograd.h"
+#include "dist/fsdp/fsdp_state.h"
 
 namespace weft::dist {
 namespace {
 
 /// The whole tensor on the CPU; undefined on all ranks but the first of the model group.
-Tensor gathered(const Grid& grid, const std::string& name, const Tensor& part, Partition partition) {
+Tensor gathered(const TensorParallel& parallel, const std::string& name, const Tensor& part, Partition partition) {
+  const Grid& grid = parallel.grid();
   const bool first = grid.model_rank() == 0;
   const int n = grid.model()->size();
   if (partition.is_whole() || n == 1) return first ? part.detach().to(Device{}).clone() : Tensor();
-  const Tensor dense = part.detach().contiguous();
+  const Tensor dense = part.detach().contiguous().to(parallel.module().device());
   const Tensor all = Tensor::empty({n * dense.numel()}, dense.dtype(), dense.device());
   grid.model()->all_gather(all, dense, {.name = "part of " + name, .scale = {}})->wait();
   if (!first) return {};
@@ -21,12 +23,6 @@ Tensor gathered(const Grid& grid, const std::string& name, const Tensor& part, P
   for (int r = 0; r < n; ++r)
     parts.push_back(all.slice(0, r * dense.numel(), dense.numel()).to(Device{}).reshape(dense.sizes()));
   return partition.whole(parts);
-}
-
-Shape whole_sizes(const Tensor& part, Partition partition, int ranks) {
-  std::vector<int64_t> sizes;
-  for (int d = 0; d < part.dim(); ++d) sizes.push_back(part.size(d) * (d == partition.dim ? ranks : 1));
-  return Shape(sizes);
 }
 
 /// `fc.weight.exp_avg` belongs to `fc.weight`.
@@ -48,10 +44,11 @@ std::unordered_map<std::string, Tensor> by_name(const std::vector<NamedTensor>& 
 StateDict full_state_dict(TensorParallel& parallel) {
   const NoGrad no_grad;
   const Grid& grid = parallel.grid();
+  const StateDict parts = parallel.fsdp() ? full_state_dict(*parallel.fsdp()) : parallel.module().state_dict();
   StateDict full;
   if (grid.data_rank() > 0) return full;
-  for (const auto& [name, tensor] : parallel.module().state_dict().tensors)
-    full.tensors.push_back({name, gathered(grid, name, tensor, parallel.partition(name))});
+  for (const auto& [name, tensor] : parts.tensors)
+    full.tensors.push_back({name, gathered(parallel, name, tensor, parallel.partition(name))});
   return grid.model_rank() == 0 ? full : StateDict();
 }
 
@@ -59,7 +56,7 @@ nn::LoadReport load_full_state_dict(TensorParallel& parallel, const StateDict& f
   const NoGrad no_grad;
   const Grid& grid = parallel.grid();
   const int n = grid.model()->size();
-  const auto own = by_name(parallel.module().state_dict().tensors);
+  const auto own = by_name(parallel.module().parameter_names());
   StateDict parts{{}, full.scalars};
   std::vector<std::string> misshapen;
   const std::vector<std::string> names = names_of(full);
@@ -72,7 +69,7 @@ nn::LoadReport load_full_state_dict(TensorParallel& parallel, const StateDict& f
       parts.tensors.push_back({name, given});
       continue;
     }
-    const Shape expected = whole_sizes(mine->second, partition, n);
+    const Shape expected = partition.whole_sizes(mine->second.sizes(), n);
     if (given.sizes() == expected)
       parts.tensors.push_back({name, partition.part(given, grid.model_rank(), n)});
     else
@@ -80,20 +77,22 @@ nn::LoadReport load_full_state_dict(TensorParallel& parallel, const StateDict& f
   }
   WEFT_CHECK(misshapen.empty(), "load_state_dict: the weights do not fit ", parallel.module().kind(),
              mismatch_text(misshapen, {}, {}));
+  if (parallel.fsdp()) return load_full_state_dict(*parallel.fsdp(), parts, options);
   return parallel.module().load_state_dict(parts, options);
 }
 
 StateDict full_optimizer_state(TensorParallel& parallel, const StateDict& own) {
   const NoGrad no_grad;
   const Grid& grid = parallel.grid();
+  const StateDict parts = parallel.fsdp() ? full_optimizer_state(*parallel.fsdp(), own) : own;
   if (grid.data_rank() > 0) return {};
-  const auto parameters = by_name(parallel.parameters());
+  const auto parameters = by_name(parallel.module().parameters());
   StateDict full{{}, own.scalars};
-  for (const auto& [name, tensor] : own.tensors) {
+  for (const auto& [name, tensor] : parts.tensors) {
     const auto found = parameters.find(parameter_of(name));
     WEFT_CHECK(found != parameters.end() && found->second.sizes() == tensor.sizes(),
                "tensor_parallel: optimizer state: '", name, "' ", tensor, " is not of an optimizer over parameters()");
-    full.tensors.push_back({name, gathered(grid, name, tensor, parallel.partition(found->first))});
+    full.tensors.push_back({name, gathered(parallel, name, tensor, parallel.partition(found->first))});
   }
   return grid.model_rank() == 0 ? full : StateDict();
 }
@@ -102,18 +101,18 @@ StateDict part_of_optimizer_state(const TensorParallel& parallel, const StateDic
   const NoGrad no_grad;
   const Grid& grid = parallel.grid();
   const int n = grid.model()->size();
-  const auto parameters = by_name(parallel.parameters());
+  const auto parameters = by_name(parallel.module().parameters());
   StateDict own{{}, full.scalars};
   for (const auto& [name, tensor] : full.tensors) {
     const auto found = parameters.find(parameter_of(name));
     WEFT_CHECK(found != parameters.end(), "tensor_parallel: optimizer state: '", name, "' belongs to no parameter");
     const Partition partition = parallel.partition(found->first);
-    const Shape expected = whole_sizes(found->second, partition, n);
+    const Shape expected = partition.whole_sizes(found->second.sizes(), n);
     WEFT_CHECK(tensor.sizes() == expected, "tensor_parallel: optimizer state: expected '", name, "' ", expected,
                ", got ", tensor);
     own.tensors.push_back({name, partition.part(tensor, grid.model_rank(), n)});
   }
-  return own;
+  return parallel.fsdp() ? shard_optimizer_state(*parallel.fsdp(), own) : own;
 }
 
 StateDict TensorParallel::model_state() { return full_state_dict(*this); }
@@ -122,7 +121,8 @@ StateDict TensorParallel::part_of(const StateDict& whole) { return part_of_optim
 void TensorParallel::load_model(const std::string&, const StateDict& model) { load_full_state_dict(*this, model); }
 
 std::string TensorParallel::describe() const {
-  return str("tensor, ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks");
+  return str("tensor, ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks",
+             fsdp_ ? ", " + fsdp_->describe() : "");
 }
 
 }  // namespace weft::dist

@@ -14,6 +14,7 @@ inline bool has_rows(const View& x) {
 struct CrossEntropyArguments {
   double label_smoothing = 0;   ///< e: the target becomes (1 - e) t + e / C (Szegedy et al. 2016, section 7)
   int64_t ignore_index = -100;  ///< rows with this class give loss 0 and gradient 0
+  bool is_part = false;  ///< backward: of classes that ranks divide; a class outside [0, C) is another rank's, not wrong
 };
 
 /// Per-row cross entropy of logits [N, C] (floating, rows dense and any distance apart) against `target`: classes i64

@@ -25,6 +25,7 @@ struct Target {
   const T* probabilities;
   Accumulate<T> smoothing;
   int64_t ignore_index;
+  bool is_part;
 };
 
 template <int kGroup, int V, int kUnits, class T>
@@ -99,7 +100,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
     label = target.classes[row];
     if (label == target.ignore_index)
       scale = A(0), total = A(0);
-    else if (label < 0 || label >= C)
+    else if ((label < 0 || label >= C) && !target.is_part)
       scale = A(NAN);
   }
   const bool ignored = target.probabilities == nullptr && label == target.ignore_index;
@@ -132,7 +133,8 @@ Target<T> target_of(const char* name, const View& target, const View& logits, co
       target.is_contiguous() && target.sizes[0] == logits.sizes[0] &&
           (target.rank == 1 ? target.dtype == DType::i64 : target.same_sizes(logits) && target.dtype == logits.dtype),
       name, ": expected classes i64[", logits.sizes[0], "] or probabilities like ", logits, ", got ", target);
-  Target<T> t{nullptr, nullptr, static_cast<Accumulate<T>>(arguments.label_smoothing), arguments.ignore_index};
+  Target<T> t{nullptr, nullptr, static_cast<Accumulate<T>>(arguments.label_smoothing), arguments.ignore_index,
+              arguments.is_part};
   if (target.rank == 1)
     t.classes = static_cast<const int64_t*>(target.data);
   else

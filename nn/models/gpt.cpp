@@ -75,7 +75,7 @@ void GptBlock::fields(Visitor& v) {
 
 Gpt::Gpt(const GptOptions& given)
     : options(given),
-      wte(options.vocabulary, options.width, {.std = 0.02}),
+      wte(std::make_shared<Embedding>(options.vocabulary, options.width, EmbeddingOptions{.std = 0.02})),
       wpe(options.positions, options.width, {.std = 0.02}),
       dropout(options.dropout),
       ln_f(options.width, options.eps) {
@@ -87,12 +87,12 @@ Tensor Gpt::embed(const Tensor& ids, int64_t before, const Tensor& places) const
   WEFT_CHECK(before + ids.size(1) <= options.positions, "Gpt: expected at most ", options.positions, " tokens, got ",
              before + ids.size(1));
   const auto first = static_cast<double>(before);
-  return dropout(wte(ids) +
+  return dropout((*wte)(ids) +
                  wpe(places.defined() ? places : Tensor::arange(ids.size(1), DType::i64, ids.device(), first)));
 }
 
 Tensor Gpt::loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how) const {
-  return with_hooks(ids, [&] { return wte.tied_loss(ln_f(run_blocks({0, layers()}, ids)), targets, how); });
+  return with_hooks(ids, [&] { return wte->tied_loss(ln_f(run_blocks({0, layers()}, ids)), targets, how); });
 }
 
 Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
@@ -112,7 +112,7 @@ Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
 
 Tensor Gpt::run(LayerRange range, const Tensor& given) const {
   const Tensor x = run_blocks(range, given);
-  return range.last == layers() ? wte.tied_linear(ln_f(x)) : x;
+  return range.last == layers() ? wte->tied_linear(ln_f(x)) : x;
 }
 
 bool Gpt::uses(LayerRange range, const std::string& parameter) const {
@@ -135,7 +135,7 @@ Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past, const st
   }
   Tensor x = embed(ids, before, places);
   for (size_t i = 0; i < h.size(); ++i) x = whole_block(*h[i]).extend(x, past[i], mask);
-  return wte.tied_linear(ln_f(x));
+  return wte->tied_linear(ln_f(x));
 }
 
 void Gpt::fields(Visitor& v) {

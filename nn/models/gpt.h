@@ -47,7 +47,8 @@ struct GptBlock : Module {
 /// in]: the name map `hf_gpt2` transposes them.
 struct Gpt : LanguageModel {
   GptOptions options;
-  Embedding wte, wpe;  ///< tokens and positions
+  std::shared_ptr<Embedding> wte;  ///< tokens; or what divides them among ranks
+  Embedding wpe;                   ///< positions
   Dropout dropout;
   std::vector<std::shared_ptr<Module>> h;  ///< GptBlocks, or what divides them among ranks
   LayerNorm ln_f;
@@ -59,7 +60,7 @@ struct Gpt : LanguageModel {
   Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past,
                 const std::vector<int64_t>& padding = {}) const override;
   int64_t positions() const override { return options.positions; }
-  const Embedding& embedding() const override { return wte; }
+  const Embedding& embedding() const override { return *wte; }
   void fields(Visitor& v) override;
   int64_t layers() const override { return options.depth; }
   Tensor run(LayerRange range, const Tensor& x) const override;

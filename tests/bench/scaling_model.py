@@ -96,10 +96,12 @@ class Steps(unittest.TestCase):
         self.assertGreater(shared, own)
         self.assertLess(own, 1.001 * (plain + calls * model.jitter(64)))
 
-    def test_a_bucket_that_holds_the_tail_sends_as_many_bytes(self):
+    def test_a_tied_weight_is_the_last_bucket_alone(self):
         place, n = CLUSTERS["vista"], 8
-        whole = model.ddp_step(place, n, 0.0, 50e6, model.tied(0.5), whole=1.0)
-        self.assertAlmostEqual(whole, place.all_reduce(200e6, n) * model.jitter(n))
+        one, several = (model.ddp_step(place, n, 0.0, 1e8, model.tied(0.999), cut=cut) for cut in (False, True))
+        sent = place.all_reduce(399.6e6, n) + place.all_reduce(0.4e6, n)
+        self.assertAlmostEqual(one, sent * model.jitter(n))
+        self.assertGreater(several, one)
 
     def test_bars_hold_the_step(self):
         for strategy, shape in (("ddp", model.RESNET), ("fsdp", 12), ("hsdp", 12)):

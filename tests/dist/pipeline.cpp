@@ -230,9 +230,10 @@ Result train_whole(const Task& task, int first = 0, const Result* from = nullptr
 
 struct GridSizes {
   int stages, chunks, data = 1, model = 1;
+  bool sharded = false;  ///< over the data ranks
   int ranks() const { return stages * data * model; }
   std::string text() const {
-    return str(stages, " stages x ", chunks, " chunks, ", data, " data x ", model, " model ranks");
+    return str(stages, " stages x ", chunks, " chunks, ", data, " data x ", model, " model ranks", sharded ? ", sharded" : "");
   }
 };
 
@@ -243,8 +244,11 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
   run_on(backend, sizes.ranks(), [&](const ProcessGroupPtr& world) {
     const Grid grid(world, sizes.model, sizes.stages);
     EXPECT_EQ(grid.pipe()->rank(), world->rank() / (sizes.data * sizes.model));
-    Pipeline pipeline(task.make(grid.model()), grid,
-                      {.chunks = sizes.chunks, .ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001}});
+    Pipeline pipeline(
+        task.make(grid.model()), grid,
+        {.chunks = sizes.chunks,
+         .ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001},
+         .fsdp = sizes.sharded ? std::optional(FsdpOptions{.policy = {.min_num_params = 500}}) : std::nullopt});
     const auto adam = make_adam(pipeline.parameters());
     if (from) {
       load_full_state_dict(pipeline, from->model);
@@ -253,7 +257,7 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
     Result own;
     for (int step = first_step; step < last_step; ++step) {
       const int64_t begin = kBatch * grid.data_rank() / sizes.data, end = kBatch * (grid.data_rank() + 1) / sizes.data;
-      const int64_t rows = end - begin, count = std::min(micro_batches, rows);
+      const int64_t rows = end - begin, count = std::min(micro_batches, sizes.sharded ? kBatch / sizes.data : rows);
       std::vector<std::pair<int64_t, int64_t>> cuts;
       MicroBatches batch{.samples = rows};
       for (int64_t i = 0; i < count; ++i) {
@@ -338,7 +342,11 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
                                    {1, 1, 3, 4},
                                    {3, 1, 2, 3},
                                    {2, 2, 2, 2},
-                                   {4, 2, 1, 2}}) {
+                                   {4, 2, 1, 2},
+                                   {2, 1, 2, 1, true},
+                                   {3, 2, 2, 1, true},
+                                   {1, 1, 2, 2, true},
+                                   {2, 2, 2, 2, true}}) {
       for (const int64_t micro_batches : {1, 5, 8}) {
         // The groups of other backends take longer to make: one number of micro-batches each.
         if (GetParam() != "threads" && micro_batches != 5) continue;
@@ -372,7 +380,7 @@ TEST(Pipeline, ACheckpointGoesOnAtAnyGrid) {
   for (const Task& task : {tower_task(), gpt_task()}) {
     const Result one = train_whole(task);
     const Result half = train_in_stages("threads", task, {2, 2, 2, 3}, 4, 0, 2);
-    for (const GridSizes& sizes : {GridSizes{4, 1}, {2, 1, 3}, {1, 1}, {2, 1, 1, 4}}) {
+    for (const GridSizes& sizes : {GridSizes{4, 1}, {2, 1, 3}, {1, 1}, {2, 1, 1, 4}, {2, 2, 2, 1, true}}) {
       SCOPED_TRACE(task.name + ", " + sizes.text());
       Result rest = train_in_stages("threads", task, sizes, 3, 2, kSteps, &half);
       rest.losses.insert(rest.losses.begin(), half.losses.begin(), half.losses.end());
@@ -421,7 +429,7 @@ TEST(Pipeline, GradientsAreAveragedBesideTheLastBackward) {
   run_ranks(4, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, 1, 2);
     Pipeline pipeline(task.make(grid.model()), grid, {.ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001}});
-    const auto all = static_cast<uint64_t>(pipeline.tensor().ddp().gradient_bytes_per_step());
+    const auto all = static_cast<uint64_t>(pipeline.tensor().ddp()->gradient_bytes_per_step());
     const std::string layer = str("blocks.", 4 * grid.pipe()->rank(), ".norm1.weight");
     uint64_t before = 0, during = 0;
     int backwards = 0;

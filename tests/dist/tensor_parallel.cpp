@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <optional>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -117,12 +118,14 @@ Steps train_in_one_process(DType dtype, bool lamb = false) {
 }
 
 /// Trains the same global batches on a grid; whole states on rank 0.
-Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype, bool lamb = false) {
+Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype, bool lamb = false,
+                    const std::optional<FsdpOptions>& sharding = {}) {
   Steps result;
   run_on(backend, data * model_ranks, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, model_ranks);
     const auto model = tower(kBlocks, grid.model(), dtype);
-    TensorParallel parallel(model, grid, {.bucket_mb = 0.01, .first_bucket_mb = 0.001});
+    const DdpOptions buckets{.bucket_mb = 0.01, .first_bucket_mb = 0.001};
+    TensorParallel parallel = sharding ? TensorParallel(model, grid, *sharding) : TensorParallel(model, grid, buckets);
     const auto optimizer = make_optimizer(parallel.parameters(), lamb);
     const int64_t each = kBatch / data, first = each * grid.data_rank();
     std::vector<double> losses, norms;
@@ -143,7 +146,7 @@ Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType
       if (parallel.partition(parameter.name).is_whole())
         for (const double value : parameter.tensor.to_vector<double>()) whole.push_back(value);
     const Tensor of_first = Tensor::from(whole);
-    world->broadcast(of_first, 0, {.name = "whole", .scale = {}})->wait();
+    (sharding ? grid.model() : world)->broadcast(of_first, 0, {.name = "whole", .scale = {}})->wait();
     EXPECT_EQ(whole, of_first.to_vector<double>()) << "rank " << world->rank();
 
     const StateDict full = full_state_dict(parallel),
@@ -180,6 +183,24 @@ TEST_P(TensorParallelRanks, TrainAsOneProcessDoes) {
   EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed) << "elements near 0 move by the rate";
   EXPECT_LE(distance(values_of(many.optimizer), values_of(one.optimizer)), 100 * allowed);
   EXPECT_LT(one.losses.back(), one.losses.front());
+}
+
+const FsdpOptions kShards{.policy = {.kinds = {"ParallelBlock"}}};
+
+// Shards of parts: Adam's state lies beside them, LAMB and the norm look at whole parameters.
+TEST_P(TensorParallelRanks, ShardsOfPartsTrainAsOneProcessDoes) {
+  for (const bool lamb : {false, true}) {
+    const Steps one = train_in_one_process(DType::f64, lamb),
+                many = train_on_grid(backend_, data_, model_, DType::f64, lamb, kShards);
+    if (many.losses.empty()) return;  // a process that is not rank 0
+    const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kTensorSteps);
+    EXPECT_LE(distance(many.losses, one.losses), allowed);
+    EXPECT_LE(distance(many.norms, one.norms), allowed);
+    EXPECT_EQ(names_and_sizes(many.model), names_and_sizes(one.model));
+    EXPECT_EQ(names_and_sizes(many.optimizer), names_and_sizes(one.optimizer));
+    EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed);
+    EXPECT_LE(distance(values_of(many.optimizer), values_of(one.optimizer)), 100 * allowed);
+  }
 }
 
 TEST_P(TensorParallelRanks, SinglePrecisionLossesAreThoseOfOneProcess) {
@@ -339,7 +360,7 @@ Bytes measure(int data, int model_ranks, int blocks, DType low) {
       const auto after = sent();
       if (world->rank() == 0)
         bytes = {between.first - before.first, after.first - between.first, after.second - before.second,
-                 static_cast<uint64_t>(parallel.ddp().gradient_bytes_per_step())};
+                 static_cast<uint64_t>(parallel.ddp()->gradient_bytes_per_step())};
     }
   });
   return bytes;
@@ -384,11 +405,12 @@ TEST(TensorParallelCosts, DataRanksSendTheGradientsOfTheirPart) {
 
 TEST(TensorParallelState, LoadsAtAnyGrid) {
   const Steps trained = train_on_grid("threads", 1, 2, DType::f64);
-  for (const auto& [data, model_ranks] : {Grids{1, 1}, Grids{1, 3}, Grids{1, 4}, Grids{2, 2}})
-    run_ranks(data * model_ranks, [&, model_ranks = model_ranks](const ProcessGroupPtr& world) {
+  for (const auto& [data, model_ranks, sharded] :
+       {std::tuple{1, 1, false}, {1, 3, false}, {1, 4, false}, {2, 2, false}, {2, 2, true}, {3, 1, true}, {1, 3, true}})
+    run_ranks(data * model_ranks, [&, model_ranks = model_ranks, sharded = sharded](const ProcessGroupPtr& world) {
       const Grid grid(world, model_ranks);
       const auto model = tower(kBlocks, grid.model(), DType::f64);
-      TensorParallel parallel(model, grid);
+      TensorParallel parallel = sharded ? TensorParallel(model, grid, kShards) : TensorParallel(model, grid);
       optim::Adam adam(parallel.parameters(), {.lr = 1e-2, .beta2 = 0.95});
       load_full_state_dict(parallel, trained.model);
       adam.load_state_dict(part_of_optimizer_state(parallel, trained.optimizer));
@@ -478,7 +500,8 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
     EXPECT_THAT(error_text([&] {
                   gpt.extend(Tensor::zeros({1, 2}, DType::i64), past);
                 }),
-                HasSubstr("Gpt: expected whole blocks for rows of several documents and for text that goes on, got ParallelGptBlock"));
+                HasSubstr("Gpt: expected whole blocks for rows of several documents and for text that goes on, got "
+                          "ParallelGptBlock"));
     EXPECT_THAT(error_text([&] { (Partition{.dim = 0}.part(Tensor::zeros({4}), 0, 3)); }),
                 HasSubstr("partition: dimension 0 of f32[4] on cpu does not divide into 1 x 3 parts"));
   });

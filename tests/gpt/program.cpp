@@ -316,7 +316,15 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
         {"stages_data", 4, "--batch-size 2 --pipeline 2 --chunks 2"},
         {"parts", 2, "--batch-size 4 --tensor 2"},
         {"parts_accumulated", 4, "--batch-size 1 --accumulate 2 --tensor 2"},
-        {"parts_stages", 8, "--batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2"}}) {
+        {"parts_stages", 8, "--batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2"},
+        {"fsdp_parts", 4, "--batch-size 2 --tensor 2 --parallel fsdp --min-num-params 0"},
+        {"fsdp_parts_accumulated", 4,
+         "--batch-size 1 --accumulate 2 --tensor 2 --parallel fsdp --fsdp-accumulate sharded --recompute "
+         "--fsdp-offload optimizer"},
+        {"fsdp_stages", 4,
+         "--batch-size 2 --pipeline 2 --chunks 2 --micro-batches 2 --parallel fsdp --min-num-params 0"},
+        {"fsdp_parts_stages", 8,
+         "--batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2 --parallel fsdp --fsdp-strategy shard_grad_op"}}) {
     const Outcome run = train(how + " " + kSteps, name, ranks);
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_LT(apart("one", name), 1e-5) << name;
@@ -327,8 +335,9 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
   }
   for (const auto& [name, how] : {std::pair<std::string, std::string>{"ddp_bf16", "--batch-size 2 --parallel ddp"},
                                   {"fsdp_bf16", "--batch-size 2 --parallel fsdp --precision bf16"},
-                                  {"parts_bf16", "--batch-size 2 --tensor 2"}}) {
-    const Outcome run = train(how + " --grad-compression bf16 " + kSteps, name, name == "parts_bf16" ? 4 : 2);
+                                  {"parts_bf16", "--batch-size 2 --tensor 2"},
+                                  {"fsdp_parts_bf16", "--batch-size 2 --tensor 2 --parallel fsdp --precision bf16"}}) {
+    const Outcome run = train(how + " --grad-compression bf16 " + kSteps, name, name.find("parts") != std::string::npos ? 4 : 2);
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_GT(apart("one", name), 1e-5) << name << ": it does something";
     for (size_t i = 0; i < metrics("one").size(); ++i)
@@ -345,11 +354,19 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
                                          {"ddp", 4, "--batch-size 4 --pipeline 4"},
                                          {"parts", 4, "--batch-size 2 --pipeline 2"},
                                          {"interleaved", 4, "--batch-size 4 --tensor 4"},
+                                         {"fsdp_parts", 2, "--batch-size 4 --pipeline 2"},
+                                         {"fsdp_stages", 1, "--batch-size 4"},
+                                         {"accumulated", 4, "--batch-size 2 --tensor 2 --parallel fsdp"},
                                          {"parts_stages", 1, "--batch-size 4"}}) {
     const Outcome other = train(how + " --resume auto", name, ranks);
     ASSERT_EQ(other.exit_code, 0) << other.output;
     EXPECT_NEAR(summary(name)["val_loss"], summary("whole")["val_loss"], 0.02) << name;
   }
+  // Parts of weights from a file, which no process holds whole, and back to one process.
+  const Outcome again =
+      train("--batch-size 2 --lr 0 --epochs 1 --tensor 2 --parallel fsdp --weights " + (folder_ / "one"), "again", 4);
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(apart("again", "one"), 0);
   EXPECT_THAT(train("--tensor 3", "heads", 3).output, HasSubstr("--tensor: 4 heads do not divide by 3"));
   EXPECT_NEAR(summary("fsdp")["val_loss"], summary("whole")["val_loss"], 0.02);
   EXPECT_NEAR(summary("one")["val_loss"], summary("whole")["val_loss"], 0.02);
@@ -637,8 +654,12 @@ TEST_F(GptProgram, SaysWhatIsWrong) {
       error("--batch-size 2000"),
       HasSubstr("train_gpt: error: --data: a step of 2000 sequences of 16 tokens needs more than the 1600 tokens"));
   EXPECT_EQ(train("--chunks 2", "run").exit_code, 2);
-  EXPECT_THAT(train("--pipeline 2 --parallel fsdp", "run").output,
-              HasSubstr("--tensor and --pipeline: expected --parallel auto or ddp, got fsdp"));
+  EXPECT_THAT(train("--pipeline 2 --parallel none", "run").output,
+              HasSubstr("--tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none"));
+  EXPECT_THAT(train("--tensor 2 --parallel fsdp --fsdp-checkpoints sharded", "run").output,
+              HasSubstr("--fsdp-checkpoints sharded: expected whole layers on each rank, got --tensor or --pipeline"));
+  EXPECT_THAT(train("--pipeline 2 --parallel fsdp --fsdp-offload parameters", "run").output,
+              HasSubstr("--fsdp-offload parameters: expected no --pipeline, got one"));
   EXPECT_THAT(train("--pipeline 2", "run").output, HasSubstr("--pipeline: 2 stages do not divide 1 rank"));
   EXPECT_THAT(train("--tensor 2", "run").output, HasSubstr("--tensor: 2 does not divide 1 rank"));
   EXPECT_THAT(error("--context 500"),

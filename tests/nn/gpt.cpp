@@ -60,7 +60,7 @@ TEST(Gpt, TheEmbeddingIsTheOutputLayer) {
   Gpt model(kSmall);
   const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 1, 2}, {1, 4});
   cross_entropy(model(ids), ids).backward();
-  const Tensor gradient = model.wte.weight.grad();
+  const Tensor gradient = model.wte->weight.grad();
   for (int64_t row = 0; row < 13; ++row)
     EXPECT_GT(sum(gradient.select(0, row) * gradient.select(0, row)).item(), 0) << row;
 }
@@ -184,8 +184,8 @@ TEST(Generate, FollowsTheDistribution) {
     for (const NamedTensor& parameter : model.parameters()) parameter.tensor.zero_();
     model.ln_f.bias.fill_(1);
     for (int64_t row = 0; row < 3; ++row)
-      model.wte.weight.select(0, row).fill_(std::log(1.0 + static_cast<double>(row)) / 16);
-    for (int64_t row = 3; row < 13; ++row) model.wte.weight.select(0, row).fill_(-1);
+      model.wte->weight.select(0, row).fill_(std::log(1.0 + static_cast<double>(row)) / 16);
+    for (int64_t row = 3; row < 13; ++row) model.wte->weight.select(0, row).fill_(-1);
   }
   manual_seed(9);
   const auto share = [&](const GenerateOptions& options) {
