@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs of cuBLAS, cuRAND and cuFFT over the emulator's: results, and each mistake with what is said of it.
+
+# library_program(NAME TARGET): NAME_program.cu with the emulator's library, which weft-emulate finds.
+function(library_program name target)
+  emulated_program(${name} ${name}_program.cu)
+  target_link_libraries(emulated_${name} PRIVATE ${target})
+  set_target_properties(emulated_${name} PROPERTIES SKIP_BUILD_RPATH ON CUDA_ARCHITECTURES 80-virtual)
+  set(emulated_programs ${emulated_programs} PARENT_SCOPE)
+endfunction()
+
+if(TARGET weft_cublas)
+  library_program(cublas weft_cublas)
+  emulated_test(cublas OPTIONS --check races,uninitialised,streams COMMAND $<TARGET_FILE:emulated_cublas>)
+  foreach(order lazy random)
+    emulated_test(cublas.${order} OPTIONS --streams ${order} COMMAND $<TARGET_FILE:emulated_cublas>)
+  endforeach()
+  function(cublas_fault name expect)
+    emulated_test(cublas.fault.${name} OPTIONS ${ARGN} COMMAND $<TARGET_FILE:emulated_cublas> fault ${name} EXPECT "${expect}")
+  endfunction()
+  set(call "cuBLAS: cublasSgemm of 8x8x8 f32: ")
+  set(told "CUBLAS_STATUS_INVALID_VALUE.*1 finding")
+  cublas_fault(beyond "${call}reads byte 252 of A, which is 0 bytes past the end of a device allocation of 256 bytes.*${told}")
+  cublas_fault(overlap "${call}C and A overlap: byte 0 of C is byte 0 of A.*${told}")
+  cublas_fault(host "${call}reads byte 0 of A, which is [^ ]*, which is no memory that a kernel may use.*${told}")
+  cublas_fault(pointer_mode "cublasSscal of 8 f32: alpha is byte 0 of a device allocation of 256 bytes, and the pointer mode is the host's.*${told}")
+  cublas_fault(array "cublasSgemmBatched of 8x8x8 f32: writes byte 252 of C, which is 0 bytes past the end of a device allocation.*cudaErrorIllegalAddress")
+  cublas_fault(uninitialised "read of memory that was never written: cublasSgemm of 8x8x8 f32: A" --check uninitialised)
+  cublas_fault(unordered "no order between streams: *\n[^\n]*fill_kernel[^\n]*stream 1[^\n]*\n *writes,\n *cublasSgemm of 8x8x8 f32, stream 2.*reads" --check streams)
+  cublas_fault(not_emulated "cublasSrotg is not emulated .CUBLAS_STATUS_NOT_SUPPORTED.")
+  emulated_test(cublas.fault.ordered OPTIONS --check streams COMMAND $<TARGET_FILE:emulated_cublas> fault ordered)
+endif()
