@@ -144,22 +144,29 @@ class Xorwow : public Sequence {
 
 class Philox : public Sequence {
  public:
-  void seed(uint64_t seed) override { key_ = seed, next_ = 0; }
-  void move(uint64_t offset) override { next_ = offset; }
+  void seed(uint64_t seed) override { key_ = seed; }
+  void move(uint64_t offset) override { next_ = offset, begin_ = offset / 4; }
 
   void fill(Draw, std::span<uint32_t> to) override {
-    each<4>(to, [](const Four& x) { return x; });
+    each(to, [&](uint64_t thread, uint64_t turn) { return four(thread, turn); });
   }
   void fill(Draw draw, std::span<float> to) override {
-    each<4>(to, [&](const Four& x) {
+    each(to, [&](uint64_t thread, uint64_t turn) {
+      const Four x = four(thread, turn);
       if (draw == Draw::uniform) return std::array{uniform(x[0]), uniform(x[1]), uniform(x[2]), uniform(x[3])};
       const auto a = normal(x[0], x[1]), b = normal(x[2], x[3]);
       return std::array{a[0], a[1], b[0], b[1]};
     });
   }
   void fill(Draw draw, std::span<double> to) override {
-    each<2>(to, [&](const Four& x) {
-      return draw == Draw::uniform_double ? std::array{uniform(x[0], x[1]), uniform(x[2], x[3])} : normal(x);
+    // From the block of the offset on, a thread takes two blocks in each turn.
+    each(to, [&](uint64_t thread, uint64_t turn) {
+      const uint64_t first = begin_ / kThreads + (thread < begin_ % kThreads ? 1 : 0), block = first + 2 * (turn - first);
+      const Four x = four(thread, block), y = four(thread, block + 1);
+      if (draw == Draw::uniform_double)
+        return std::array{uniform(x[0], x[1]), uniform(x[2], x[3]), uniform(y[0], y[1]), uniform(y[2], y[3])};
+      const auto a = normal(x), b = normal(y);
+      return std::array{a[0], a[1], b[0], b[1]};
     });
   }
   bool wants_pairs() const override { return false; }
@@ -168,17 +175,16 @@ class Philox : public Sequence {
   static constexpr uint64_t kThreads = 65536;
   using Four = std::array<uint32_t, 4>;
 
-  /// Four numbers: `from` makes kCount of a distribution out of them.
-  template <size_t kCount, class T, class F>
+  /// `from` makes the four values of a thread's turn.
+  template <class T, class F>
   void each(std::span<T> to, F&& from) {
     for (size_t i = 0; i < to.size();) {
-      const std::array<T, kCount> values = from(four(next_ / kCount));
-      for (size_t k = next_ % kCount; k < kCount && i < to.size(); ++k, ++next_) to[i++] = values[k];
+      const std::array<T, 4> values = from(next_ / 4 % kThreads, next_ / 4 / kThreads);
+      for (size_t k = next_ % 4; k < 4 && i < to.size(); ++k, ++next_) to[i++] = values[k];
     }
   }
 
-  Four four(uint64_t number) const {
-    const uint64_t block = number / kThreads, thread = number % kThreads;
+  Four four(uint64_t thread, uint64_t block) const {
     Four c{static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(thread), 0};
     uint32_t k0 = static_cast<uint32_t>(key_), k1 = static_cast<uint32_t>(key_ >> 32);
     for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
@@ -189,7 +195,7 @@ class Philox : public Sequence {
     return c;
   }
 
-  uint64_t key_ = 0, next_ = 0;
+  uint64_t key_ = 0, next_ = 0, begin_ = 0;
 };
 
 }  // namespace
