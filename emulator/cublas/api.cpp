@@ -57,16 +57,17 @@ void check(cudaError_t code) {
 }
 
 /// Elements of `size` bytes, `from_step` and `to_step` elements apart.
-void copy_lines(int64_t length, int64_t lines, int64_t size, const void* from, int64_t from_step, void* to, int64_t to_step,
-                cudaMemcpyKind kind, const cudaStream_t* stream) {
+void copy_lines(int64_t length, int64_t lines, int64_t size, const void* from, int64_t from_step, void* to,
+                int64_t to_step, cudaMemcpyKind kind, const cudaStream_t* stream) {
   require(length >= 0 && lines >= 0 && size > 0, "sizes ", length, ", ", lines, " and elements of ", size, " bytes");
-  require(from_step >= length && to_step >= length && from_step > 0 && to_step > 0, "steps ", from_step, " and ", to_step,
-          " for lines of ", length);
+  require(from_step >= length && to_step >= length && from_step > 0 && to_step > 0, "steps ", from_step, " and ",
+          to_step, " for lines of ", length);
   if (length == 0 || lines == 0) return;
   const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements * size); };
   if (from_step == length && to_step == length) length *= lines, lines = 1, from_step = to_step = length;
   if (stream)
-    check(cudaMemcpy2DAsync(to, bytes(to_step), from, bytes(from_step), bytes(length), static_cast<size_t>(lines), kind, *stream));
+    check(cudaMemcpy2DAsync(to, bytes(to_step), from, bytes(from_step), bytes(length), static_cast<size_t>(lines), kind,
+                            *stream));
   else
     check(cudaMemcpy2D(to, bytes(to_step), from, bytes(from_step), bytes(length), static_cast<size_t>(lines), kind));
 }
@@ -108,7 +109,8 @@ cublasStatus_t status_of_exception(const char* name) noexcept {
 
 int refuse(const char* name) noexcept {
   const std::string_view text = name;
-  say(cat(text.ends_with("_v2") ? text.substr(0, text.size() - 3) : text, " is not emulated (CUBLAS_STATUS_NOT_SUPPORTED)"));
+  say(cat(text.ends_with("_v2") ? text.substr(0, text.size() - 3) : text,
+          " is not emulated (CUBLAS_STATUS_NOT_SUPPORTED)"));
   count_fault();
   return CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -205,8 +207,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
   return call("cublasSetWorkspace", [&] {
     const cublasContext& context = context_of(handle);
     if (bytes > 0)
-      cuda::require_operands({"cuBLAS", "cublasSetWorkspace"}, {cuda::library_operand("the workspace", workspace, true, bytes)},
-                             context.device);
+      cuda::require_operands({"cuBLAS", "cublasSetWorkspace"},
+                             {cuda::library_operand("the workspace", workspace, true, bytes)}, context.device);
   });
 }
 
@@ -223,42 +225,42 @@ cublasStatus_t cublasGetLoggerCallback(cublasLogCallback* callback) {
   });
 }
 
-#define EMULATOR_COPIES(Int, suffix)                                                                                   \
-  cublasStatus_t cublasSetVector##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step) {            \
-    return call("cublasSetVector",                                                                                     \
-                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyHostToDevice, nullptr); });               \
-  }                                                                                                                    \
-  cublasStatus_t cublasGetVector##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step) {            \
-    return call("cublasGetVector",                                                                                     \
-                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyDeviceToHost, nullptr); });               \
-  }                                                                                                                    \
-  cublasStatus_t cublasSetVectorAsync##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step,         \
-                                              cudaStream_t stream) {                                                   \
-    return call("cublasSetVectorAsync",                                                                                \
-                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyHostToDevice, &stream); });               \
-  }                                                                                                                    \
-  cublasStatus_t cublasGetVectorAsync##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step,         \
-                                              cudaStream_t stream) {                                                   \
-    return call("cublasGetVectorAsync",                                                                                \
-                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyDeviceToHost, &stream); });               \
-  }                                                                                                                    \
-  cublasStatus_t cublasSetMatrix##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b, Int ldb) {  \
-    return call("cublasSetMatrix",                                                                                     \
-                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyHostToDevice, nullptr); });            \
-  }                                                                                                                    \
-  cublasStatus_t cublasGetMatrix##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b, Int ldb) {  \
-    return call("cublasGetMatrix",                                                                                     \
-                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyDeviceToHost, nullptr); });            \
-  }                                                                                                                    \
-  cublasStatus_t cublasSetMatrixAsync##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b,        \
-                                              Int ldb, cudaStream_t stream) {                                          \
-    return call("cublasSetMatrixAsync",                                                                                \
-                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyHostToDevice, &stream); });            \
-  }                                                                                                                    \
-  cublasStatus_t cublasGetMatrixAsync##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b,        \
-                                              Int ldb, cudaStream_t stream) {                                          \
-    return call("cublasGetMatrixAsync",                                                                                \
-                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyDeviceToHost, &stream); });            \
+#define EMULATOR_COPIES(Int, suffix)                                                                                  \
+  cublasStatus_t cublasSetVector##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step) {           \
+    return call("cublasSetVector",                                                                                    \
+                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyHostToDevice, nullptr); });              \
+  }                                                                                                                   \
+  cublasStatus_t cublasGetVector##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step) {           \
+    return call("cublasGetVector",                                                                                    \
+                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyDeviceToHost, nullptr); });              \
+  }                                                                                                                   \
+  cublasStatus_t cublasSetVectorAsync##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step,        \
+                                              cudaStream_t stream) {                                                  \
+    return call("cublasSetVectorAsync",                                                                               \
+                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyHostToDevice, &stream); });              \
+  }                                                                                                                   \
+  cublasStatus_t cublasGetVectorAsync##suffix(Int n, Int size, const void* x, Int x_step, void* y, Int y_step,        \
+                                              cudaStream_t stream) {                                                  \
+    return call("cublasGetVectorAsync",                                                                               \
+                [&] { copy_lines(1, n, size, x, x_step, y, y_step, cudaMemcpyDeviceToHost, &stream); });              \
+  }                                                                                                                   \
+  cublasStatus_t cublasSetMatrix##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b, Int ldb) { \
+    return call("cublasSetMatrix",                                                                                    \
+                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyHostToDevice, nullptr); });           \
+  }                                                                                                                   \
+  cublasStatus_t cublasGetMatrix##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b, Int ldb) { \
+    return call("cublasGetMatrix",                                                                                    \
+                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyDeviceToHost, nullptr); });           \
+  }                                                                                                                   \
+  cublasStatus_t cublasSetMatrixAsync##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b,       \
+                                              Int ldb, cudaStream_t stream) {                                         \
+    return call("cublasSetMatrixAsync",                                                                               \
+                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyHostToDevice, &stream); });           \
+  }                                                                                                                   \
+  cublasStatus_t cublasGetMatrixAsync##suffix(Int rows, Int columns, Int size, const void* a, Int lda, void* b,       \
+                                              Int ldb, cudaStream_t stream) {                                         \
+    return call("cublasGetMatrixAsync",                                                                               \
+                [&] { copy_lines(rows, columns, size, a, lda, b, ldb, cudaMemcpyDeviceToHost, &stream); });           \
   }
 EMULATOR_COPIES(int, )
 EMULATOR_COPIES(int64_t, _64)

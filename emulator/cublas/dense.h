@@ -41,8 +41,7 @@ Dense<S> load(const Matrix& m) {
 template <class S>
 void store(const Matrix& m, const Dense<S>& all) {
   for (int64_t j = 0; j < m.columns; ++j)
-    for (int64_t i = m.first(j); i < m.end(j); ++i)
-      store(m.type, const_cast<std::byte*>(m.element(i, j)), all(i, j));
+    for (int64_t i = m.first(j); i < m.end(j); ++i) store(m.type, const_cast<std::byte*>(m.element(i, j)), all(i, j));
 }
 
 /// A triangle, with ones on its diagonal if `unit`.

@@ -33,12 +33,15 @@ cublasComputeType_t compute_of(const Gemm& g, int math_mode) {
 }
 
 void require_types(const Gemm& g, cudaDataType_t scale) {
-  const bool fits = is_complex(g.c_type) ? g.a_type == g.c_type && g.b_type == g.c_type &&
-                                               (bytes_of(scale) == bytes_of(g.c_type))
-                                         : !lt::is_fp8(g.a_type) && lt::is_offered({g.compute, scale, g.a_type, g.b_type, g.c_type, g.c_type});
-  offer(fits, "compute type ", g.compute, " with A ", name_of(g.a_type), ", B ", name_of(g.b_type), " and C ", name_of(g.c_type), " is not offered");
+  const bool fits =
+      is_complex(g.c_type)
+          ? g.a_type == g.c_type && g.b_type == g.c_type && (bytes_of(scale) == bytes_of(g.c_type))
+          : !lt::is_fp8(g.a_type) && lt::is_offered({g.compute, scale, g.a_type, g.b_type, g.c_type, g.c_type});
+  offer(fits, "compute type ", g.compute, " with A ", name_of(g.a_type), ", B ", name_of(g.b_type), " and C ",
+        name_of(g.c_type), " is not offered");
   if (scale == CUDA_R_32I)
-    offer(g.a.step % 4 == 0 && g.b.step % 4 == 0, "integer matrices: leading dimensions ", g.a.step, " and ", g.b.step, " must be multiples of 4");
+    offer(g.a.step % 4 == 0 && g.b.step % 4 == 0, "integer matrices: leading dimensions ", g.a.step, " and ", g.b.step,
+          " must be multiples of 4");
 }
 
 /// The loops' view of a matrix.
@@ -48,7 +51,8 @@ lt::Matrix seen(const Matrix& m, cublasOperation_t op) {
   return x;
 }
 
-void multiply(const Gemm& g, const Matrix& a, const Matrix& b, const Matrix& c, const Factor& alpha, const Factor& beta) {
+void multiply(const Gemm& g, const Matrix& a, const Matrix& b, const Matrix& c, const Factor& alpha,
+              const Factor& beta) {
   if (is_complex(g.c_type) || g.k == 0) {
     with_scalar(g.c_type, [&]<class S>(S) {
       finish(c, alpha.get<S>(), product(load<S>(a).with(g.op_a), load<S>(b).with(g.op_b)), beta.get<S>());
@@ -81,9 +85,11 @@ void gemm(const char* name, cublasHandle_t handle, const Gemm& given, const void
   const std::string size = cat(g.m, 'x', g.n, 'x', g.k, ' ', types);
   Request request(handle, g.batches == 1 ? cat(name, " of ", size) : cat(name, " of ", g.batches, " of ", size));
   g.compute = compute_of(g, request.context().math_mode);
-  const auto matrix = [](const char* operand_name, const Argument& x, cudaDataType_t type, int64_t rows, int64_t columns, cublasOperation_t op) {
+  const auto matrix = [](const char* operand_name, const Argument& x, cudaDataType_t type, int64_t rows,
+                         int64_t columns, cublasOperation_t op) {
     if (op != CUBLAS_OP_N) std::swap(rows, columns);
-    require(x.step >= std::max<int64_t>(rows, 1), "the leading dimension of ", operand_name, " is ", x.step, ", and a column has ", rows, " elements");
+    require(x.step >= std::max<int64_t>(rows, 1), "the leading dimension of ", operand_name, " is ", x.step,
+            ", and a column has ", rows, " elements");
     return Matrix{x.at, type, rows, columns, x.step};
   };
   const Matrix a = matrix("A", g.a, g.a_type, g.m, g.k, g.op_a), b = matrix("B", g.b, g.b_type, g.k, g.n, g.op_b),
@@ -113,7 +119,8 @@ void gemm(const char* name, cublasHandle_t handle, const Gemm& given, const void
         return m;
       };
       const Matrix ai = at(a, g.a), bi = at(b, g.b), ci = at(c, g.c);
-      cuda::examine_late(call, {operand("A", ai, Use::read), operand("B", bi, Use::read), operand("C", ci, beta1.is_zero() ? Use::write : Use::update)});
+      cuda::examine_late(call, {operand("A", ai, Use::read), operand("B", bi, Use::read),
+                                operand("C", ci, beta1.is_zero() ? Use::write : Use::update)});
       multiply(g, ai, bi, ci, alpha1, beta1);
     }
   });

@@ -6,9 +6,12 @@
 namespace emulator::blas {
 namespace {
 
-void require_op(cublasOperation_t op) { require(op >= CUBLAS_OP_N && op <= CUBLAS_OP_C, "operation ", op, ": no such value"); }
+void require_op(cublasOperation_t op) {
+  require(op >= CUBLAS_OP_N && op <= CUBLAS_OP_C, "operation ", op, ": no such value");
+}
 void require_fill(cublasFillMode_t fill) {
-  require(fill == CUBLAS_FILL_MODE_LOWER || fill == CUBLAS_FILL_MODE_UPPER, "fill mode ", fill, ": expected LOWER or UPPER");
+  require(fill == CUBLAS_FILL_MODE_LOWER || fill == CUBLAS_FILL_MODE_UPPER, "fill mode ", fill,
+          ": expected LOWER or UPPER");
 }
 void require_sizes(int64_t m, int64_t n, int64_t k = 0) {
   require(m >= 0 && n >= 0 && k >= 0, "a size is negative: ", m, ", ", n, ", ", k);
@@ -17,11 +20,12 @@ void require_step(const char* name, const Argument& v) { require(v.step != 0, "t
 
 Matrix matrix(const char* name, const Argument& a, cudaDataType_t type, int64_t rows, int64_t columns,
               cublasFillMode_t fill = CUBLAS_FILL_MODE_FULL) {
-  require(a.step >= std::max<int64_t>(rows, 1), "the leading dimension of ", name, " is ", a.step, ", and a column has ",
-          rows, " elements");
+  require(a.step >= std::max<int64_t>(rows, 1), "the leading dimension of ", name, " is ", a.step,
+          ", and a column has ", rows, " elements");
   return {a.at, type, rows, columns, a.step, fill};
 }
-Matrix matrix(const char* name, const Argument& a, cudaDataType_t type, int64_t rows, int64_t columns, cublasOperation_t op) {
+Matrix matrix(const char* name, const Argument& a, cudaDataType_t type, int64_t rows, int64_t columns,
+              cublasOperation_t op) {
   return op == CUBLAS_OP_N ? matrix(name, a, type, rows, columns) : matrix(name, a, type, columns, rows);
 }
 Vector vector(const char* name, const Argument& v, cudaDataType_t type, int64_t n) {
@@ -50,7 +54,8 @@ void add_product(const Gemv& g, const Matrix& a, const Vector& x, const Vector& 
 
 void gemv(const char* name, cublasHandle_t handle, const Gemv& g, const void* alpha, const void* beta) {
   require_op(g.op), require_sizes(g.m, g.n, g.batches);
-  Request request(handle, g.batches == 1 ? text(name, g.a_type, g.m, g.n) : cat(g.batches, " of ", text(name, g.a_type, g.m, g.n)));
+  Request request(
+      handle, g.batches == 1 ? text(name, g.a_type, g.m, g.n) : cat(g.batches, " of ", text(name, g.a_type, g.m, g.n)));
   const bool transposed = g.op != CUBLAS_OP_N;
   const int64_t from = transposed ? g.m : g.n, to = transposed ? g.n : g.m;
   const Matrix a = matrix("A", g.a, g.a_type, g.m, g.n);
@@ -181,11 +186,13 @@ void trmv(const char* name, cublasHandle_t handle, Triangle t, int64_t n, Argume
 }
 
 void symm(const char* name, cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill, int64_t m, int64_t n,
-          const void* alpha, Argument a, Argument b, const void* beta, Argument c, cudaDataType_t type, bool hermitian) {
+          const void* alpha, Argument a, Argument b, const void* beta, Argument c, cudaDataType_t type,
+          bool hermitian) {
   require_fill(fill), require_sizes(m, n);
   Request request(handle, text(name, type, m, n));
   const int64_t order = side == CUBLAS_SIDE_LEFT ? m : n;
-  const Matrix as = matrix("A", a, type, order, order, fill), bs = matrix("B", b, type, m, n), cs = matrix("C", c, type, m, n);
+  const Matrix as = matrix("A", a, type, order, order, fill), bs = matrix("B", b, type, m, n),
+               cs = matrix("C", c, type, m, n);
   if (m == 0 || n == 0) return;
   const Factor a1 = request.factor("alpha", alpha, type), b1 = request.factor("beta", beta, type);
   request.matrix("A", as, Use::read);
@@ -234,7 +241,8 @@ void rank_k(const char* name, cublasHandle_t handle, const RankK& w, const void*
 void trsm(const char* name, cublasHandle_t handle, const Trsm& w, const void* alpha) {
   const Triangle& t = w.triangle;
   require_fill(t.fill), require_op(t.op), require_sizes(w.m, w.n, w.batches);
-  Request request(handle, w.batches == 1 ? text(name, w.type, w.m, w.n) : cat(w.batches, " of ", text(name, w.type, w.m, w.n)));
+  Request request(handle,
+                  w.batches == 1 ? text(name, w.type, w.m, w.n) : cat(w.batches, " of ", text(name, w.type, w.m, w.n)));
   const bool left = w.side == CUBLAS_SIDE_LEFT;
   const int64_t order = left ? w.m : w.n;
   const Matrix a = matrix("A", w.a, w.type, order, order, t.fill), b = matrix("B", w.b, w.type, w.m, w.n);
@@ -288,7 +296,8 @@ void geam(const char* name, cublasHandle_t handle, cublasOperation_t op_a, cubla
   const Factor a1 = request.factor("alpha", alpha, type), b1 = request.factor("beta", beta, type);
   // A matrix whose factor is 0 on the host may be NULL.
   const bool uses_a = a1.device || !a1.is_zero(), uses_b = b1.device || !b1.is_zero();
-  const Matrix as = uses_a ? matrix("A", a, type, m, n, op_a) : Matrix{}, bs = uses_b ? matrix("B", b, type, m, n, op_b) : Matrix{};
+  const Matrix as = uses_a ? matrix("A", a, type, m, n, op_a) : Matrix{},
+               bs = uses_b ? matrix("B", b, type, m, n, op_b) : Matrix{};
   const Matrix cs = matrix("C", c, type, m, n);
   if (uses_a) request.matrix("A", as, Use::read);
   if (uses_b) request.matrix("B", bs, Use::read);

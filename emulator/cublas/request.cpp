@@ -13,8 +13,7 @@ namespace emulator::blas {
 namespace {
 
 void check(cudaError_t code) {
-  if (code != cudaSuccess)
-    throw Failure{CUBLAS_STATUS_EXECUTION_FAILED, cat("the stream: ", cudaGetErrorString(code))};
+  if (code != cudaSuccess) throw Failure{CUBLAS_STATUS_EXECUTION_FAILED, cat("the stream: ", cudaGetErrorString(code))};
 }
 
 cuda::LibraryOperand with(cuda::LibraryOperand x, Use use) {
@@ -29,7 +28,9 @@ cuda::LibraryOperand operand(const char* name, const Vector& v, Use use, int64_t
   const int64_t step = std::abs(v.step);
   const bool solid = step == 1;
   if (step == 0)  // one element, read n times
-    return with(cuda::library_operand(name, v.at, use != Use::read, static_cast<size_t>(size), size, 1, 0, batches, batch_step * size), use);
+    return with(cuda::library_operand(name, v.at, use != Use::read, static_cast<size_t>(size), size, 1, 0, batches,
+                                      batch_step * size),
+                use);
   return with(cuda::library_operand(name, v.at, use != Use::read, static_cast<size_t>(size), solid ? v.n * size : size,
                                     solid ? 1 : v.n, step * size, batches, batch_step * size),
               use);
@@ -46,7 +47,8 @@ cuda::LibraryOperand operand(const char* name, const Matrix& m, Use use, int64_t
   std::vector<cuda::LibraryRange> ranges;
   for (int64_t j = 0; j < m.columns; ++j)
     if (m.first(j) < m.end(j))
-      ranges.push_back({reinterpret_cast<uintptr_t>(m.element(m.first(j), j)), reinterpret_cast<uintptr_t>(m.element(m.end(j), j))});
+      ranges.push_back(
+          {reinterpret_cast<uintptr_t>(m.element(m.first(j), j)), reinterpret_cast<uintptr_t>(m.element(m.end(j), j))});
   return with(cuda::library_operand(name, m.at, written, static_cast<size_t>(size), std::move(ranges)), use);
 }
 

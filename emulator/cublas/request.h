@@ -39,7 +39,7 @@ void offer(bool offered, const T&... text) {
 cublasContext& context_of(cublasHandle_t handle);
 /// One line on stderr, once.
 void say(const std::string& text);
-/// What a call returns that the emulator lacks: one line names it, and the program's exit code tells.
+/// For a call that the emulator lacks: a line names the call, and the exit code changes. Returns its status.
 int refuse(const char* name) noexcept;
 /// The status of the exception in flight, after one line on stderr.
 cublasStatus_t status_of_exception(const char* name) noexcept;
@@ -61,7 +61,8 @@ struct Vector {
   int64_t n, step;  ///< elements; a negative step begins at the end
 
   const std::byte* element(int64_t i) const {
-    return static_cast<const std::byte*>(at) + (step < 0 ? (i - n + 1) * step : i * step) * static_cast<int64_t>(bytes_of(type));
+    return static_cast<const std::byte*>(at) +
+           (step < 0 ? (i - n + 1) * step : i * step) * static_cast<int64_t>(bytes_of(type));
   }
   template <class S>
   std::vector<S> load() const {
@@ -109,7 +110,7 @@ struct Factor {
 
 enum class Use { read, write, update };
 
-/// A call on its way into the handle's stream: its operands, and what it computes.
+/// A call on its way into the handle's stream, with its operands.
 class Request {
  public:
   /// `text`: `cublasSaxpy of 1024 f32`.

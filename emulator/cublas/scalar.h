@@ -12,7 +12,7 @@ namespace emulator::blas {
 template <class S>
 struct Parts {
   using Real = S;
-  using Wide = double;  ///< of sums over a vector
+  using Wide = double;  ///< sums over a vector are accumulated in this type
   static constexpr bool kComplex = false;
 };
 template <class R>

@@ -10,7 +10,7 @@ std::string text(const char* name, const Vector& x) { return cat(name, " of ", x
 
 void require_type(const Vector& x) { offer(bytes_of(x.type) != 0, "data type ", x.type, " is not offered"); }
 
-/// What |x| means to level 1.
+/// Level 1 calls this the absolute value.
 template <class S>
 auto size_of_value(S x) {
   if constexpr (Parts<S>::kComplex)
@@ -117,8 +117,7 @@ void copy(const char* name, cublasHandle_t handle, const Vector& x, const Vector
   request.vector("x", x, Use::read);
   request.vector("y", y, Use::write);
   request.run([=] {
-    for (int64_t i = 0; i < x.n; ++i)
-      std::memcpy(const_cast<std::byte*>(y.element(i)), x.element(i), bytes_of(x.type));
+    for (int64_t i = 0; i < x.n; ++i) std::memcpy(const_cast<std::byte*>(y.element(i)), x.element(i), bytes_of(x.type));
   });
 }
 
@@ -136,7 +135,8 @@ void swap(const char* name, cublasHandle_t handle, const Vector& x, const Vector
   });
 }
 
-void rot(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y, Given c, Given s, cudaDataType_t type) {
+void rot(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y, Given c, Given s,
+         cudaDataType_t type) {
   require_type(x), require_type(y);
   Request request(handle, text(name, x));
   if (is_empty(x)) return;

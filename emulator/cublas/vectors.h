@@ -24,6 +24,7 @@ void index_of(const char* name, cublasHandle_t handle, const Vector& x, void* re
 void copy(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y);
 void swap(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y);
 /// x, y = c x + s y, c y - conj(s) x.
-void rot(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y, Given c, Given s, cudaDataType_t type);
+void rot(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y, Given c, Given s,
+         cudaDataType_t type);
 
 }  // namespace emulator::blas

@@ -141,7 +141,8 @@ void enqueue_transform(const TransformDescriptor& what, const void* alpha, const
   require_layout(c_layout, "C", false);
   const Matrix to = matrix_of(c_layout, CUBLAS_OP_N, "C");
   require(c != nullptr, "C is NULL");
-  const cuda::LibraryCall name{kLibrary, cat("cublasLtMatrixTransform of ", to.rows, 'x', to.columns, ' ', name_of(to.type))};
+  const cuda::LibraryCall name{kLibrary,
+                               cat("cublasLtMatrixTransform of ", to.rows, 'x', to.columns, ' ', name_of(to.type))};
   std::vector<Operand> operands{operand("C", c, true, size_of(to.type), to, c_layout.batches)};
   std::vector<Term> terms;
   const auto add = [&](const char* operand_name, const void* factor, const void* from, const Layout* layout,
@@ -159,7 +160,8 @@ void enqueue_transform(const TransformDescriptor& what, const void* alpha, const
                                             " and scale type ", name_of(type), " are not offered together"));
     terms.push_back({static_cast<const std::byte*>(from), matrix, scalar_of(factor, type, on_device)});
     if (on_device)
-      operands.push_back(cuda::library_operand(operand_name == std::string("A") ? "alpha" : "beta", factor, false, size_of(type)));
+      operands.push_back(
+          cuda::library_operand(operand_name == std::string("A") ? "alpha" : "beta", factor, false, size_of(type)));
     operands.push_back(operand(operand_name, from, false, size_of(matrix.type), matrix, layout->batches));
   };
   add("A", alpha, a, a_layout, what.transpose_a);

@@ -23,7 +23,7 @@ const auto kExtraPointer = reinterpret_cast<void*>(1), kExtraSize = reinterpret_
 
 ptx::Dim3 dims(const dim3& d) { return {d.x, d.y, d.z}; }
 
-/// Of a thread, for blocks of so many warps. An estimate refuses no block: ptxas may do with fewer.
+/// Registers per thread, for blocks of `warps` warps. An estimate refuses no block: ptxas may need fewer.
 int registers_of(const Function& function, uint64_t warps) {
   if (function.registers > 0) return function.registers;
   const int estimate = function.code->registers_per_thread > 0 ? function.code->registers_per_thread : 32;

@@ -19,7 +19,8 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 /// Sorts, and joins ranges that touch. Returns whether two overlapped.
 bool join(std::vector<LibraryRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const LibraryRange& x, const LibraryRange& y) { return x.begin < y.begin; });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const LibraryRange& x, const LibraryRange& y) { return x.begin < y.begin; });
   bool overlap = false;
   size_t last = 0;
   for (size_t i = 1; i < ranges.size(); ++i) {
@@ -72,7 +73,7 @@ void require_memory(const LibraryCall& call, const LibraryOperand& x, int device
       misused(call, cat(x.written ? "writes " : "reads ", place(x, until), ", which is ", describe_address(until)));
     if (found.kind != MemoryKind::device || found.device == device || is_peer(device, found.device)) continue;
     misused(call, cat(x.name, " lies on device ", found.device, ", the handle is of device ", device,
-                        ", and peer access is not enabled"));
+                      ", and peer access is not enabled"));
   }
 }
 

@@ -24,8 +24,8 @@ struct LibraryOperand {
   size_t alignment;                  ///< that the pointer must have
   std::vector<LibraryRange> ranges;  ///< sorted; none touches the next
   bool overlaps_itself = false;
-  bool read_too = false;             ///< written and read
-  std::vector<std::string> may_be{};   ///< operands that may lie at the same bytes
+  bool read_too = false;              ///< written and read
+  std::vector<std::string> may_be{};  ///< operands that may lie at the same bytes
 };
 
 /// `lines` lines of `length` bytes, `step` bytes apart; `batches` of them, `batch_step` bytes apart.
@@ -51,7 +51,8 @@ struct LibraryMisuse {};
 void require_operands(const LibraryCall& call, const std::vector<LibraryOperand>& operands, int device);
 /// Misuse: a pointer that must be the host's is to device memory.
 void require_host(const LibraryCall& call, const char* name, const void* at);
-/// For operands that are known only while the call runs, before it writes. Fault: the memory is gone. A finding: nobody has written it.
+/// For operands that are known only while the call runs, before it writes. Fault: the memory is gone. A finding: nobody
+/// has written it.
 void examine_late(const LibraryCall& call, const std::vector<LibraryOperand>& operands);
 /// Puts the call into a stream, to run once or as often as a graph is launched. Operands are examined again then.
 cudaError_t enqueue_library_call(cudaStream_t stream, const LibraryCall& call, std::vector<LibraryOperand> operands,

@@ -61,7 +61,8 @@ void run_batch(const Plan& p, const void* in, void* out, bool inverse, int64_t b
   std::vector<Complex> values(static_cast<size_t>(count(shape)));
   each_line(p.in, shape, [&](int64_t place, int64_t line) {
     for (int64_t k = 0; k < shape.back(); ++k)
-      values[static_cast<size_t>(line * shape.back() + k)] = load<T>(in, batch * p.in.distance + place + k * p.in.stride, p.real_in);
+      values[static_cast<size_t>(line * shape.back() + k)] =
+          load<T>(in, batch * p.in.distance + place + k * p.in.stride, p.real_in);
   });
   const size_t last = p.n.size() - 1;
   if (p.real_out) {  // the last dimension last: its lines are half spectra
@@ -87,7 +88,8 @@ void run_batch(const Plan& p, const void* in, void* out, bool inverse, int64_t b
   }
   each_line(p.out, to, [&](int64_t place, int64_t line) {
     for (int64_t k = 0; k < to.back(); ++k)
-      store<T>(out, batch * p.out.distance + place + k * p.out.stride, values[static_cast<size_t>(line * to.back() + k)], p.real_out);
+      store<T>(out, batch * p.out.distance + place + k * p.out.stride,
+               values[static_cast<size_t>(line * to.back() + k)], p.real_out);
   });
 }
 
@@ -122,7 +124,8 @@ cuda::LibraryOperand operand(const char* name, const void* at, bool written, con
   for (int64_t b = 0; b < batches; ++b)
     each_line(lattice, shape, [&](int64_t place, int64_t) {
       for (int64_t k = 0; k < (solid ? 1 : shape.back()); ++k) {
-        const auto begin = reinterpret_cast<uintptr_t>(at) + static_cast<uintptr_t>(b * lattice.distance + place + k * lattice.stride) * size;
+        const auto begin = reinterpret_cast<uintptr_t>(at) +
+                           static_cast<uintptr_t>(b * lattice.distance + place + k * lattice.stride) * size;
         ranges.push_back({begin, begin + size * static_cast<size_t>(solid ? shape.back() : 1)});
       }
     });

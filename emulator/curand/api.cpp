@@ -72,7 +72,7 @@ curandStatus_t call(const char* name, F&& body) noexcept {
   }
 }
 
-/// What the emulator lacks; the program's exit code tells.
+/// For calls that the emulator lacks: the exit code changes.
 [[noreturn]] void refuse(const std::string& text) {
   count_fault();
   throw Failure{CURAND_STATUS_TYPE_ERROR, text};
@@ -80,7 +80,8 @@ curandStatus_t call(const char* name, F&& body) noexcept {
 
 curandGenerator_st& generator_of(curandGenerator_t generator) {
   const std::lock_guard lock(mutex);
-  if (!generators().contains(generator)) throw Failure{CURAND_STATUS_NOT_INITIALIZED, "the generator is none, or was destroyed"};
+  if (!generators().contains(generator))
+    throw Failure{CURAND_STATUS_NOT_INITIALIZED, "the generator is none, or was destroyed"};
   return *generator;
 }
 
@@ -120,7 +121,8 @@ void generate(const char* name, curandGenerator_t handle, T* to, size_t count, F
     cuda::require_operands(call, operands, g.device);
     const auto values = std::make_shared<std::vector<T>>(count);
     make(*g.sequence, std::span<T>(*values));
-    code = cuda::enqueue_library_call(g.stream, call, std::move(operands), [=] { std::memcpy(to, values->data(), count * sizeof(T)); });
+    code = cuda::enqueue_library_call(g.stream, call, std::move(operands),
+                                      [=] { std::memcpy(to, values->data(), count * sizeof(T)); });
   }
   require(code == cudaSuccess, CURAND_STATUS_LAUNCH_FAILURE, cat("the stream: ", cudaGetErrorString(code)));
 }
@@ -133,7 +135,8 @@ curandStatus_t plain(const char* name, curandGenerator_t generator, Draw draw, T
 }
 
 template <class T>
-curandStatus_t normals(const char* name, curandGenerator_t generator, Draw draw, T* to, size_t count, T mean, T deviation, bool logarithm) {
+curandStatus_t normals(const char* name, curandGenerator_t generator, Draw draw, T* to, size_t count, T mean,
+                       T deviation, bool logarithm) {
   return call(name, [&] {
     require(count % 2 == 0 || !generator_of(generator).sequence->wants_pairs(), CURAND_STATUS_LENGTH_NOT_MULTIPLE,
             cat(count, " normals: this generator makes them in pairs"));
@@ -156,7 +159,8 @@ struct Poisson {
     const double reach = kDeviations * std::sqrt(mean) + 20;
     first = static_cast<unsigned>(std::max(0.0, mean - reach));
     double sum = 0;
-    for (double k = first; k <= mean + reach; ++k) sums.push_back(sum += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1)));
+    for (double k = first; k <= mean + reach; ++k)
+      sums.push_back(sum += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1)));
   }
   unsigned at(uint32_t number) const {
     const double share = (number + 0.5) * 0x1p-32;
@@ -238,13 +242,16 @@ curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, double* 
 curandStatus_t curandGenerateNormal(curandGenerator_t generator, float* to, size_t count, float mean, float deviation) {
   return normals("curandGenerateNormal", generator, Draw::normal, to, count, mean, deviation, false);
 }
-curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double* to, size_t count, double mean, double deviation) {
+curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double* to, size_t count, double mean,
+                                          double deviation) {
   return normals("curandGenerateNormalDouble", generator, Draw::normal_double, to, count, mean, deviation, false);
 }
-curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float* to, size_t count, float mean, float deviation) {
+curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float* to, size_t count, float mean,
+                                       float deviation) {
   return normals("curandGenerateLogNormal", generator, Draw::normal, to, count, mean, deviation, true);
 }
-curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator, double* to, size_t count, double mean, double deviation) {
+curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator, double* to, size_t count, double mean,
+                                             double deviation) {
   return normals("curandGenerateLogNormalDouble", generator, Draw::normal_double, to, count, mean, deviation, true);
 }
 curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned* to, size_t count, double mean) {
@@ -265,8 +272,10 @@ curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long
   });
 }
 
-#define REFUSED(name, ...) \
-  curandStatus_t name(__VA_ARGS__) { return call(#name, [] { refuse("this call is not emulated"); }); }
+#define REFUSED(name, ...)                                           \
+  curandStatus_t name(__VA_ARGS__) {                                 \
+    return call(#name, [] { refuse("this call is not emulated"); }); \
+  }
 REFUSED(curandSetQuasiRandomGeneratorDimensions, curandGenerator_t, unsigned)
 REFUSED(curandCreatePoissonDistribution, double, curandDiscreteDistribution_t*)
 REFUSED(curandDestroyDistribution, curandDiscreteDistribution_t)

@@ -24,14 +24,16 @@ std::array<float, 2> normal(uint32_t x, uint32_t y) {
 }
 std::array<double, 2> normal(const std::array<uint32_t, 4>& x) {
   const double radius = std::sqrt(-2 * std::log(uniform(x[0], x[1])));
-  const double angle = (static_cast<double>(joined(x[2], x[3])) * (2 * kFineInterval) + kFineInterval) * std::numbers::pi;
+  const double angle =
+      (static_cast<double>(joined(x[2], x[3])) * (2 * kFineInterval) + kFineInterval) * std::numbers::pi;
   return {std::sin(angle) * radius, std::cos(angle) * radius};
 }
 
 class Xorwow : public Sequence {
  public:
   void seed(uint64_t seed) override {
-    const uint32_t low = static_cast<uint32_t>(seed) ^ 0xaad26b49u, high = static_cast<uint32_t>(seed >> 32) ^ 0xf7dcefddu;
+    const uint32_t low = static_cast<uint32_t>(seed) ^ 0xaad26b49u,
+                   high = static_cast<uint32_t>(seed >> 32) ^ 0xf7dcefddu;
     const uint32_t t0 = 1099087573u * low, t1 = 2591861531u * high;
     first_ = {{123456789u + t0, 362436069u ^ t0, 521288629u + t1, 88675123u ^ t1, 5783321u + t0}, 6615241u + t1 + t0};
     move(0);
@@ -161,7 +163,8 @@ class Philox : public Sequence {
   void fill(Draw draw, std::span<double> to) override {
     // From the block of the offset on, a thread takes two blocks in each turn.
     each(to, [&](uint64_t thread, uint64_t turn) {
-      const uint64_t first = begin_ / kThreads + (thread < begin_ % kThreads ? 1 : 0), block = first + 2 * (turn - first);
+      const uint64_t first = begin_ / kThreads + (thread < begin_ % kThreads ? 1 : 0),
+                     block = first + 2 * (turn - first);
       const Four x = four(thread, block), y = four(thread, block + 1);
       if (draw == Draw::uniform_double)
         return std::array{uniform(x[0], x[1]), uniform(x[2], x[3]), uniform(y[0], y[1]), uniform(y[2], y[3])};

@@ -14,12 +14,12 @@
 #include <type_traits>
 #include <vector>
 
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition);    \
-      std::exit(1);                                                          \
-    }                                                                        \
+#define CHECK(condition)                                                  \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition); \
+      std::exit(1);                                                       \
+    }                                                                     \
   } while (0)
 #define CUDA(call) CHECK((call) == cudaSuccess)
 #define BLAS(call) CHECK((call) == CUBLAS_STATUS_SUCCESS)
@@ -84,7 +84,8 @@ struct Array {
 template <class T>
 struct Matrix : Array<T> {
   int rows, columns, ld;
-  Matrix(int m, int n, int pad = 2) : Array<T>(static_cast<size_t>((m + pad) * (n - 1) + m)), rows(m), columns(n), ld(m + pad) {}
+  Matrix(int m, int n, int pad = 2)
+      : Array<T>(static_cast<size_t>((m + pad) * (n - 1) + m)), rows(m), columns(n), ld(m + pad) {}
   Value operator()(int i, int j) const { return value(this->host[static_cast<size_t>(j * ld + i)]); }
   Value at(int i, int j, cublasOperation_t op) const {
     const Value x = op == CUBLAS_OP_N ? (*this)(i, j) : (*this)(j, i);
@@ -96,10 +97,12 @@ struct Matrix : Array<T> {
     const auto now = this->now();
     for (size_t at = 0; at < now.size(); ++at) {
       const int i = static_cast<int>(at) % ld, j = static_cast<int>(at) / ld;
-      const bool inside = i < rows && (fill == CUBLAS_FILL_MODE_FULL || (fill == CUBLAS_FILL_MODE_LOWER ? i >= j : i <= j));
+      const bool inside =
+          i < rows && (fill == CUBLAS_FILL_MODE_FULL || (fill == CUBLAS_FILL_MODE_LOWER ? i >= j : i <= j));
       const Value want = inside ? value(number<T>(expected(i, j))) : value(this->host[at]);
       if (value(now[at]) != want) {
-        std::fprintf(stderr, "(%d, %d): %g%+gi, expected %g%+gi\n", i, j, value(now[at]).real(), value(now[at]).imag(), want.real(), want.imag());
+        std::fprintf(stderr, "(%d, %d): %g%+gi, expected %g%+gi\n", i, j, value(now[at]).real(), value(now[at]).imag(),
+                     want.real(), want.imag());
         return false;
       }
     }
@@ -125,7 +128,8 @@ void products(F&& run) {
     for (const cublasOperation_t tb : kOps)
       for (const int beta : {0, 2}) {
         const int m = 12, n = 7, k = 9;
-        Matrix<A> a(ta == CUBLAS_OP_N ? m : k, ta == CUBLAS_OP_N ? k : m, 4), b(tb == CUBLAS_OP_N ? k : n, tb == CUBLAS_OP_N ? n : k, 3);
+        Matrix<A> a(ta == CUBLAS_OP_N ? m : k, ta == CUBLAS_OP_N ? k : m, 4),
+            b(tb == CUBLAS_OP_N ? k : n, tb == CUBLAS_OP_N ? n : k, 3);
         Matrix<C> c(m, n, 4);
         const S alpha1 = number<S>(kComplex<S> ? Value(2, -1) : Value(-2)), beta1 = number<S>(beta);
         BLAS(run(ta, tb, m, n, k, &alpha1, a.device, a.ld, b.device, b.ld, &beta1, c.device, c.ld));
@@ -144,10 +148,11 @@ void plain_products(F* function) {
 
 template <class A, class C, class S>
 void products_ex(cudaDataType a_type, cudaDataType c_type, cublasComputeType_t compute) {
-  products<A, C, S>([&](cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const S* alpha, const A* a, int lda, const A* b, int ldb,
-                        const S* beta, C* c, int ldc) {
+  products<A, C, S>([&](cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const S* alpha, const A* a,
+                        int lda, const A* b, int ldb, const S* beta, C* c, int ldc) {
     if (std::is_same_v<A, int8_t>) lda = lda / 4 * 4, ldb = ldb / 4 * 4;
-    return cublasGemmEx(handle(), ta, tb, m, n, k, alpha, a, a_type, lda, b, a_type, ldb, beta, c, c_type, ldc, compute, CUBLAS_GEMM_DEFAULT);
+    return cublasGemmEx(handle(), ta, tb, m, n, k, alpha, a, a_type, lda, b, a_type, ldb, beta, c, c_type, ldc, compute,
+                        CUBLAS_GEMM_DEFAULT);
   });
 }
 
@@ -177,7 +182,8 @@ void scalars_on_the_device() {
   factors.host = {3, -1};
   factors.put();
   BLAS(cublasSetPointerMode(handle(), CUBLAS_POINTER_MODE_DEVICE));
-  BLAS(cublasSgemm(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 5, 4, 6, factors.device, a.device, a.ld, b.device, b.ld, factors.device + 1, c.device, c.ld));
+  BLAS(cublasSgemm(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 5, 4, 6, factors.device, a.device, a.ld, b.device, b.ld,
+                   factors.device + 1, c.device, c.ld));
   Array<float> dot(1);
   BLAS(cublasSdot(handle(), 5, a.device, 1, b.device, 1, dot.device));
   BLAS(cublasSetPointerMode(handle(), CUBLAS_POINTER_MODE_HOST));
@@ -200,7 +206,8 @@ void batches() {
     return sum;
   };
   const float one = 1, zero = 0;
-  BLAS(cublasSgemmStridedBatched(handle(), CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, a.device, m, m * k, b.device, k, 0, &zero, c.device, m, m * n, kCount));
+  BLAS(cublasSgemmStridedBatched(handle(), CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, a.device, m, m * k, b.device, k, 0,
+                                 &zero, c.device, m, m * n, kCount));
   std::vector<float*> pointers;
   for (int i = 0; i < kCount; ++i) pointers.push_back(a.device + i * m * k);
   for (int i = 0; i < kCount; ++i) pointers.push_back(b.device);
@@ -208,7 +215,8 @@ void batches() {
   float** list = nullptr;
   CUDA(cudaMalloc(&list, pointers.size() * sizeof(float*)));
   CUDA(cudaMemcpy(list, pointers.data(), pointers.size() * sizeof(float*), cudaMemcpyHostToDevice));
-  BLAS(cublasSgemmBatched(handle(), CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, list, m, list + kCount, k, &zero, list + 2 * kCount, m, kCount));
+  BLAS(cublasSgemmBatched(handle(), CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, list, m, list + kCount, k, &zero,
+                          list + 2 * kCount, m, kCount));
   const auto c1 = c.now(), d1 = d.now();
   for (int batch = 0; batch < kCount; ++batch)
     for (int j = 0; j < n; ++j)
@@ -341,14 +349,16 @@ void level_3() {
         Matrix<T> x(5, 4);
         const T one = make_cuDoubleComplex(1, 0);
         BLAS(cublasZtrsm(handle(), side, fill, op, CUBLAS_DIAG_UNIT, 5, 4, &alpha, a.device, a.ld, x.device, x.ld));
-        BLAS(cublasZtrmm(handle(), side, fill, op, CUBLAS_DIAG_UNIT, 5, 4, &one, a.device, a.ld, x.device, x.ld, x.device, x.ld));
+        BLAS(cublasZtrmm(handle(), side, fill, op, CUBLAS_DIAG_UNIT, 5, 4, &one, a.device, a.ld, x.device, x.ld,
+                         x.device, x.ld));
         CHECK(x.is([&](int i, int j) { return value(alpha) * x(i, j); }));
       }
     }
   }
   for (const cublasOperation_t ta : kOps)
     for (const cublasOperation_t tb : kOps) {
-      Matrix<T> a(ta == CUBLAS_OP_N ? 5 : 4, ta == CUBLAS_OP_N ? 4 : 5), b(tb == CUBLAS_OP_N ? 5 : 4, tb == CUBLAS_OP_N ? 4 : 5), c(5, 4);
+      Matrix<T> a(ta == CUBLAS_OP_N ? 5 : 4, ta == CUBLAS_OP_N ? 4 : 5),
+          b(tb == CUBLAS_OP_N ? 5 : 4, tb == CUBLAS_OP_N ? 4 : 5), c(5, 4);
       BLAS(cublasZgeam(handle(), ta, tb, 5, 4, &alpha, a.device, a.ld, &beta, b.device, b.ld, c.device, c.ld));
       CHECK(c.is([&](int i, int j) { return value(alpha) * a.at(i, j, ta) + value(beta) * b.at(i, j, tb); }));
     }
@@ -360,9 +370,13 @@ void level_3() {
 void statuses() {
   Matrix<float> a(4, 4);
   const float one = 1;
-  CHECK(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 4, a.device, 4, &one, a.device, 4) == CUBLAS_STATUS_NOT_INITIALIZED);
-  CHECK(cublasSgemm(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 3, a.device, 4, &one, a.device, 4) == CUBLAS_STATUS_INVALID_VALUE);
-  CHECK(cublasGemmEx(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, CUDA_R_64F, 4, a.device, CUDA_R_32F, 4, &one, a.device, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
+  CHECK(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 4, a.device, 4, &one, a.device, 4) ==
+        CUBLAS_STATUS_NOT_INITIALIZED);
+  CHECK(cublasSgemm(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 3, a.device, 4, &one, a.device, 4) ==
+        CUBLAS_STATUS_INVALID_VALUE);
+  CHECK(cublasGemmEx(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, CUDA_R_64F, 4, a.device, CUDA_R_32F,
+                     4, &one, a.device, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F,
+                     CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
   CHECK(std::string(cublasGetStatusName(CUBLAS_STATUS_NOT_SUPPORTED)) == "CUBLAS_STATUS_NOT_SUPPORTED");
   int version = 0;
   BLAS(cublasGetVersion(handle(), &version));
@@ -384,7 +398,8 @@ void graph() {
   const float one = 1, zero = 0;
   CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   BLAS(cublasSetStream(handle(), stream));
-  BLAS(cublasSgemm(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &one, a.device, a.ld, a.device, a.ld, &zero, c.device, c.ld));
+  BLAS(cublasSgemm(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &one, a.device, a.ld, a.device, a.ld, &zero, c.device,
+                   c.ld));
   CUDA(cudaStreamEndCapture(stream, &graph));
   CUDA(cudaGraphInstantiate(&run, graph, 0));
   for (float& x : a.host) x += 1;
@@ -413,14 +428,14 @@ int fault(const std::string& name) {
   if (name == "beyond") std::puts(cublasGetStatusName(product(a.device + 1, c.device)));
   if (name == "overlap") std::puts(cublasGetStatusName(product(a.device, a.device)));
   if (name == "host") std::puts(cublasGetStatusName(product(a.host.data(), c.device)));
-  if (name == "pointer_mode")
-    std::puts(cublasGetStatusName(cublasSscal(handle(), 8, a.device, c.device, 1)));
+  if (name == "pointer_mode") std::puts(cublasGetStatusName(cublasSscal(handle(), 8, a.device, c.device, 1)));
   if (name == "array") {
     float* list[] = {a.device, b.device, c.device + 1};
     float** device = nullptr;
     CUDA(cudaMalloc(&device, sizeof list));
     CUDA(cudaMemcpy(device, list, sizeof list, cudaMemcpyHostToDevice));
-    BLAS(cublasSgemmBatched(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, device, 8, device + 1, 8, &zero, device + 2, 8, 1));
+    BLAS(cublasSgemmBatched(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, device, 8, device + 1, 8, &zero,
+                            device + 2, 8, 1));
     std::puts(cudaGetErrorName(cudaDeviceSynchronize()));
   }
   if (name == "uninitialised") {

@@ -15,12 +15,12 @@
 #include <type_traits>
 #include <vector>
 
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition);    \
-      std::exit(1);                                                          \
-    }                                                                        \
+#define CHECK(condition)                                                  \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition); \
+      std::exit(1);                                                       \
+    }                                                                     \
   } while (0)
 #define CUDA(call) CHECK((call) == cudaSuccess)
 #define FFT(call) CHECK((call) == CUFFT_SUCCESS)
@@ -35,7 +35,9 @@ struct Memory {
   T* device = nullptr;
   size_t count;
   explicit Memory(size_t n) : count(n) { CUDA(cudaMalloc(&device, n * sizeof(T))); }
-  explicit Memory(const std::vector<T>& all) : Memory(all.size()) { CUDA(cudaMemcpy(device, all.data(), count * sizeof(T), cudaMemcpyHostToDevice)); }
+  explicit Memory(const std::vector<T>& all) : Memory(all.size()) {
+    CUDA(cudaMemcpy(device, all.data(), count * sizeof(T), cudaMemcpyHostToDevice));
+  }
   ~Memory() { cudaFree(device); }
   Memory(const Memory&) = delete;
   std::vector<T> get() const {
@@ -71,7 +73,8 @@ std::vector<Complex> transformed(std::vector<Complex> values, const Shape& shape
     std::vector<Complex> next(values.size());
     for (size_t at = 0; at < values.size(); ++at) {
       const size_t k = at / step % n, first = at - k * step;
-      for (size_t j = 0; j < n; ++j) next[at] += values[first + j * step] * std::polar(1.0, sign * 2 * M_PI * static_cast<double>(j * k % n) / size);
+      for (size_t j = 0; j < n; ++j)
+        next[at] += values[first + j * step] * std::polar(1.0, sign * 2 * M_PI * static_cast<double>(j * k % n) / size);
     }
     values = next;
   }
@@ -127,7 +130,8 @@ void complex_transforms(const Shape& shape) {
 /// Both ways, in place and not. In place a row of n numbers has the room of n / 2 + 1 complex ones.
 template <class R>
 void real_transforms(const Shape& shape) {
-  const cufftHandle forward = plan(shape, sizeof(R) == 4 ? CUFFT_R2C : CUFFT_D2Z), back = plan(shape, sizeof(R) == 4 ? CUFFT_C2R : CUFFT_Z2D);
+  const cufftHandle forward = plan(shape, sizeof(R) == 4 ? CUFFT_R2C : CUFFT_D2Z),
+                    back = plan(shape, sizeof(R) == 4 ? CUFFT_C2R : CUFFT_Z2D);
   const auto in = noise(product(shape), true), all = transformed(in, shape, -1);
   const auto n = static_cast<size_t>(shape.back()), kept = n / 2 + 1, rows = in.size() / n;
   std::vector<Complex> half, padded;
@@ -200,7 +204,9 @@ int fault(const std::string& name) {
   FFT(cufftPlan1d(&p, 64, CUFFT_R2C, 1));
   Memory<float> in(parts<float>(noise(64, true), true)), out(66), small(64), fresh(64);
   CUDA(cudaDeviceSynchronize());
-  const auto run = [&](const Memory<float>& from, const Memory<float>& to) { return cufftExecR2C(p, from.device, reinterpret_cast<cufftComplex*>(to.device)); };
+  const auto run = [&](const Memory<float>& from, const Memory<float>& to) {
+    return cufftExecR2C(p, from.device, reinterpret_cast<cufftComplex*>(to.device));
+  };
   if (name == "beyond") std::printf("result %d\n", run(in, small));
   if (name == "uninitialised") FFT(run(fresh, out));
   if (name == "not_emulated") std::printf("result %d\n", cufftXtSetCallback(p, nullptr, CUFFT_CB_LD_REAL, nullptr));

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition);    \
-      std::exit(1);                                                          \
-    }                                                                        \
+#define CHECK(condition)                                                  \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition); \
+      std::exit(1);                                                       \
+    }                                                                     \
   } while (0)
 #define CUDA(call) CHECK((call) == cudaSuccess)
 #define RAND(call) CHECK((call) == CURAND_STATUS_SUCCESS)
@@ -78,10 +78,12 @@ void known_numbers(const Known& known) {
   for (int i = 0; i < 8; ++i) CHECK(all[i] == known.first[i]);
   CHECK(all[4096] == known.at_4096 && all[99999] == known.at_99999);
   const auto uniform = numbers<float>(known.type, kCount, curandGenerateUniform);
-  for (size_t i = 0; i < kCount; ++i) CHECK(uniform[i] == all[i] * 0x1p-32f + 0x1p-33f && uniform[i] > 0 && uniform[i] <= 1);
+  for (size_t i = 0; i < kCount; ++i)
+    CHECK(uniform[i] == all[i] * 0x1p-32f + 0x1p-33f && uniform[i] > 0 && uniform[i] <= 1);
   const auto fine = numbers<double>(known.type, 10, curandGenerateUniformDouble);
   CHECK(std::abs(fine[0] - known.uniform_double) <= 0x1p-53);
-  const auto normal = numbers<float>(known.type, 10, [](auto from, float* to, size_t n) { return curandGenerateNormal(from, to, n, 0, 1); });
+  const auto normal = numbers<float>(
+      known.type, 10, [](auto from, float* to, size_t n) { return curandGenerateNormal(from, to, n, 0, 1); });
   for (int i = 0; i < 2; ++i) CHECK(std::abs(normal[i] - known.normal[i]) <= 2e-7f * std::abs(known.normal[i]));
 }
 
@@ -121,7 +123,8 @@ void distributions(const Known& known) {
   const auto fine = [](auto from, double* to, size_t n) { return curandGenerateNormalDouble(from, to, n, 3, 2); };
   has_moments(numbers<float>(known.type, kCount, normal), 3, 4, 3);
   has_moments(numbers<double>(known.type, kCount, fine), 3, 4, 3);
-  auto logs = numbers<float>(known.type, kCount, [](auto from, float* to, size_t n) { return curandGenerateLogNormal(from, to, n, 1, 0.5f); });
+  auto logs = numbers<float>(
+      known.type, kCount, [](auto from, float* to, size_t n) { return curandGenerateLogNormal(from, to, n, 1, 0.5f); });
   for (float& x : logs) x = std::log(x);
   has_moments(logs, 1, 0.25, 3);
   for (const double mean : {3.0, 5000.0}) {
