@@ -30,6 +30,28 @@ bool has_static_runtime(const cuda::ElfView& elf) {
   return true;
 }
 
+/// Calls `each` (name) for the functions that the program's symbol table defines.
+template <class F>
+void for_defined(const cuda::ElfView& elf, F&& each) {
+  const Elf64_Shdr symbols = elf.first(SHT_SYMTAB);
+  Elf64_Shdr strings;
+  Elf64_Sym symbol;
+  if (symbols.sh_size == 0 || !elf.section(symbols.sh_link, strings)) return;
+  for (uint64_t at = 0; at < symbols.sh_size && elf.read(symbol, symbols.sh_offset + at); at += sizeof(symbol))
+    if (symbol.st_shndx != SHN_UNDEF) each(elf.text(strings, symbol.st_name));
+}
+
+/// The library of NVIDIA's that is linked into the program, by a function that each use of it needs; empty: none.
+std::string library_inside(const cuda::ElfView& elf) {
+  std::string found;
+  for_defined(elf, [&](const std::string& name) {
+    if (name == "cublasCreate_v2") found = "cublas";
+    if (name == "curandCreateGenerator") found = "curand";
+    if (name == "cufftCreate" || name == "cufftPlan1d" || name == "cufftPlanMany") found = "cufft";
+  });
+  return found;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
@@ -77,6 +99,8 @@ std::string objection(const std::string& path, const Gpu& gpu) {
     return path +
            " has CUDA's runtime inside (nvcc's default) and no symbol table, which would tell where. Do not strip it, or "
            "link the shared runtime: nvcc -cudart shared (CMake: CUDA_RUNTIME_LIBRARY Shared)";
+  if (const std::string library = library_inside(elf); !library.empty())
+    return cat(path, " has lib", library, "_static inside, which is machine code. Link the shared library: -l", library);
   std::set<std::string> code;
   try {
     for (const cuda::Fatbin& binary : fat_binaries(file)) {
@@ -96,17 +120,11 @@ std::string objection(const std::string& path, const Gpu& gpu) {
 int runtime_inside(const std::string& path) {
   const MappedFile file(path);
   const cuda::ElfView elf(file.bytes());
-  const Elf64_Shdr symbols = elf.first(SHT_SYMTAB);
-  Elf64_Shdr strings;
-  Elf64_Sym symbol;
   bool has_runtime = false, is_12 = false;
-  if (symbols.sh_size == 0 || !elf.section(symbols.sh_link, strings)) return 0;
-  for (uint64_t at = 0; at < symbols.sh_size && elf.read(symbol, symbols.sh_offset + at); at += sizeof(symbol)) {
-    if (symbol.st_shndx == SHN_UNDEF) continue;
-    const std::string name = elf.text(strings, symbol.st_name);
+  for_defined(elf, [&](const std::string& name) {
     has_runtime = has_runtime || name == "__cudaRegisterFatBinary";
     is_12 = is_12 || name == "cudaGetDeviceProperties_v2";
-  }
+  });
   return has_runtime ? is_12 ? 12 : 13 : 0;
 }
 
@@ -131,7 +149,7 @@ bool uses_no_cuda(const std::string& path) {
   char part[4096];
   while (const size_t count = std::fread(part, 1, sizeof(part), list.get())) names.append(part, count);
   for (const char* const library :
-       {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libnvjpeg.so", "libcudnn"})
+       {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so", "libcufft.so", "libnvjpeg.so", "libcudnn"})
     if (names.find(library) != std::string::npos) return false;
   return true;
 }

@@ -55,6 +55,8 @@ cublasStatus_t call(const char* name, F&& body) noexcept {
   } catch (const Failure& failure) {
     if (!failure.text.empty()) say(cat(name, ": ", failure.text, " (", cublasLtGetStatusName(failure.status), ')'));
     return failure.status;
+  } catch (const cuda::LibraryMisuse&) {
+    return CUBLAS_STATUS_INVALID_VALUE;
   } catch (const std::bad_alloc&) {
     return CUBLAS_STATUS_ALLOC_FAILED;
   } catch (const std::exception& error) {

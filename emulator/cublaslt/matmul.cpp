@@ -1,36 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/cublaslt/matmul.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "emulator/cublaslt/multiply.h"
 #include "emulator/cublaslt/number.h"
-#include "emulator/cuda/stream_check.h"
+#include "emulator/cuda/library_stream.h"
 #include "emulator/machine/fault.h"
-#include "emulator/machine/fresh.h"
-
-// CUDA 12.8's: an older runtime has none.
-extern "C" cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) __attribute__((weak));
 
 namespace emulator::lt {
 namespace {
 
+constexpr const char* kLibrary = "cuBLASLt";
 constexpr size_t kWorkspaceAlignment = 256;
 
 void require(bool right, const std::string& text) {
   if (!right) fail(CUBLAS_STATUS_INVALID_VALUE, text);
 }
 
-void require_stream(const std::string& call, cudaStream_t stream, int device) {
-  const bool is_default = stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
-  int other = device;
-  const cudaError_t code =
-      is_default || !cudaStreamGetDevice ? cudaGetDevice(&other) : cudaStreamGetDevice(stream, &other);
-  if (code != cudaSuccess) fail(CUBLAS_STATUS_EXECUTION_FAILED, cat("the stream: ", cudaGetErrorString(code)));
-  if (other != device) undefined(call, cat("the handle is of device ", device, ", the stream of device ", other));
+void require_own_stream(const cuda::LibraryCall& call, cudaStream_t stream, int device) {
+  if (const cudaError_t code = cuda::require_stream(call, stream, device); code != cudaSuccess)
+    fail(CUBLAS_STATUS_EXECUTION_FAILED, cat("the stream: ", cudaGetErrorString(code)));
 }
 
 Scalar scalar_of(const void* pointer, cudaDataType_t type, bool on_device) {
@@ -55,12 +46,12 @@ std::vector<Operand> operands_of(const Call& call, const Algorithm& algorithm, c
   if (p.scalars_on_host() || p.alpha_is_vector()) {
     if (call.beta.value != 0) all.push_back(operand("C", call.c, false, aligned(p.c), p.c, p.batches));
   } else {
-    all.push_back(operand("beta", arguments.beta, false, scalar));
+    all.push_back(cuda::library_operand("beta", arguments.beta, false, scalar));
   }
   if (p.alpha_is_vector())
     all.push_back(vector("the alpha vector", arguments.alpha, false, p.types.scale, p.m, w.alpha_stride));
   else if (!p.scalars_on_host())
-    all.push_back(operand("alpha", arguments.alpha, false, scalar));
+    all.push_back(cuda::library_operand("alpha", arguments.alpha, false, scalar));
   if (p.epilogue.has_vector())
     all.push_back(vector(p.epilogue.bias ? "the bias" : "the bias gradient", w.bias, p.epilogue.writes_vector(),
                          p.vector_type, p.vector_length(), w.bias_stride));
@@ -75,50 +66,33 @@ std::vector<Operand> operands_of(const Call& call, const Algorithm& algorithm, c
                                                         {"D's scale", w.d_scale},
                                                         {"the aux buffer's scale", w.aux_scale}};
   for (const auto& [name, at] : scales)
-    if (at) all.push_back(operand(name, at, false, sizeof(float)));
-  if (w.d_amax) all.push_back(operand("D's maximum", w.d_amax, true, sizeof(float)));
-  if (w.aux_amax) all.push_back(operand("the aux buffer's maximum", w.aux_amax, true, sizeof(float)));
+    if (at) all.push_back(cuda::library_operand(name, at, false, sizeof(float)));
+  if (w.d_amax) all.push_back(cuda::library_operand("D's maximum", w.d_amax, true, sizeof(float)));
+  if (w.aux_amax) all.push_back(cuda::library_operand("the aux buffer's maximum", w.aux_amax, true, sizeof(float)));
   if (const size_t bytes = workspace_bytes(algorithm, p)) {
-    all.push_back(operand("the workspace", arguments.workspace, true, bytes));
+    all.push_back(cuda::library_operand("the workspace", arguments.workspace, true, bytes));
     all.back().alignment = kWorkspaceAlignment;
   }
   return all;
 }
 
-void mark_written(const std::vector<Operand>& operands) {
-  for (const Operand& x : operands)
-    if (x.written)
-      for (const Range& range : x.ranges)
-        emulator::mark_written(reinterpret_cast<const void*>(range.begin), range.end - range.begin);
-}
-
-/// The call of an operation that the stream runs: once, or as often as a graph is launched.
-void enqueue(cudaStream_t stream, const std::string& name, std::vector<Operand> operands,
+void enqueue(cudaStream_t stream, const cuda::LibraryCall& call, std::vector<Operand> operands,
              std::function<void()> compute) {
-  cuda::LibraryWork work{name, accesses_of(operands), nullptr};
-  work.call = [name, operands = std::move(operands), compute = std::move(compute)] {
-    examine_at_run(name, operands);
-    compute();
-    mark_written(operands);
-  };
-  const cudaError_t code = cuda::enqueue_library_work(stream, std::move(work));
+  const cudaError_t code = cuda::enqueue_library_call(stream, call, std::move(operands), std::move(compute));
   if (code != cudaSuccess) fail(CUBLAS_STATUS_EXECUTION_FAILED, cat("the stream: ", cudaGetErrorString(code)));
 }
 
 /// C, if a scalar on the device makes the call read it.
-void examine_c(const std::string& name, const Call& call, const Algorithm& algorithm) {
-  if (!call.beta.device || value_of(call.beta, call.problem.types.scale) == 0) return;
-  const Operand c =
-      operand("C", call.c, false, alignment_of(algorithm, call.problem.c.type), call.problem.c, call.problem.batches);
-  examine_at_run(name, {c});
-  if (Touched* const touched = cuda::stream_check::touched())
-    for (const Range& range : c.ranges) touched->note(range.begin, range.end - range.begin, Touch::read);
+void examine_c(const cuda::LibraryCall& name, const Call& call, const Algorithm& algorithm) {
+  if (call.beta.device && value_of(call.beta, call.problem.types.scale) != 0)
+    cuda::examine_late(name, {operand("C", call.c, false, alignment_of(algorithm, call.problem.c.type), call.problem.c,
+                                      call.problem.batches)});
 }
 
 }  // namespace
 
 void enqueue_matmul(const Problem& p, const Algorithm& algorithm, const Arguments& arguments, int device) {
-  const std::string name = "cublasLtMatmul of " + p.text();
+  const cuda::LibraryCall name{kLibrary, "cublasLtMatmul of " + p.text()};
   require(arguments.alpha && arguments.a && arguments.b && arguments.beta && arguments.d,
           "alpha, beta, A, B or D is NULL");
   Call call;
@@ -135,15 +109,16 @@ void enqueue_matmul(const Problem& p, const Algorithm& algorithm, const Argument
   if (p.what.c_scale && reads_c)
     fail(CUBLAS_STATUS_NOT_SUPPORTED,
          cat("C_SCALE_POINTER for a C of ", name_of(p.types.c), " is not offered while beta may differ from 0"));
-  require_stream(name, arguments.stream, device);
+  require_own_stream(name, arguments.stream, device);
   const size_t needed = workspace_bytes(algorithm, p);
   require(arguments.workspace_bytes >= needed,
           cat("the workspace has ", arguments.workspace_bytes, " bytes, and algorithm ", algorithm.id,
               " with SPLITK_NUM ", algorithm.splits, " needs ", needed));
   std::vector<Operand> operands = operands_of(call, algorithm, arguments);
   const bool in_place = arguments.c == arguments.d;
-  if (reads_c && in_place && !(p.c == p.d)) undefined(name, "C is D, and their layouts differ");
-  require_operands(name, operands, device, in_place);
+  if (reads_c && in_place && !(p.c == p.d)) cuda::misused(name, "C is D, and their layouts differ");
+  if (in_place) std::ranges::find(operands, "D", &Operand::name)->may_be = {"C"};
+  cuda::require_operands(name, operands, device);
   enqueue(arguments.stream, name, std::move(operands), [name, call = std::make_shared<const Call>(call), algorithm] {
     examine_c(name, *call, algorithm);
     multiply(*call);
@@ -166,7 +141,8 @@ void enqueue_transform(const TransformDescriptor& what, const void* alpha, const
   require_layout(c_layout, "C", false);
   const Matrix to = matrix_of(c_layout, CUBLAS_OP_N, "C");
   require(c != nullptr, "C is NULL");
-  const std::string name = cat("cublasLtMatrixTransform of ", to.rows, 'x', to.columns, ' ', name_of(to.type));
+  const cuda::LibraryCall name{kLibrary,
+                               cat("cublasLtMatrixTransform of ", to.rows, 'x', to.columns, ' ', name_of(to.type))};
   std::vector<Operand> operands{operand("C", c, true, size_of(to.type), to, c_layout.batches)};
   std::vector<Term> terms;
   const auto add = [&](const char* operand_name, const void* factor, const void* from, const Layout* layout,
@@ -184,14 +160,15 @@ void enqueue_transform(const TransformDescriptor& what, const void* alpha, const
                                             " and scale type ", name_of(type), " are not offered together"));
     terms.push_back({static_cast<const std::byte*>(from), matrix, scalar_of(factor, type, on_device)});
     if (on_device)
-      operands.push_back(operand(operand_name == std::string("A") ? "alpha" : "beta", factor, false, size_of(type)));
+      operands.push_back(
+          cuda::library_operand(operand_name == std::string("A") ? "alpha" : "beta", factor, false, size_of(type)));
     operands.push_back(operand(operand_name, from, false, size_of(matrix.type), matrix, layout->batches));
   };
   add("A", alpha, a, a_layout, what.transpose_a);
   add("B", beta, b, b_layout, what.transpose_b);
   require(!terms.empty(), "A and B are NULL");
-  require_stream(name, stream, device);
-  require_operands(name, operands, device, false);
+  require_own_stream(name, stream, device);
+  cuda::require_operands(name, operands, device);
   enqueue(stream, name, std::move(operands), [terms, to, type, c, batches = c_layout.batches] {
     std::vector<double> sums(static_cast<size_t>(to.rows)), line(sums.size());
     const auto at = [](const Matrix& x, int64_t batch, int64_t j) {

@@ -23,9 +23,11 @@ const auto kExtraPointer = reinterpret_cast<void*>(1), kExtraSize = reinterpret_
 
 ptx::Dim3 dims(const dim3& d) { return {d.x, d.y, d.z}; }
 
-int registers_of(const Function& function) {
+/// Registers per thread, for blocks of `warps` warps. An estimate refuses no block: ptxas may need fewer.
+int registers_of(const Function& function, uint64_t warps) {
   if (function.registers > 0) return function.registers;
-  return function.code->registers_per_thread > 0 ? function.code->registers_per_thread : 32;
+  const int estimate = function.code->registers_per_thread > 0 ? function.code->registers_per_thread : 32;
+  return std::min(estimate, kRegisters / static_cast<int>(32 * warps) / 8 * 8);
 }
 
 ptx::Dim3 cluster_of(const Function& function, const LaunchRequest& request) {
@@ -65,7 +67,7 @@ void check(const Function& function, const LaunchRequest& r, const ptx::Dim3& cl
   require(r.shared <= size_t(function.most_dynamic_shared()) &&
           r.shared + code.static_shared <= size_t(gpu.shared_per_block_optin));
   const uint64_t warps = (threads + 31) / 32;
-  require(warps * 32 * uint64_t(registers_of(function)) <= kRegisters, cudaErrorLaunchOutOfResources);
+  require(warps * 32 * uint64_t(registers_of(function, warps)) <= kRegisters, cudaErrorLaunchOutOfResources);
   if (cluster.count() > 1) {
     require(gpu.major >= 9, cudaErrorNotSupported);
     require(cluster.count() <= (function.non_portable_cluster ? kLargestCluster : kPortableCluster),
@@ -199,7 +201,7 @@ int blocks_per_processor(const Function& function, int threads, size_t dynamic_s
   if (threads <= 0 || threads > code.max_threads || threads > 1024) return 0;
   if (dynamic_shared > size_t(std::max(function.most_dynamic_shared(), 0))) return 0;
   const int warps = (threads + 31) / 32;
-  const int registers = (registers_of(function) + 7) / 8 * 8 * 32 * warps;
+  const int registers = (registers_of(function, static_cast<uint64_t>(warps)) + 7) / 8 * 8 * 32 * warps;
   const size_t shared = (code.static_shared + dynamic_shared + kReservedShared + 127) / 128 * 128;
   return std::min({gpu.blocks_per_processor, gpu.threads_per_processor / (warps * 32), kRegisters / registers,
                    int(size_t(gpu.shared_per_processor) / shared)});

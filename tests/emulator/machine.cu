@@ -606,6 +606,36 @@ bool allocates_in_stream_order() {
   return last == 3;
 }
 
+/// PTX has a register for each of these numbers at once; ptxas would spill what a block of 1,024 threads has no room for.
+__global__ void many_numbers(const int* from, int* to) {
+  int values[100];
+#pragma unroll
+  for (int i = 0; i < 100; ++i) values[i] = from[i] + threadIdx.x;
+  __syncthreads();
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 100; ++i) sum = sum * 3 + values[i];
+  to[threadIdx.x] = sum;
+}
+
+bool launches_many_registers() {
+  int *from = nullptr, *to = nullptr, all[1024];
+  MUST(cudaMalloc(&from, 100 * sizeof(int)));
+  MUST(cudaMalloc(&to, sizeof all));
+  MUST(cudaMemset(from, 0, 100 * sizeof(int)));
+  many_numbers<<<1, 1024>>>(from, to);
+  MUST(cudaMemcpy(all, to, sizeof all, cudaMemcpyDeviceToHost));
+  bool right = true;
+  for (int i = 0; i < 1024; ++i) {
+    unsigned sum = 0;
+    for (int k = 0; k < 100; ++k) sum = sum * 3 + unsigned(i);
+    right = right && all[i] == int(sum);
+  }
+  MUST(cudaFree(from));
+  MUST(cudaFree(to));
+  return right;
+}
+
 }  // namespace
 
 int main() {
@@ -629,5 +659,6 @@ int main() {
       {"frees_a_graphs_memory_outside", frees_a_graphs_memory_outside},
       {"calls_the_host", calls_the_host},
       {"allocates_in_stream_order", allocates_in_stream_order},
+      {"launches_many_registers", launches_many_registers},
   });
 }
