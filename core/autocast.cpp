@@ -2,12 +2,22 @@
 #include "core/autocast.h"
 
 #include "core/autograd.h"
+#include "core/autograd_meta.h"
 #include "core/ops/copy.h"
 
 namespace weft {
 namespace {
+
 thread_local std::optional<DType> active;
+
+/// Whether x has a copy in `dtype` that is not older than x.
+bool has_copy(const Tensor& x, DType dtype) {
+  const AutogradMeta* const meta = x.impl()->autograd.get();
+  return meta && meta->compute_copy.defined() && meta->compute_copy.dtype() == dtype &&
+         meta->compute_version == x.storage()->version();
 }
+
+}  // namespace
 
 Autocast::Autocast(DType dtype) : previous_(active) {
   WEFT_CHECK(dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32,
@@ -16,14 +26,26 @@ Autocast::Autocast(DType dtype) : previous_(active) {
 }
 Autocast::~Autocast() { active = previous_; }
 
+LowCopies::LowCopies(const std::vector<Tensor>& parameters) {
+  if (!active) return;
+  const NoGrad no_grad;
+  for (const Tensor& x : parameters) {
+    if (x.dtype() != DType::f32 || x.raw_data() == nullptr || has_copy(x, *active)) continue;
+    AutogradMeta& meta = meta_of(x.impl());
+    meta.compute_copy = x.detach().to(*active);
+    meta.compute_version = x.storage()->version();
+    copied_.push_back(x);
+  }
+}
+LowCopies::~LowCopies() {
+  for (const Tensor& x : copied_) x.impl()->autograd->compute_copy = {};
+}
+
 std::optional<DType> autocast_dtype() { return active; }
 
 Tensor autocast_low(const Tensor& x) {
   if (!active || !x.defined() || x.dtype() != DType::f32) return x;
-  const AutogradMeta* meta = x.impl()->autograd.get();
-  if (meta && meta->compute_copy.defined() && meta->compute_copy.dtype() == *active &&
-      meta->compute_version == x.storage()->version())
-    return recorded_cast(meta->compute_copy.detach(), x);
+  if (has_copy(x, *active)) return recorded_cast(x.impl()->autograd->compute_copy.detach(), x);
   return x.to(*active);
 }
 

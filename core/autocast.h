@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "core/tensor.h"
 #include "kernels/runtime/f32_products.h"
@@ -23,6 +24,19 @@ class Autocast {
 
  private:
   std::optional<DType> previous_;
+};
+
+/// While it lives, autocast_low() casts none of these f32 tensors again: each has a copy in the dtype of the innermost
+/// guard. For many forwards with the same weights. Without a guard it does nothing.
+class LowCopies {
+ public:
+  explicit LowCopies(const std::vector<Tensor>& parameters);
+  ~LowCopies();
+  LowCopies(const LowCopies&) = delete;
+  LowCopies& operator=(const LowCopies&) = delete;
+
+ private:
+  std::vector<Tensor> copied_;
 };
 
 /// The dtype of the innermost guard; nothing outside of one.

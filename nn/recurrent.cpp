@@ -1,14 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/recurrent.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
+#include "core/ops/gather.h"
 #include "core/ops/layers/linear.h"
 #include "core/ops/random.h"
 #include "core/ops/unary.h"
 #include "nn/init.h"
 
 namespace weft::nn {
+
+Lengths::Lengths(std::vector<int64_t> steps) : steps_(std::move(steps)), order_(steps_.size()) {
+  WEFT_CHECK(!steps_.empty(), "Lengths: expected at least one length, got none");
+  const int64_t shortest = *std::min_element(steps_.begin(), steps_.end());
+  WEFT_CHECK(shortest >= 1, "Lengths: expected lengths of at least 1, got ", shortest);
+  std::iota(order_.begin(), order_.end(), int64_t{0});
+  const auto length = [this](size_t place) { return steps_[static_cast<size_t>(order_[place])]; };
+  std::stable_sort(order_.begin(), order_.end(), [this](int64_t a, int64_t b) {
+    return steps_[static_cast<size_t>(a)] > steps_[static_cast<size_t>(b)];
+  });
+  int64_t begin = 0;
+  for (size_t count = order_.size(); count > 0; --count)
+    if (const int64_t end = length(count - 1); end > begin) {
+      segments_.push_back({begin, end, static_cast<int64_t>(count)});
+      begin = end;
+    }
+}
 
 Recurrent::Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates, RecurrentOptions options)
     : name_(name), in_(in), hidden_(hidden), options_(options) {
@@ -44,13 +65,58 @@ void Recurrent::fields(Visitor& v) {
   }
 }
 
-Recurrent::Output Recurrent::run_all(const Tensor& given, const Tensor& h, const Tensor& c) const {
+Recurrent::Output Recurrent::run_segments(const Tensor& x, const RecurrentWeights& w, const Tensor& h0,
+                                          const Tensor& c0, Direction direction, const Lengths& lengths) const {
+  const std::vector<Lengths::Segment>& segments = lengths.segments();
+  const bool forward = direction == Direction::forward;
+  const int64_t B = x.size(1), T = x.size(0);
+  const auto rows = [](const Tensor& state, int64_t first, int64_t end) { return state.slice(0, first, end - first); };
+  std::vector<Tensor> y(segments.size()), ended_h, ended_c;
+  Tensor h, c;
+  for (size_t turn = 0; turn < segments.size(); ++turn) {
+    const size_t at = forward ? turn : segments.size() - 1 - turn;
+    const auto [begin, end, count] = segments[at];
+    const auto state_of = [&, count = count](const Tensor& state, const Tensor& first) {
+      if (turn == 0 || !state.defined()) return rows(first, 0, count);
+      if (forward) return rows(state, 0, count);
+      return concat({state, rows(first, state.size(0), count)}, 0);  // shorter sequences begin here
+    };
+    const Tensor part = x.slice(0, begin, end - begin).slice(1, 0, count);
+    const Output out = run(part, w, state_of(h, h0), state_of(c, c0), direction);
+    y[at] = pad(out.y, 1, 0, B - count);
+    h = out.h, c = out.c;
+    const int64_t next = forward && turn + 1 < segments.size() ? segments[turn + 1].count : 0;
+    if (!forward && turn + 1 < segments.size()) continue;
+    ended_h.insert(ended_h.begin(), rows(h, next, count));
+    if (out.c.defined()) ended_c.insert(ended_c.begin(), rows(c, next, count));
+  }
+  if (const int64_t longest = segments.back().end; longest < T)
+    y.push_back(Tensor::zeros({T - longest, B, hidden_}, x.dtype(), x.device()));
+  return {concat(y, 0), concat(ended_h, 0), ended_c.empty() ? Tensor() : concat(ended_c, 0)};
+}
+
+Recurrent::Output Recurrent::run_all(const Tensor& given, const Tensor& given_h, const Tensor& given_c,
+                                     const Lengths* lengths) const {
   WEFT_CHECK(given.defined() && given.dim() == 3 && given.size(2) == in_, name_, ": expected sequences ",
              options_.batch_first ? "[B, T, " : "[T, B, ", in_, "], got ", given);
   Tensor x = options_.batch_first ? given.transpose(0, 1) : given;
   const Shape sizes{static_cast<int64_t>(weights_.size()), x.size(1), hidden_};
+  Tensor h = given_h, c = given_c, back;
   for (const Tensor& state : {h, c})
     WEFT_CHECK(!state.defined() || state.sizes() == sizes, name_, ": expected a state ", sizes, ", got ", state);
+  if (lengths != nullptr) {
+    const std::vector<int64_t>& order = lengths->order();
+    WEFT_CHECK(static_cast<int64_t>(order.size()) == x.size(1) && lengths->segments().back().end <= x.size(0), name_,
+               ": expected ", x.size(1), " lengths of at most ", x.size(0), ", got ", order.size(), ", the longest ",
+               lengths->segments().back().end);
+    std::vector<int64_t> places(order.size());
+    for (size_t i = 0; i < order.size(); ++i) places[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    const Tensor by_length = Tensor::from(order).to(x.device());
+    back = Tensor::from(places).to(x.device());
+    x = index_select(x, 1, by_length);
+    for (Tensor* const state : {&h, &c})
+      if (state->defined()) *state = index_select(*state, 1, by_length);
+  }
   const auto state_of = [&](const Tensor& states, size_t i) {
     return states.defined() ? states.select(0, static_cast<int64_t>(i))
                             : Tensor::zeros({sizes[1], sizes[2]}, x.dtype(), x.device());
@@ -59,8 +125,10 @@ Recurrent::Output Recurrent::run_all(const Tensor& given, const Tensor& h, const
   for (size_t i = 0; i < weights_.size();) {
     std::vector<Tensor> sides;
     for (int direction = 0; direction < directions(); ++direction, ++i) {
-      const Output side = run(x, weights_[i], state_of(h, i), state_of(c, i),
-                              direction == 0 ? Direction::forward : Direction::backward);
+      const Direction way = direction == 0 ? Direction::forward : Direction::backward;
+      const Output side = lengths == nullptr
+                              ? run(x, weights_[i], state_of(h, i), state_of(c, i), way)
+                              : run_segments(x, weights_[i], state_of(h, i), state_of(c, i), way, *lengths);
       sides.push_back(side.y);
       last_h.push_back(side.h);
       if (side.c.defined()) last_c.push_back(side.c);
@@ -68,7 +136,11 @@ Recurrent::Output Recurrent::run_all(const Tensor& given, const Tensor& h, const
     x = sides.size() == 1 ? sides[0] : concat(sides, -1);
     if (options_.dropout > 0 && is_training() && i < weights_.size()) x = dropout(x, options_.dropout);
   }
-  return {options_.batch_first ? x.transpose(0, 1) : x, stack(last_h, 0), last_c.empty() ? Tensor() : stack(last_c, 0)};
+  Output all{x, stack(last_h, 0), last_c.empty() ? Tensor() : stack(last_c, 0)};
+  for (Tensor* const one : {&all.y, &all.h, &all.c})
+    if (back.defined() && one->defined()) *one = index_select(*one, 1, back);
+  if (options_.batch_first) all.y = all.y.transpose(0, 1);
+  return all;
 }
 
 Tensor Recurrent::forward(const Tensor& x) const { return run_all(x, {}, {}).y; }
@@ -98,6 +170,15 @@ LstmOutput LSTM::operator()(const Tensor& x, const Tensor& h, const Tensor& c) c
   return {y, output.h, output.c};
 }
 
+LstmOutput LSTM::operator()(const Tensor& x, const Lengths& lengths, const Tensor& h, const Tensor& c) const {
+  Output output;
+  const Tensor y = with_hooks(x, [&] {
+    output = run_all(x, h, c, &lengths);
+    return output.y;
+  });
+  return {y, output.h, output.c};
+}
+
 Recurrent::Output GRU::run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor&,
                            Direction direction) const {
   const Tensor y = recurrent_layer(x, w, h, {}, direction,
@@ -109,6 +190,15 @@ GruOutput GRU::operator()(const Tensor& x, const Tensor& h) const {
   Output output;
   const Tensor y = with_hooks(x, [&] {
     output = run_all(x, h, {});
+    return output.y;
+  });
+  return {y, output.h};
+}
+
+GruOutput GRU::operator()(const Tensor& x, const Lengths& lengths, const Tensor& h) const {
+  Output output;
+  const Tensor y = with_hooks(x, [&] {
+    output = run_all(x, h, {}, &lengths);
     return output.y;
   });
   return {y, output.h};
@@ -133,6 +223,15 @@ GruOutput RNN::operator()(const Tensor& x, const Tensor& h) const {
   Output output;
   const Tensor y = with_hooks(x, [&] {
     output = run_all(x, h, {});
+    return output.y;
+  });
+  return {y, output.h};
+}
+
+GruOutput RNN::operator()(const Tensor& x, const Lengths& lengths, const Tensor& h) const {
+  Output output;
+  const Tensor y = with_hooks(x, [&] {
+    output = run_all(x, h, {}, &lengths);
     return output.y;
   });
   return {y, output.h};

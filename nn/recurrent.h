@@ -15,6 +15,26 @@ struct RecurrentOptions {
   bool bidirectional = false;
 };
 
+/// How many steps each sequence of a batch has, of 1 to T; PyTorch's packed sequences.
+class Lengths {
+ public:
+  /// Errors: none, or one below 1.
+  explicit Lengths(std::vector<int64_t> steps);
+
+  struct Segment {
+    int64_t begin, end;  ///< steps
+    int64_t count;       ///< the first sequences in the order, which have all of these steps
+  };
+  const std::vector<int64_t>& steps() const { return steps_; }
+  /// The sequences from the longest on, i64 [B].
+  const std::vector<int64_t>& order() const { return order_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+
+ private:
+  std::vector<int64_t> steps_, order_;
+  std::vector<Segment> segments_;
+};
+
 /// The base of LSTM, GRU and RNN: `layers` recurrent layers one on the other, each once or in both directions, whose
 /// outputs stand side by side. Names and order of the parameters are PyTorch's: weight_ih_l0, weight_hh_l0, bias_ih_l0,
 /// bias_hh_l0, then weight_ih_l0_reverse …; they begin uniform in ± 1 / sqrt(hidden).
@@ -40,10 +60,14 @@ class Recurrent : public Module {
                      Direction direction) const = 0;
 
   Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates, RecurrentOptions options);
-  /// Undefined states are zeros.
-  Output run_all(const Tensor& x, const Tensor& h, const Tensor& c) const;
+  /// Undefined states are zeros. `lengths`: null for T steps of each sequence.
+  Output run_all(const Tensor& x, const Tensor& h, const Tensor& c, const Lengths* lengths = nullptr) const;
 
  private:
+  /// run() of sequences in the order of `lengths`, called for each segment with the states after the one before.
+  Output run_segments(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
+                      Direction direction, const Lengths& lengths) const;
+
   const char* name_;
   int64_t in_, hidden_;
   RecurrentOptions options_;
@@ -62,6 +86,8 @@ class LSTM : public Recurrent {
   using Recurrent::operator();
   /// From given states [layers directions, B, hidden], with the last ones.
   LstmOutput operator()(const Tensor& x, const Tensor& h, const Tensor& c) const;
+  /// For sequences of several lengths. y is 0 after the last step of each, to which h and c belong.
+  LstmOutput operator()(const Tensor& x, const Lengths& lengths, const Tensor& h = {}, const Tensor& c = {}) const;
 
  private:
   Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
@@ -80,6 +106,8 @@ class GRU : public Recurrent {
   using Recurrent::operator();
   /// From given states [layers directions, B, hidden], with the last ones.
   GruOutput operator()(const Tensor& x, const Tensor& h) const;
+  /// As LSTM's.
+  GruOutput operator()(const Tensor& x, const Lengths& lengths, const Tensor& h = {}) const;
 
  private:
   Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
@@ -98,6 +126,8 @@ class RNN : public Recurrent {
   using Recurrent::operator();
   /// From given states [layers directions, B, hidden], with the last ones.
   GruOutput operator()(const Tensor& x, const Tensor& h) const;
+  /// As LSTM's.
+  GruOutput operator()(const Tensor& x, const Lengths& lengths, const Tensor& h = {}) const;
 
  private:
   Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,

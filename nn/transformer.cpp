@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
@@ -99,6 +100,43 @@ Tensor Documents::apart(const std::vector<Tensor>& inputs,
   return y.reshape(sizes_of(y, {N, T}, 1));
 }
 
+/// Tensors [N, capacity, heads, size] whose first `used` tokens are written.
+struct KeysAndValues::Room {
+  Tensor keys, values;
+  int64_t used;
+};
+
+void KeysAndValues::append(const Tensor& k, const Tensor& v) {
+  if (wants_gradient(k) || wants_gradient(v) || (keys.defined() && wants_gradient(keys))) {
+    keys = keys.defined() ? concat({keys, k}, 1) : k;
+    values = values.defined() ? concat({values, v}, 1) : v;
+    return;
+  }
+  const int64_t before = keys.defined() ? keys.size(1) : 0, all = before + k.size(1);
+  if (before == 0 && capacity <= all) {  // perhaps nothing follows
+    keys = k, values = v;
+    return;
+  }
+  const NoGrad no_grad;
+  // `used` differs where a copy of this object has written its own next token.
+  const bool fits = room && room->used == before && all <= room->keys.size(1) && room->keys.dtype() == k.dtype() &&
+                    keys.raw_data() == room->keys.raw_data() && values.raw_data() == room->values.raw_data();
+  if (!fits) {
+    constexpr int64_t kLeast = 64;
+    const int64_t tokens = capacity >= all ? capacity : all + std::max(all / 2, kLeast);
+    const auto with_room = [&](const Tensor& earlier, const Tensor& like) {
+      const Tensor x = Tensor::empty({like.size(0), tokens, like.size(2), like.size(3)}, like.dtype(), like.device());
+      if (before > 0) x.slice(1, 0, before).copy_(earlier);
+      return x;
+    };
+    room = std::make_shared<Room>(Room{with_room(keys, k), with_room(values, v), before});
+  }
+  room->keys.slice(1, before, k.size(1)).copy_(k);
+  room->values.slice(1, before, v.size(1)).copy_(v);
+  room->used = all;
+  keys = room->keys.slice(1, 0, all), values = room->values.slice(1, 0, all);
+}
+
 MultiHeadAttention::MultiHeadAttention(Integer width, Integer head_count, MultiHeadAttentionOptions options)
     : heads(head_count),
       dropout(options.dropout),
@@ -136,8 +174,7 @@ Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past, const Te
     const Tensor packed = qkv(x).reshape({N, tokens, 3, heads, width / heads});
     const Tensor keys = packed.select(2, 1), values = packed.select(2, 2);
     const bool first = !past.keys.defined();
-    past.keys = first ? keys : concat({past.keys, keys}, 1);
-    past.values = first ? values : concat({past.values, values}, 1);
+    past.append(keys, values);
     const Tensor y = attention(packed.select(2, 0), past.keys, past.values, {.causal = first, .key_mask = mask});
     return proj(y.reshape({N, tokens, width}));
   });

@@ -64,7 +64,15 @@ class Documents {
 
 /// Keys and values of the tokens so far, [N, tokens, heads, size]; undefined: none.
 struct KeysAndValues {
-  Tensor keys, values;
+  Tensor keys{}, values{};
+  int64_t capacity = 0;  ///< tokens that append() has room for; 0: unknown, it grows by half
+
+  /// Adds k and v [N, new tokens, heads, size]. Without gradients they are written after the earlier tokens, which are
+  /// not copied. Copies of this object go on independently.
+  void append(const Tensor& k, const Tensor& v);
+
+  struct Room;
+  std::shared_ptr<Room> room = {};  ///< append()'s
 };
 
 /// Self-attention (Vaswani et al. 2017, section 3.2.2): x [N, tokens, width] is projected to queries, keys and values

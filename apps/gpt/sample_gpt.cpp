@@ -169,7 +169,8 @@ struct Sampler {
       if (all.empty()) all.push_back(plain(""));
       return all;
     }
-    const std::vector<std::string> lines = read_lines(o.prompt_file);
+    std::vector<std::string> lines = read_lines(o.prompt_file);
+    if (!lines.empty() && lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
     for (size_t i = 0; i < lines.size(); ++i) {
       if (lines[i].empty()) continue;
       const Json line = lines[i].starts_with('{') && json_nesting(lines[i]) <= 64

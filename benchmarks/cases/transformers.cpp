@@ -6,6 +6,7 @@
 #include "core/ops/random.h"
 #include "kernels/runtime/variants.h"
 #include "nn/models/bert.h"
+#include "nn/models/decoder.h"
 #include "nn/models/gpt.h"
 #include "nn/models/vision_transformer.h"
 #include "optim/optimizers.h"
@@ -99,6 +100,25 @@ Work infer(Maker make, const Target& target, DType precision) {
   return work_on(target, step, static_cast<double>(net->x.size(0)));
 }
 
+/// As sample_gpt: 128 tokens after prompts of 64, by a decoder with 110 million parameters.
+Work generate(const Target& target, DType precision, int64_t batch) {
+  nn::DecoderOptions options{.vocabulary = 32000, .positions = 256, .width = 768, .depth = 12, .heads = 12};
+  options.tied = true;
+  if (target.tiny) options.vocabulary = 100, options.width = 32, options.depth = 1, options.heads = 2;
+  const auto model = std::make_shared<nn::Decoder>(options);
+  model->to(target.device);
+  model->eval();
+  std::vector<std::vector<int64_t>> prompts(static_cast<size_t>(batch));
+  for (size_t row = 0; row < prompts.size(); ++row)
+    for (size_t i = 0; i < 64; ++i) prompts[row].push_back(static_cast<int64_t>((i + 1) * (row + 3) % 100));
+  const int64_t tokens = target.size(128, 4);
+  const auto step = [=] {
+    const Autocast low(precision);
+    nn::generate_batch(*model, prompts, {.tokens = tokens, .temperature = 0});
+  };
+  return work_on(target, step, static_cast<double>(batch * tokens));
+}
+
 }  // namespace
 
 void add_transformer_cases(Cases& cases, const Target& target) {
@@ -115,6 +135,10 @@ void add_transformer_cases(Cases& cases, const Target& target) {
       cases.push_back({name + "_train" + ending, unit, [=] { return train(make, target, precision); }});
       cases.push_back({name + "_infer" + ending, unit, [=] { return infer(make, target, precision); }});
     }
+  for (const DType precision : {DType::f32, DType::bf16})
+    for (const int64_t batch : {1, 8})
+      cases.push_back({str("decoder_generate_", weft::name(precision), "_b", batch), "tokens/s",
+                       [=] { return generate(target, precision, batch); }});
 }
 
 void add_gpu_transformer_training_cases(Cases& cases, const Target& target) {

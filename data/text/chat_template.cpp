@@ -17,10 +17,12 @@ constexpr std::string_view kBlanks = " \t\r\n";
 std::string source_of(const OrderedJson& value, const std::string& what) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array())
-    for (const OrderedJson& one : value)
-      if (one.is_object() && one.value("name", "") == "default" && one.contains("template") &&
-          one["template"].is_string())
-        return one["template"].get<std::string>();
+    for (const OrderedJson& one : value) {
+      const auto is_text = [&](const char* key) { return one.contains(key) && one[key].is_string(); };
+      WEFT_CHECK(one.is_object() && is_text("name") && is_text("template"), what,
+                 ": expected objects with a text as their name and template, got ", printable(one.dump(), 80));
+      if (one["name"] == "default") return one["template"].get<std::string>();
+    }
   fail(what, ": expected a text, or a list with a template named default, got ", value.type_name());
 }
 

@@ -115,6 +115,7 @@
 #include "nn/pool2d.h"
 #include "nn/recurrent.h"
 #include "nn/sequential.h"
+#include "nn/spectral_norm.h"
 #include "nn/summary.h"
 #include "nn/transformer.h"
 #include "nn/upsample.h"

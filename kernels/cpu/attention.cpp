@@ -347,12 +347,13 @@ struct KeysInPlace {
     for (int64_t i = 0; i < rows; ++i) load(queries[i], q[first + i], q.channels());
   }
   void score(S scale, int64_t rows, int64_t D, int64_t key, int64_t n) {
+    const S* from_queries[kFewQueries];
+    for (int64_t i = 0; i < rows; ++i) from_queries[i] = queries[i];
     each_few(k, key, n, [&](const S* const* from, int64_t at, int few) {
-      for (int64_t i = 0; i < rows; ++i) {
-        S* const weights = w.weights.data() + i * kWeightRow + at;
-        row_loops<S>().dots(weights, from, few, queries[i], D);
-        for (int j = 0; j < few; ++j) weights[j] *= scale;
-      }
+      S* const weights = w.weights.data() + at;
+      row_loops<S>().dots(weights, kWeightRow, from, few, from_queries, static_cast<int>(rows), D);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int j = 0; j < few; ++j) weights[i * kWeightRow + j] *= scale;
     });
   }
   void mix(int64_t rows, int64_t D, int64_t key, int64_t n) {

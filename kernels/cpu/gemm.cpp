@@ -60,11 +60,12 @@ const Bf16Loops* bf16_loops() {
 
 namespace {
 
-constexpr int64_t kDepth = 384;    // rows of a slice: its panel fits into the first-level cache
-constexpr int64_t kRows = 48;      // at a time: the pages of as many rows of c stay known to the processor
-constexpr int64_t kColumns = 768;  // columns of a slice
-constexpr int64_t kFewRows = 48;   // b is read where it lies
-constexpr int64_t kFewPanels = 4;  // a is read where it lies
+constexpr int64_t kDepth = 384;      // rows of a slice: its panel fits into the first-level cache
+constexpr int64_t kRows = 48;        // at a time: the pages of as many rows of c stay known to the processor
+constexpr int64_t kColumns = 768;    // columns of a slice
+constexpr int64_t kFewRows = 48;     // b is read where it lies
+constexpr int64_t kFewPanels = 4;    // a is read where it lies
+constexpr int64_t kFewVectors = 16;  // b, whose columns are runs, is not copied
 
 const void* at(const GemmFactor& f, int64_t i, int64_t j) {
   return static_cast<const char*>(f.data) + (i * f.row + j * f.column) * static_cast<int64_t>(size_of(f.dtype));
@@ -223,50 +224,78 @@ Grid grid_of(int64_t strips, int64_t panels, int64_t strip, int64_t panel, int64
   return best;
 }
 
-/// A vector times a matrix, or a matrix times a vector: nothing is worth a copy that is read once.
+/// A few vectors times a matrix, or a matrix times a vector: nothing is worth a copy that is read once.
 template <class C>
-void multiply_vector(const Gemm& g, C* c, int64_t c_batch, int64_t c_row, bool add, const GemmFinish<C>* finish) {
+void multiply_vectors(const Gemm& g, C* c, int64_t c_batch, int64_t c_row, bool add, const GemmFinish<C>* finish) {
   constexpr int kFew = RowLoops<C>::kRows;
-  constexpr int64_t kSome = 256;  // results of one task
+  constexpr int64_t kSome = 256;  // most results of one task
+  static thread_local Scratch memory_x, memory_rows;
   const RowLoops<C>& loops = row_loops<C>();
-  const bool by_column = g.m == 1;  // one row of results: the matrix is b
+  const bool by_column = g.m == 1 || g.n > 1;  // rows of results: the matrix is b
   const GemmFactor matrix = by_column ? g.b.transposed() : g.a, vector = by_column ? g.a.transposed() : g.b;
-  const int64_t count = by_column ? g.n : g.m, tasks = (count + kSome - 1) / kSome, step = by_column ? 1 : c_row;
+  const bool by_dots = matrix.column == 1;
+  const int64_t vectors = by_column ? g.m : 1, count = by_column ? g.n : g.m, step = by_column ? 1 : c_row;
+  const int64_t share = (count / (4 * omp_get_max_threads()) + 15) / 16 * 16;
+  const int64_t most = by_dots ? std::clamp<int64_t>(share, 16, kSome) : kSome, tasks = (count + most - 1) / most;
+  const Bf16Loops* const native =
+      by_dots && matrix.dtype == DType::bf16 && vector.dtype == DType::bf16 && (vector.row == 1 || g.k == 1)
+          ? bf16_loops()
+          : nullptr;
   const C alpha = static_cast<C>(g.alpha);
-  parallel_for(g.batches * tasks, kSome * g.k / 4, [&](int64_t begin, int64_t end) {
-    std::vector<C> x(static_cast<size_t>(g.k)), memory(static_cast<size_t>(kFew * std::max(g.k, kSome)));
+  parallel_for(g.batches * tasks, vectors * most * g.k / 4, [&](int64_t begin, int64_t end) {
+    const int64_t row_size = std::max(g.k, kSome);
+    auto* const x_copies = static_cast<C*>(memory_x.at_least(static_cast<size_t>(vectors * g.k) * sizeof(C)));
+    auto* const copies = static_cast<C*>(memory_rows.at_least(static_cast<size_t>(kFew * row_size) * sizeof(C)));
+    C sums[kFewVectors * kSome];
+    const C* x[kFewVectors];
+    int64_t batch = -1;
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t batch = task / tasks, first = task % tasks * kSome, some = std::min(kSome, count - first);
-      const auto elements_of = [&](GemmFactor f, int64_t i, int64_t j, int64_t n, bool down, C* buffer) {
-        f.data = static_cast<const char*>(f.data) + batch * f.batch * static_cast<int64_t>(size_of(f.dtype));
-        return run(f, i, j, n, down, buffer);
+      const int64_t first = task % tasks * most, some = std::min(most, count - first);
+      const auto moved = [&](GemmFactor f) {
+        f.data = static_cast<const char*>(f.data) + task / tasks * f.batch * static_cast<int64_t>(size_of(f.dtype));
+        return f;
       };
-      const C *const from = elements_of(vector, 0, 0, g.k, true, x.data()), *rows[kFew];
-      C sums[kSome] = {};
-      const int64_t turns = matrix.column == 1 ? some : g.k;
+      const GemmFactor from = moved(matrix);
+      if (batch != task / tasks && !native)
+        for (int64_t v = 0; v < vectors; ++v) x[v] = run(moved(vector), 0, v, g.k, true, x_copies + v * g.k);
+      batch = task / tasks;
+      if (!by_dots) std::fill_n(sums, vectors * kSome, C(0));
+      const int64_t turns = by_dots ? some : g.k;
       for (int64_t at = 0; at < turns; at += kFew) {
         const int few = static_cast<int>(std::min<int64_t>(kFew, turns - at));
+        if constexpr (std::is_same_v<C, float>)
+          if (native) {
+            const void *rows[kFew], *xs[kFewVectors];
+            for (int i = 0; i < few; ++i) rows[i] = cpu::at(from, first + at + i, 0);
+            for (int64_t v = 0; v < vectors; ++v) xs[v] = cpu::at(moved(vector), 0, v);
+            native->dots(sums + at, kSome, rows, few, xs, static_cast<int>(vectors), g.k);
+            continue;
+          }
+        const C* rows[kFew];
         for (int i = 0; i < few; ++i) {
-          C* const buffer = memory.data() + i * std::max(g.k, kSome);
-          rows[i] = matrix.column == 1 ? elements_of(matrix, first + at + i, 0, g.k, false, buffer)
-                                       : elements_of(matrix, first, at + i, some, true, buffer);
+          C* const copy = copies + i * row_size;
+          rows[i] =
+              by_dots ? run(from, first + at + i, 0, g.k, false, copy) : run(from, first, at + i, some, true, copy);
         }
-        if (matrix.column == 1)
-          loops.dots(sums + at, rows, few, from, g.k);
+        if (by_dots)
+          loops.dots(sums + at, kSome, rows, few, x, static_cast<int>(vectors), g.k);
         else
-          loops.add_rows(sums, rows, few, from + at, some);
+          loops.add_rows(sums, rows, few, x[0] + at, some);
       }
-      for (int64_t i = 0; i < some; ++i) sums[i] *= alpha;
-      if (finish && by_column) {
-        (*finish)(sums, batch, first, some);
-        continue;
-      }
-      for (int64_t i = 0; i < some; ++i) {
-        if (finish) {
-          (*finish)(sums + i, batch * g.m + first + i, 0, 1);
-        } else {
-          C& to = c[batch * c_batch + (first + i) * step];
-          to = (add ? to : C(0)) + sums[i];
+      for (int64_t v = 0; v < vectors; ++v) {
+        C* const result = sums + v * kSome;
+        for (int64_t i = 0; i < some; ++i) result[i] *= alpha;
+        if (finish && by_column) {
+          (*finish)(result, batch * g.m + v, first, some);
+          continue;
+        }
+        for (int64_t i = 0; i < some; ++i) {
+          if (finish) {
+            (*finish)(result + i, batch * g.m + first + i, 0, 1);
+          } else {
+            C& to = c[batch * c_batch + v * c_row + (first + i) * step];
+            to = (add ? to : C(0)) + result[i];
+          }
         }
       }
     }
@@ -291,7 +320,7 @@ void multiply(Gemm g, C* c, int64_t c_batch, int64_t c_row, bool add, const Gemm
     g.m *= g.batches;
     g.batches = 1;
   }
-  if (g.m == 1 || g.n == 1) return multiply_vector(g, c, c_batch, c_row, add, finish);
+  if (g.m == 1 || g.n == 1 || is_few_rows(g)) return multiply_vectors(g, c, c_batch, c_row, add, finish);
   const PanelKernel<C>& kernel = panel_kernel<C>();
   const int64_t strips = (g.m + kernel.strip - 1) / kernel.strip, panels = (g.n + kernel.panel - 1) / kernel.panel;
   constexpr int64_t kAtOnce = 64;  // multiplications in the time of one elementwise step
@@ -334,6 +363,8 @@ template void gemm(const Gemm&, const GemmFinish<float>&);
 template void gemm(const Gemm&, const GemmFinish<double>&);
 template void gemm(const Gemm&, float*, int64_t, int64_t, bool);
 template void gemm(const Gemm&, double*, int64_t, int64_t, bool);
+
+bool is_few_rows(const Gemm& g) { return g.m <= kFewVectors && g.b.row == 1 && g.b.column != 1; }
 
 GemmFactor factor(const View& matrix) {
   const int rows = matrix.rank - 2, columns = matrix.rank - 1;

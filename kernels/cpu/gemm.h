@@ -23,6 +23,10 @@ struct Gemm {
   double alpha = 1;
 };
 
+/// Whether few rows are multiplied by a matrix whose columns are runs, as the weight of a linear layer is. The matrix is
+/// then read once and not copied. A result row has the same bits as if it were computed alone.
+bool is_few_rows(const Gemm& g);
+
 /// Takes `count` sums that are complete: columns from `column` on of a row; rows are counted over all batches. Called
 /// from several threads, once for each element.
 template <class C>

@@ -59,17 +59,24 @@ const Lapack& lapack() {
 WEFT_LAPACK_FUNCTIONS(WEFT_LAPACK_CALL)
 #undef WEFT_LAPACK_CALL
 
+/// The elements of a matrix that a function reads.
+enum class Read : uint8_t { all, lower, upper };
+
 template <class T>
-void check_numbers(const char* op, const View& x, int64_t b) {
-  const int64_t count = x.numel() / x.sizes[0];
-  const T* const matrix = x.as<T>() + b * count;
-  WEFT_CHECK(std::all_of(matrix, matrix + count, [](T value) { return std::isfinite(value); }), op,
-             ": expected finite numbers, got inf or NaN in matrix ", b, " of ", x);
+void check_numbers(const char* op, const View& x, int64_t b, Read read = Read::all) {
+  const int64_t rows = x.sizes[1], columns = x.sizes[2];
+  const T* row = x.as<T>() + b * rows * columns;
+  for (int64_t i = 0; i < rows; ++i, row += columns) {
+    const int64_t begin = read == Read::upper ? i : 0, end = read == Read::lower ? i + 1 : columns;
+    WEFT_CHECK(std::all_of(row + begin, row + end, [](T value) { return std::isfinite(value); }), op,
+               ": expected finite numbers, got inf or NaN in matrix ", b, " of ", x);
+  }
 }
 
 /// Calls body.operator()<T>(b) for each matrix, with the sizes' check and NaN's: LAPACK may not end with NaN.
 template <class Body>
-void each_matrix(const char* op, const View& x, std::initializer_list<const View*> others, const Body& body) {
+void each_matrix(const char* op, const View& x, std::initializer_list<const View*> others, const Body& body,
+                 Read read = Read::all) {
   bool dense = x.rank == 3 && x.is_contiguous();
   for (const View* view : others)
     dense = dense && view->is_contiguous() && view->dtype == x.dtype && view->sizes[0] == x.sizes[0];
@@ -77,7 +84,7 @@ void each_matrix(const char* op, const View& x, std::initializer_list<const View
   with_dtype<float, double>(x.dtype, op, [&]<class T>() {
     if (x.sizes[1] * x.sizes[2] == 0) return;
     for (int64_t b = 0; b < x.sizes[0]; ++b) {
-      check_numbers<T>(op, x, b);
+      check_numbers<T>(op, x, b, read);
       body.template operator()<T>(b);
     }
   });
@@ -116,12 +123,15 @@ void svd(const Queue&, const View& u, const View& s, const View& vh, const View&
 }
 
 void eigh(const Queue&, const View& w, const View& v, const View& x) {
-  each_matrix("eigh", x, {&w, &v}, [&]<class T>(int64_t b) {
-    const lapack_int N = size_of_dim(x, 1);
-    T* const a = matrix_of<T>(v, b);
-    std::copy_n(matrix_of<T>(x, b), static_cast<int64_t>(N) * N, a);
-    check_convergence("eigh", syevd<T>('V', 'L', N, a, N, matrix_of<T>(w, b)), b);
-  });
+  each_matrix(
+      "eigh", x, {&w, &v},
+      [&]<class T>(int64_t b) {
+        const lapack_int N = size_of_dim(x, 1);
+        T* const a = matrix_of<T>(v, b);
+        std::copy_n(matrix_of<T>(x, b), static_cast<int64_t>(N) * N, a);
+        check_convergence("eigh", syevd<T>('V', 'L', N, a, N, matrix_of<T>(w, b)), b);
+      },
+      Read::lower);
 }
 
 void qr(const Queue&, const View& q, const View& r, const View& x) {
@@ -141,17 +151,20 @@ void qr(const Queue&, const View& q, const View& r, const View& x) {
 }
 
 void cholesky(const Queue&, const View& l, const View& x) {
-  each_matrix("cholesky", x, {&l}, [&]<class T>(int64_t b) {
-    const lapack_int N = size_of_dim(x, 1);
-    const T* const from = matrix_of<T>(x, b);
-    T* const lower = matrix_of<T>(l, b);
-    for (int64_t i = 0; i < N; ++i)
-      for (int64_t j = 0; j < N; ++j) lower[i * N + j] = j > i ? T(0) : from[i * N + j];
-    const lapack_int info = potrf<T>('L', N, lower, N);
-    check_call("cholesky", info);
-    WEFT_CHECK(info == 0, "cholesky: expected positive-definite matrices, got matrix ", b,
-               " whose leading minor of order ", info, " is not positive");
-  });
+  each_matrix(
+      "cholesky", x, {&l},
+      [&]<class T>(int64_t b) {
+        const lapack_int N = size_of_dim(x, 1);
+        const T* const from = matrix_of<T>(x, b);
+        T* const lower = matrix_of<T>(l, b);
+        for (int64_t i = 0; i < N; ++i)
+          for (int64_t j = 0; j < N; ++j) lower[i * N + j] = j > i ? T(0) : from[i * N + j];
+        const lapack_int info = potrf<T>('L', N, lower, N);
+        check_call("cholesky", info);
+        WEFT_CHECK(info == 0, "cholesky: expected positive-definite matrices, got matrix ", b,
+                   " whose leading minor of order ", info, " is not positive");
+      },
+      Read::lower);
 }
 
 void lu(const Queue&, const View& lu, const View& parity, const View& x) {
@@ -186,17 +199,20 @@ void solve(const Queue&, const View& y, const View& a, const View& b) {
 }
 
 void triangular_solve(const Queue&, const View& y, const View& a, const View& b, bool upper) {
-  each_matrix("triangular_solve", a, {&y, &b}, [&]<class T>(int64_t at) {
-    const lapack_int N = size_of_dim(a, 1), K = size_of_dim(b, 2);
-    if (K == 0) return;
-    check_numbers<T>("triangular_solve", b, at);
-    T* const result = matrix_of<T>(y, at);
-    std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
-    const lapack_int info = trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K);
-    check_call("triangular_solve", info);
-    WEFT_CHECK(info == 0, "triangular_solve: expected no 0 on the diagonal, got matrix ", at, " with a 0 at place ",
-               info - 1);
-  });
+  each_matrix(
+      "triangular_solve", a, {&y, &b},
+      [&]<class T>(int64_t at) {
+        const lapack_int N = size_of_dim(a, 1), K = size_of_dim(b, 2);
+        if (K == 0) return;
+        check_numbers<T>("triangular_solve", b, at);
+        T* const result = matrix_of<T>(y, at);
+        std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
+        const lapack_int info = trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K);
+        check_call("triangular_solve", info);
+        WEFT_CHECK(info == 0, "triangular_solve: expected no 0 on the diagonal, got matrix ", at, " with a 0 at place ",
+                   info - 1);
+      },
+      upper ? Read::upper : Read::lower);
 }
 
 }  // namespace weft::kernels::cpu

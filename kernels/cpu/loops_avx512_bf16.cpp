@@ -55,7 +55,46 @@ float dot(const void* a, const void* b, int64_t n) {
   return _mm512_reduce_add_ps(sum);
 }
 
-constexpr Bf16Loops kLoops{PanelLoops<float, 16, 12, uint32_t, MultiplyPairs>::kTable, round_run, round_pairs, dot};
+template <int Rows, int Vectors>
+void some_dots(float* sums, int64_t pitch, const void* const* rows, const void* const* x, int64_t n) {
+  __m512 sum[Rows][Vectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) sum[i][v] = _mm512_setzero_ps();
+  const auto add = [&](int64_t k, __mmask32 mask) __attribute__((always_inline)) {
+    const auto read = [&](const void* from) {
+      return reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi16(mask, static_cast<const char*>(from) + 2 * k));
+    };
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) sum[i][v] = _mm512_dpbf16_ps(sum[i][v], read(rows[i]), read(x[v]));
+  };
+  int64_t k = 0;
+  for (; k + 32 <= n; k += 32) add(k, ~__mmask32{0});
+  if (k < n) add(k, static_cast<__mmask32>((1u << (n - k)) - 1));
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) sums[v * pitch + i] = _mm512_reduce_add_ps(sum[i][v]);
+}
+
+template <int Vectors>
+void all_dots(float* sums, int64_t pitch, const void* const* rows, int count, const void* const* x, int64_t n) {
+  if (count == 4) return some_dots<4, Vectors>(sums, pitch, rows, x, n);
+  for (int i = 0; i < count; ++i) some_dots<1, Vectors>(sums + i, pitch, rows + i, x, n);
+}
+
+void dots(float* sums, int64_t pitch, const void* const* rows, int count, const void* const* x, int vectors,
+          int64_t n) {
+  int v = 0;
+  for (; v + 2 <= vectors; v += 2) all_dots<2>(sums + v * pitch, pitch, rows, count, x + v, n);
+  if (v < vectors) all_dots<1>(sums + v * pitch, pitch, rows, count, x + v, n);
+}
+
+constexpr Bf16Loops kLoops{PanelLoops<float, 16, 12, uint32_t, MultiplyPairs>::kTable, round_run, round_pairs, dot,
+                           dots};
 
 }  // namespace
 

@@ -24,7 +24,7 @@ template <class C>
 struct Epilogue {
   const View &y, &pre, &residual;
   std::vector<C> bias;  ///< empty for none
-  UnaryLoop<C> f;  ///< null for none
+  UnaryLoop<C> f;       ///< null for none
   bool accumulate;
 
   void operator()(const C* sums, int64_t row, int64_t column, int64_t count) const {
@@ -74,6 +74,12 @@ void check(const View& y, const View& a, const View& b, const View& bias) {
   WEFT_CHECK(is_floating(a.dtype), "matmul: expected a floating dtype, got ", a);
 }
 
+/// Whether a copy of b, which oneDNN makes, would take longer than the product.
+bool suits_few_rows(const View& a, const View& b) {
+  return a.sizes[0] == 1 && b.sizes[0] == 1 &&
+         is_few_rows({1, a.sizes[1], b.sizes[2], a.sizes[2], factor(a), factor(b)});
+}
+
 void compute(const View& y, const View& pre, const View& a, const View& b, const View& bias, const View& residual,
              double alpha, Activation activation, bool accumulate) {
   if (a.dtype == DType::bf16) note_bf16_in_f32();
@@ -101,7 +107,7 @@ void note_bf16_in_f32() {
 
 void matmul(const Queue&, const View& y, const View& a, const View& b, const View& bias, MatmulArguments arguments) {
   check(y, a, b, bias);
-  if (y.numel() == 0 || dnnl_matmul(y, a, b, bias, arguments)) return;
+  if (y.numel() == 0 || (!suits_few_rows(a, b) && dnnl_matmul(y, a, b, bias, arguments))) return;
   compute(y, View::none(), a, b, bias, View::none(), arguments.alpha, Activation::none,
           arguments.grad == Grad::accumulate);
 }
@@ -113,7 +119,7 @@ void matmul_fused(const Queue& queue, const View& y, const View& pre, const View
   WEFT_CHECK(fits(pre) && fits(residual), "matmul_fused: expected pre and residual laid out as ", y, ", got ", pre,
              " and ", residual);
   if (y.numel() == 0) return;
-  if (a.dtype == DType::bf16 || a.dtype == DType::f32) {
+  if ((a.dtype == DType::bf16 || a.dtype == DType::f32) && !suits_few_rows(a, b)) {
     // oneDNN's sums, to which f is applied: they must not be rounded before f, nor overwrite a residual that is y.
     View sums = pre ? pre : y;
     const bool aside = y.dtype != DType::f32 || sums.data == residual.data;

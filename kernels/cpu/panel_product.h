@@ -44,6 +44,9 @@ struct Bf16Loops {
   void (*round_pairs)(uint32_t* y, const float* low, const float* high, int64_t n);
   /// The sum of n products of bf16.
   float (*dot)(const void* a, const void* b, int64_t n);
+  /// RowLoops::dots() of bf16.
+  void (*dots)(float* sums, int64_t pitch, const void* const* rows, int count, const void* const* x, int vectors,
+               int64_t n);
 };
 /// Null where the processor does not multiply bf16.
 const Bf16Loops* bf16_loops();

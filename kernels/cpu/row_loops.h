@@ -4,12 +4,12 @@
 
 namespace weft::kernels::cpu {
 
-/// Products of a few rows with one vector: they read each row once, where it lies. T: float or double.
+/// Products of a few rows with a few vectors: they read each row where it lies. T: float or double.
 template <class T>
 struct RowLoops {
-  static constexpr int kRows = 4;  ///< at most, in one call
-  /// sums[i] = the sum of rows[i][k] x[k] over n elements.
-  void (*dots)(T* sums, const T* const* rows, int count, const T* x, int64_t n);
+  static constexpr int kRows = 4;  ///< the most of one call.
+  /// sums[v * pitch + i] = the sum of rows[i][k] x[v][k] over n elements. The order of the terms depends on n alone.
+  void (*dots)(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int vectors, int64_t n);
   /// y[j] += the sum of factors[i] rows[i][j] over the rows, for n elements.
   void (*add_rows)(T* y, const T* const* rows, int count, const T* factors, int64_t n);
 };
@@ -37,21 +37,34 @@ struct RowLoopsOf {
     }
   }
 
-  template <int Rows>
-  static void some_dots(T* sums, const T* const* rows, const T* x, int64_t n) {
-    V sum[Rows][2] = {};
+  template <int Rows, int Vectors>
+  static void some_dots(T* sums, int64_t pitch, const T* const* rows, const T* const* x, int64_t n) {
+    V sum[Rows][Vectors][2] = {};
     int64_t k = 0;
     for (; k + 2 * Lanes <= n; k += 2 * Lanes)
 #pragma GCC unroll 4
-      for (int i = 0; i < Rows; ++i) {
-        sum[i][0] += Load::load(rows[i] + k) * Load::load(x + k);
-        sum[i][1] += Load::load(rows[i] + k + Lanes) * Load::load(x + k + Lanes);
-      }
+      for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) {
+          sum[i][v][0] += Load::load(rows[i] + k) * Load::load(x[v] + k);
+          sum[i][v][1] += Load::load(rows[i] + k + Lanes) * Load::load(x[v] + k + Lanes);
+        }
 #pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) {
-      sums[i] = total<Lanes>(sum[i][0] + sum[i][1]);
-      for (int64_t rest = k; rest < n; ++rest) sums[i] += rows[i][rest] * x[rest];
-    }
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) {
+        T whole = total<Lanes>(sum[i][v][0] + sum[i][v][1]);
+        for (int64_t rest = k; rest < n; ++rest) whole += rows[i][rest] * x[v][rest];
+        sums[v * pitch + i] = whole;
+      }
+  }
+
+  /// As many rows at a time as their accumulators fit into the registers.
+  template <int Rows, int Vectors>
+  static void all_dots(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int64_t n) {
+    int i = 0;
+    for (; i + Rows <= count; i += Rows) some_dots<Rows, Vectors>(sums + i, pitch, rows + i, x, n);
+    for (; i < count; ++i) some_dots<1, Vectors>(sums + i, pitch, rows + i, x, n);
   }
 
   template <int Rows>
@@ -67,9 +80,11 @@ struct RowLoopsOf {
       for (int i = 0; i < Rows; ++i) y[j] += factors[i] * rows[i][j];
   }
 
-  static void dots(T* sums, const T* const* rows, int count, const T* x, int64_t n) {
-    if (count == 4) return some_dots<4>(sums, rows, x, n);
-    for (int i = 0; i < count; ++i) some_dots<1>(sums + i, rows + i, x, n);
+  static void dots(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int vectors, int64_t n) {
+    constexpr int kOfTwo = Lanes * sizeof(T) == 64 ? 4 : 2;  // AVX-512 has twice the registers
+    int v = 0;
+    for (; v + 2 <= vectors; v += 2) all_dots<kOfTwo, 2>(sums + v * pitch, pitch, rows, count, x + v, n);
+    if (v < vectors) all_dots<4, 1>(sums + v * pitch, pitch, rows, count, x + v, n);
   }
   static void add_rows(T* y, const T* const* rows, int count, const T* factors, int64_t n) {
     if (count == 4) return add_some<4>(y, rows, factors, n);

@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "core/autograd.h"
-#include "core/ops/concat.h"
 #include "core/ops/layers/attention.h"
 #include "core/ops/unary.h"
 #include "core/text.h"
@@ -93,8 +92,7 @@ Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues* past, const Tens
   const Tensor q = weft::rotary(all.q, turned);
   Tensor k = weft::rotary(all.k, turned), v = all.v;
   if (past != nullptr) {
-    past->keys = begins ? k : concat({past->keys, k}, 1);
-    past->values = begins ? v : concat({past->values, v}, 1);
+    past->append(k, v);
     k = past->keys, v = past->values;
   }
   AttentionOptions options{.causal = begins, .key_mask = mask, .dropout = is_training() ? dropout : 0};
@@ -224,8 +222,7 @@ bool Decoder::uses(LayerRange range, const std::string& parameter) const {
   return ends;  // the norm and the output layer
 }
 
-Tensor Decoder::extend(const Tensor& ids, std::vector<KeysAndValues>& past,
-                       const std::vector<int64_t>& padding) const {
+Tensor Decoder::extend(const Tensor& ids, std::vector<KeysAndValues>& past, const std::vector<int64_t>& padding) const {
   past.resize(blocks.size());
   const int64_t before = !past.empty() && past[0].keys.defined() ? past[0].keys.size(1) : 0;
   Tensor x = embed(ids, before);

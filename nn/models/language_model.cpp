@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
@@ -13,6 +15,13 @@
 namespace weft::nn {
 namespace {
 
+std::vector<Tensor> tensors_of(const LanguageModel& model) {
+  std::vector<Tensor> tensors;
+  for (const NamedTensor& parameter : const_cast<LanguageModel&>(model).parameters())  // which only names them
+    tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
 /// One of the tokens by their logits [vocabulary]; `random` in [0, 1).
 int64_t draw(std::span<const float> logits, const GenerateOptions& options, double random) {
   const auto count = static_cast<int64_t>(logits.size());
@@ -20,27 +29,39 @@ int64_t draw(std::span<const float> logits, const GenerateOptions& options, doub
              "generate: the logits are not finite");
   if (options.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
   std::vector<int64_t> order(logits.size());
-  for (int64_t id = 0; id < count; ++id) order[static_cast<size_t>(id)] = id;
+  std::iota(order.begin(), order.end(), int64_t{0});
   const auto likelier = [&](int64_t a, int64_t b) {  // the first of two equals, so that the result is unique
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x > y || (x == y && a < b);
   };
+  const double most = *std::max_element(logits.begin(), logits.end());
+  const auto share = [&](int64_t id) {
+    return std::exp((logits[static_cast<size_t>(id)] - most) / options.temperature);
+  };
   const int64_t kept = options.top_k > 0 ? std::min(options.top_k, count) : count;
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(), likelier);
-  order.resize(static_cast<size_t>(kept));
-  const double most = logits[static_cast<size_t>(order[0])];
+  const auto begin = order.begin();
+  if (kept < count) std::nth_element(begin, begin + kept, order.end(), likelier);
+  double whole = 0;
+  for (int64_t i = 0; i < kept; ++i) whole += share(order[static_cast<size_t>(i)]);
+  WEFT_CHECK(std::isfinite(whole), "generate: the logits are not finite");
+  // Tokens are sorted from the likeliest on, as far as the drawn one lies.
   std::vector<double> sums;
-  double sum = 0;
-  for (const int64_t id : order)
-    sums.push_back(sum += std::exp((logits[static_cast<size_t>(id)] - most) / options.temperature));
-  WEFT_CHECK(std::isfinite(sum), "generate: the logits are not finite");
-  if (options.top_p < 1) {  // the token that reaches the share is the last one kept
-    const auto reaches = std::lower_bound(sums.begin(), sums.end(), options.top_p * sum);
-    sum = *std::min(reaches, sums.end() - 1);
+  for (int64_t sorted = 0; sorted < kept;) {
+    const int64_t next = std::min(kept, std::max<int64_t>(4 * sorted, 64));
+    if (next < kept) std::nth_element(begin + sorted, begin + next, begin + kept, likelier);
+    std::sort(begin + sorted, begin + next, likelier);
+    for (; sorted < next; ++sorted)
+      sums.push_back((sums.empty() ? 0 : sums.back()) + share(order[static_cast<size_t>(sorted)]));
+    double limit = whole;
+    if (options.top_p < 1) {  // the token that reaches the share is the last one kept
+      const auto reaches = std::lower_bound(sums.begin(), sums.end(), options.top_p * whole);
+      if (reaches == sums.end() && next < kept) continue;
+      limit = *std::min(reaches, sums.end() - 1);
+    }
+    const auto place = std::upper_bound(sums.begin(), sums.end(), random * limit) - sums.begin();
+    if (place < next) return order[static_cast<size_t>(place)];
   }
-  const double point = random * sum;
-  const auto place = static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), point) - sums.begin());
-  return order[std::min(place, order.size() - 1)];
+  return order[static_cast<size_t>(kept - 1)];
 }
 
 }  // namespace
@@ -73,6 +94,7 @@ std::vector<std::vector<int64_t>> generate_batch(const LanguageModel& model,
   WEFT_CHECK(options.temperature >= 0, "generate: expected a temperature of at least 0, got ", options.temperature);
   WEFT_CHECK(options.top_p > 0 && options.top_p <= 1, "generate: expected a top_p in (0, 1], got ", options.top_p);
   const NoGrad no_grad;
+  const LowCopies copies(tensors_of(model));
   const int64_t positions = model.positions();
   const Device device = model.embedding().weight.device();
   struct Row {
@@ -98,7 +120,7 @@ std::vector<std::vector<int64_t>> generate_batch(const LanguageModel& model,
       }
     std::vector<int64_t> ids;
     if (begins) {
-      past.clear(), padding.clear();
+      padding.clear();
       width = std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
                 return a.seen() < b.seen();
               })->seen();
@@ -108,13 +130,14 @@ std::vector<std::vector<int64_t>> generate_batch(const LanguageModel& model,
         ids.insert(ids.end(), row.text.begin() + row.begin, row.text.end());
       }
       if (std::all_of(padding.begin(), padding.end(), [](int64_t count) { return count == 0; })) padding.clear();
+      past.assign(static_cast<size_t>(model.layers()),
+                  {.capacity = std::min(positions - width, options.tokens - step - 1) + width});
     } else {
       ++width;
       for (const Row& row : rows) ids.push_back(row.text.back());
     }
     const auto count = static_cast<int64_t>(rows.size()), fresh = static_cast<int64_t>(ids.size()) / count;
-    const Tensor logits =
-        model.extend(Tensor::from(ids, {count, fresh}, device), past, padding).select(1, fresh - 1);
+    const Tensor logits = model.extend(Tensor::from(ids, {count, fresh}, device), past, padding).select(1, fresh - 1);
     const std::vector<float> all = logits.to(DType::f32).to(Device{}).contiguous().to_vector<float>();
     const size_t vocabulary = all.size() / rows.size();
     const size_t drawn = options.below > 0 ? std::min(vocabulary, static_cast<size_t>(options.below)) : vocabulary;
@@ -135,7 +158,7 @@ std::vector<std::vector<int64_t>> generate_batch(const LanguageModel& model,
     }
     const Tensor index = Tensor::from(kept).to(device);
     for (KeysAndValues& layer : past)
-      layer = {index_select(layer.keys, 0, index), index_select(layer.values, 0, index)};
+      layer = {index_select(layer.keys, 0, index), index_select(layer.values, 0, index), layer.capacity};
     std::vector<Row> rest;
     std::vector<int64_t> rest_padding;
     for (const int64_t i : kept) {

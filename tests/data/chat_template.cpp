@@ -71,6 +71,12 @@ TEST(Jinja, EndsOnEveryInput) {
               HasSubstr("expected lists of at most 64 levels"));
   EXPECT_THAT(error("{% set ns = namespace() %}{% set ns.x = ns %}"), HasSubstr("a member that is no namespace"));
   EXPECT_THAT(error("{{ 9223372036854775807 + 1 }}"), HasSubstr("beyond 64 bits"));
+  EXPECT_EQ(error("{{ range(-9, 9223372036854775807) }}"),
+            "t: line 1: range: expected at most 100000 numbers, got 9223372036854775816");
+  const auto written = [](const std::string& source) { return JinjaTemplate(source, "t").render(Json::object()).text; };
+  EXPECT_EQ(written("{{ range(-9223372036854775807, 9223372036854775807, 6000000000000000000)|list }}"),
+            "[-9223372036854775807, -3223372036854775807, 2776627963145224193, 8776627963145224193]");
+  EXPECT_EQ(written("{{ range(5, -9223372036854775807, -9223372036854775807)|list }}"), "[5, -9223372036854775802]");
 }
 
 /// A folder with a family's template.
@@ -136,6 +142,9 @@ TEST(ChatTemplate, SaysWhatIsWrong) {
   std::ofstream(none / "tokenizer_config.json") << R"({"chat_template": 5})";
   EXPECT_THAT(error_text([&] { ChatTemplate::from_folder(none / ""); }),
               HasSubstr("tokenizer_config.json: chat_template: expected a text, or a list"));
+  std::ofstream(none / "tokenizer_config.json") << R"({"chat_template": [{"name": 5, "template": "x"}]})";
+  EXPECT_THAT(error_text([&] { ChatTemplate::from_folder(none / ""); }),
+              HasSubstr("chat_template: expected objects with a text as their name and template, got {\"name\":5,"));
 }
 
 TEST(Documents, ReadsTheThreeKindsOfLines) {

@@ -476,7 +476,8 @@ TEST_F(ChatProgram, LearnsToAnswer) {
   const std::string second = sample(of_run + "--chat --prompt 'who sleeps?'").output;
   EXPECT_EQ(sample(of_run + "--chat --prompt 'who sits?' --prompt 'who sleeps?'").output,
             first + "---------------\n" + second);
-  std::ofstream(folder_ / "prompts") << "who sits?\n{\"messages\": [{\"role\": \"user\", \"content\": \"who sleeps?\"}]}\n";
+  std::ofstream(folder_ / "prompts")
+      << "\xEF\xBB\xBFwho sits?\n{\"messages\": [{\"role\": \"user\", \"content\": \"who sleeps?\"}]}\n";
   EXPECT_EQ(sample(of_run + "--chat --prompt-file " + (folder_ / "prompts")).output,
             first + "---------------\n" + second);
   EXPECT_EQ(shell("echo 'who sits?' | " SAMPLE_GPT " --device cpu --chat " + of_run).output, first);
@@ -490,8 +491,10 @@ TEST_F(ChatProgram, LearnsToAnswer) {
 }
 
 TEST_F(ChatProgram, SaysWhatIsWrong) {
-  EXPECT_THAT(tune("--rows stream", "none").output, HasSubstr("--rows stream: expected a text or JSON lines with a text"));
-  EXPECT_THAT(tune("--batch-size 900", "none").output, HasSubstr("--data: a step of 900 rows of 100 tokens needs more than the "));
+  EXPECT_THAT(tune("--rows stream", "none").output,
+              HasSubstr("--rows stream: expected a text or JSON lines with a text"));
+  EXPECT_THAT(tune("--batch-size 900", "none").output,
+              HasSubstr("--data: a step of 900 rows of 100 tokens needs more than the "));
   EXPECT_THAT(train("--tokenizer bytes", "none").output,
               HasSubstr("expected a tokenizer with a chat template for messages"));
   EXPECT_THAT(tune("--rows packed --pipeline 2", "none").output,
@@ -499,7 +502,8 @@ TEST_F(ChatProgram, SaysWhatIsWrong) {
   EXPECT_THAT(tune("--graph on", "none").output,
               HasSubstr("--graph on: expected --rows stream or single, got packed rows, which the host reads"));
   std::ofstream(folder_ / "text") << "plain";
-  EXPECT_THAT(tune("--rows packed", "none").output, HasSubstr("--rows packed: expected JSON lines as --data, got another file"));
+  EXPECT_THAT(tune("--rows packed", "none").output,
+              HasSubstr("--rows packed: expected JSON lines as --data, got another file"));
 }
 
 #if WEFT_HAVE_RANKS

@@ -177,6 +177,39 @@ TEST(MatmulOnCpu, SameBitsWithAnyNumberOfThreads) {
   omp_set_num_threads(before);
 }
 
+// As a decoder multiplies: the rows of several texts by a linear layer's weight.
+TEST(MatmulOnCpu, FewRowsHaveTheBitsOfEachAlone) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    for (const int64_t K : {1, 31, 128, 769})
+      for (const int64_t N : {1, 18, 300}) {
+        constexpr int64_t kMost = 16;
+        const DeviceArray x(DeviceKind::cpu, dtype, {kMost, K}, uniform(kMost * K, dtype)),
+            w(DeviceKind::cpu, dtype, {N, K}, uniform(N * K, dtype)),
+            bias(DeviceKind::cpu, dtype, {N}, uniform(N, dtype));
+        const auto rows = [&](int64_t first, int64_t count) {
+          View a = x, b = w;
+          a.rank = b.rank = 3;
+          a.sizes = {1, count, K};
+          a.strides = {kMost * K, K, 1};
+          a.data = static_cast<char*>(a.data) + static_cast<size_t>(first * K) * size_of(dtype);
+          b.sizes = {1, K, N};
+          b.strides = {K * N, 1, K};
+          DeviceArray y(DeviceKind::cpu, dtype, {1, count, N});
+          y.poison();
+          kernels::matmul(queue_on(DeviceKind::cpu), y, a, b, bias, {});
+          return y.host();
+        };
+        std::vector<double> alone;
+        for (int64_t i = 0; i < kMost; ++i)
+          for (const double value : rows(i, 1)) alone.push_back(value);
+        for (const int64_t count : {2, 3, 8, 16}) {
+          const auto together = rows(0, count);
+          EXPECT_TRUE(std::equal(together.begin(), together.end(), alone.begin()))
+              << count << ' ' << dtype << ' ' << N << ' ' << K;
+        }
+      }
+}
+
 TEST(Matmul, PanelsOfTiles) {  // ten rows of tiles: a panel of eight and one of two, in both slices
   const kernels::CapabilityScope ampere(80);
   for (const DeviceKind kind : test_devices())

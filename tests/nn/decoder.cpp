@@ -82,6 +82,46 @@ TEST(Decoder, AWindowIsOneForWholeTextsAndForTokens) {
   }
 }
 
+// Room at the end, room that runs out, copies that go on apart, rows that are left out, and gradients.
+TEST(KeysAndValues, AppendAsConcatDoes) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const int64_t capacity : {0, 5, 300}) {
+      const auto some = [&](int64_t tokens, int64_t seed) {
+        manual_seed(static_cast<uint64_t>(seed));
+        return normal({3, tokens, 2, 4}).to(Device{kind});
+      };
+      const auto check = [](const KeysAndValues& got, const Tensor& keys, const Tensor& values) {
+        EXPECT_EQ(got.keys.to(Device{}).contiguous().to_vector<float>(), keys.to(Device{}).to_vector<float>());
+        EXPECT_EQ(got.values.to(Device{}).contiguous().to_vector<float>(), values.to(Device{}).to_vector<float>());
+      };
+      KeysAndValues past{.capacity = capacity};
+      Tensor keys = some(4, 1), values = some(4, 2);
+      past.append(keys, values);
+      const void* place = nullptr;
+      for (int64_t i = 0; i < 60; ++i) {
+        const Tensor k = some(1, 10 + i), v = some(1, 100 + i);
+        past.append(k, v);
+        keys = concat({keys, k}, 1), values = concat({values, v}, 1);
+        if (i == 4) place = past.keys.raw_data();
+      }
+      check(past, keys, values);
+      EXPECT_EQ(past.keys.raw_data(), place) << "the tokens were moved";
+      KeysAndValues other = past;
+      const Tensor k = some(1, 7), v = some(1, 8);
+      past.append(k, k), other.append(v, v);
+      check(past, concat({keys, k}, 1), concat({values, k}, 1));
+      check(other, concat({keys, v}, 1), concat({values, v}, 1));
+      KeysAndValues rest{past.keys.slice(0, 1, 2), past.values.slice(0, 1, 2), past.capacity};
+      rest.append(k.slice(0, 0, 2), v.slice(0, 0, 2));
+      EXPECT_EQ(rest.keys.sizes(), (Shape{2, 66, 2, 4}));
+      const Tensor trained = some(1, 9).requires_grad_();
+      past.append(trained, v);
+      sum(past.keys * past.keys).backward();
+      EXPECT_EQ(trained.grad().to(Device{}).to_vector<float>(),
+                (trained.detach() * 2.0).to(Device{}).to_vector<float>());
+    }
+}
+
 TEST(Decoder, IsTheSameOnEveryDevice) {
   for (const DeviceKind kind : tests::test_devices())
     for (const int64_t window : {0, 3}) {

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/layers/losses.h"
+#include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "tests/nn/leaves.h"
@@ -141,6 +144,36 @@ TEST(Gpt, SaysWhatIsWrong) {
 std::vector<int64_t> drawn(const Gpt& model, uint64_t seed, const GenerateOptions& options) {
   manual_seed(seed);
   return generate(model, {1, 2}, options);
+}
+
+// Against a sort of all tokens.
+TEST(Generate, DrawsFromTheSortedTokens) {
+  manual_seed(4);
+  const Gpt model({.vocabulary = 900, .positions = 8, .width = 16, .depth = 1, .heads = 2});
+  const std::vector<float> logits = model(Tensor::from<int64_t>({1, 2}, {1, 2})).select(1, 1).detach().to_vector<float>();
+  std::vector<int64_t> order(logits.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto logit = [&](int64_t id) { return static_cast<double>(logits[static_cast<size_t>(id)]); };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return logit(a) > logit(b); });
+  std::set<int64_t> places;
+  for (uint64_t seed = 0; seed < 60; ++seed)
+    for (const int64_t top_k : {0, 1, 70, 300})
+      for (const double top_p : {1.0, 0.9, 0.3}) {
+        manual_seed(seed);
+        const double random = uniform({1}, 0, 1, DType::f64).item();
+        std::vector<double> sums;
+        const size_t kept = top_k > 0 ? static_cast<size_t>(top_k) : order.size();
+        for (size_t i = 0; i < kept; ++i)
+          sums.push_back((sums.empty() ? 0 : sums.back()) + std::exp((logit(order[i]) - logit(order[0])) / 0.7));
+        size_t last = 0;
+        while (sums[last] < top_p * sums.back() && last + 1 < kept) ++last;
+        size_t place = 0;
+        while (sums[place] <= random * sums[last] && place < last) ++place;
+        const GenerateOptions options{.tokens = 1, .temperature = 0.7, .top_k = top_k, .top_p = top_p};
+        EXPECT_EQ(drawn(model, seed, options), std::vector<int64_t>{order[place]}) << top_k << " " << top_p;
+        places.insert(static_cast<int64_t>(place));
+      }
+  EXPECT_GT(*places.rbegin(), 500) << "a token far down in the order";
 }
 
 TEST(Generate, DrawsTheSameTokensForOneSeed) {

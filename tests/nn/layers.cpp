@@ -4,9 +4,11 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/index.h"
+#include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "core/random.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
 #include "nn/conv.h"
@@ -18,6 +20,7 @@
 #include "nn/pool2d.h"
 #include "nn/recurrent.h"
 #include "nn/sequential.h"
+#include "nn/spectral_norm.h"
 #include "nn/transformer.h"
 #include "nn/upsample.h"
 #include "nn/weight_norm.h"
@@ -73,6 +76,14 @@ const Layer kLayers[] = {
      {2, 4, 5, 3}},
     {"Upsample", [] { return std::make_shared<Upsample>(); }, {2, 3, 4, 2}, {2, 6, 8, 2}},
     {"WeightNorm", [] { return std::make_shared<WeightNorm<Linear>>(std::make_shared<Linear>(3, 5)); }, {4, 3}, {4, 5}},
+    {"SpectralNorm",
+     [] { return std::make_shared<SpectralNorm<Linear>>(std::make_shared<Linear>(3, 5)); },
+     {4, 3},
+     {4, 5}},
+    {"AdaptiveMaxPool2d",
+     [] { return std::make_shared<AdaptiveMaxPool2d>(Size2d{2, 1}); },
+     {1, 5, 4, 2},
+     {1, 2, 1, 2}},
     {"LSTM",
      [] {
        return std::make_shared<LSTM>(3, 4, RecurrentOptions{.layers = 2, .batch_first = true, .bidirectional = true});
@@ -224,6 +235,40 @@ TEST(BatchNorm2d, FusedFormCallsTheHooks) {
   const std::vector<float> y = norm(x, {.relu = true, .residual = x}).to_vector<float>();
   EXPECT_EQ(calls, 1);
   for (const float v : y) EXPECT_GE(v, 0);
+}
+
+// The largest singular value of diag(3, 1) turned by a rotation is 3, and that of a convolution's weight [out, …] 1.
+TEST(SpectralNorm, DividesByTheLargestSingularValue) {
+  manual_seed(2);
+  const auto inner = std::make_shared<Linear>(2, 2, LinearOptions{.bias = false});
+  const double c = 0.6, s = 0.8;
+  {
+    const NoGrad no_grad;
+    inner->weight.copy_(Tensor::from<double>({3 * c, -s, 3 * s, c}, {2, 2}));
+  }
+  SpectralNorm<Linear> net(inner, {.iterations = 40});
+  const Tensor x = Tensor::from<float>({1, 0, 0, 1}, {2, 2});
+  const auto expect = [&](const Tensor& y, const std::vector<double>& want) {
+    const std::vector<double> got = y.to(DType::f64).to_vector<double>();
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+  };
+  expect(net(x), {c, s, -s / 3, c / 3});
+  const std::vector<float> u = net.weight_u.to_vector<float>();
+  net.eval();
+  sum(net(x)).backward();
+  EXPECT_EQ(net.weight_u.to_vector<float>(), u) << "evaluation leaves the vectors";
+  // d(sum(W / s)) / dW = 1 / s - sum(W) / s^2 u v^T, u = (c, s), v = (1, 0).
+  const double total = 3 * c - s + 3 * s + c;
+  expect(net.weight_orig.grad(), {1 / 3. - total * c / 9, 1 / 3., 1 / 3. - total * s / 9, 1 / 3.});
+  SpectralNorm<Conv2d> image(std::make_shared<Conv2d>(3, 5, Size2d{2, 3}), {.iterations = 30});
+  EXPECT_EQ(image.weight_v.sizes(), Shape{18});
+  EXPECT_EQ(image.state_dict().tensor("weight_orig").sizes(), (Shape{5, 3, 2, 3}));
+  image(normal({1, 4, 4, 3}));
+  const Tensor w = image.state_dict().tensor("weight_orig").reshape({5, 18});
+  const Tensor product = matmul(w, image.weight_v);  // a singular vector: its length is the value
+  expect(sum(product * image.weight_u) - norm(product), {0});
+  EXPECT_EQ(error_text([] { SpectralNorm<Linear>(std::make_shared<Linear>(2, 2), {.iterations = 0}); }),
+            "SpectralNorm: expected at least one iteration, got 0");
 }
 
 TEST(Dropout, WorksInTrainingOnly) {

@@ -151,6 +151,24 @@ const AddCases everyday_cases{
      [](const Inputs& x) { return max_pool1d(x[0], {.kernel = 3, .stride = 2, .padding = 1}); },
      3},
     {"avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return avg_pool1d(x[0], {.kernel = 3, .padding = 1}); }, 3},
+    {"adaptive_max_pool1d",
+     {{{2, 9, 3}, Values::apart}},
+     [](const Inputs& x) { return adaptive_max_pool1d(x[0], 4); }},
+    {"adaptive_max_pool1d_up",
+     {{{2, 3, 2}, Values::apart}},
+     [](const Inputs& x) { return adaptive_max_pool1d(x[0], 5); },
+     3},
+    {"adaptive_max_pool2d",
+     {{{2, 7, 6, 3}, Values::apart}},
+     [](const Inputs& x) {
+       return adaptive_max_pool2d(x[0], {3, 2});
+     }},
+    {"adaptive_max_pool2d_global", {{{2, 5, 4, 3}, Values::apart}}, [](const Inputs& x) { return adaptive_max_pool2d(x[0]); }},
+    {"adaptive_max_pool3d",
+     {{{1, 4, 5, 4, 2}, Values::apart}},
+     [](const Inputs& x) {
+       return adaptive_max_pool3d(x[0], {2, 1, 3});
+     }},
     {"adaptive_avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return adaptive_avg_pool1d(x[0], 4); }, 3},
     {"max_pool3d",
      {{{1, 4, 5, 4, 2}, Values::apart}},
@@ -419,6 +437,10 @@ TEST(Everyday, Refusals) {
   EXPECT_ERROR(max_pool1d(zeros({3, 3})), "max_pool1d: expected a floating input [N, L, C], got f32[3,3] on cpu");
   EXPECT_ERROR(avg_pool3d(zeros({3, 3})), "avg_pool3d: expected a floating input [N, D, H, W, C], got f32[3,3] on cpu");
   EXPECT_ERROR(adaptive_avg_pool1d(zeros({3, 3})), "adaptive_avg_pool1d: expected a floating input [N, L, C]");
+  EXPECT_ERROR(adaptive_max_pool1d(zeros({3, 3})), "adaptive_max_pool1d: expected a floating input [N, L, C]");
+  EXPECT_ERROR(adaptive_max_pool2d(zeros({1, 3, 3, 1}), {0, 1}),
+               "adaptive_max_pool2d: expected an output of at least 1, got 0");
+  EXPECT_ERROR(adaptive_max_pool2d(zeros({1, 0, 3, 1})), "adaptive_max_pool2d: expected an input with elements");
   EXPECT_ERROR(adaptive_avg_pool3d(zeros({3, 3})), "adaptive_avg_pool3d: expected a floating input [N, D, H, W, C]");
   EXPECT_ERROR(conv_transpose1d(zeros({3, 3}), zeros({1, 1, 1})),
                "conv_transpose1d: expected an input [N, L, C] and a weight");

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/layers/pool2d.h"
 
+#include <algorithm>
+
 #include "core/autograd.h"
 #include "core/ops/gather.h"
 #include "core/ops/layers/image.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "kernels/contracts/pool2d.h"
 
@@ -179,6 +182,53 @@ Tensor adaptive_avg_pool3d(const Tensor& x, Size3d size) {
   const Tensor flat = adaptive_avg_pool2d(x.reshape({N * D, H, W, C}), {size.h, size.w});
   const int64_t across = size.h * size.w;
   return adaptive_avg_pool2d(flat.reshape({N, D, across, C}), {size.d, across}).reshape({N, size.d, size.h, size.w, C});
+}
+
+namespace {
+
+/// The maxima of `size` windows along one dimension. Windows of several lengths repeat their last element.
+Tensor adaptive_max(const char* op, const Tensor& x, int dim, int64_t size) {
+  const int64_t length = x.size(dim);
+  WEFT_CHECK(length > 0, op, ": expected an input with elements, got ", x);
+  WEFT_CHECK(size >= 1, op, ": expected an output of at least 1, got ", size);
+  if (size == length) return x;
+  std::vector<int64_t> places;
+  const int64_t most = (length + size - 1) / size + (length % size == 0 ? 0 : 1);
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t begin = i * length / size, end = ((i + 1) * length + size - 1) / size;
+    for (int64_t j = 0; j < most; ++j) places.push_back(std::min(begin + j, end - 1));
+  }
+  Shape windows;
+  for (int d = 0; d < x.dim(); ++d) {
+    windows.push_back(d == dim ? size : x.size(d));
+    if (d == dim) windows.push_back(most);
+  }
+  const Tensor all = index_select(x, dim, Tensor::from(places).to(x.device())).reshape(windows);
+  return gather(all, dim + 1, argmax(all, dim + 1, true)).squeeze(dim + 1);
+}
+
+}  // namespace
+
+// The last dimension first, so that the first of several maxima is the first in memory.
+
+Tensor adaptive_max_pool1d(const Tensor& x, Integer size) {
+  const OpScope scope("adaptive_max_pool1d");
+  check_rank("adaptive_max_pool1d", x, 3, "[N, L, C]");
+  return adaptive_max("adaptive_max_pool1d", x, 1, size);
+}
+
+Tensor adaptive_max_pool2d(const Tensor& x, Size2d size) {
+  const OpScope scope("adaptive_max_pool2d");
+  check_rank("adaptive_max_pool2d", x, 4, "[N, H, W, C]");
+  check_image_layout("adaptive_max_pool2d", x);
+  return adaptive_max("adaptive_max_pool2d", adaptive_max("adaptive_max_pool2d", x, 2, size.w), 1, size.h);
+}
+
+Tensor adaptive_max_pool3d(const Tensor& x, Size3d size) {
+  const OpScope scope("adaptive_max_pool3d");
+  check_rank("adaptive_max_pool3d", x, 5, "[N, D, H, W, C]");
+  const Tensor rows = adaptive_max("adaptive_max_pool3d", x, 3, size.w);
+  return adaptive_max("adaptive_max_pool3d", adaptive_max("adaptive_max_pool3d", rows, 2, size.h), 1, size.d);
 }
 
 }  // namespace weft

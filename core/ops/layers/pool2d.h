@@ -42,4 +42,9 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options = {});
 Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options = {});
 Tensor adaptive_avg_pool3d(const Tensor& x, Size3d size = 1);
 
+/// The maximum of each of adaptive_avg_pool2d()'s windows; the gradient goes to the first one. Errors: as there.
+Tensor adaptive_max_pool2d(const Tensor& x, Size2d size = 1);
+Tensor adaptive_max_pool1d(const Tensor& x, Integer size = 1);
+Tensor adaptive_max_pool3d(const Tensor& x, Size3d size = 1);
+
 }  // namespace weft
