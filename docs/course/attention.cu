@@ -35,7 +35,8 @@ __global__ void softmax(float* s) {
 __global__ void values(const float* s, const float* v, float* y) {
   const int query = blockIdx.x, head = query / kLength;
   float sum = 0;
-  for (int key = 0; key < kLength; ++key) sum += s[query * kLength + key] * v[(head * kLength + key) * kDim + threadIdx.x];
+  for (int key = 0; key < kLength; ++key)
+    sum += s[query * kLength + key] * v[(head * kLength + key) * kDim + threadIdx.x];
   y[query * kDim + threadIdx.x] = sum;
 }
 

@@ -5,7 +5,8 @@ void run(Check& check, bool measure) {
   struct Size {
     int rows, columns;
   };
-  for (const auto [rows, columns] : measure ? std::vector<Size>{{512, 512}} : std::vector<Size>{{1, 1}, {3, 70}, {32, 32}, {33, 65}, {100, 40}}) {
+  for (const auto [rows, columns] :
+       measure ? std::vector<Size>{{512, 512}} : std::vector<Size>{{1, 1}, {3, 70}, {32, 32}, {33, 65}, {100, 40}}) {
     const auto in = check.numbers(rows * columns);
     const auto at = [&](int row, int column) {
       return row >= 0 && row < rows && column >= 0 && column < columns ? in[row * columns + column] : 0.0f;

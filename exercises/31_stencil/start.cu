@@ -11,8 +11,7 @@ __global__ void stencil_kernel(const float* in, float* out, int rows, int column
     return row >= 0 && row < rows && column >= 0 && column < columns ? in[row * columns + column] : 0.0f;
   };
   float sum = 4 * at(y, x);
-  for (int d = 1; d <= kRadius; ++d)
-    sum -= (5 - d) * (at(y - d, x) + at(y + d, x) + at(y, x - d) + at(y, x + d));
+  for (int d = 1; d <= kRadius; ++d) sum -= (5 - d) * (at(y - d, x) + at(y + d, x) + at(y, x - d) + at(y, x + d));
   out[y * columns + x] = sum;
 }
 

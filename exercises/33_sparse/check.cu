@@ -9,7 +9,8 @@ void run(Check& check, bool measure) {
     int rows, columns, longest;
   };
   for (const auto [rows, width, longest] :
-       measure ? std::vector<Size>{{4096, 4096, 128}} : std::vector<Size>{{1, 1, 1}, {5, 100, 70}, {130, 64, 40}, {1000, 300, 3}}) {
+       measure ? std::vector<Size>{{4096, 4096, 128}}
+               : std::vector<Size>{{1, 1, 1}, {5, 100, 70}, {130, 64, 40}, {1000, 300, 3}}) {
     const auto lengths = check.numbers<int>(rows, 0, longest), begins = check.numbers<int>(rows, 0, 1 << 20);
     std::vector<int> offsets(rows + 1), columns;
     for (int r = 0; r < rows; ++r) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = softmax(q k^T / sqrt(32)) v: q, k, v and out [length][32] in row order. Right, with a matrix of scores in memory.
+// out = softmax(q k^T / sqrt(32)) v: q, k, v and out [length][32] in row order. Right, with a matrix of scores in
+// memory.
 
 constexpr int kDim = 32;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a CUDA program by `weft-lab measure` (tools/lab/measure.py): times each launch by CUDA events, and appends
-// `mangled name, blocks, threads of a block, milliseconds` to the file that WEFT_LAB_TIMES names, with tabs between.
-// Each launch is waited for, so kernels of different streams do not overlap. Launches of a capture are not timed.
+// Preloaded into a CUDA program by `weft-lab measure` (tools/lab/measure.py): times each launch by CUDA events, and
+// appends `mangled name, blocks, threads of a block, milliseconds` to the file that WEFT_LAB_TIMES names, with tabs
+// between. Each launch is waited for, so kernels of different streams do not overlap. Launches of a capture are not
+// timed.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <atomic>
@@ -60,14 +61,16 @@ cudaError_t timed(const void* function, dim3 grid, dim3 block, cudaStream_t stre
   WEFT_NEXT(cudaEventCreate, cudaEvent_t*)(&begin);
   WEFT_NEXT(cudaEventCreate, cudaEvent_t*)(&end);
   Gate gate;
-  const bool held = WEFT_NEXT(cudaLaunchHostFunc, cudaStream_t, cudaHostFn_t, void*)(stream, hold, &gate) == cudaSuccess;
+  const bool held =
+      WEFT_NEXT(cudaLaunchHostFunc, cudaStream_t, cudaHostFn_t, void*)(stream, hold, &gate) == cudaSuccess;
   WEFT_NEXT(cudaEventRecord, cudaEvent_t, cudaStream_t)(begin, stream);
   const cudaError_t status = launch();
   WEFT_NEXT(cudaEventRecord, cudaEvent_t, cudaStream_t)(end, stream);
   gate.open = true;
   float milliseconds = 0;
   const bool ended = WEFT_NEXT(cudaEventSynchronize, cudaEvent_t)(end) == cudaSuccess && held;
-  if (status == cudaSuccess && ended && WEFT_NEXT(cudaEventElapsedTime, float*, cudaEvent_t, cudaEvent_t)(&milliseconds, begin, end) == cudaSuccess) {
+  if (status == cudaSuccess && ended &&
+      WEFT_NEXT(cudaEventElapsedTime, float*, cudaEvent_t, cudaEvent_t)(&milliseconds, begin, end) == cudaSuccess) {
     const auto handle = handles().find(function);
     const auto name = names().find(handle == handles().end() ? function : handle->second);
     if (std::FILE* const file = std::fopen(std::getenv("WEFT_LAB_TIMES"), "a"); file && name != names().end()) {
@@ -97,7 +100,8 @@ void __cudaRegisterFunction(void** binary, const char* host, char* device, const
     const std::lock_guard lock(guard);
     names()[host] = name;
   }
-  next<decltype(&__cudaRegisterFunction)>("__cudaRegisterFunction")(binary, host, device, name, threads, thread, block, block_size, grid_size, warp);
+  next<decltype(&__cudaRegisterFunction)>("__cudaRegisterFunction")(binary, host, device, name, threads, thread, block,
+                                                                    block_size, grid_size, warp);
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
@@ -109,8 +113,10 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                cudaStream_t stream) {
-  return timed(kernel, grid, block, stream,
-               [&] { return WEFT_NEXT(__cudaLaunchKernel, cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t)(kernel, grid, block, arguments, shared, stream); });
+  return timed(kernel, grid, block, stream, [&] {
+    return WEFT_NEXT(__cudaLaunchKernel, cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t)(
+        kernel, grid, block, arguments, shared, stream);
+  });
 }
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 constexpr int kDim = 32, kKeys = 32, kQueries = 8;
 
-/// A block has 8 queries, a warp each, and goes over tiles of 32 keys. A lane computes the score of one key of the tile;
-/// then the lane adds to a column of the output.
+/// A block has 8 queries, a warp each, and goes over tiles of 32 keys. A lane computes the score of one key of the
+/// tile; then the lane adds to a column of the output.
 __global__ void attention_kernel(const float* q, const float* k, const float* v, float* out, int length) {
   __shared__ float tile_k[kKeys][kDim + 1], tile_v[kKeys][kDim], queries[kQueries][kDim];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, query = blockIdx.x * kQueries + warp;

@@ -30,7 +30,8 @@ __global__ void __launch_bounds__(kThreads) product_kernel(const bf16* a, const 
     const bf16 *const tile_a = ring + step % kStages * kStage, *const tile_b = tile_a + kTile * kDepth;
     for (int k = 0; k < kDepth; k += 16) {
       uint32_t x[4][4], w[2][4];
-      for (int p = 0; p < 4; ++p) ptx::ldmatrix_x4(x[p], &tile_a[offset_a(row + p * 16 + lane % 16, k / 8 + lane / 16)]);
+      for (int p = 0; p < 4; ++p)
+        ptx::ldmatrix_x4(x[p], &tile_a[offset_a(row + p * 16 + lane % 16, k / 8 + lane / 16)]);
       for (int q = 0; q < 2; ++q)
         ptx::ldmatrix_x4_trans(w[q], &tile_b[offset_b(k + lane % 16, (column + q * 16) / 8 + lane / 16)]);
       for (int p = 0; p < 4; ++p)
@@ -41,7 +42,8 @@ __global__ void __launch_bounds__(kThreads) product_kernel(const bf16* a, const 
   for (int p = 0; p < 4; ++p)
     for (int q = 0; q < 4; ++q)
       for (int half = 0; half < 2; ++half)
-        *reinterpret_cast<float2*>(&c[(top + row + p * 16 + lane / 4 + half * 8) * n + left + column + q * 8 + lane % 4 * 2]) =
+        *reinterpret_cast<float2*>(
+            &c[(top + row + p * 16 + lane / 4 + half * 8) * n + left + column + q * 8 + lane % 4 * 2]) =
             make_float2(sum[p][q][half * 2], sum[p][q][half * 2 + 1]);
 }
 

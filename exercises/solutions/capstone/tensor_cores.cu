@@ -21,7 +21,8 @@ __global__ void product_kernel(const bf16* a, const bf16* b, float* c, int n) {
     __syncthreads();
     for (int k = 0; k < kDepth; k += 16) {
       uint32_t x[2][4], w[2][4];
-      for (int p = 0; p < 2; ++p) ptx::ldmatrix_x4(x[p], &tile_a[offset_a(row + p * 16 + lane % 16, k / 8 + lane / 16)]);
+      for (int p = 0; p < 2; ++p)
+        ptx::ldmatrix_x4(x[p], &tile_a[offset_a(row + p * 16 + lane % 16, k / 8 + lane / 16)]);
       for (int q = 0; q < 2; ++q)
         ptx::ldmatrix_x4_trans(w[q], &tile_b[offset_b(k + lane % 16, (column + q * 16) / 8 + lane / 16)]);
       for (int p = 0; p < 2; ++p)
@@ -33,7 +34,8 @@ __global__ void product_kernel(const bf16* a, const bf16* b, float* c, int n) {
   for (int p = 0; p < 2; ++p)
     for (int q = 0; q < 4; ++q)
       for (int i = 0; i < 4; ++i)
-        c[(top + row + p * 16 + lane / 4 + i / 2 * 8) * n + left + column + q * 8 + lane % 4 * 2 + i % 2] = sum[p][q][i];
+        c[(top + row + p * 16 + lane / 4 + i / 2 * 8) * n + left + column + q * 8 + lane % 4 * 2 + i % 2] =
+            sum[p][q][i];
 }
 
 void product(const bf16* a, const bf16* b, float* c, int n) {

@@ -21,7 +21,7 @@ namespace weft::kernels::cuda {
 
 template <class T>
 struct PhaseSource {
-  static constexpr bool kScattered = true, kChannels = false, kAlternates = true;
+  static constexpr bool kScattered = true, kChannels = false, kPingPong = true;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = ptx::Along::rows;
   static constexpr int kMostPhases = ScatteredRows::kMostSlices;
 
