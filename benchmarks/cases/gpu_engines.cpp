@@ -61,10 +61,10 @@ struct Suite {
     };
     for (const auto& [tile, tile_name, most_in_cluster] :
          {Tile{small, "small", 1}, Tile{medium, "medium", 2}, Tile{large, "large", 2}, Tile{tall, "tall", 1},
-          Tile{wide, "wide", 1}, Tile{broad, "broad", 1}, Tile{alternating, "alternating", 2},
-          Tile{joined, "joined", 4}})
+          Tile{wide, "wide", 1}, Tile{broad, "broad", 1}, Tile{ping_pong, "alternating", 2},
+          Tile{cluster_split_k, "joined", 4}})
       for (const int splits : {1, 2, 3, 4, 6, 8, 12, 16})
-        for (int cluster = tile == joined ? 2 : 1; cluster <= most_in_cluster; cluster *= 2)
+        for (int cluster = tile == cluster_split_k ? 2 : 1; cluster <= most_in_cluster; cluster *= 2)
           add_case(str(name, '@', tile_name, "_s", splits, "_c", cluster), flop, make,
                    [plan = kernels::WgmmaPlan{tile, splits, cluster}](const Call& call) {
                      const kernels::WgmmaPlanScope scope(plan);

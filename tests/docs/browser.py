@@ -65,6 +65,9 @@ function look(frame, where, width) {
     const box = image.getBoundingClientRect();
     if (!image.complete || !image.naturalWidth || box.width < 200 || box.right > width) fault('picture ' + image.src + ': ' + box.width + ' pixels wide');
   }
+  for (const cell of article.querySelectorAll('td:first-child > code')) {
+    if (/^\w{1,17}$/.test(cell.textContent) && cell.getClientRects().length > 1) fault('a name is broken: ' + cell.textContent);
+  }
   const code = [...article.querySelectorAll('pre > code')];
   for (const block of code) if (!block.parentElement.querySelector('.md-clipboard')) fault('no copy button: ' + name(block));
   for (const link of doc.querySelectorAll('.md-nav__link')) if (['', 'None'].includes(link.textContent.trim())) fault("an entry of the navigation is '" + link.textContent.trim() + "'");

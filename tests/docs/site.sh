@@ -18,7 +18,7 @@ printed=$("$root/tools/docs" "$1" 2>&1) || { echo "$printed"; exit 1; }
 if [[ ${2:-} == browser ]]; then
   here=$root/tests/docs
   python3 "$here/browser.py" "$1/site"
-  for fault in '.md-typeset a { color: #ccc !important; }' 'article { width: 1500px; }' 'article img { width: 90px; }' 'article table { display: none !important; }'; do
+  for fault in '.md-typeset a { color: #ccc !important; }' 'article { width: 1500px; }' 'article img { width: 90px; }' 'article table { display: none !important; }' 'article td:first-child { min-width: 0 !important; }'; do
     if python3 "$here/browser.py" "$1/site" "$fault" >/dev/null; then echo "not found: $fault"; exit 1; fi
   done
   rm -r "$1"

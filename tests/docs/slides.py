@@ -27,7 +27,7 @@ def made(*pages):
 class Slides(unittest.TestCase):
     def test_course(self):
         pages = [ROOT / "docs/course" / name for name in re.findall(r"\((\d+_\w+\.md)\)", (ROOT / "docs/course/index.md").read_text(encoding="utf-8"))]
-        self.assertEqual(len(pages), 13)
+        self.assertEqual(len(pages), 14)
         sections, texts = made()
         titles = [section.find("h1").text for section in sections if section.find("h1") is not None]
         self.assertEqual(len(titles), len(pages))

@@ -191,7 +191,7 @@ TEST(Conv2d, PhasesInTurnsOnHopper) {
   using enum kernels::WgmmaPlan::Tile;
   on_wgmma([&](DeviceKind kind) {
     for (const int cluster : {1, 2}) {
-      const kernels::WgmmaPlanScope scope({.tile = alternating, .splits = 1, .cluster = cluster});
+      const kernels::WgmmaPlanScope scope({.tile = ping_pong, .splits = 1, .cluster = cluster});
       check(kind, {2, 33, 30, 72, 24, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}}, DType::bf16);
       check(kind, {3, 33, 31, 128, 72, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}}, DType::f16);
       check(kind, {2, 20, 17, 8, 40, 2, 1, {{1, 4}, {1, 0}, {1, 1}, 1}}, DType::bf16);

@@ -293,7 +293,7 @@ TEST(Fp8, ProductsOfAwkwardSizes) {
 TEST(Fp8, ProductsInEveryTile) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] :
-         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {alternating, 1}, {alternating, 2}})
+         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {ping_pong, 1}, {ping_pong, 2}})
       for (const Fp8 format : kFormats) {
         check(kind, {pick(1, 300), pick(1, 300), pick(1, 500), format, DType::bf16, true},
               {.tile = tile, .cluster = cluster});
@@ -302,7 +302,7 @@ TEST(Fp8, ProductsInEveryTile) {
       }
     check(kind, {130, 72, 128 * 9 + 8}, {.tile = small});  // more steps than stages
     check(kind, {300, 264, 136, Fp8::e4m3, DType::bf16, true, true, Activation::gelu}, {.tile = medium, .cluster = 2});
-    check(kind, {640, 600, 200}, {.tile = alternating, .cluster = 2});
+    check(kind, {640, 600, 200}, {.tile = ping_pong, .cluster = 2});
     for (const int64_t n : {72, 69})
       check(kind, {100, n, 128 * 10 + 20, Fp8::e5m2, DType::bf16, true, true, Activation::gelu},
             {.tile = n == 72 ? small : medium, .splits = 3});

@@ -208,7 +208,7 @@ TEST(LinearBackward, InputOnEveryTileOfWgmma) {
         check(kind, c, {.tile = tile, .cluster = cluster});
       }
     for (const Activation f : kDerived)  // several tiles of a block, of which the last reaches beyond dx
-      for (const auto& [tile, cluster] : {std::pair{large, 2}, {alternating, 1}, {alternating, 2}})
+      for (const auto& [tile, cluster] : {std::pair{large, 2}, {ping_pong, 1}, {ping_pong, 2}})
         check(kind, Input{.M = 400, .I = 328, .O = 200, .f = f}, {.tile = tile, .cluster = cluster});
   });
 }

@@ -27,9 +27,9 @@ TEST(MatmulWgmma, EveryTileInEveryLayout) {
                                         {large, 2},
                                         {tall, 1},
                                         {broad, 1},
-                                        {alternating, 1},
-                                        {alternating, 2},
-                                        {joined, 2}})
+                                        {ping_pong, 1},
+                                        {ping_pong, 2},
+                                        {cluster_split_k, 2}})
       for (const bool transpose_a : {false, true})
         for (const bool transpose_b : {false, true})
           check_wgmma(
@@ -45,7 +45,7 @@ TEST(MatmulWgmma, EveryTileInEveryLayout) {
 TEST(MatmulWgmma, OddRowsOfTilesInClusters) {
   on_wgmma([](DeviceKind kind) {
     for (const bool transpose_b : {false, true})
-      for (const auto& [tile, n] : {std::pair{medium, 264}, {medium, 456}, {large, 264}, {alternating, 264}})
+      for (const auto& [tile, n] : {std::pair{medium, 264}, {medium, 456}, {large, 264}, {ping_pong, 264}})
         for (const int64_t m : {300, 40})
           check_wgmma(kind, {.B = 1 + m % 3, .M = m, .N = n, .K = 136, .transpose_b = transpose_b, .bias = true},
                       {.tile = tile, .cluster = 2});
@@ -58,10 +58,9 @@ TEST(MatmulWgmma, TilesInTurns) {
   on_wgmma([](DeviceKind kind) {
     for (const int cluster : {1, 2})
       for (const int64_t k : {64, 200, 8 * 64})
-        check_wgmma(kind, {.B = 1, .M = 640, .N = 600, .K = k, .bias = true},
-                    {.tile = alternating, .cluster = cluster});
-    check_wgmma(kind, {.B = 3, .M = 500, .N = 520, .K = 72}, {.tile = alternating, .cluster = 2});
-    check_wgmma(kind, {.B = 1, .M = 300, .N = 260, .K = 64 * 11}, {.tile = alternating, .splits = 4});
+        check_wgmma(kind, {.B = 1, .M = 640, .N = 600, .K = k, .bias = true}, {.tile = ping_pong, .cluster = cluster});
+    check_wgmma(kind, {.B = 3, .M = 500, .N = 520, .K = 72}, {.tile = ping_pong, .cluster = 2});
+    check_wgmma(kind, {.B = 1, .M = 300, .N = 260, .K = 64 * 11}, {.tile = ping_pong, .splits = 4});
   });
 }
 
@@ -70,7 +69,7 @@ TEST(MatmulWgmma, TilesInTurns) {
 TEST(MatmulWgmma, BringsResiduals) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] :
-         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {alternating, 1}, {alternating, 2}})
+         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {ping_pong, 1}, {ping_pong, 2}})
       for (const int64_t k : {64, 64 * 9 + 8})
         for (const Activation activation : {Activation::none, Activation::relu})
           check_wgmma(kind,
@@ -107,15 +106,17 @@ TEST(MatmulWgmma, BlocksShareATile) {
                        .activation = n == 70 ? Activation::gelu : Activation::none,
                        .pre = n == 70,
                        .residual = k != 256},
-                      {.tile = joined, .cluster = blocks});
-    check_wgmma(kind, {.B = 1, .M = 70, .N = 40, .K = 64}, {.tile = joined, .cluster = 2});  // one step: not shared
+                      {.tile = cluster_split_k, .cluster = blocks});
+    check_wgmma(kind, {.B = 1, .M = 70, .N = 40, .K = 64},
+                {.tile = cluster_split_k, .cluster = 2});  // one step: not shared
   });
 }
 
 /// Rows with a gap, as the logits of a vocabulary that is no multiple of 8: by TMA, also where K is split.
 TEST(MatmulWgmma, RowsWithAGap) {
   on_wgmma([](DeviceKind kind) {
-    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 1}, {large, 2}, {alternating, 2}, {joined, 2}})
+    for (const auto& [tile, cluster] :
+         {std::pair{small, 1}, {medium, 1}, {large, 2}, {ping_pong, 2}, {cluster_split_k, 2}})
       for (const DType out : {DType::bf16, DType::f32})
         for (const int64_t n : {269, 262})
           check_wgmma(kind, {.B = 1, .M = 140, .N = n, .K = 77, .out = out, .bias = true, .gap = 272 - n},
@@ -153,7 +154,7 @@ TEST(MatmulGaps, OnBothGenerations) {
 
 TEST(MatmulWgmma, MoreStepsThanStages) {
   on_wgmma([](DeviceKind kind) {
-    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}, {alternating, 2}})
+    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}, {ping_pong, 2}})
       check_wgmma(kind, {1, 130, 72, 64 * 9 + 8}, {.tile = tile, .cluster = cluster});
   });
 }
@@ -177,7 +178,7 @@ TEST(MatmulWgmma, EveryEpilogue) {
           check_wgmma(kind,
                       {2, 65, n, 72, DType::bf16, out, false, true, true, false, false, activation, n != 70, n != 72},
                       {.tile = activation == Activation::relu ? small
-                               : out == DType::bf16           ? alternating
+                               : out == DType::bf16           ? ping_pong
                                                               : medium});
   });
 }
@@ -249,7 +250,7 @@ TEST(MatmulWgmma, SharedOutDepth) {
 TEST(MatmulWgmma, TheSameBitsInEveryRun) {
   on_wgmma([](DeviceKind kind) {
     const WgmmaFactor a(kind, DType::bf16, 1, 60, 1500, false), b(kind, DType::bf16, 1, 1500, 56, false);
-    for (const auto& [tile, cluster] : {std::pair{small, 1}, {joined, 2}, {joined, 4}}) {
+    for (const auto& [tile, cluster] : {std::pair{small, 1}, {cluster_split_k, 2}, {cluster_split_k, 4}}) {
       const WgmmaPlanScope scope({.tile = tile, .splits = 3, .cluster = cluster});
       std::vector<double> first;
       in_orders(2, [&] {
@@ -264,12 +265,13 @@ TEST(MatmulWgmma, TheSameBitsInEveryRun) {
 
 TEST(MatmulWgmma, PlansFollowTheSizes) {
   const auto plan = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
-    return kernels::wgmma_plan(m, n, (k + 63) / 64, batch, {.split = batch == 1, .alternate = true, .join = true});
+    return kernels::wgmma_plan(m, n, (k + 63) / 64, batch,
+                               {.split = batch == 1, .ping_pong = true, .cluster_split_k = true});
   };
   EXPECT_EQ(plan(8192, 8192, 8192).tile, large);
   EXPECT_EQ(plan(8192, 8192, 8192).cluster, 2);
   EXPECT_EQ(plan(8192, 8192, 8192).splits, 1);
-  EXPECT_EQ(plan(2048, 512, 12544).tile, joined);  // 64 tiles of 128 x 128
+  EXPECT_EQ(plan(2048, 512, 12544).tile, cluster_split_k);  // 64 tiles of 128 x 128
   EXPECT_EQ(plan(2048, 512, 12544).cluster, 2);
   EXPECT_EQ(plan(256, 1000, 2048).cluster, 4);  // 16 tiles: ResNet-50's classifier
   EXPECT_NE(plan(256, 2048, 1000).cluster, 4);  // 32: its input's gradient
@@ -283,10 +285,10 @@ TEST(MatmulWgmma, PlansFollowTheSizes) {
   EXPECT_EQ(kernels::wgmma_plan(1000, 2048, 4, 1, {.split = true, .be_tall = true, .be_broad = true}).tile, medium);
   EXPECT_EQ(plan(64, 64, 64).tile, small);
   for (const int64_t n : {768, 2304, 3072}) {  // ViT-B, 64 images: 99 rows of tiles, of which 98 are pairs
-    EXPECT_EQ(plan(64 * 197, n, 768).tile, alternating);
+    EXPECT_EQ(plan(64 * 197, n, 768).tile, ping_pong);
     EXPECT_EQ(plan(64 * 197, n, 768).cluster, 1);
     const WgmmaPlan plain = kernels::wgmma_plan(64 * 197, n, 768 / 64, 1);
-    EXPECT_NE(plain.tile, alternating);
+    EXPECT_NE(plain.tile, ping_pong);
   }
   EXPECT_EQ(plan(384, 256, 768, 44).cluster, 1);  // 132 tiles are one turn, 88 clusters would be two
   EXPECT_GT(plan(64, 64, 65536).splits, 1);       // one tile, a deep sum

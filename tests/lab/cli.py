@@ -251,7 +251,7 @@ class Commands(unittest.TestCase):
             self.assertGreater(len(links), 100)
             self.assertFalse([(page.name, link) for page, link in links if not (page.parent / link).exists()])
             done = subprocess.run([share / "tools/course_slides", "-o", f"{folder}/slides.html"], capture_output=True, text=True, check=False)
-            self.assertIn(" slides of 13 pages in ", done.stdout + done.stderr)
+            self.assertIn(" slides of 14 pages in ", done.stdout + done.stderr)
 
     def test_no_emulator_two_folders_above_a_tree(self):
         """Where /tmp/NAME/weft is a tree, /tmp/bin is anybody's; only an installation's share/weft has its programs there."""
@@ -314,7 +314,8 @@ class Commands(unittest.TestCase):
                 (("profile", "--image", "occupancy", "--kernel", "none", RACE), "--kernel none: no name holds it: shift"),
                 (("profile", "-o", "/nowhere/page.html", RACE), "/nowhere/page.html: No such file or directory"),
                 (("compare", RACE, "nothing.cu"), "there is no file nothing.cu"),
-                (("check", "31"), "there is no exercise 31: 01_index, "),
+                (("check", "99"), "there is no exercise 99: 01_index, "),
+                (("score", "nothing.cu"), "there is no file nothing.cu"),
                 (("check", "1", "nothing.cu"), "there is no file nothing.cu")):
             with self.subTest(words):
                 done = lab(*words)

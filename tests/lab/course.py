@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/docs")]
 from console import commands_of, matches  # noqa: E402
 from lab import program  # noqa: E402
 
-PAGES = sorted((ROOT / "docs/course").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs/course").glob("*.md")), ROOT / "exercises/capstone/README.md"]
 
 
 def missing(expected, printed):

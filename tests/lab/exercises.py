@@ -67,8 +67,12 @@ class Exercise(unittest.TestCase):
         self.assertIn(hints[0], [*exercises.QUESTIONS.values(), exercises.OTHER_QUESTION])
         self.assertNotEqual(hints[0], hints[1])
         self.assertEqual(hints[1], hints[2])
-        self.assertIn("solution: changes start.cu at line ", said[2])
-        self.assertNotIn("solution: ", said[1])
+        shown = [line.split(": ", 1)[1] for line in said[2].splitlines() if line.startswith("  solution, ")]
+        self.assertEqual([part for line in shown for part in line.split(" … ") if "//" in part or not part], [])
+        solution = (SOLUTIONS / "solution.cu").read_text(encoding="utf-8")
+        given = [part for line in shown for part in line.split(" … ") if part in solution]
+        self.assertTrue(set(given) - set((FOLDER / "start.cu").read_text(encoding="utf-8").splitlines()), said[2])
+        self.assertNotIn("  solution, ", said[1])
 
     def test_solution_passes(self):
         result, text = self.check(SOLUTIONS / "solution.cu")

@@ -5,6 +5,8 @@ exercises/NN_name has README.md (the task), start.cu (what the student edits), c
 sizes) and check.json:
 
   title    in words
+  unit     U.K: the course's unit, and the place among its exercises
+  difficulty  a key of MINUTES
   goals    [{"what": a key of MEASURES, "most" or "least": a number, "says": the goal in words, "hint": what to try when it is missed}]
   hints    by goal that every exercise has: results, race, uninitialised, bounds, misaligned, deadlock, collectives, error; streams, where
            it is checked
@@ -25,6 +27,8 @@ from . import text as lab_text
 
 FOLDER = program.ROOT / "exercises"
 STREAMS = ("no order between streams", "the host wrote the source", "use after free in stream order")
+MOST_SHOWN = 4  # lines of a solution, in a hint
+MINUTES = {1: 15, 2: 30, 3: 60}  # that an exercise takes, by its difficulty: an estimate
 TIME_LIMIT = 120  # seconds of one run
 CASE = re.compile(r"^case (.*?): (right|wrong: .*)$", re.MULTILINE)
 COUNT = re.compile(r"^count (\w+): (\S+)$", re.MULTILINE)
@@ -123,6 +127,21 @@ def all_exercises():
     return sorted(path for path in FOLDER.glob("[0-9][0-9]_*") if (path / "check.json").exists())
 
 
+def specs():
+    """{folder: its check.json}, in the course's order."""
+    found = {folder: json.loads((folder / "check.json").read_text(encoding="utf-8")) for folder in all_exercises()}
+    return dict(sorted(found.items(), key=lambda item: [int(part) for part in item[1]["unit"].split(".")]))
+
+
+def listing():
+    """Lines of a table of all exercises."""
+    yield f"{'unit':>5} {'check':>6} {'difficulty':>11}  task"
+    for folder, spec in specs().items():
+        yield f"{spec['unit']:>5} {int(folder.name[:2]):>6} {spec['difficulty']:>11}  {spec['title']}"
+    yield ("difficulty: 1 a few lines, 2 a new idea, 3 a kernel of your own; some " + ", ".join(map(str, MINUTES.values()))
+           + " minutes. The capstone: weft-lab score")
+
+
 class Result:
     def __init__(self, title, goals, folder=None):
         self.title, self.goals, self.folder = title, goals, folder
@@ -140,20 +159,36 @@ class Result:
                 general = level == 1 and goal.key != "compiles"
                 yield f"        hint: {QUESTIONS.get(goal.key, OTHER_QUESTION) if general else goal.hint}"
         if level == 3 and self.folder and not self.passed:
-            yield f"  solution: {changed(self.folder)}"
+            yield from (f"  solution, {line}" for line in changed(self.folder))
         met = sum(goal.met for goal in self.goals)
         more = {1: " (more: --hint 2)", 2: " (more: --hint 3)", 3: " (all of it: --explain)"}[level]
         yield f"score: {met} of {len(self.goals)}" + (" - done" if self.passed else more)
 
 
+def code_of(file):
+    """(line number, code) of each line of a file that is more than a comment."""
+    lines = ((number, re.sub(r"\s*//.*", "", line).strip()) for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1))
+    return [(number, line) for number, line in lines if re.search(r"\w", line)]
+
+
 def changed(folder):
-    """Where the solution of an exercise differs from start.cu, and which names it adds."""
-    start, end = ((folder / "start.cu").read_text(encoding="utf-8"), (FOLDER / "solutions" / folder.name / "solution.cu").read_text(encoding="utf-8"))
-    steps = difflib.SequenceMatcher(None, start.splitlines(), end.splitlines(), autojunk=False).get_opcodes()
-    places = [f"{i + 1} to {j}" if j > i + 1 else f"{max(i, 1)}" if j == i else f"{j}" for kind, i, j, _, _ in steps if kind != "equal"]
-    names = [set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))) for text in (start, end)]
-    added = sorted(name for name in names[1] - names[0] if re.search(rf"\b{name}\s*(\(|<<<|<\w+>\()", end) and name not in ("if", "for", "while", "template"))
-    return f"changes start.cu at line {', '.join(places)}" + (f"; calls {', '.join(added)}" if added else "")
+    """Where the solution of an exercise differs from start.cu, comments aside, and the lines there that matter most: up to MOST_SHOWN in all,
+    those with names that start.cu lacks first."""
+    start, end = code_of(folder / "start.cu"), code_of(FOLDER / "solutions" / folder.name / "solution.cu")
+    known = set(re.findall(r"[A-Za-z_]\w*", " ".join(line for _, line in start)))
+    steps = difflib.SequenceMatcher(None, [line for _, line in start], [line for _, line in end], autojunk=False).get_opcodes()
+    hunks = [(i, j, [line for _, line in end[k:m]]) for kind, i, j, k, m in steps if kind != "equal"]
+
+    def worth(line):
+        """Synchronisation and shared memory first, then other new names, by their number."""
+        new = set(re.findall(r"[A-Za-z_]\w*", line)) - known
+        return 10 * bool(re.search(r"__shared__|__sync|__shfl|barrier|Event|wait|ptx::|atomic|__ballot", line)) + len(new)
+
+    best = sorted((line for _, _, lines in hunks for line in lines), key=worth, reverse=True)[:max(MOST_SHOWN, len(hunks))]
+    for i, j, lines in hunks:
+        at = f"line {start[i][0]}" if j == i + 1 else f"lines {start[i][0]} to {start[j - 1][0]}" if j > i else f"after line {start[i - 1][0] if i else 1}"
+        shown = list(dict.fromkeys(line for line in lines if line in best))[:MOST_SHOWN] or lines[:1]
+        yield f"{at}: " + (" … ".join(shown) if lines else "goes away")
 
 
 def grades(folder, gpu="h100"):

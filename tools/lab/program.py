@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles a .cu file and runs it on the emulated GPU."""
+import functools
 import json
 import os
 import re
@@ -80,7 +81,7 @@ def find_emulator():
     for path in [named] if named else [ROOT / "build/bin/weft-emulate", ROOT / "bin/weft-emulate", installed, shutil.which("weft-emulate")]:
         if path and os.access(path, os.X_OK):
             return str(path)
-    raise Problem("weft-emulate was not found: build it (cmake -S . -B build -G Ninja && ninja -C build weft-emulate), or name it: "
+    raise Problem("weft-emulate was not found: build it (cmake -S . -B build -G Ninja -DWEFT_CUDA=ON && ninja -C build weft-emulate), or name it: "
                   "WEFT_EMULATE=/path/to/weft-emulate")
 
 
@@ -142,12 +143,13 @@ class Program:
             profile["registers"], profile["sass"] = self.assemble()
         return done, profile
 
-    def predict(self, arguments=()):
+    def predict(self, arguments=(), options=()):
         """Runs once more, for weft-emulate's model of time. Returns {(mangled kernel, blocks, warps of a block): [(seconds, {what: seconds that it
-        alone would take}, its line of --time-table)]} and the model's error in words; ({}, "") where it has no figures of this GPU."""
+        alone would take}, its line of --time-table)]} and the model's error in words; ({}, "") where it has no figures of this GPU. `options`:
+        more of weft-emulate's, as --time-waves."""
         table = Path(self.folder.name) / "times"
         table.unlink(missing_ok=True)
-        timed = run(self, ["--time-table", str(table)], arguments, capture=True)
+        timed = run(self, [*options, "--time-table", str(table)], arguments, capture=True)
         if not table.exists():
             return {}, ""
         done = subprocess.run([self.emulator, "--gpu", self.gpu, "--time-of", str(table)], capture_output=True, text=True, check=False)
@@ -192,6 +194,16 @@ def run(program, options=(), arguments=(), capture=False):
     except subprocess.TimeoutExpired as late:
         raise Endless(f"{program.source.name} has not ended after {program.timeout:g} s: a loop, in a kernel or on the host, whose end is never "
                       "reached? (--timeout 0 lets it run)") from late
+
+
+@functools.cache
+def gpu_facts(gpu):
+    """The data sheet of an emulated GPU, as a profile has it; a program with one empty kernel tells it."""
+    with tempfile.TemporaryDirectory(prefix="weft-lab-") as folder:
+        source = Path(folder, "facts.cu")
+        source.write_text("__global__ void nothing() {}\nint main() { nothing<<<1, 1>>>(); return cudaDeviceSynchronize(); }\n", encoding="utf-8")
+        with Program(source, gpu) as built:
+            return built.profile(checks="")[1]["gpu"]
 
 
 def registers_of(text):

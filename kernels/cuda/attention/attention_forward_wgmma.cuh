@@ -13,7 +13,7 @@
 //
 // Two kinds of GEMMs overlap the softmax, whose exponentials are slow. Within a warpgroup: s of the next keys is issued
 // before p v of the present keys. The softmax of s runs while p v is in flight. Between the consumers, a ping-pong
-// schedule (kTurnBarrier): one consumer's GEMMs run during the other's softmax.
+// schedule (kPingPongBarrier): one consumer's GEMMs run during the other's softmax.
 //
 //   consumer 0:  s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | softmax 2 ………
 //   consumer 1:  … softmax | s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | …
@@ -130,10 +130,10 @@ struct OnlineSoftmax {
 class IssueTurns {
  public:
   __device__ __forceinline__ explicit IssueTurns(int consumer) : consumer_(consumer) {
-    if (consumer == 1) ptx::named_barrier_arrive(kTurnBarrier, 2 * 128);
+    if (consumer == 1) ptx::named_barrier_arrive(kPingPongBarrier, 2 * 128);
   }
-  __device__ __forceinline__ void begin() { ptx::named_barrier_sync(kTurnBarrier + consumer_, 2 * 128); }
-  __device__ __forceinline__ void end() { ptx::named_barrier_arrive(kTurnBarrier + 1 - consumer_, 2 * 128); }
+  __device__ __forceinline__ void begin() { ptx::named_barrier_sync(kPingPongBarrier + consumer_, 2 * 128); }
+  __device__ __forceinline__ void end() { ptx::named_barrier_arrive(kPingPongBarrier + 1 - consumer_, 2 * 128); }
   /// Completes the barrier's last phase: consumer 1 has arrived once more than consumer 0 has waited.
   __device__ __forceinline__ void finish() {
     if (consumer_ == 0) begin();

@@ -30,7 +30,7 @@ constexpr int kAttentionChunk = 64, kAttentionLine = 128;  ///< channels per chu
 constexpr int kAttentionProducerRegisters = 24, kAttentionConsumerRegisters = 240;
 
 // Named barriers; 0 is __syncthreads.
-constexpr int kConsumersBarrier = 1, kWarpgroupBarrier = 2 /* and 3 */, kTurnBarrier = 4 /* and 5 */;
+constexpr int kConsumersBarrier = 1, kWarpgroupBarrier = 2 /* and 3 */, kPingPongBarrier = 4 /* and 5 */;
 
 /// The barriers of a ring's stages. `full`: the stage's bytes have arrived. `empty`: each of kWarps consumer warps has
 /// read the stage.

@@ -42,7 +42,7 @@ struct FilterPositions {
 /// The source of the forward and of the input's gradient: accumulates over taps and channels at each position.
 template <class T, bool kBackward>
 struct WindowSource {
-  static constexpr bool kScattered = false, kChannels = !kBackward, kTall = true, kBrings = kBackward;
+  static constexpr bool kScattered = false, kChannels = !kBackward, kTall = true, kAuxiliary = kBackward;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
   TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of filters x 1 tap x 128 bytes
@@ -92,7 +92,7 @@ struct WindowSource {
 /// slice holds all taps.
 template <class T>
 struct WeightSource {
-  static constexpr bool kScattered = false, kChannels = false, kWide = true, kAlone = true;
+  static constexpr bool kScattered = false, kChannels = false, kWide = true, kNoMulticast = true;
   static constexpr ptx::Along kAlongA = ptx::Along::rows, kAlongB = ptx::Along::rows;
 
   TensorMap gradients, pixels;  ///< dy as [positions, O], boxes of 64 x 64; im2col of x

@@ -21,7 +21,7 @@ namespace weft::kernels::cuda {
 
 template <class T>
 struct PhaseSource {
-  static constexpr bool kScattered = true, kChannels = false, kAlternates = true;
+  static constexpr bool kScattered = true, kChannels = false, kPingPong = true;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = ptx::Along::rows;
   static constexpr int kMostPhases = ScatteredRows::kMostSlices;
 
@@ -159,7 +159,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   }
   const auto with_taps = static_cast<int64_t>(walks.size()), slices = dx_in ? count : with_taps;
   // With more columns a tile of 128 x 256 loads fewer bytes from L2.
-  const WgmmaPlan plan = wgmma_plan(m, n, (steps + slices - 1) / slices, slices, {.alternate = n <= 128});
+  const WgmmaPlan plan = wgmma_plan(m, n, (steps + slices - 1) / slices, slices, {.ping_pong = n <= 128});
   const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
   for (size_t i = 0; i < walks.size(); ++i) source.pixels[i] = walks[i].map(kName, box.a);
   source.filters = filter_map(kName, w, shape, box.b);

@@ -30,11 +30,11 @@
 //   Along::depth                      1024 bytes (rows).      8 KiB (8 times 1024).    32 bytes.
 //   Along::rows                       1024 bytes (depth)      8 KiB (`leading`)        2048 bytes
 //
-// Cluster split-K (kJoins): in a small GEMM, tiles of 128 x 128 leave half of the SMs idle, and smaller tiles load
-// twice the bytes from L2. So the blocks of a cluster share one 128 x 128 tile: each accumulates its slice of K, then
-// neighbours exchange halves of the tile's columns through distributed shared memory and add; in a cluster of four the
-// second pair sends its halves to the first pair. The order of additions is fixed, and neither a workspace nor a second
-// launch is needed. 1024^3: 128 blocks load 256 KiB each; 256 tiles of 64 x 64, two per SM, load as much each.
+// Cluster split-K (kClusterSplitK): in a small GEMM, tiles of 128 x 128 leave half of the SMs idle, and smaller tiles
+// load twice the bytes from L2. So the blocks of a cluster share one 128 x 128 tile: each accumulates its slice of K,
+// then neighbours exchange halves of the tile's columns through distributed shared memory and add; in a cluster of four
+// the second pair sends its halves to the first pair. The order of additions is fixed, and neither a workspace nor a
+// second launch is needed. 1024^3: 128 blocks load 256 KiB each; 256 tiles of 64 x 64, two per SM, load as much each.
 //
 //   rank 0: columns 0..63     a0 + a1 ---------> (a0 + a1) + (a2 + a3) --> y
 //   rank 1: columns 64..127   b1 + b0 ---------> (b1 + b0) + (b3 + b2) --> y
@@ -68,19 +68,19 @@ template <class T>
 inline constexpr int kWgmmaDepth = 128 / static_cast<int>(sizeof(T));
 inline int wgmma_depth(DType dtype) { return 128 / static_cast<int>(size_of(dtype)); }
 
-/// kConsumerBands: bands of 64 rows that a consumer owns. kInTurns: ping-pong schedule; the two consumers alternate
-/// over the block's tiles, so that one multiplies while the other runs its epilogue. kTogether: cluster split-K; the
+/// kConsumerBands: bands of 64 rows that a consumer owns. kIsPingPong: ping-pong schedule; the two consumers alternate
+/// over the block's tiles, so that one multiplies while the other runs its epilogue. kIsClusterSplitK: the
 /// blocks of a cluster split the K of one tile.
-template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1, bool kInTurns = false,
-          bool kTogether = false>
+template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1, bool kIsPingPong = false,
+          bool kIsClusterSplitK = false>
 struct WgmmaTile {
   static constexpr int kM = kRows, kN = kColumns, kStages = kStageCount, kBlocksPerSm = kBlocks,
                        kBands = kConsumerBands;
-  static constexpr bool kAlternates = kInTurns, kJoins = kTogether;
-  static constexpr int kConsumersOfATile = kM / 64 / kBands, kConsumers = kConsumersOfATile * (kAlternates ? 2 : 1),
+  static constexpr bool kPingPong = kIsPingPong, kClusterSplitK = kIsClusterSplitK;
+  static constexpr int kConsumersOfATile = kM / 64 / kBands, kConsumers = kConsumersOfATile * (kPingPong ? 2 : 1),
                        kThreads = 128 * (1 + kConsumers);
-  static_assert(!kAlternates || kConsumersOfATile == 1);
-  static_assert(!kJoins || (kN == 128 && kBands == 1 && !kAlternates));
+  static_assert(!kPingPong || kConsumersOfATile == 1);
+  static_assert(!kClusterSplitK || (kN == 128 && kBands == 1 && !kPingPong));
   static constexpr int kChunksA = kM / kChunkRows, kChunksB = kN / kChunkRows;
   static constexpr int kStageBytes = (kChunksA + kChunksB) * kChunkBytes;
   static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
@@ -89,7 +89,7 @@ struct WgmmaTile {
   /// Chunks of y in a tile, and the pipeline stages that a tile of the auxiliary operand occupies. Cluster split-K has
   /// none: its blocks store other columns than they multiply.
   static constexpr int kChunksY = kM / kChunkRows * (kN / 64), kChunksInStage = kChunksA + kChunksB;
-  static constexpr int kStagesY = kJoins ? 0 : (kChunksY + kChunksInStage - 1) / kChunksInStage;
+  static constexpr int kStagesY = kClusterSplitK ? 0 : (kChunksY + kChunksInStage - 1) / kChunksInStage;
   static_assert(kStagesY <= 2);
   /// Three warpgroups start with 168 registers per thread; the producer releases most of its registers to the consumers
   /// (setmaxnreg).
@@ -139,7 +139,7 @@ class WgmmaGrid {
   template <class Tile, class Source>
   __device__ auto range(const Source& source, int z) const {
     auto range = source.range(z);
-    if constexpr (Tile::kJoins) {
+    if constexpr (Tile::kClusterSplitK) {
       const int share = (range.end - range.begin + blocks() - 1) >> shift_;
       range.begin += ptx::cluster_rank() * share;
       range.end = min(range.end, range.begin + share);
@@ -165,12 +165,12 @@ class WgmmaGrid {
 /// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
 /// slice z accumulates, and loads chunks. Its optional members select tiles and epilogues:
 ///   kTall, kWide, kBroad   tiles of 256 x 64, 64 x 192, 64 x 256.
-///   kAlternates            ping-pong tiles.
+///   kPingPong              ping-pong tiles.
 ///   kPlain                 ping-pong and cluster split-K tiles only.
-///   kAlone                 the blocks of a cluster do not share b.
+///   kNoMulticast           the blocks of a cluster do not share b.
 ///   kScattered             a slice may have no K steps; rows of y lie as ScatteredRows says.
 ///   kChannels              the epilogue may have a norm and batch statistics.
-///   kBrings                the producer may load an auxiliary operand for the epilogue.
+///   kAuxiliary             the producer may load an auxiliary operand for the epilogue.
 ///   beside(epilogue, thread)   work for the producer warpgroup's idle warps, 96 threads per block
 ///
 /// tile(m, n, z) gives an object that knows one tile:
@@ -188,8 +188,8 @@ struct WgmmaGemm {
 /// Whether the producer can load an auxiliary operand for this tile. Not with norms and batch statistics: registers
 /// would spill.
 template <class Tile, class Source>
-inline constexpr bool kBringsStages = requires {
-  requires Source::kBrings;
+inline constexpr bool kLoadsAuxiliary = requires {
+  requires Source::kAuxiliary;
 }
 &&!Source::kChannels && Tile::kStagesY > 0;
 
@@ -217,7 +217,7 @@ __device__ __forceinline__ void produce(const Source& source, const Epilogue& ep
         for (int i = begin; i < begin + count; i += kWholeB ? count : 1)
           tile.load_b(b + i * kChunkBytes, barrier, i, step, blocks);
       };
-      if constexpr (Tile::kChunksB % 2 != 0 || requires { Source::kAlone; }) {
+      if constexpr (Tile::kChunksB % 2 != 0 || requires { Source::kNoMulticast; }) {
         load_b(0, Tile::kChunksB, 0);
       } else if (position.shares) {
         load_b(rank * kHalf, kHalf, 3);
@@ -226,8 +226,8 @@ __device__ __forceinline__ void produce(const Source& source, const Epilogue& ep
         if (kWholeB && grid.cluster > 1) load_b(kHalf, kHalf, 0);  // in a cluster a box is half of b
       }
     }
-    if constexpr (kBringsStages<Tile, Source>) {
-      if (!epilogue.brings) continue;
+    if constexpr (kLoadsAuxiliary<Tile, Source>) {
+      if (!epilogue.loads_auxiliary) continue;
       for (int first_chunk = 0; first_chunk < Tile::kChunksY; first_chunk += Tile::kChunksInStage, at.advance()) {
         const int count = min(Tile::kChunksInStage, Tile::kChunksY - first_chunk);
         ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
@@ -236,7 +236,7 @@ __device__ __forceinline__ void produce(const Source& source, const Epilogue& ep
         for (int i = 0; i < count; ++i) {
           constexpr int kAcross = Tile::kN / 64;
           const int chunk = first_chunk + i;
-          ptx::tma_load(stages + at.stage * Tile::kStageBytes + i * kChunkBytes, epilogue.brought_map, barrier,
+          ptx::tma_load(stages + at.stage * Tile::kStageBytes + i * kChunkBytes, epilogue.auxiliary_map, barrier,
                         position.n * Tile::kN + chunk % kAcross * 64,
                         position.m * Tile::kM + chunk / kAcross * kChunkRows, position.z);
         }
@@ -270,7 +270,7 @@ __device__ __forceinline__ void store_row_sums(const Epilogue<T>& to, int first_
 
 /// Reduces a warp's 16 x 128 accumulators over the 2 or 4 blocks of a cluster. `own` becomes half `rank mod 2` of the
 /// columns, complete in ranks 0 and 1. `first` and `second`: 4 KiB each of this warp's shared memory; `second` may be a
-/// stage. All warps of the cluster synchronise here; warps without accumulators call meet_joined.
+/// stage. All warps of the cluster synchronise here; warps without accumulators call join_cluster_barriers.
 __device__ __forceinline__ void join_sums(const float (&sums)[64], float (&own)[32], unsigned char* first,
                                           unsigned char* second, int blocks, int lane) {
   const int rank = ptx::cluster_rank();
@@ -303,7 +303,7 @@ __device__ __forceinline__ void join_sums(const float (&sums)[64], float (&own)[
   ptx::cluster_sync();
   if (rank < 2) add(second);
 }
-__device__ __forceinline__ void meet_joined(int blocks) {
+__device__ __forceinline__ void join_cluster_barriers(int blocks) {
   ptx::cluster_sync();
   if (blocks == 4) ptx::cluster_sync();
 }
@@ -330,16 +330,17 @@ __device__ __forceinline__ void consume(const Source& source,
   [[maybe_unused]] const uint64_t ones =
       ptx::wgmma_descriptor(stages + Tile::kSharedBytes, Swizzle::none, 0, 0);  // after all other shared memory
   RingPosition<Tile::kStages> at;
-  const int band = Tile::kAlternates ? 0 : consumer * Tile::kBands;  // the consumer's first band in the tile
+  const int band = Tile::kPingPong ? 0 : consumer * Tile::kBands;  // the consumer's first band in the tile
   const auto leave_to_other = [&](int index) {
     if (index >= grid.count()) return;
     const auto range = source.range(grid.slice(index));
-    at.advance(range.end - range.begin + (kBringsStages<Tile, Source> && epilogue.brings ? Tile::kStagesY : 0));
+    at.advance(range.end - range.begin +
+               (kLoadsAuxiliary<Tile, Source> && epilogue.loads_auxiliary ? Tile::kStagesY : 0));
   };
   // Ping-pong: the main loops of the two consumers never overlap. Otherwise a consumer could wait for a stage two
   // phases ahead. Its parity equals the present phase's, so the wait would end at once. Barrier ids are
   // literals: see EpilogueWarp.
-  const auto wait_for_turn = [&] {
+  const auto wait_for_other_consumer = [&] {
     if (consumer == 0)
       ptx::named_barrier_sync(3, 256);
     else
@@ -353,7 +354,7 @@ __device__ __forceinline__ void consume(const Source& source,
       ptx::named_barrier_arrive(3, 256);
   };
   int index = first;
-  if (Tile::kAlternates && consumer == 1) {
+  if (Tile::kPingPong && consumer == 1) {
     give_turn(index);
     leave_to_other(index);
     index += stride;
@@ -374,7 +375,7 @@ __device__ __forceinline__ void consume(const Source& source,
     for (int i = 0; i < Tile::kBands; ++i)
       epilogue.template prefetch<Tile::kN>(lane, first_m + i * 64, first_n, position.z);
     int previous = -1;
-    if constexpr (Tile::kAlternates) wait_for_turn();
+    if constexpr (Tile::kPingPong) wait_for_other_consumer();
     const auto multiply = [&]<bool kWithOnes>() {
       for (int step = range.begin; step < range.end; ++step, at.advance()) {
         ptx::mbarrier_wait(&full[at.stage], at.parity);
@@ -417,14 +418,14 @@ __device__ __forceinline__ void consume(const Source& source,
     } else {
       multiply.template operator()<false>();
     }
-    if constexpr (Tile::kAlternates) {
-      if constexpr (kBringsStages<Tile, Source>) {  // else the other's wait for this stage's next phase ends at once
+    if constexpr (Tile::kPingPong) {
+      if constexpr (kLoadsAuxiliary<Tile, Source>) {  // else the other's wait for this stage's next phase ends at once
         static_assert(Tile::kStagesY == 1);
-        if (epilogue.brings) ptx::mbarrier_wait(&full[at.stage], at.parity);
+        if (epilogue.loads_auxiliary) ptx::mbarrier_wait(&full[at.stage], at.parity);
       }
       give_turn(index + stride);
     }
-    const int own_n = first_n + (Tile::kJoins ? ptx::cluster_rank() % 2 * 64 : 0);
+    const int own_n = first_n + (Tile::kClusterSplitK ? ptx::cluster_rank() % 2 * 64 : 0);
     const auto columns = epilogue.columns(lane, own_n);
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
@@ -433,32 +434,32 @@ __device__ __forceinline__ void consume(const Source& source,
     }
     constexpr bool kDerives = requires { Source::kDerives; }
     &&!kSumsRows<Source>;  // registers are scarce there
-    if constexpr (Tile::kJoins) {
+    if constexpr (Tile::kClusterSplitK) {
       float own[1][32];
       join_sums(sums[0], own[0], store.boxes(), stages + (store.boxes() - staging), grid.blocks(), lane);
       if (ptx::cluster_rank() < 2) epilogue.template store<kDerives>(store, first_m, own_n, position.z, columns, own);
-    } else if constexpr (kBringsStages<Tile, Source>) {
-      if (epilogue.brings) {
+    } else if constexpr (kLoadsAuxiliary<Tile, Source>) {
+      if (epilogue.loads_auxiliary) {
         int first_stage = at.stage, last_stage = at.stage;
-        RingPosition<Tile::kStages> brought = at;
+        RingPosition<Tile::kStages> auxiliary = at;
         WEFT_UNROLL
-        for (int i = 0; i < Tile::kStagesY; ++i, brought.advance()) {
-          last_stage = brought.stage;
-          ptx::mbarrier_wait(&full[brought.stage], brought.parity);
+        for (int i = 0; i < Tile::kStagesY; ++i, auxiliary.advance()) {
+          last_stage = auxiliary.stage;
+          ptx::mbarrier_wait(&full[auxiliary.stage], auxiliary.parity);
         }
-        const BroughtChunks chunks{stages + first_stage * Tile::kStageBytes, stages + last_stage * Tile::kStageBytes,
-                                   Tile::kChunksInStage, band * (Tile::kN / 64)};
-        epilogue.template meet<kDerives, Tile::kAlternates>(store, first_n, columns, sums, chunks, [&] {
+        const AuxiliaryChunks chunks{stages + first_stage * Tile::kStageBytes, stages + last_stage * Tile::kStageBytes,
+                                     Tile::kChunksInStage, band * (Tile::kN / 64)};
+        epilogue.template apply_auxiliary<kDerives, Tile::kPingPong>(store, first_n, columns, sums, chunks, [&] {
           ptx::fence_proxy_async();  // orders the threads' reads of a stage before TMA's next write
           WEFT_UNROLL
           for (int i = 0; i < Tile::kStagesY; ++i, at.advance()) release(at.stage);
         });
       }
-      epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums, epilogue.brings);
+      epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums, epilogue.loads_auxiliary);
     } else {
       epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
     }
-    if constexpr (Tile::kAlternates) {
+    if constexpr (Tile::kPingPong) {
       index += stride;
       leave_to_other(index);
     }
@@ -487,7 +488,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
       reinterpret_cast<T*>(shared + Tile::kSharedBytes)[threadIdx.x] = to<T>(1.0f);
     ptx::fence_proxy_async();
   }
-  if (Tile::kJoins || gemm.grid.cluster > 1)
+  if (Tile::kClusterSplitK || gemm.grid.cluster > 1)
     ptx::cluster_sync();
   else
     __syncthreads();
@@ -501,7 +502,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
       gemm.source.beside(gemm.epilogue, static_cast<int>(threadIdx.x) - 32);
     }
     __syncwarp();
-    if constexpr (Tile::kJoins) meet_joined(gemm.grid.blocks());
+    if constexpr (Tile::kClusterSplitK) join_cluster_barriers(gemm.grid.blocks());
   } else {
     if constexpr (Tile::kMovesRegisters) ptx::acquire_registers<232>();
     consume<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, staging, full, empty, warpgroup - 1);

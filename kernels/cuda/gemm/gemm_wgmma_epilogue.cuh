@@ -42,11 +42,11 @@ class EpilogueWarp {
   __device__ int lane() const { return lane_; }
   __device__ int index() const { return index_; }
 
-  /// The box that warp `i` of the group sent last; valid after meet().
+  /// The box that warp `i` of the group sent last; valid after synchronise().
   __device__ __forceinline__ const unsigned char* sent(int i) const {
     return boxes_ + (2 * (i - index_) + (turn_ ^ 1)) * kStagingBoxBytes;
   }
-  __device__ __forceinline__ void meet() const {
+  __device__ __forceinline__ void synchronise() const {
     __syncwarp();
     if (group_ == 0)  // literal ids: with a variable id, ptxas reserves all 16 barriers
       ptx::named_barrier_sync(1, 128);
@@ -117,30 +117,30 @@ struct ScatteredRows {
 struct NoScatteredRows {};
 
 /// The auxiliary operand in shared memory, as TMA wrote it: chunks of 64 rows x 128 bytes, band by band.
-struct BroughtChunks {
+struct AuxiliaryChunks {
   const unsigned char *first, *second;  ///< the first stage of the chunks, and the second
   int in_first;                         ///< chunks in the first stage
   int begin;                            ///< the consumer's first chunk
 
   __device__ __forceinline__ const unsigned char* chunk(int i) const {
     const int at = begin + i;
-    return at < in_first ? first + at * kBroughtBytes : second + (at - in_first) * kBroughtBytes;
+    return at < in_first ? first + at * kAuxiliaryBytes : second + (at - in_first) * kAuxiliaryBytes;
   }
-  static constexpr int kBroughtBytes = 64 * 128;
+  static constexpr int kAuxiliaryBytes = 64 * 128;
 };
 
 /// Like Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
 template <class T, bool kScattered = false, bool kChannels = false>
 struct WgmmaEpilogue {
   TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only if `by_tma`
-  TensorMap brought_map;     ///< the auxiliary operand, boxes of 64 rows x 128 bytes; only if `brings`
+  TensorMap auxiliary_map;   ///< the auxiliary operand, boxes of 64 rows x 128 bytes; only if `loads_auxiliary`
   Epilogue<T> to;
   int64_t pitch_z, pitch_inner, pitch_row;  ///< elements
   Divider inner;                            ///< 1 if by_tma
   int m, n;
   bool by_tma;
-  bool brings;  ///< the producer loads `saved`, else the residual; nothing else is read, and y has type T
-  bool pairs;   ///< every row begins at an even element, in memory aligned to two elements
+  bool loads_auxiliary;  ///< the producer loads `saved`, else the residual; nothing else is read, and y has type T
+  bool pairs;            ///< every row begins at an even element, in memory aligned to two elements
   /// kScattered: addresses of rows, multiples of 16 bytes; pitch_z and pitch_inner are unused.
   std::conditional_t<kScattered, ScatteredRows, NoScatteredRows> scatter;
 
@@ -174,7 +174,7 @@ struct WgmmaEpilogue {
       WEFT_UNROLL_BY(1)
       for (int64_t at = lane % 2 * 128; at < bytes; at += 256) ptx::prefetch_l2(line + at);
     };
-    if (brings) return;
+    if (loads_auxiliary) return;
     ask(to.saved);
     ask(to.residual);
     ask(to.accumulate ? to.y : nullptr);
@@ -185,11 +185,12 @@ struct WgmmaEpilogue {
   /// because the other consumer's loads wait for these stages; the remaining chunks are first copied to the warp's
   /// boxes.
   template <bool kDerives, bool kEarly, int kBands, int kHalf, class Leave>
-  __device__ __forceinline__ void meet(EpilogueWarp& warp, int first_n, Columns at, float (&sums)[kBands][kHalf],
-                                       const BroughtChunks& brought, Leave&& leave) const {
+  __device__ __forceinline__ void apply_auxiliary(EpilogueWarp& warp, int first_n, Columns at,
+                                                  float (&sums)[kBands][kHalf], const AuxiliaryChunks& auxiliary,
+                                                  Leave&& leave) const {
     constexpr int kAcross = kHalf / 32, kChunks = kBands * kAcross;
     const auto next = [&](int i) { return columns(warp.lane(), first_n + (i + 1) % kAcross * 64); };
-    const auto lines = [&](int i) { return brought.chunk(i) + warp.index() * kStagingBoxBytes; };
+    const auto lines = [&](int i) { return auxiliary.chunk(i) + warp.index() * kStagingBoxBytes; };
     constexpr int kFromStages = kEarly ? kChunks - 2 : kChunks;
     if constexpr (kEarly) {
       warp.wait_for_boxes();
@@ -357,7 +358,7 @@ struct WgmmaEpilogue {
 
   template <class Y, bool kDerives>
   __device__ __forceinline__ void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
-                                                 float (&values)[32]) const {
+                                              float (&values)[32]) const {
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
       with_slope<Y>([&](auto&& slope) {
@@ -429,7 +430,7 @@ struct WgmmaEpilogue {
   template <class Y>
   __device__ __forceinline__ ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
     constexpr int kColumns = ColumnMoments<Y>::kColumns;
-    warp.meet();
+    warp.synchronise();
     const int quarter = warp.lane() / 8, part = warp.lane() % 8, run = 2 * warp.index() + part / 4;
     const int rows = rows_of_chunk(first_m);
     const unsigned char* const boxes = warp.sent(0);
@@ -600,7 +601,7 @@ struct WgmmaEpilogue {
   /// Stores one chunk. sent(column) is called after each box that TMA stores; column is its first.
   template <class Y, class Sent = Nothing>
   __device__ __forceinline__ void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
-                                           int z, const float (&values)[32], Sent&& sent = {}) const {
+                                        int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
     if constexpr (kScattered && sizeof(Y) == 2) {
       const auto take = [&](int i, int run, uint4 eight) {
@@ -627,7 +628,7 @@ struct WgmmaEpilogue {
   /// As above if TMA stores y.
   template <class Y, class Sent>
   __device__ __forceinline__ void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
-                                          const float (&values)[32], Sent&& sent) const {
+                                       const float (&values)[32], Sent&& sent) const {
     if constexpr (sizeof(Y) == 2) {
       warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill<Y>(box, warp.lane(), values); });
       sent(first_n);

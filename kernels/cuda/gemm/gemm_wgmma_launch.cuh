@@ -23,12 +23,13 @@ template <class Tile, class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& gemm, int64_t m, int64_t n,
                   int64_t slices, int cluster) {
   const int64_t tiles_m = (m + Tile::kM - 1) / Tile::kM, tiles_n = (n + Tile::kN - 1) / Tile::kN;
-  const int tiles = Tile::kJoins ? 1 : cluster;  // per cluster
+  const int tiles = Tile::kClusterSplitK ? 1 : cluster;  // per cluster
   const int64_t clusters = WgmmaGrid::clusters(tiles_m, tiles_n, tiles) * slices;
   WEFT_CHECK(clusters < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", clusters);
   gemm.grid = WgmmaGrid(tiles_m, tiles_n, slices, tiles, cluster / tiles);
-  if constexpr (!kBringsStages<Tile, Source>) gemm.epilogue.brings = false;
-  const int64_t resident = Tile::kJoins ? clusters : std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
+  if constexpr (!kLoadsAuxiliary<Tile, Source>) gemm.epilogue.loads_auxiliary = false;
+  const int64_t resident =
+      Tile::kClusterSplitK ? clusters : std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
   const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
   note_kernel_variant("sm90");
   launch_cluster(queue, name, grid, dim3(Tile::kThreads), kSharedBytes<Tile, Source>,
@@ -40,7 +41,7 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
                   int64_t n, int64_t slices) {
   using enum WgmmaPlan::Tile;
   if constexpr (requires { Source::kPlain; }) {  // ping-pong and cluster split-K tiles only
-    if (plan.tile == joined)
+    if (plan.tile == cluster_split_k)
       return launch_wgmma<WgmmaTile<128, 128, 6, 1, 1, false, true>>(queue, name, gemm, m, n, slices, plan.cluster);
     return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
   } else {
@@ -56,8 +57,8 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
       if (plan.tile == broad)
         return launch_wgmma<WgmmaTile<64, 256, 5, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
     }
-    if constexpr (requires { Source::kAlternates; }) {
-      if (plan.tile == alternating)
+    if constexpr (requires { Source::kPingPong; }) {
+      if (plan.tile == ping_pong)
         return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
     }
     if (plan.tile == large)
@@ -100,11 +101,11 @@ WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilog
   };
   if (epilogue.by_tma) epilogue.y_map = map(to.y);
   if (epilogue.by_tma && to.pre != nullptr) epilogue.pre_map = map(to.pre);
-  const void* const brought = to.saved != nullptr ? to.saved : to.residual;
+  const void* const auxiliary = to.saved != nullptr ? to.saved : to.residual;
   const bool alone = to.pre == nullptr && !to.accumulate &&
                      (to.saved != nullptr ? to.residual == nullptr : to.activation == Activation::none);
-  epilogue.brings = brought != nullptr && alone && size == 2 && epilogue.by_tma && fits(brought, 16);
-  if (epilogue.brings) epilogue.brought_map = map(brought, kChunkRows);
+  epilogue.loads_auxiliary = auxiliary != nullptr && alone && size == 2 && epilogue.by_tma && fits(auxiliary, 16);
+  if (epilogue.loads_auxiliary) epilogue.auxiliary_map = map(auxiliary, kChunkRows);
   return epilogue;
 }
 

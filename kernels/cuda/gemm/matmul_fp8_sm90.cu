@@ -36,7 +36,7 @@ struct WgmmaEpilogue<Fp8Product<format>, false, false> : WgmmaEpilogue<bf16> {
 
 template <Fp8 format>
 struct Fp8Source : MatmulSource<Fp8Product<format>, ptx::Along::depth, ptx::Along::depth> {
-  static constexpr bool kChannels = false, kAlternates = true;
+  static constexpr bool kChannels = false, kPingPong = true;
 };
 
 namespace {
@@ -54,7 +54,7 @@ template <Fp8 format>
 void product(const Queue& queue, const Fp8MatmulCall& call, const View& a, const View& b) {
   using T = Fp8Product<format>;
   const int64_t m = call.y.sizes[0], n = call.y.sizes[1], steps = (a.sizes[2] + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
-  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, {.split = true, .alternate = true});
+  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, {.split = true, .ping_pong = true});
   const WgmmaBoxRows box(plan, ptx::Along::depth, ptx::Along::depth);
   const auto aligned = [&](const View& view) { return !view || allows_vector_store(view, n); };
   Epilogue<bf16> epilogue{call.y.data,

@@ -12,7 +12,7 @@ struct MatmulSource {
   static constexpr bool kScattered = false;
   static constexpr bool kChannels = along_a == ptx::Along::depth && along_b == ptx::Along::depth;  // a 1x1 convolution
   static constexpr bool kDerives = true;  // linear_backward_input
-  static constexpr bool kBrings = sizeof(T) == 2 && along_a == ptx::Along::depth;
+  static constexpr bool kAuxiliary = sizeof(T) == 2 && along_a == ptx::Along::depth;
   /// Weight gradients of 1x1 convolutions may have few filters or channels.
   static constexpr bool kTall = along_a == ptx::Along::rows && along_b == ptx::Along::rows, kBroad = kTall;
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
@@ -149,9 +149,10 @@ template <class T, ptx::Along along_a, ptx::Along along_b>
 void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   using Source = MatmulSource<T, along_a, along_b>;
   const bool plain = !call.channels;
-  const WgmmaMay may{.be_tall = Source::kTall, .be_broad = Source::kBroad, .alternate = plain, .join = plain};
+  const WgmmaMay may{
+      .be_tall = Source::kTall, .be_broad = Source::kBroad, .ping_pong = plain, .cluster_split_k = plain};
   const WgmmaPlan plan = plan_of<T>(call, may);
-  if (plan.tile == WgmmaPlan::Tile::alternating || plan.tile == WgmmaPlan::Tile::joined)
+  if (plan.tile == WgmmaPlan::Tile::ping_pong || plan.tile == WgmmaPlan::Tile::cluster_split_k)
     matmul_wgmma_from<T, along_a, along_b, PlainSource<T, along_a, along_b>>(queue, call, plan);
   else
     matmul_wgmma_from<T, along_a, along_b, Source>(queue, call, plan);

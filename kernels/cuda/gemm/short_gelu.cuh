@@ -14,8 +14,8 @@
 // For x < 0 its relative error is the tail's, e. For x > 0 it is e Phi(-x) / Phi(x), at most e. a ends at 40, where the
 // tail is 0 in f32: so infinity stays infinity, and -infinity becomes 0, the limit.
 //
-// Each step is computed for kTogether values before the next step: a single value would wait for the previous result at
-// every step, and in an epilogue each scheduler has only one warp.
+// Each step is computed for kInterleaved values before the next step: a single value would wait for the previous result
+// at every step, and in an epilogue each scheduler has only one warp.
 
 namespace weft::kernels::cuda {
 
@@ -59,16 +59,16 @@ __device__ __forceinline__ void multiply_by_short_gelu_slope(float (&values)[N],
   for (int i = 0; i < N; ++i) values[i] *= fmaf(x[i], densities[i], x[i] > 0.0f ? 1.0f - tails[i] : tails[i]);
 }
 
-constexpr int kTogether = 8;
+constexpr int kInterleaved = 8;
 
 /// activate() for values that will be rounded to Y.
 template <class Y, int kCount>
 __device__ __forceinline__ void activate_for(Activation activation, float (&values)[kCount]) {
   if constexpr (sizeof(Y) == 2) {
     if (activation == Activation::gelu) {
-      static_assert(kCount % kTogether == 0);
+      static_assert(kCount % kInterleaved == 0);
       WEFT_UNROLL
-      for (int i = 0; i < kCount; i += kTogether) short_gelu(reinterpret_cast<float(&)[kTogether]>(values[i]));
+      for (int i = 0; i < kCount; i += kInterleaved) short_gelu(reinterpret_cast<float(&)[kInterleaved]>(values[i]));
       return;
     }
   }

@@ -9,13 +9,13 @@ namespace weft::kernels {
 
 /// How a GEMM is divided into tiles.
 struct WgmmaPlan {
-  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192 and 64 x 256; alternating: 128 x
-  /// 128, ping-pong schedule; joined: 128 x 128, cluster split-K.
-  enum class Tile { small, medium, large, tall, wide, broad, alternating, joined } tile = Tile::small;
+  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192 and 64 x 256; ping_pong: 128 x
+  /// 128, ping-pong schedule; cluster_split_k: 128 x 128, cluster split-K.
+  enum class Tile { small, medium, large, tall, wide, broad, ping_pong, cluster_split_k } tile = Tile::small;
   int splits = 1;   ///< split-K slices
-  int cluster = 1;  ///< blocks that share b: 1, or 2 in one column of tiles (128 or 256 columns each); joined: blocks
-                    ///< per tile, 2 or 4
-  int share = 0;    ///< K steps per slice, each 128 bytes (64 k; tf32: 32 k)
+  int cluster = 1;  ///< blocks that share b: 1, or 2 in one column of tiles (128 or 256 columns each); cluster_split_k:
+                    ///< blocks per tile, 2 or 4
+  int share = 0;  ///< K steps per slice, each 128 bytes (64 k; tf32: 32 k)
 
   /// Rows and columns of a tile.
   int rows() const {
@@ -28,7 +28,7 @@ struct WgmmaPlan {
     return tile == wide ? 192 : tile == large || tile == broad ? 256 : 128;
   }
   /// Blocks that share b.
-  int sharers() const { return tile == Tile::joined ? 1 : cluster; }
+  int sharers() const { return tile == Tile::cluster_split_k ? 1 : cluster; }
 };
 
 /// While an object lives, wgmma GEMMs of this thread use `plan` (share is ignored). For tests and tuning.
@@ -57,12 +57,12 @@ class WgmmaPlanScope {
 
 /// Optional features of a kernel.
 struct WgmmaMay {
-  bool split = false;      ///< split K over slices
-  bool be_tall = false;    ///< tiles of 256 x 64
-  bool be_wide = false;    ///< tiles of 64 x 192
-  bool be_broad = false;   ///< tiles of 64 x 256
-  bool alternate = false;  ///< ping-pong tiles
-  bool join = false;       ///< cluster split-K tiles
+  bool split = false;            ///< split K over slices
+  bool be_tall = false;          ///< tiles of 256 x 64
+  bool be_wide = false;          ///< tiles of 64 x 192
+  bool be_broad = false;         ///< tiles of 64 x 256
+  bool ping_pong = false;        ///< ping-pong tiles
+  bool cluster_split_k = false;  ///< cluster split-K tiles
 };
 
 /// The plan for `batch` GEMMs of m x n results with `steps` x 128 bytes of K. The plan has the least estimated cycles
@@ -87,7 +87,7 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
                           {wide, 64, 192, 1, 700, 3200, 0, may.be_wide},
                           {broad, 64, 256, 1, 930, 3950, 0, may.be_broad && m <= 64},
                           // Larger K was not measured.
-                          {alternating, 128, 128, 1, 640, 1700, 3700, may.alternate && steps <= 72}};
+                          {ping_pong, 128, 128, 1, 640, 1700, 3700, may.ping_pong && steps <= 72}};
   WgmmaPlan best{};
   const auto shares_of = [&](int64_t splits) {
     best.share = static_cast<int>((steps + splits - 1) / splits);
@@ -97,10 +97,11 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   if (const WgmmaPlan* const forced = WgmmaPlanScope::take()) {
     best = *forced;
     if ((best.tile == tall && !may.be_tall) || (best.tile == wide && !may.be_wide) ||
-        (best.tile == broad && !may.be_broad) || (best.tile == alternating && !may.alternate))
+        (best.tile == broad && !may.be_broad) || (best.tile == ping_pong && !may.ping_pong))
       best.tile = medium;
-    const bool joins = best.tile == joined && may.join && best.cluster > 1 && leaves_none_empty(best.cluster);
-    if (best.tile == joined && !joins) best = {.tile = medium};
+    const bool joins =
+        best.tile == cluster_split_k && may.cluster_split_k && best.cluster > 1 && leaves_none_empty(best.cluster);
+    if (best.tile == cluster_split_k && !joins) best = {.tile = medium};
     if (best.columns() % 128 != 0 || best.tile == broad) best.cluster = 1;
     shares_of(may.split && !joins ? std::clamp<int64_t>(best.splits, 1, steps) : 1);
     return best;
@@ -134,12 +135,13 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   // tiles, as measured on an H200.
   for (const int blocks : {2, 4}) {
     const int64_t tiles = (m + 127) / 128 * ((n + 127) / 128) * batch, share = (steps + blocks - 1) / blocks;
-    if (!may.join || tiles * blocks > (blocks == 2 ? kMultiprocessors : 96) || share < 4 || !leaves_none_empty(blocks))
+    if (!may.cluster_split_k || tiles * blocks > (blocks == 2 ? kMultiprocessors : 96) || share < 4 ||
+        !leaves_none_empty(blocks))
       continue;
     const int64_t cycles = share * 680 + 2700 / 2 + (blocks == 2 ? 5500 : 7800) + 1450;
     if (cycles >= least) continue;
     least = cycles;
-    best.tile = joined;
+    best.tile = cluster_split_k;
     best.cluster = blocks;
     shares_of(1);
   }
