@@ -64,6 +64,7 @@ Pipeline make_geometry(const std::string& text, Split split, const PipelineOptio
   std::vector<std::string> names = pipeline_names();
   const bool known = std::find(names.begin(), names.end(), kind) != names.end();
   for (const std::string& policy : policy_names()) names.push_back(policy);
+  WEFT_CHECK(!is_policy(text), "augment: expected the geometry first, such as flip+", text, ", got ", text);
   WEFT_CHECK(known, "augment: unknown name '", kind, "'.", suggestion(kind, names));
   if (kind == "imagenet") return imagenet(parse_size(text, size, 224), split, options);
   Pipeline pipeline;
@@ -103,6 +104,7 @@ std::vector<std::string> pipeline_names() { return {"none", "flip", "cifar", "sh
 
 Pipeline make_pipeline(const std::string& text, Split split, const PipelineOptions& options) {
   const size_t plus = text.find('+');
+  if (plus == std::string::npos && is_policy(text)) return make_pipeline("none+" + text, split, options);
   Pipeline pipeline = make_geometry(text.substr(0, plus), split, options);
   check(options.jitter);
   ImagePolicy policy;

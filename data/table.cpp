@@ -38,6 +38,15 @@ double largest_of(DType dtype) {
   return 0;
 }
 
+/// What pandas reads as no value.
+const std::set<std::string> kMissing{"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"};
+
+/// Such a cell leaves its column one of numbers: numbers() names it.
+bool is_infinite(std::string text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
+  return text == "inf" || text == "Inf" || text == "Infinity";
+}
+
 }  // namespace
 
 Table::Table(const std::filesystem::path& path) : file_(printable(path.string())), cells_(read_text_rows(path)) {
@@ -61,6 +70,15 @@ const std::string& Table::cell(size_t row, size_t column) const {
   return column < cells.size() && cells[column] ? *cells[column] : none;
 }
 
+std::string Table::value(size_t row, size_t column) const {
+  const std::string& text = cell(row, column);
+  WEFT_CHECK(!cells_.rows[row].nested.contains(column), where(row, column), ": expected a number or a text, got ",
+             printable(text, 80));
+  const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+  std::string inner = begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+  return kMissing.contains(inner) ? "" : inner;
+}
+
 std::string Table::where(size_t row, size_t column) const {
   return str("table: ", file_, " line ", cells_.rows[row].line, ", column '", printable(cells_.header[column]), "'");
 }
@@ -70,9 +88,10 @@ std::vector<std::string> Table::number_columns() const {
   for (size_t column = 0; column < cells_.header.size(); ++column) {
     bool any = false, all = true;
     for (size_t row = 0; row < cells_.rows.size() && all; ++row) {
-      double value = 0;
-      const std::string& text = cell(row, column);
-      if (!text.empty()) any = all = parse_score(text, value);
+      all = !cells_.rows[row].nested.contains(column);
+      const std::string text = all ? value(row, column) : "";
+      double number = 0;
+      if (!text.empty()) any = all = parse_score(text, number) || is_infinite(text);
     }
     if (any && all) names.push_back(cells_.header[column]);
   }
@@ -87,18 +106,19 @@ Tensor Table::numbers(const std::vector<std::string>& names, DType dtype, std::o
   values.reserve(cells_.rows.size() * places.size());
   for (size_t row = 0; row < cells_.rows.size(); ++row)
     for (const size_t column : places) {
-      const std::string& text = cell(row, column);
-      double value = missing.value_or(0);
-      WEFT_CHECK(!text.empty() || missing, where(row, column),
-                 ": expected a number, got an empty cell. Give `missing`, the number that stands for it");
-      WEFT_CHECK(text.empty() || parse_score(text, value), where(row, column), ": expected a finite number, got '",
+      const std::string text = value(row, column);
+      double number = missing.value_or(0);
+      WEFT_CHECK(!text.empty() || missing, where(row, column), ": expected a number, got ",
+                 cell(row, column).empty() ? "an empty cell" : cell(row, column),
+                 ". Give `missing`, the number that stands for it");
+      WEFT_CHECK(text.empty() || parse_score(text, number), where(row, column), ": expected a finite number, got '",
                  printable(text), "'");
       const double most = largest_of(dtype);
-      WEFT_CHECK(std::abs(value) <= most &&
-                     (is_floating(dtype) || (value == std::floor(value) && (dtype != DType::u8 || value >= 0))),
+      WEFT_CHECK(std::abs(number) <= most &&
+                     (is_floating(dtype) || (number == std::floor(number) && (dtype != DType::u8 || number >= 0))),
                  where(row, column), ": expected a number that ", weft::name(dtype),
                  " holds (whole ones below 2^53), got '", printable(text), "'");
-      values.push_back(value);
+      values.push_back(number);
     }
   return Tensor::from(values, {rows(), static_cast<int64_t>(places.size())}).to(dtype);
 }
@@ -108,7 +128,7 @@ Categories Table::categories(const std::string& name, std::vector<std::string> k
   const bool learnt = known.empty();
   if (learnt) {
     std::set<std::string> found;
-    for (size_t row = 0; row < cells_.rows.size(); ++row) found.insert(cell(row, column));
+    for (size_t row = 0; row < cells_.rows.size(); ++row) found.insert(value(row, column));
     known.assign(found.begin(), found.end());
     double unused = 0;
     if (std::all_of(known.begin(), known.end(), [&](const std::string& text) { return parse_score(text, unused); }))
@@ -121,8 +141,9 @@ Categories Table::categories(const std::string& name, std::vector<std::string> k
   for (size_t i = 0; i < known.size(); ++i) places.emplace(known[i], static_cast<int64_t>(i));
   std::vector<int64_t> indices;
   for (size_t row = 0; row < cells_.rows.size(); ++row) {
-    const std::string& text = cell(row, column);
-    WEFT_CHECK(!text.empty(), where(row, column), ": expected a class, got an empty cell");
+    const std::string text = value(row, column);
+    WEFT_CHECK(!text.empty(), where(row, column), ": expected a class, got ",
+               cell(row, column).empty() ? "an empty cell" : cell(row, column));
     const auto at = places.find(text);
     WEFT_CHECK(at != places.end(), where(row, column), ": expected a known class, got '", printable(text), "'.",
                suggestion(text, known));

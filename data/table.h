@@ -17,8 +17,9 @@ struct Categories {
   std::vector<std::string> names;  ///< in the order of numbers where all are numbers, else of the alphabet
 };
 
-/// A table of numbers and texts: CSV, TSV, or JSON lines, as read_text_rows() reads them. Errors of all functions name
-/// file, line and column.
+/// A table of numbers and texts: CSV, TSV, or JSON lines, as read_text_rows() reads them. Blanks around a number or a
+/// class do not count, and NA, NaN, null, None and the like are empty cells, as pandas has it. Errors of all functions
+/// name file, line and column.
 class Table {
  public:
   /// Errors: those of read_text_rows(); a column's name that comes twice, no rows.
@@ -26,7 +27,7 @@ class Table {
 
   int64_t rows() const { return static_cast<int64_t>(cells_.rows.size()); }
   const std::vector<std::string>& columns() const { return cells_.header; }
-  /// The columns whose cells are numbers or empty, one at least a number.
+  /// The columns whose cells are numbers (infinite ones, too) or empty, one at least a number.
   std::vector<std::string> number_columns() const;
 
   /// These columns as [rows, columns]. `missing` stands for empty cells. Errors: no columns, or no such column (the
@@ -43,6 +44,8 @@ class Table {
  private:
   size_t place_of(const std::string& name) const;
   const std::string& cell(size_t row, size_t column) const;
+  /// The cell without blanks around it; "": there is no value.
+  std::string value(size_t row, size_t column) const;
   std::string where(size_t row, size_t column) const;
 
   std::string file_;

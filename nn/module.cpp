@@ -17,8 +17,12 @@ namespace {
 struct Distinct : Visitor {
   std::vector<NamedTensor> found;
   std::unordered_set<const TensorImpl*> seen;
+  std::unordered_set<std::string> paths;
   void add(const std::string& path, const Tensor& tensor) {
-    if (seen.insert(tensor.impl()).second) found.push_back({path, tensor});
+    if (!seen.insert(tensor.impl()).second) return;
+    WEFT_CHECK(paths.insert(path).second, "module: expected a name for each tensor, got '", path,
+               "' for two. Look at fields()");
+    found.push_back({path, tensor});
   }
 };
 

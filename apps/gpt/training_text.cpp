@@ -30,7 +30,9 @@ TextFiles::TextFiles(const Options& options) : path_(options.data) {
     throw train::UsageError(str("--rows ", rows, ": expected JSON lines as --data, got another file"));
   if (examples_ && rows == "stream")
     throw train::UsageError("--rows stream: expected a text or JSON lines with a text as --data, got others");
-  if (!tokens_ && !examples_) texts_ = data::json_texts(*train_, name());
+  if (tokens_ || examples_) return;
+  if (lines == data::JsonLines::none) data::refuse_other_json(*train_, path_, name());
+  texts_ = data::json_texts(*train_, name());
 }
 
 std::string TextFiles::checksums() const {

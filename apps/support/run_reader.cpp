@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "data/image_folder.h"
 #include "data/text/text_rows.h"
@@ -47,6 +48,17 @@ void Curve::add(CurvePoint point) {
     drop_from(point.step);
   }
   points.push_back(point);
+}
+
+void Curve::place(CurvePoint& point, double line) {
+  const bool again = !points.empty() && std::isfinite(point.epoch) && points.back().epoch == point.epoch;
+  if (again && !by_line && repeated) {  // the third row of an epoch
+    by_line = true;
+    repeated->step = line - 2, points.back().step = line - 1;
+    points.insert(points.end() - 1, *repeated);
+  }
+  repeated = again && !by_line ? std::optional(points.back()) : std::nullopt;
+  point.step = by_line || !std::isfinite(point.epoch) ? line : point.epoch;
 }
 
 void Curve::drop_from(double step) {
@@ -112,6 +124,15 @@ std::string column_name(const std::string& title) {
   return title == "Step" ? "step" : title == "Epoch" ? "epoch" : title == "Wall time" ? "time" : title;
 }
 
+/// The number of the row that counts as `name`; null: there is none.
+const std::pair<std::string, double>* find_count(const std::vector<std::pair<std::string, double>>& row,
+                                                 std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    for (const auto& entry : row)
+      if (entry.first == name && std::isfinite(entry.second)) return &entry;
+  return nullptr;
+}
+
 /// The number N of checkpoint-N; below 0: it is none of Hugging Face's.
 int64_t checkpoint_number(const fs::path& folder) {
   constexpr std::string_view kName = "checkpoint-";
@@ -155,15 +176,25 @@ bool RunReader::read_lines() {
     if (change == Change::replaced) {
       from_lines_ = {};
       line_ = skipped_ = first_skipped_ = 0;
+      read_ahead_ = false;
     }
     size_t begin = 0;
     for (size_t end; (end = lines_.unread.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      if (std::exchange(read_ahead_, false) && end == begin) continue;
       ++line_;
       read_line(lines_.unread.substr(begin, end - begin));
     }
     lines_.unread.erase(0, begin);
   }
-  return any;
+  return read_last_line() || any;
+}
+
+/// A whole object without a line break behind it is a row, too.
+bool RunReader::read_last_line() {
+  if (!nlohmann::json::accept(standard_json(lines_.unread)) || !lines_.unread.ends_with('}')) return false;
+  ++line_;
+  read_line(std::exchange(lines_.unread, ""));
+  return read_ahead_ = true;
 }
 
 void RunReader::read_line(const std::string& line) {
@@ -194,21 +225,25 @@ void RunReader::read_line(const std::string& line) {
 }
 
 void RunReader::add_row(const std::vector<std::pair<std::string, double>>& row, const std::string& split) {
+  const auto* const step =
+      find_count(row, {"step", "global_step", "trainer/global_step", "_step", "iteration", "iter"});
+  const auto* const epoch = find_count(row, {"epoch"});
+  const auto* const time = find_count(row, {"time", "timestamp", "_timestamp"});
   CurvePoint point;
-  double step = CurvePoint::kUnknown;
-  for (const auto& [key, value] : row) {
-    if (key == "step") step = value;
-    if (key == "epoch") point.epoch = value;
-    if (key == "time") point.time = value;
-  }
-  const double count = std::isfinite(point.epoch) ? point.epoch : static_cast<double>(line_);
-  point.step = std::isfinite(step) ? step : count;
-  for (const auto& [key, value] : row) {
-    if (key == "step" || key == "epoch" || key == "time") continue;
+  if (epoch) point.epoch = epoch->second;
+  if (time) point.time = time->second;
+  for (const auto& entry : row) {
+    const std::string& key = entry.first;
+    if (&entry == step || &entry == time || key == "step" || key == "epoch" || key == "time") continue;
     const std::string name = split.empty() ? key : split_name(key, split);
     if (name.empty()) continue;
-    point.value = value;
-    from_lines_.at(name).add(point);
+    Curve& curve = from_lines_.at(name);
+    point.value = entry.second;
+    if (step)
+      point.step = step->second;
+    else
+      curve.place(point, static_cast<double>(line_));
+    curve.add(point);
   }
 }
 
@@ -227,8 +262,9 @@ bool RunReader::read_table() {
     if (file.extension() == ".csv") {
       const data::TextRows table = data::read_text_rows(file);
       from_lines_ = {};
-      for (const auto& [line, cells] : table.rows) {
-        line_ = line - 1;
+      for (const data::TextRows::Row& table_row : table.rows) {
+        const auto& cells = table_row.cells;
+        line_ = table_row.line - 1;
         std::vector<std::pair<std::string, double>> row;
         for (size_t i = 0; i < cells.size(); ++i) {
           const std::string text = trimmed(cells[i].value_or(""));

@@ -27,7 +27,12 @@ struct CurvePoint {
 struct Curve {
   std::string name;
   std::vector<CurvePoint> points = {};
-  double shift = 0;  ///< steps of earlier phases: what add() counts on from
+  double shift = 0;      ///< steps of earlier phases: what add() counts on from
+  bool by_line = false;  ///< rows are finer than the epochs that they name, and name no step: lines count
+  std::optional<CurvePoint> repeated = {};  ///< the first row of the epoch that the last row names, too
+
+  /// For a row without a step, which is line `line` of its file: sets the point's step.
+  void place(CurvePoint& point, double line);
 
   /// Adds a point. A step that is not after the last one is made again: a run went on from an earlier checkpoint, or
   /// was started again, and the points from there on are dropped. Unless its epoch is a later one: then the program
@@ -50,9 +55,10 @@ bool less_is_better(const std::string& name);
 std::optional<std::string> find_curve_name(const std::string& name, const std::vector<std::string>& names);
 
 /// Reads the curves of a run from its folder, again and again while it goes on: metrics.jsonl as Metrics, ScalarLog and
-/// other programs write it, and TensorBoard event files for further names. Lines that are no objects are
-/// skipped and noted; texts and objects in a line are no curves; null, and Python's NaN and Infinity, are gaps. Without
-/// metrics.jsonl it reads a table (table_of()).
+/// other programs write it, and TensorBoard event files for further names. Steps are `step`, else `global_step`,
+/// `iteration` and the like, else epochs, else lines. Lines that are no objects are skipped and noted; texts and
+/// objects in a line are no curves; null, and Python's NaN and Infinity, are gaps. Without metrics.jsonl it reads a
+/// table (table_of()).
 class RunReader {
  public:
   /// `path`: the run's folder, or a file in the folder.
@@ -79,6 +85,7 @@ class RunReader {
   };
   void find_event_files();
   bool read_lines();
+  bool read_last_line();
   void read_line(const std::string& line);
   bool read_table();
   /// Numbers by name: `step`, `epoch`, `time`, and a point for each of the others.
@@ -89,8 +96,8 @@ class RunReader {
   std::filesystem::path folder_;
   train::AppendedFile lines_;
   std::vector<train::EventFile> event_files_;
-  bool one_file_ = false, reads_lines_ = true;
-  std::filesystem::path table_;  ///< as it was read last
+  bool one_file_ = false, reads_lines_ = true, read_ahead_ = false;  ///< read_ahead_: a line's end is still to come
+  std::filesystem::path table_;                                      ///< as it was read last
   std::filesystem::file_time_type table_written_;
   std::string table_problem_;
   Source from_lines_, from_events_;

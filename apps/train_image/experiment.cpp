@@ -222,6 +222,8 @@ void Experiment::make_model() {
   const nn::DeferredInit::Scope deferred(options.deferred.get());
   model =
       nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
+  if (options.eval_only && options.weights.empty() && ranks.is_first())
+    std::cerr << "warning: --eval-only without --weights FILE evaluates random weights\n" << std::flush;
   if (!options.weights.empty()) {
     const train::LoadWeightsOptions loading{.strict = options.weights_strict == "yes",
                                             .key = options.weights_key,

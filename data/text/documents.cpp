@@ -28,10 +28,13 @@ void each_line(std::string_view bytes, auto&& each) {
   }
 }
 
-OrderedJson object_of(std::string_view row) {
-  if (!row.starts_with('{') || json_nesting(row) > 64) return {};
-  return OrderedJson::parse(row, nullptr, /*allow_exceptions=*/false);
+/// Null: no JSON, or one that nests too deep. NaN and Infinity, as Python writes them, are null.
+OrderedJson json_of(std::string_view row) {
+  if (json_nesting(row) > 64) return {};
+  return OrderedJson::parse(standard_json(row), nullptr, /*allow_exceptions=*/false);
 }
+
+OrderedJson object_of(std::string_view row) { return row.starts_with('{') ? json_of(row) : OrderedJson(); }
 
 }  // namespace
 
@@ -46,6 +49,25 @@ JsonLines kind_of_json_lines(std::string_view bytes) {
     return false;
   });
   return kind;
+}
+
+void refuse_other_json(std::string_view bytes, const std::filesystem::path& file, const std::string& what) {
+  const std::string ending = file.extension().string();
+  if (ending == ".txt") return;
+  std::string got;
+  each_line(bytes, [&](int64_t, std::string_view row) {
+    const OrderedJson line = row.starts_with('{') || row.starts_with('[') ? json_of(row) : OrderedJson();
+    if (line.is_array() && !line.empty() && line.front().is_object()) got = "a list of objects";
+    if (line.is_object() && !line.empty()) {
+      std::vector<std::string> keys;
+      for (const auto& [key, value] : line.items()) keys.push_back(key);
+      got = "an object of " + printable(joined(keys, 20));
+    }
+    return false;
+  });
+  if (got.empty() && ending != ".json" && ending != ".jsonl" && ending != ".ndjson") return;
+  fail(what, ": expected JSON lines: a text, a prompt and a completion (two texts), or messages in each, got ",
+       got.empty() ? "another first line" : got, ". A name that ends in .txt makes a text of any file");
 }
 
 std::optional<std::vector<TextExample>> text_examples(std::string_view bytes, const std::string& what,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ std::optional<std::vector<TextExample>> text_examples(std::string_view bytes, co
 enum class JsonLines : uint8_t { none, texts, examples };
 /// The kind of the first line: no such object, a `text` alone, or one of the others of text_examples().
 JsonLines kind_of_json_lines(std::string_view bytes);
+/// For bytes of JsonLines::none that are to be one long text. Errors: the file's name ends in .json, .jsonl or .ndjson,
+/// or the first line is an object or a list of JSON and the name does not end in .txt. `what` begins the text.
+void refuse_other_json(std::string_view bytes, const std::filesystem::path& file, const std::string& what);
 
 /// The tokens of a document, and which of them a model is to say.
 struct TokenDocument {

@@ -92,7 +92,7 @@ bool is_cola(const Cells& cells) {
 TextRows separated(std::string_view text, char separator) {
   TextRows result;
   int64_t line = 1;
-  const bool quoted = separator == ',' || text.starts_with('"');
+  const bool quoted = separator != '\t' || text.starts_with('"');
   std::string_view rest = text;
   const Cells names = next_row(rest, separator, quoted, line);
   if (separator == '\t' && is_cola(names)) {
@@ -109,10 +109,19 @@ TextRows separated(std::string_view text, char separator) {
     // One more would move the label of a text with a tab.
     WEFT_CHECK(cells.size() <= result.header.size(), "line ", begin, ": expected ", result.header.size(),
                " columns as in the first line, got ", cells.size(), ". Is there a ",
-               separator == ',' ? "comma in a text without quotation marks?" : "tab in a text?");
+               separator == '\t'
+                   ? "tab in a text?"
+                   : str(separator == ',' ? "comma" : "semicolon", " in a text without quotation marks?"));
     result.rows.push_back({begin, std::move(cells)});
   }
   return result;
+}
+
+/// Commas, unless the first line has none: spreadsheets of many countries write semicolons.
+char separator_of_csv(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find('\n'));
+  if (first.find(',') != std::string_view::npos) return ',';
+  return first.find(';') != std::string_view::npos ? ';' : first.find('\t') != std::string_view::npos ? '\t' : ',';
 }
 
 void add_object(TextRows& rows, const nlohmann::ordered_json& object, int64_t line) {
@@ -124,9 +133,9 @@ void add_object(TextRows& rows, const nlohmann::ordered_json& object, int64_t li
       place = rows.header.insert(place, name);
       row.cells.emplace_back();
     }
-    if (!value.is_null())
-      row.cells[static_cast<size_t>(place - rows.header.begin())] =
-          value.is_string() ? value.get<std::string>() : value.dump();
+    const auto column = static_cast<size_t>(place - rows.header.begin());
+    if (value.is_structured()) row.nested.insert(column);
+    if (!value.is_null()) row.cells[column] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   rows.rows.push_back(std::move(row));
 }
@@ -135,7 +144,7 @@ TextRows json_rows(std::string_view text, const std::string& path) {
   TextRows result;
   if (text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size())).starts_with('[')) {
     check_ordered(text, path);
-    const auto list = nlohmann::ordered_json::parse(text);
+    const auto list = nlohmann::ordered_json::parse(standard_json(text));
     for (int64_t number = 1; const auto& object : list) add_object(result, object, number++);
     return result;
   }
@@ -146,9 +155,10 @@ TextRows json_rows(std::string_view text, const std::string& path) {
     if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     check_ordered(one, path);
     try {
-      add_object(result, nlohmann::ordered_json::parse(one), line);
+      add_object(result, nlohmann::ordered_json::parse(standard_json(one)), line);
     } catch (const nlohmann::json::exception& error) {
-      fail("line ", line, ": expected a JSON object a line, got '", printable(error.what()), "'");
+      fail("line ", line, ": expected a JSON object a line, got ", printable(one, 80), " (", printable(error.what()),
+           ')');
     }
   }
   return result;
@@ -165,7 +175,7 @@ TextRows read_text_rows(const std::filesystem::path& path) {
   try {
     check_utf8(text);
     if (ending == ".json" || ending == ".jsonl") return json_rows(text, path.string());
-    return separated(text, ending == ".csv" ? ',' : '\t');
+    return separated(text, ending == ".csv" ? separator_of_csv(text) : '\t');
   } catch (const nlohmann::json::exception& error) {
     fail("text table: ", path.string(), ": expected JSON, got '", printable(error.what()), "'");
   } catch (const Error& error) {

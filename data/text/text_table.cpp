@@ -114,6 +114,11 @@ Names choose(const Names& header, const std::vector<Names>& known, const char* w
   return found[0];
 }
 
+/// What pandas, R and databases write where there is no value, and nobody writes for a class.
+bool is_no_value(const std::string& label) {
+  return label == "NaN" || label == "nan" || label == "null" || label == "NULL" || label == "<NA>";
+}
+
 bool is_number(const std::string& text) {
   return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -197,13 +202,19 @@ TextTable read_text_table(const std::filesystem::path& path, const TextTableOpti
     LabelledText text;
     for (const int place : columns.texts) {
       auto& cell = row.cells[static_cast<size_t>(place)];
-      WEFT_CHECK(cell.has_value(), where, ": expected a text '", printable(file.header[static_cast<size_t>(place)]),
-                 "', got none");
+      const bool nested = row.nested.contains(static_cast<size_t>(place));
+      WEFT_CHECK(cell.has_value() && !nested, where, ": expected a text '",
+                 printable(file.header[static_cast<size_t>(place)]), "', got ",
+                 nested ? "a list or an object" : "none");
       (place == columns.texts[0] ? text.first : text.second) = std::move(*cell);
     }
     if (columns.label >= 0) {
       const std::string label = without_blanks_around(row.cells[static_cast<size_t>(columns.label)].value_or(""));
+      WEFT_CHECK(!row.nested.contains(static_cast<size_t>(columns.label)), where,
+                 ": expected one label, got a list or an object. Texts of several labels are not trained");
       WEFT_CHECK(!label.empty(), where, ": expected a label, got none");
+      WEFT_CHECK(!is_no_value(label), where, ": expected a label, got ", label,
+                 ", which other programs write for none. Leave the row out, or give the class another name");
       if (label == "-" && small(file.header[static_cast<size_t>(columns.label)]) == "gold_label") {
         ++table.without_label;
         continue;

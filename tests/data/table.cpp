@@ -46,6 +46,25 @@ TEST_F(TableFile, NumbersClassesAndTexts) {
             (std::vector<float>{1.5, 0}));
 }
 
+TEST_F(TableFile, BlanksDoNotCountAndWordsForNoValueAreEmpty) {
+  const Table blanks = table("x, y, c\n1, 2, a\n3 , 4,a\n");
+  EXPECT_EQ(blanks.number_columns(), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(blanks.numbers({"x", "y"}).to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(blanks.categories("c").names, (std::vector<std::string>{"a"}));
+  const Table gaps = table("x,y,c\n1,NA,cat\n2,3,nan\n4,NaN,dog\n5,inf,dog\n");
+  EXPECT_EQ(gaps.number_columns(), (std::vector<std::string>{"x", "y"}));
+  EXPECT_THAT(error_text([&] { gaps.numbers({"y"}, DType::f32, 0); }),
+              HasSubstr("line 5, column 'y': expected a finite number, got 'inf'"));
+  EXPECT_THAT(error_text([&] { gaps.numbers({"y"}); }),
+              HasSubstr("line 2, column 'y': expected a number, got NA. Give"));
+  EXPECT_THAT(error_text([&] { gaps.categories("c"); }), HasSubstr("line 3, column 'c': expected a class, got nan"));
+  EXPECT_EQ(table("x;y\n1;2\n").numbers({"y"}).item(), 2);
+  EXPECT_EQ(table("x\ty\n1\t2\n").numbers({"y"}).item(), 2);
+  const Table nested = table("{\"a\": 1, \"c\": [1, 2], \"u\": NaN}\n", "t.jsonl");
+  EXPECT_EQ(nested.number_columns(), (std::vector<std::string>{"a"}));
+  EXPECT_THAT(error_text([&] { nested.categories("c"); }), HasSubstr("expected a number or a text, got [1,2]"));
+}
+
 TEST_F(TableFile, ErrorsNameFileLineAndColumn) {
   const Table wells = table(kWells);
   EXPECT_THAT(error_text([&] { wells.numbers({"depht"}); }),

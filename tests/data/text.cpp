@@ -312,6 +312,8 @@ TEST(TextTable, ReadsCommasAndJson) {
   EXPECT_EQ(csv.rows[1].first, "plain \"d\"");
   EXPECT_THAT(csv.classes, ElementsAre("0", "1"));
   EXPECT_EQ(table_of(folder, "t.tsv", "\"text\"\t\"label\"\n\"a\tb\"\t\"x\"\n").rows[0].first, "a\tb");
+  EXPECT_EQ(table_of(folder, "t.csv", "text;label\n\"a;b, c\";0\n").rows[0].first, "a;b, c");
+  EXPECT_EQ(table_of(folder, "t.jsonl", "{\"text\": \"a\", \"label\": 1, \"score\": NaN}\n").rows.size(), 1u);
   for (const char* json : {"{\"text\": \"a\", \"label\": 1}\n\n{\"label\": \"x\", \"text\": \"b\\n\", \"idx\": 3}\n",
                            "[{\"text\": \"a\", \"label\": 1}, {\"label\": \"x\", \"text\": \"b\\n\", \"idx\": 3}]"}) {
     const TextTable table = table_of(folder, "t.jsonl", json);
@@ -341,12 +343,20 @@ TEST(TextTable, NamesTheLineThatIsWrong) {
   EXPECT_THAT(error("t.csv", "text,label\n\"a\"b,1\n"),
               HasSubstr("t.csv:2: expected a separator after a quotation, got 'b'"));
   EXPECT_THAT(error("t.csv", "text,label\na\nb,0\n"), HasSubstr("t.csv:2: expected 2 columns, got 1"));
+  EXPECT_THAT(error("t.csv", "text;label\nb;c;0\n"),
+              HasSubstr("Is there a semicolon in a text without quotation marks?"));
+  EXPECT_THAT(error("t.csv", "text,label\na,0\nb,nan\n"),
+              HasSubstr("t.csv:3: expected a label, got nan, which other programs write for none"));
+  EXPECT_THAT(error("t.jsonl", "{\"text\": \"a\", \"labels\": [2, 27]}\n"),
+              HasSubstr("t.jsonl:1: expected one label, got a list or an object"));
+  EXPECT_THAT(error("t.jsonl", "{\"text\": [\"a\", \"b\"], \"label\": 1}\n"),
+              HasSubstr("t.jsonl:1: expected a text 'text', got a list or an object"));
   EXPECT_THAT(error("t.csv", "text,label\nb,c,0\n"),
               HasSubstr("t.csv:2: expected 2 columns as in the first line, got 3. Is there a comma in a text without"));
   EXPECT_THAT(error("t.json", "{\"text\": \"a\"}\n{\"text\": null}\n"),
               HasSubstr("t.json:2: expected a text 'text', got none"));
   EXPECT_THAT(error("t.json", "{\"text\": \"a\"}\n[1]\n"), HasSubstr("t.json:2: expected a JSON object, got array"));
-  EXPECT_THAT(error("t.json", "{\"text\": \n\"a\"}\n"), HasSubstr("t.json:1: expected a JSON object a line, got '"));
+  EXPECT_THAT(error("t.json", "{\"text\": \n\"a\"}\n"), HasSubstr("t.json:1: expected a JSON object a line, got {\"text\": "));
   EXPECT_THAT(error("t.json", "[{\"text\": "), HasSubstr("t.json: expected JSON, got '"));
 }
 

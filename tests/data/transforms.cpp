@@ -362,6 +362,9 @@ TEST(Pipeline, RefusesUnknownNamesAndSizes) {
   EXPECT_THAT(error_text([] { make_pipeline("radaugment", Split::train); }), HasSubstr("Did you mean 'randaugment'?"));
   EXPECT_THAT(error_text([] { make_pipeline("imgnet", Split::train); }),
               HasSubstr("unknown name 'imgnet'. Did you mean 'imagenet'?"));
+  EXPECT_THAT(error_text([] { make_pipeline("randaugment+flip", Split::train); }),
+              HasSubstr("augment: expected the geometry first, such as flip+randaugment, got randaugment"));
+  EXPECT_EQ(make_pipeline("randaugment:2,9", Split::train).name, "none+randaugment:2,9");
   for (const char* text : {"resize", "resize:", "resize:0", "resize:-3", "imagenet:2x", "imagenet:99999", "cifar:"})
     EXPECT_THAT(error_text([&] { make_pipeline(text, Split::train); }), HasSubstr("expected NAME:SIZE")) << text;
   EXPECT_EQ(default_pipeline("cifar100:/x"), "cifar");

@@ -501,6 +501,12 @@ TEST_F(ChatProgram, SaysWhatIsWrong) {
               HasSubstr("--rows packed: expected whole models on each rank, got --tensor or --pipeline"));
   EXPECT_THAT(tune("--graph on", "none").output,
               HasSubstr("--graph on: expected --rows stream or single, got packed rows, which the host reads"));
+  std::ofstream(folder_ / "text") << R"({"instruction": "a", "output": "b"})";
+  EXPECT_THAT(tune("", "none").output,
+              HasSubstr("expected JSON lines: a text, a prompt and a completion (two texts), or messages in each, got an "
+                        "object of instruction, output. A name that ends in .txt makes a text of any file"));
+  std::ofstream(folder_ / "text") << R"([{"text": "a"}])";
+  EXPECT_THAT(tune("", "none").output, HasSubstr("got a list of objects"));
   std::ofstream(folder_ / "text") << "plain";
   EXPECT_THAT(tune("--rows packed", "none").output,
               HasSubstr("--rows packed: expected JSON lines as --data, got another file"));

@@ -264,6 +264,15 @@ TEST(Module, WhatFieldsNamesWantsAGradient) {
   EXPECT_FALSE(own.plain.requires_grad()) << "frozen stays frozen";
 }
 
+TEST(Module, TwoTensorsUnderOneNameAreAnError) {
+  struct Twice : Module {
+    Linear a{2, 2}, b{2, 2};
+    void fields(Visitor& v) override { v("a", a), v("a", b); }
+  } twice;
+  EXPECT_THAT(error_text([&] { twice.parameters(); }),
+              HasSubstr("module: expected a name for each tensor, got 'a.weight' for two. Look at fields()"));
+}
+
 /// a scale + b, or a where there is no b; whole numbers in between.
 struct Mixed : ModuleOf<int, Tensor> {
   Tensor scale = Tensor::full({1}, 3);

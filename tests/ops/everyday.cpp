@@ -18,6 +18,7 @@
 #include "core/ops/layers/patches.h"
 #include "core/ops/layers/pool2d.h"
 #include "core/ops/layers/softmax.h"
+#include "core/ops/random.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
 #include "core/ops/sort.h"
@@ -151,9 +152,7 @@ const AddCases everyday_cases{
      [](const Inputs& x) { return max_pool1d(x[0], {.kernel = 3, .stride = 2, .padding = 1}); },
      3},
     {"avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return avg_pool1d(x[0], {.kernel = 3, .padding = 1}); }, 3},
-    {"adaptive_max_pool1d",
-     {{{2, 9, 3}, Values::apart}},
-     [](const Inputs& x) { return adaptive_max_pool1d(x[0], 4); }},
+    {"adaptive_max_pool1d", {{{2, 9, 3}, Values::apart}}, [](const Inputs& x) { return adaptive_max_pool1d(x[0], 4); }},
     {"adaptive_max_pool1d_up",
      {{{2, 3, 2}, Values::apart}},
      [](const Inputs& x) { return adaptive_max_pool1d(x[0], 5); },
@@ -163,7 +162,9 @@ const AddCases everyday_cases{
      [](const Inputs& x) {
        return adaptive_max_pool2d(x[0], {3, 2});
      }},
-    {"adaptive_max_pool2d_global", {{{2, 5, 4, 3}, Values::apart}}, [](const Inputs& x) { return adaptive_max_pool2d(x[0]); }},
+    {"adaptive_max_pool2d_global",
+     {{{2, 5, 4, 3}, Values::apart}},
+     [](const Inputs& x) { return adaptive_max_pool2d(x[0]); }},
     {"adaptive_max_pool3d",
      {{{1, 4, 5, 4, 2}, Values::apart}},
      [](const Inputs& x) {
@@ -389,6 +390,22 @@ TEST(Everyday, ReviewedEdges) {
                "histogram: expected a floating tensor, at least one bin and finite low < high");
   EXPECT_ERROR(bincount(Tensor::from<int64_t>({std::numeric_limits<int64_t>::max()})),
                "bincount: expected elements below 2^40");
+}
+
+TEST(Everyday, AQueryWhoseBiasIsMinusInfinityEverywhereSeesNothing) {
+  for (const DeviceKind kind : test_devices()) {
+    const Device device{kind, 0};
+    const float none = -std::numeric_limits<float>::infinity();
+    const Tensor q = normal({1, 2, 1, 4}, 0, 1, DType::f32, device).requires_grad_();
+    const Tensor bias = Tensor::from(std::vector<float>{none, none, none, 0}, {2, 2}).to(device);
+    const Tensor y = attention(q, q, q, {.bias = bias});
+    sum(y).backward();
+    const auto values = y.to(Device{}).to_vector<float>();
+    EXPECT_EQ(std::vector<float>(values.begin(), values.begin() + 4), std::vector<float>(4, 0));
+    EXPECT_EQ(std::vector<float>(values.begin() + 4, values.end()),
+              q.to(Device{}).select(1, 1).contiguous().to_vector<float>());
+    for (const float gradient : q.grad().to(Device{}).to_vector<float>()) EXPECT_TRUE(std::isfinite(gradient));
+  }
 }
 
 TEST(Everyday, Refusals) {

@@ -147,6 +147,43 @@ TEST(RunReader, FollowsARunThatGoesOnAndOneThatResumes) {
   EXPECT_EQ(run.ended(), false);
 }
 
+TEST(RunReader, StepsOfOtherProgramsAndRowsFinerThanEpochs) {
+  const TemporaryFolder folder;
+  const auto steps = [&](const std::string& text) {
+    write_file(folder / "metrics.jsonl", text);
+    RunReader run(folder.path());
+    run.refresh();
+    std::vector<double> all;
+    for (const CurvePoint& point : run.find("loss")->points) all.push_back(point.step);
+    EXPECT_EQ(run.names().size(), 1u);
+    return all;
+  };
+  for (const std::string name : {"iteration", "iter", "global_step", "_step", "trainer/global_step"}) {
+    const std::string rows =
+        "{\"epoch\":1,\"" + name + "\":100,\"loss\":3}\n{\"epoch\":1,\"" + name + "\":200,\"loss\":2}";
+    EXPECT_THAT(steps(rows), ElementsAre(100, 200)) << name;
+  }
+  std::string epochs;
+  for (const int epoch : {0, 0, 0, 1, 1, 1}) epochs += "{\"epoch\":" + std::to_string(epoch) + ",\"loss\":1}\n";
+  EXPECT_THAT(steps(epochs), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(steps("{\"epoch\":1,\"loss\":1}\n{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":2}\n"),
+              ElementsAre(1, 2))
+      << "an epoch that was made again";
+}
+
+TEST(RunReader, ALastLineWithoutItsEndIsReadOnce) {
+  const TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl", "{\"loss\":3}\n{\"loss\":2}");
+  RunReader run(folder.path());
+  run.refresh();
+  EXPECT_THAT(values(run, "loss"), ElementsAre(3, 2));
+  EXPECT_THAT(run.notes(), ElementsAre());
+  std::ofstream(folder / "metrics.jsonl", std::ios::app) << "\n{\"loss\":1}\n";
+  EXPECT_TRUE(run.refresh());
+  EXPECT_THAT(values(run, "loss"), ElementsAre(3, 2, 1));
+  EXPECT_EQ(run.find("loss")->points.back().step, 3);
+}
+
 // A file of others may be one line without an end, and take no space on the disk.
 TEST(RunReader, HoldsNoMoreThanItsLimit) {
   const TemporaryFolder folder;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -127,7 +128,10 @@ Tensor attention_by_ops(const Tensor& q, const Tensor& k, const Tensor& v, const
   if (call.key_lengths) seen = logical_and(seen, lt(keys, call.key_lengths.get().reshape({B, 1, 1, 1})));
   if (call.key_mask) seen = logical_and(seen, call.key_mask.get().reshape({B, 1, 1, M}));
   Tensor scores = affine(matmul(by_head(q), of_queries(k).transpose(2, 3)), call.arguments.scale, 0);
-  if (bias.defined() && bias.is_floating()) scores = add(scores, bias.to(q.dtype()));
+  if (bias.defined() && bias.is_floating()) {
+    scores = add(scores, bias.to(q.dtype()));
+    seen = logical_and(seen, ne(bias, -std::numeric_limits<double>::infinity()));
+  }
   if (bias.defined() && !bias.is_floating()) seen = logical_and(seen, bias);
   // A query that sees no key: its weights are 0, not NaN.
   Tensor weights = where(seen, softmax(where(seen, scores, -1e30), -1), 0);
