@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "core/text.h"
 #include "data/cifar.h"
@@ -74,6 +75,11 @@ SetPtr open_dataset(const std::string& text, Split split, DecodeOptions decoding
     WEFT_CHECK(!place.empty() || *known.place == 0, "data: expected ", kind, ":", known.place, ", got '", text, "'");
     return known.open(place, split, decoding);
   }
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(text, ignored);
+  if (is_folder || std::filesystem::is_regular_file(text, ignored))
+    fail("data: expected a kind before the path: ", is_folder ? "folder:" : "hdf5: or packed:", is_folder ? text : "",
+         ", got '", text, "'");
   fail("data: unknown kind '", kind, "'.", suggestion(kind, names));
 }
 

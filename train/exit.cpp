@@ -2,11 +2,13 @@
 #include "train/exit.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 
 #include "core/text.h"
@@ -27,13 +29,24 @@ void open_standard_files() {
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // the lowest free number
 }
 
+/// Whether lines did not reach standard output although somebody reads it: `| head` may leave early.
+bool is_output_lost() {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::cout && std::ferror(stdout) == 0) return false;
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) < 0 || (output.revents & POLLERR) == 0;
+}
+
 }  // namespace
 
 int guarded_main(const std::string& program, const std::function<int()>& body) {
   open_standard_files();
   std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of the write, with a text
   try {
-    return body();
+    const int code = body();
+    return code == kExitOk && is_output_lost()
+               ? report(program, "standard output: not all lines could be written. Is the disk full?", kExitError)
+               : code;
   } catch (const UsageError& error) {
     return report(program, str(error.what(), " (", program, " --help lists the flags)"), kExitUsage);
   } catch (const std::bad_alloc&) {

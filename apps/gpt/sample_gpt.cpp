@@ -166,7 +166,12 @@ struct Sampler {
     std::vector<Prompt> all;
     for (const std::string& text : o.prompts) all.push_back(of_user(text));
     if (o.prompt_file.empty()) {
-      if (all.empty()) all.push_back(plain(""));
+      try {
+        if (all.empty()) all.push_back(plain(""));
+      } catch (const Error&) {
+        fail("--prompt: expected what the text begins with; the tokens of ", o.weights,
+             " have no line break, with which it begins otherwise");
+      }
       return all;
     }
     std::vector<std::string> lines = read_lines(o.prompt_file);

@@ -31,6 +31,7 @@ constexpr void check_toml(bool holds, const char* text) {
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "core/text.h"
@@ -125,7 +126,7 @@ std::string as_text(const toml::node& node) {
 
 struct Flags::Flag {
   std::string name;
-  std::function<void(const std::string&)> set;  ///< throws train::UsageError
+  std::function<void(const std::string&)> set;                      ///< throws train::UsageError
   std::function<void(const std::vector<std::string>&)> set_list{};  ///< a flag with several texts has it
   std::function<std::string()> toml{};
   bool is_switch = false;
@@ -416,9 +417,12 @@ void Flags::read_config(const std::filesystem::path& path) {
   } catch (const TomlAssertion&) {
     usage(path.string(), ": not TOML: a table header or key is malformed");
   }
+  std::map<std::string, std::string> spelt;
   for (const auto& [key, node] : table) {
     const std::string where = str(path.string(), " line ", node.source().begin.line, ": ");
     const std::string name = dashes(key.str());
+    if (const auto [earlier, is_new] = spelt.emplace(name, key.str()); !is_new)
+      usage(where, "'", key.str(), "' and '", earlier->second, "' are one key");
     const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const auto& f) { return f->name == name; });
     if (found == flags_.end()) {
       std::vector<std::string> names;

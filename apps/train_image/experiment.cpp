@@ -284,26 +284,33 @@ Evaluation evaluate(Experiment& e, train::Progress& progress) {
   const bool was_training = e.model->is_training();
   e.model->eval();
   const train::Stopwatch watch;
-  Evaluation result{.confusion = train::ConfusionMatrix(e.classes)};
-  double loss_sum = 0;
+  Evaluation result;
+  if (e.classes <= kMostConfused) result.confusion.emplace(e.classes);
+  std::vector<double> sums(3);  // of losses, right guesses, images
   const auto each = [&](const data::Batch& batch) {
     const Tensor logits = forward(e, batch.images);
-    loss_sum += cross_entropy(logits, batch.labels, {.reduction = Reduction::sum}).item();
+    sums[0] += cross_entropy(logits, batch.labels, {.reduction = Reduction::sum}).item();
     const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>();
     const std::vector<int64_t> truths = batch.labels.to_vector<int64_t>();
-    for (size_t i = 0; i < truths.size(); ++i) result.confusion.add(truths[i], guesses[i]);
+    for (size_t i = 0; i < truths.size(); ++i) {
+      sums[1] += truths[i] == guesses[i];
+      if (result.confusion) result.confusion->add(truths[i], guesses[i]);
+    }
+    sums[2] += static_cast<double>(truths.size());
   };
   train::evaluate_batches(e.ranks, *e.strategy, progress, "validation", e.val_loader.get(), each, [&] {
     forward(e, Tensor::zeros({1, e.height, e.width, e.channels}, DType::f32, e.device));
   });
-  std::vector<double> sums{loss_sum};
-  for (const int64_t count : result.confusion.counts()) sums.push_back(static_cast<double>(count));
+  if (result.confusion)
+    for (const int64_t count : result.confusion->counts()) sums.push_back(static_cast<double>(count));
   sums = e.ranks.sum(sums, "evaluation");
-  std::vector<int64_t> counts;
-  for (size_t i = 1; i < sums.size(); ++i) counts.push_back(std::llround(sums[i]));
-  result.confusion.set_counts(std::move(counts));
-  for (int i = 0; i < e.classes; ++i) result.correct += result.confusion.count(i, i);
-  result.images = result.confusion.total();
+  result.correct = std::llround(sums[1]);
+  result.images = std::llround(sums[2]);
+  if (result.confusion) {
+    std::vector<int64_t> counts;
+    for (size_t i = 3; i < sums.size(); ++i) counts.push_back(std::llround(sums[i]));
+    result.confusion->set_counts(std::move(counts));
+  }
   const double images = static_cast<double>(result.images);
   result.loss = sums[0] / images;
   result.accuracy = static_cast<double>(result.correct) / images;

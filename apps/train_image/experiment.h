@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "train/record/confusion_matrix.h"
 
 namespace weft::train_image {
+
+constexpr int kMostConfused = 1000;  ///< classes of a confusion matrix, which all ranks add up
 
 /// The statistics that normalise pixels, per channel; white is 1.
 struct PixelStatistics {
@@ -69,7 +72,7 @@ struct Evaluation {
   double accuracy = 0;              ///< share of right answers
   int64_t correct = 0, images = 0;  ///< counts of all ranks
   double images_per_second = 0;
-  train::ConfusionMatrix confusion{1};
+  std::optional<train::ConfusionMatrix> confusion = {};  ///< none above kMostConfused classes
 };
 
 /// Runs the experiment's model, in evaluation mode, over everything that the ranks' loaders have, each image once;

@@ -272,7 +272,7 @@ void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
   board_->scalar("lr", epoch.lr, at.step);
   board_->scalar("images_per_second", epoch.pace.images_per_second, at.step);
   board_->scalar("peak_tensor_bytes", static_cast<double>(peak), at.step);
-  if (train::have_png()) board_->image("confusion", last_.confusion.draw(experiment_.val_set->classes()), at.step);
+  if (train::have_png() && last_.confusion) board_->image("confusion", last_.confusion->draw(experiment_.val_set->classes()), at.step);
 }
 
 void describe(Experiment& e) {

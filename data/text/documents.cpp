@@ -137,7 +137,8 @@ DocumentRows::DocumentRows(std::vector<TokenDocument> documents, int64_t length,
     tokens_ += static_cast<int64_t>(document.tokens.size());
     order.push_back(i);
   }
-  WEFT_CHECK(!order.empty(), "expected documents with tokens to train, got none in ", documents_.size());
+  WEFT_CHECK(!order.empty(), "expected documents with tokens to train, got none in ", documents_.size(), " of at most ",
+             length + 1, " tokens. Longer ones lose their ends: longer rows may hold their answers");
   if (fill == Fill::single) {
     for (const size_t i : order) rows_.push_back({i});
     return;

@@ -134,8 +134,8 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   return call("cublasDestroy", [&] {
-    const cublasContext& context = context_of(handle);
-    cudaStreamSynchronize(context.stream);  // as the documentation says
+    context_of(handle);
+    cudaDeviceSynchronize();  // as the documentation says; the handle's stream may be gone
     const std::lock_guard lock(handles_mutex);
     handles().erase(handle);
     delete handle;

@@ -388,6 +388,18 @@ void statuses() {
   CHECK(std::equal(rows.begin(), rows.begin() + 6, back.begin()));
 }
 
+/// A stream may go before the handle that used it.
+void destroyed_stream() {
+  cudaStream_t stream = nullptr;
+  cublasHandle_t own = nullptr;
+  CUDA(cudaStreamCreate(&stream));
+  BLAS(cublasCreate(&own));
+  BLAS(cublasSetStream(own, stream));
+  CUDA(cudaStreamDestroy(stream));
+  BLAS(cublasDestroy(own));
+  CUDA(cudaGetLastError());
+}
+
 /// A captured product runs again with the memory's later content.
 void graph() {
   cudaStream_t stream = nullptr;
@@ -470,11 +482,15 @@ int fault(const std::string& name) {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "fault") return fault(argv[2]);
-  const std::pair<const char*, void (*)()> checks[] = {
-      {"gemm", gemm},       {"scalars_on_the_device", scalars_on_the_device},
-      {"batches", batches}, {"vectors", vectors},
-      {"level_2", level_2}, {"level_3", level_3},
-      {"graph", graph},     {"statuses", statuses}};
+  const std::pair<const char*, void (*)()> checks[] = {{"gemm", gemm},
+                                                       {"scalars_on_the_device", scalars_on_the_device},
+                                                       {"batches", batches},
+                                                       {"vectors", vectors},
+                                                       {"level_2", level_2},
+                                                       {"level_3", level_3},
+                                                       {"destroyed_stream", destroyed_stream},
+                                                       {"graph", graph},
+                                                       {"statuses", statuses}};
   for (const auto& [name, check] : checks) {
     if (!what.empty() && what != name) continue;
     check();

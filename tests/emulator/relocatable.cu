@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relocatable device code (nvcc -rdc=true): a kernel of this object calls a function of relocatable_other.cu, and both have a
-// static function of one name. With an argument a kernel launches a kernel, which is an error.
+// static function of one name.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -11,15 +11,11 @@ __device__ int twice_and(int x);
 static __device__ __noinline__ int mine() { return 1; }
 
 __global__ void caller(int* out) { out[threadIdx.x] = twice_and(static_cast<int>(threadIdx.x)) + elsewhere[threadIdx.x] + mine(); }
-__global__ void launcher(int* out) { caller<<<1, 32>>>(out); }
 
-int main(int argc, char**) {
+int main() {
   int *out = nullptr, got[32] = {};
   if (cudaMalloc(&out, sizeof(got)) != cudaSuccess) return 1;
-  if (argc > 1)
-    launcher<<<1, 1>>>(out);
-  else
-    caller<<<1, 32>>>(out);
+  caller<<<1, 32>>>(out);
   const cudaError_t launched = cudaGetLastError();
   if (launched != cudaSuccess || cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost) != cudaSuccess) {
     std::printf("%s\n", cudaGetErrorName(launched));

@@ -40,6 +40,14 @@ void make_run(const std::string& folder, double start, bool ended = true) {
   if (ended) log.end(true);
 }
 
+TEST(WeftWatch, LinesThatNobodyCanReadAreAnError) {
+  const TemporaryFolder folder;
+  make_run(folder / "run", 1);
+  const Outcome full = watch((folder / "run") + " --list > /dev/full");
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.output, HasSubstr("standard output: not all lines could be written. Is the disk full?"));
+}
+
 TEST(WeftWatch, HelpSaysHow) {
   const Outcome help = watch("--help");
   EXPECT_EQ(help.exit_code, 0);

@@ -6,6 +6,7 @@
 #include "emulator/machine/memory.h"
 #include "emulator/ptx/instructions/control.h"
 #include "emulator/ptx/instructions/lanes.h"
+#include "emulator/ptx/run/device_launch.h"
 
 namespace emulator::ptx {
 
@@ -42,6 +43,8 @@ class Call {
     std::memcpy(&value, resolve_generic(w_, i_, lane_, address, sizeof(T), false), sizeof(T));
     return value;
   }
+  /// For writing.
+  char* memory(uint64_t address, uint32_t bytes) const { return resolve_generic(w_, i_, lane_, address, bytes, true); }
   /// The text at a generic address.
   std::string text(uint64_t address) const {
     std::string found;
@@ -201,6 +204,33 @@ void set_condition(const Call& call) {
               cat("cudaGraphSetConditional of ", handle, ": no handle that cudaGraphConditionalHandleCreate gave"));
 }
 
+void begin_launch(const Call& call) {
+  const auto dim = [&](size_t n) {
+    const auto x = [&](size_t i) { return static_cast<uint32_t>(call.argument(n + i)); };
+    return Dim3{x(0), x(1), x(2)};
+  };
+  DeviceLaunches& launches = *call.warp().block->grid->launches;
+  call.give(reinterpret_cast<uint64_t>(
+      launches.begin(call.warp(), call.lane(), call.argument(0), dim(1), dim(4), static_cast<uint32_t>(call.argument(7)))));
+}
+
+void launch(const Call& call) {
+  call.give(static_cast<uint64_t>(call.warp().block->grid->launches->launch(call.warp(), call.lane(), call.argument(0), call.argument(1))));
+}
+
+template <bool kForgets>
+void last_error(const Call& call) {
+  call.give(static_cast<uint64_t>(call.warp().block->grid->launches->error(call.warp(), call.lane(), kForgets)));
+}
+
+/// Streams and events of kernels order nothing more: a block's launches run one after the other.
+void create(const Call& call) {
+  const uint64_t handle = 16;  // above the names of streams
+  std::memcpy(call.memory(call.argument(0), sizeof(handle)), &handle, sizeof(handle));
+  call.give(0);
+}
+void succeed(const Call& call) { call.give(0); }
+
 std::string assertion_text(const Call& call) {
   const Warp& w = call.warp();
   const Dim3 index = w.block->index, size = w.block->grid->launch->block;
@@ -239,6 +269,19 @@ constexpr Builtin kBuiltins[] = {
     {"free", 1, run_call<free_memory>},
     {"__assertfail", 5, run_assertion},
     {"cudaGraphSetConditional", 2, run_call<set_condition>},
+    {"__cudaCDP2GetParameterBufferV2", 8, run_call<begin_launch>},
+    {"__cudaCDP2LaunchDeviceV2", 2, run_call<launch>},
+    {"__cudaCDP2LaunchDeviceV2_ptsz", 2, run_call<launch>},
+    {"__cudaCDP2GetLastError", 0, run_call<last_error<true>>},
+    {"__cudaCDP2PeekAtLastError", 0, run_call<last_error<false>>},
+    {"__cudaCDP2StreamCreateWithFlags", 2, run_call<create>},
+    {"__cudaCDP2StreamDestroy", 1, run_call<succeed>},
+    {"__cudaCDP2StreamWaitEvent", 3, run_call<succeed>},
+    {"__cudaCDP2StreamWaitEvent_ptsz", 3, run_call<succeed>},
+    {"__cudaCDP2EventCreateWithFlags", 2, run_call<create>},
+    {"__cudaCDP2EventRecord", 2, run_call<succeed>},
+    {"__cudaCDP2EventRecord_ptsz", 2, run_call<succeed>},
+    {"__cudaCDP2EventDestroy", 1, run_call<succeed>},
 };
 
 }  // namespace

@@ -127,9 +127,10 @@ class Placer {
       start[i] = static_cast<int>(f_.code.size());
       Statement& s = code[i];
       if (s.op == "call") {
+        const Operand* const callee = read_call(s).callee;
+        const bool launches = callee != nullptr && callee->name.starts_with("__cudaCDP2");
         for (Operand& list : s.operands)
-          if (list.kind == Kind::list)
-            for (Operand& o : list.parts) rewrite_argument(o);
+          if (list.kind == Kind::list) rewrite_arguments(list, launches);
       } else if (const ParameterVariable* const v = accessed(s)) {
         if (v->in_registers) {
           emit_moves(s, *v);
@@ -148,6 +149,23 @@ class Placer {
         if (variables_[i].in_registers) variable.bytes = 0;
       }
     }
+  }
+
+  /// A dim3 becomes three arguments if the call `launches` a kernel.
+  void rewrite_arguments(Operand& list, bool launches) {
+    std::vector<Operand> all;
+    for (Operand& o : list.parts) {
+      const ParameterVariable* const v = variable(o);
+      if (launches && v != nullptr && v->in_registers && v->parts.size() == 3) {
+        for (int64_t offset : {0, 4, 8})
+          for (const Part& part : v->parts)
+            if (part.offset == offset) all.push_back(as_register(part.reg));
+      } else {
+        rewrite_argument(o);
+        all.push_back(std::move(o));
+      }
+    }
+    list.parts = std::move(all);
   }
 
   /// A built-in function's argument is one register; one that nobody reads or writes is the sink.

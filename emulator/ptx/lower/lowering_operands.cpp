@@ -62,7 +62,6 @@ Ref Lowering::source(const Operand& o, Type type) {
     case Kind::symbol: {
       const Symbols::Place* const place = state_->symbols->find(o);
       const ptx::Function* const callee = place == nullptr ? state_->module.function(o.name) : nullptr;
-      if (callee != nullptr && callee->is_kernel) unknown("the address of a kernel: launches by kernels are not emulated");
       if (place == nullptr && callee == nullptr) unknown(cat("no variable ", o.name));
       const uint64_t begin = place != nullptr ? place->address : state_->module.function_address(*callee);
       const uint64_t address = begin + static_cast<uint64_t>(o.value);

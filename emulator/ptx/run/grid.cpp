@@ -16,6 +16,7 @@
 #include "emulator/ptx/check/checker.h"
 #include "emulator/ptx/check/standstill.h"
 #include "emulator/ptx/instructions/mbarrier.h"
+#include "emulator/ptx/run/device_launch.h"
 #include "emulator/ptx/run/warp.h"
 #include "emulator/ptx/time/count.h"
 #include "emulator/ptx/time/profile.h"
@@ -240,6 +241,7 @@ class Run {
     grid_.kernel = launch.kernel;
     grid_.blocks = launch.grid.count();
     grid_.seed = seed();
+    grid_.launches = &launches_;
     grid_.cluster_dim = launch.cluster;
     grid_.cluster_blocks = static_cast<uint32_t>(launch.cluster.count());
     clusters_ = grid_.blocks / grid_.cluster_blocks;
@@ -295,8 +297,11 @@ class Run {
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
+  void run_launches() { launches_.run(launch_, grid_.seed, grid_.touched); }
 
  private:
+  DeviceLaunches launches_;
+
   struct Worker {
     std::array<Block::Known, Block::kKnown> known;
     Count count;
@@ -506,6 +511,7 @@ void run(const Launch& launch, Touched* touched) {
   if (counts()) count_launch(*launch.kernel, run.count());
   run.report_time();
   run.rethrow();
+  run.run_launches();
 }
 
 }  // namespace emulator::ptx

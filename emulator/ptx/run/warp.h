@@ -31,6 +31,7 @@ struct Count;
 struct Grid;
 struct Launch;
 struct LaunchChecks;
+class DeviceLaunches;
 class LaunchProfile;
 namespace timing {
 class ClusterTime;
@@ -251,6 +252,7 @@ struct Launch {
   int device = 0;
   uint64_t number = 0;           ///< unique over the process
   std::string stream;            ///< for reports: `stream 3`
+  int depth = 0;                 ///< above 0: launched by a kernel
 };
 
 struct Grid {
@@ -271,6 +273,7 @@ struct Grid {
   std::shared_ptr<LaunchChecks> checks;
   LaunchProfile* profile = nullptr;  ///< with --profile and exported_counts.h
   Touched* touched = nullptr;    ///< notes the grid's accesses to global memory
+  DeviceLaunches* launches = nullptr;  ///< kernels that this grid launches
 };
 
 /// Runs the whole grid; returns when its last thread has ended. Errors: Fault. Launch limits are the caller's to check.

@@ -51,9 +51,6 @@ def needs_of(folder):
     for pattern, name in NEEDS:
         if re.search(pattern, includes):
             return name
-    cmake = (folder / "CMakeLists.txt").read_text() if (folder / "CMakeLists.txt").exists() else ""
-    if re.search(r"CUDA_SEPARABLE_COMPILATION ON", cmake) and re.search(r"<<<", text) and "cdp" in folder.name:
-        return "device-side launches"
     return None
 
 
