@@ -62,6 +62,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
             {.min = 1, .max = 1e6});
+  flags.add("sequence", o.sequence,
+            "the ranks of --tensor divide the sequence, too: each keeps its tokens for norms, dropout and sums, with as "
+            "many bytes sent and less memory");
   flags.add("pipeline", o.pipeline, "stages of the model's layers, each on ranks of its own (pipeline parallelism)",
             {.min = 1, .max = 1e6});
   flags.add("chunks", o.chunks, "stretches of layers on each stage; above 1: the interleaved schedule",
@@ -88,6 +91,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   if (!flags.parse(argc, argv)) return false;
   if (o.rows == "packed" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--rows packed: expected whole models on each rank, got --tensor or --pipeline");
+  if (o.sequence && (o.tensor == 1 || o.pipeline > 1))
+    throw train::UsageError("--sequence: expected --tensor above 1 and no --pipeline");
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
   if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");
