@@ -87,7 +87,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
   flags.example("weft-run --nproc_per_node 4 train_gpt --pipeline 2 --chunks 3 --batch-size 24 --micro-batches 8");
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
-  flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --parallel fsdp --model gpt2_xl --batch-size 8");
+  flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --parallel fsdp --model gpt2_large --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
   if (o.rows == "packed" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--rows packed: expected whole models on each rank, got --tensor or --pipeline");
