@@ -38,7 +38,7 @@ double largest_of(DType dtype) {
   return 0;
 }
 
-/// What pandas reads as no value.
+/// pandas reads these as no value.
 const std::set<std::string> kMissing{"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"};
 
 /// Such a cell leaves its column one of numbers: numbers() names it.

@@ -29,7 +29,7 @@ void open_standard_files() {
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // the lowest free number
 }
 
-/// Whether lines did not reach standard output although somebody reads it: `| head` may leave early.
+/// Lines were lost on their way to standard output, and its reader has not left early, as `| head` does.
 bool is_output_lost() {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::cout && std::ferror(stdout) == 0) return false;

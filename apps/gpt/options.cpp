@@ -62,6 +62,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
             {.min = 1, .max = 1e6});
+  flags.add("sequence", o.sequence,
+            "the ranks of --tensor divide the sequence, too: each keeps its tokens for norms, dropout and sums, with as "
+            "many bytes sent and less memory");
   flags.add("pipeline", o.pipeline, "stages of the model's layers, each on ranks of its own (pipeline parallelism)",
             {.min = 1, .max = 1e6});
   flags.add("chunks", o.chunks, "stretches of layers on each stage; above 1: the interleaved schedule",
@@ -84,10 +87,12 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
   flags.example("weft-run --nproc_per_node 4 train_gpt --pipeline 2 --chunks 3 --batch-size 24 --micro-batches 8");
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
-  flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --parallel fsdp --model gpt2_xl --batch-size 8");
+  flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --parallel fsdp --model gpt2_large --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
   if (o.rows == "packed" && o.tensor * o.pipeline > 1)
     throw train::UsageError("--rows packed: expected whole models on each rank, got --tensor or --pipeline");
+  if (o.sequence && (o.tensor == 1 || o.pipeline > 1))
+    throw train::UsageError("--sequence: expected --tensor above 1 and no --pipeline");
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
   if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");

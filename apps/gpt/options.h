@@ -23,6 +23,7 @@ struct Options : train::RunOptions {
   bool recompute = false;
   int64_t lora = 0;
   double lora_alpha = 0;
+  bool sequence = false;
   int64_t tensor = 1, pipeline = 1, chunks = 1, micro_batches = 0;
   std::string fsdp_accumulate = "whole";
 };

@@ -70,6 +70,8 @@ void check_grid(const Options& o, const GptConfig& config, int64_t ranks) {
                                 o.pipeline == 1 ? all : str(ranks / o.pipeline, " ranks of each stage")));
   if (config.decoder && o.tensor > 1)
     throw train::UsageError("--tensor: expected a GPT-2, whose layers can be divided, got a decoder");
+  if (o.sequence && o.context % o.tensor != 0)
+    throw train::UsageError(str("--sequence: ", o.context, " tokens of --context do not divide by ", o.tensor));
   const int64_t heads = config.sizes.heads;
   if (heads % o.tensor != 0) throw train::UsageError(str("--tensor: ", heads, " heads do not divide by ", o.tensor));
 }
@@ -116,7 +118,7 @@ std::unique_ptr<train::Strategy> make_strategy(const Experiment& e) {
   auto* const gpt = dynamic_cast<nn::Gpt*>(e.model.get());
   if (in_grid && gpt) {
     const nn::DeferredInit::Scope deferred(o.deferred.get());
-    dist::divide_blocks(*gpt, e.grid.model());
+    dist::divide_blocks(*gpt, e.grid.model(), o.sequence ? dist::Tokens::own : dist::Tokens::all);
     dist::divide_vocabulary(*gpt, e.grid.model());
   }
   if (!in_grid) train::place(o, *e.model, device);
@@ -213,7 +215,7 @@ void Trainer::resume() {
   if (path.empty()) return;
   const Checkpoint saved = engine_.read(path);
   const auto changes = train::changed_settings(
-      saved, options_, "tokenizer tensor pipeline chunks micro-batches fsdp-accumulate recompute");
+      saved, options_, "tokenizer tensor sequence pipeline chunks micro-batches fsdp-accumulate recompute");
   bool others = false;
   for (const char* name : {"seed", "context", "rows", "loss-on"}) others = others || changes.contains(name);
   WEFT_CHECK(!others, "checkpoint ", path, " was made with other sequences: ", train::text_of(changes));

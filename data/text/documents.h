@@ -29,8 +29,8 @@ std::optional<std::vector<TextExample>> text_examples(std::string_view bytes, co
 enum class JsonLines : uint8_t { none, texts, examples };
 /// The kind of the first line: no such object, a `text` alone, or one of the others of text_examples().
 JsonLines kind_of_json_lines(std::string_view bytes);
-/// For bytes of JsonLines::none that are to be one long text. Errors: the file's name ends in .json, .jsonl or .ndjson,
-/// or the first line is an object or a list of JSON and the name does not end in .txt. `what` begins the text.
+/// For bytes of JsonLines::none that are to be one long text. Errors: a name that ends in .json, .jsonl or .ndjson; JSON's
+/// object or list in the first line, unless the name ends in .txt. `what` begins the message.
 void refuse_other_json(std::string_view bytes, const std::filesystem::path& file, const std::string& what);
 
 /// The tokens of a document, and which of them a model is to say.

@@ -114,7 +114,7 @@ Names choose(const Names& header, const std::vector<Names>& known, const char* w
   return found[0];
 }
 
-/// What pandas, R and databases write where there is no value, and nobody writes for a class.
+/// pandas, R and databases write these for no value; nobody names a class so.
 bool is_no_value(const std::string& label) {
   return label == "NaN" || label == "nan" || label == "null" || label == "NULL" || label == "<NA>";
 }

@@ -2,8 +2,10 @@
 #include "dist/tensor/parallel_block.h"
 
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/layers/attention.h"
 #include "core/random.h"
+#include "dist/tensor/parallel_region.h"
 
 namespace weft::dist {
 namespace {
@@ -25,11 +27,12 @@ ParallelAttention::ParallelAttention(const nn::MultiHeadAttention& whole, const 
       proj(whole.proj, group) {}
 
 Tensor ParallelAttention::forward(const Tensor& x, const AttentionOptions& options) const {
-  const auto [N, tokens, width] = x.dims<3>();
-  const int64_t ranks = qkv.group->size(), rank = qkv.group->rank(), own = heads / ranks, length = width / heads;
+  const int64_t ranks = qkv.group->size(), rank = qkv.group->rank(), own = heads / ranks, length = x.size(2) / heads;
   AttentionOptions with_dropout = options;
   with_dropout.dropout = is_training() ? dropout : 0;
-  const Tensor packed = qkv(x).reshape({N, tokens, 3, own, length});
+  const Tensor projected = qkv(x);
+  const int64_t N = projected.size(0), tokens = projected.size(1);
+  const Tensor packed = projected.reshape({N, tokens, 3, own, length});
   // The ranks' Philox blocks lie one after another: four weights of a head share one (kernels/contracts/attention.h).
   const int64_t pairs = (tokens + 1) / 2, blocks = with_dropout.dropout > 0 ? N * own * pairs * pairs : 0;
   Generator& random = generator(x.device());
@@ -49,7 +52,8 @@ void ParallelAttention::fields(nn::Visitor& v) {
 }
 
 int64_t ParallelAttention::flops(const Shape& x, const Shape&) const {
-  return 4 * x.numel() * x[1] / qkv.group->size();
+  const int64_t ranks = qkv.group->size(), parts = qkv.gathers ? ranks : 1;  // x is one part of the sequence
+  return 4 * x.numel() * parts * x[1] * parts / ranks;
 }
 
 ParallelMlp::ParallelMlp(int64_t width, int64_t hidden, const ProcessGroupPtr& group)
@@ -80,21 +84,58 @@ void ParallelBlock::fields(nn::Visitor& v) {
   v("mlp", mlp);
 }
 
-ParallelGptBlock::ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group)
+namespace {
+
+/// norm(x), or of x + residual, where the ranks have other tokens: they sum the gradients of weight and bias.
+Tensor norm_of_own(const nn::LayerNorm& norm, const Tensor& x, const ProcessGroupPtr& group) {
+  return norm.with_hooks(x, [&] {
+    const Tensor pair = copy_to_region(stack({norm.weight, norm.bias}, 0), group);
+    return layer_norm(x, pair.select(0, 0), pair.select(0, 1), norm.eps);
+  });
+}
+
+}  // namespace
+
+ParallelGptBlock::ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group, Tokens kept)
     : ln_1(whole.ln_1.weight.size(0), whole.ln_1.eps),
       attn(whole.attn, group),
       ln_2(whole.ln_2.weight.size(0), whole.ln_2.eps),
       c_fc(whole.c_fc, group),
       c_proj(whole.c_proj, group),
       dropout(whole.dropout.p),
-      gelu(whole.gelu) {
+      gelu(whole.gelu),
+      tokens(kept) {
+  attn.qkv.gathers = attn.proj.scatters = c_fc.gathers = c_proj.scatters = tokens == Tokens::own;
   ln_1.weight = whole.ln_1.weight, ln_1.bias = whole.ln_1.bias;
   ln_2.weight = whole.ln_2.weight, ln_2.bias = whole.ln_2.bias;
 }
 
-Tensor ParallelGptBlock::forward(const Tensor& x) const {
-  const NormedSum stream = ln_2.add(x, dropout(attn(ln_1(x), {.causal = true})));
-  return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, gelu)));
+/// A rank's masks follow those of lower ranks. Four elements share a Philox block (kernels/contracts/random.h); a draw
+/// of f64 takes twice as many blocks.
+Tensor ParallelGptBlock::dropped(const Tensor& x) const {
+  if (!is_training() || dropout.p == 0) return x;
+  const auto blocks = [](int64_t elements, int64_t each) {
+    return static_cast<uint64_t>((elements + each - 1) / each);
+  };
+  const ProcessGroup& group = *attn.qkv.group;
+  Generator& random = generator(x.device());
+  const uint64_t end = random.offset + blocks(x.numel() * group.size(), x.dtype() == DType::f64 ? 2 : 4);
+  random.take(static_cast<uint64_t>(group.rank()) * blocks(x.numel(), 4));
+  const Tensor y = dropout(x);
+  random.offset = end;
+  return y;
+}
+
+Tensor ParallelGptBlock::forward(const Tensor& given) const {
+  if (tokens == Tokens::all) {
+    const NormedSum stream = ln_2.add(given, dropout(attn(ln_1(given), {.causal = true})));
+    return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, gelu)));
+  }
+  const ProcessGroupPtr& group = attn.qkv.group;
+  const Tensor x = enters ? own_tokens(given, group) : given;
+  const Tensor sum = x + dropped(attn(norm_of_own(ln_1, x, group), {.causal = true}));
+  const Tensor y = sum + dropped(c_proj(c_fc.forward_gelu(norm_of_own(ln_2, sum, group), gelu)));
+  return leaves ? all_tokens(y, group) : y;
 }
 
 void ParallelGptBlock::fields(nn::Visitor& v) {
@@ -106,12 +147,15 @@ void ParallelGptBlock::fields(nn::Visitor& v) {
   v("dropout", dropout);
 }
 
-void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group) {
+void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group, Tokens tokens) {
   if (group->size() == 1) return;
+  const auto first = model.h.front(), last = model.h.back();
   for (std::shared_ptr<nn::Module>& block : model.h) {
     const auto* const whole = dynamic_cast<const nn::GptBlock*>(block.get());
     WEFT_CHECK(whole, "divide_blocks: expected whole blocks, got ", block->kind());
-    block = std::make_shared<ParallelGptBlock>(*whole, group);
+    const auto divided = std::make_shared<ParallelGptBlock>(*whole, group, tokens);
+    divided->enters = block == first, divided->leaves = block == last;
+    block = divided;
   }
 }
 

@@ -57,7 +57,16 @@ struct ParallelBlock : nn::Module {
   void fields(nn::Visitor& v) override;
 };
 
-/// nn::GptBlock over the ranks of a group: as ParallelBlock, with dropout after each sum, the same on all ranks.
+/// Which tokens a rank keeps between the regions of a block: norms, dropout and sums work on them.
+enum class Tokens : uint8_t {
+  all,  ///< every token, on each rank
+  own,  ///< a stretch of the sequence (sequence parallelism)
+};
+
+/// nn::GptBlock over the ranks of a group: as ParallelBlock, with dropout after each sum, the same on all ranks. With
+/// Tokens::own two all_gather and two reduce_scatter take the place of the two all_reduce, and again in backward; norms
+/// and biases get their gradients summed over the ranks. Dropout: each rank draws its own tokens', and leaves the
+/// generator where one process would; with N = 1 they drop the same elements as one process.
 struct ParallelGptBlock : nn::Module {
   nn::LayerNorm ln_1;
   ParallelAttention attn;
@@ -66,16 +75,22 @@ struct ParallelGptBlock : nn::Module {
   RowParallelLinear c_proj;
   nn::Dropout dropout;
   Gelu gelu;
+  Tokens tokens;
+  bool enters = false, leaves = false;  ///< x, and y, hold all tokens, whichever this block works on
 
   /// This rank's part of a block that each rank has whole.
-  ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group);
+  ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group, Tokens kept = Tokens::all);
   Tensor forward(const Tensor& x) const override;
   void fields(nn::Visitor& v) override;
+
+ private:
+  Tensor dropped(const Tensor& x) const;
 };
 
 /// Puts ParallelGptBlocks in place of the blocks of a GPT that each rank of the group has whole; embeddings and the
-/// last norm stay whole. In a group of one rank: does nothing. Errors: blocks that are divided already, those of
+/// last norm stay whole. With Tokens::own the first block takes a rank's tokens, and the last one joins them: the model
+/// must run in one stretch. In a group of one rank: does nothing. Errors: blocks that are divided already, those of
 /// ParallelAttention.
-void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group);
+void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group, Tokens tokens = Tokens::all);
 
 }  // namespace weft::dist

@@ -16,7 +16,8 @@ Tensor parallel_cross_entropy(const Tensor& logits, const Tensor& target, int64_
 
 /// An nn::Embedding whose rows are divided among the ranks of a group: x [...], the same on all ranks, to the same
 /// y [..., size], by one all_reduce. `weight` holds the rows of Partition::share(), and a row of zeros where other
-/// ranks have one more. tied_linear() gives this rank's share of the classes, and sums the gradient of its x over the ranks.
+/// ranks have one more. tied_linear() gives this rank's share of the classes, and sums the gradient of its x over the
+/// ranks.
 struct ParallelEmbedding : nn::Embedding, PartitionedModule {
   ProcessGroupPtr group;
   int64_t rows;  ///< the whole table's

@@ -16,7 +16,10 @@ void check_divides(const char* who, const char* what, int64_t size, const Proces
 }
 
 /// Has its gradient in the dtype of the products, which halves the all_reduce under autocast.
-Tensor into_region(const Tensor& x, const ProcessGroupPtr& group) { return copy_to_region(autocast_low(x), group); }
+Tensor into_region(const Tensor& x, const ColumnParallelLinear& layer) {
+  const Tensor low = autocast_low(x);
+  return layer.gathers ? gather_into_region(low, layer.group) : copy_to_region(low, layer.group);
+}
 
 }  // namespace
 
@@ -27,10 +30,10 @@ ColumnParallelLinear::ColumnParallelLinear(const nn::Linear& whole, ProcessGroup
   bias = parameter_part(whole.bias, partition("bias"), *group);
 }
 
-Tensor ColumnParallelLinear::forward(const Tensor& x) const { return linear(into_region(x, group), weight, bias); }
+Tensor ColumnParallelLinear::forward(const Tensor& x) const { return linear(into_region(x, *this), weight, bias); }
 
 Tensor ColumnParallelLinear::forward_gelu(const Tensor& x, Gelu approximate) const {
-  return with_hooks(x, [&] { return linear_gelu(into_region(x, group), weight, bias, approximate); });
+  return with_hooks(x, [&] { return linear_gelu(into_region(x, *this), weight, bias, approximate); });
 }
 
 void ColumnParallelLinear::fields(nn::Visitor& v) {
@@ -48,8 +51,11 @@ RowParallelLinear::RowParallelLinear(const nn::Linear& whole, ProcessGroupPtr ra
 
 Tensor RowParallelLinear::forward(const Tensor& x) const {
   if (group->size() == 1) return linear(x, weight, bias);
-  const Tensor y = reduce_from_region(linear(x, weight), group);
-  return bias.defined() ? y + autocast_low(bias) : y;
+  const Tensor part = linear(x, weight);
+  const Tensor y = scatters ? scatter_from_region(part, group) : reduce_from_region(part, group);
+  if (!bias.defined()) return y;
+  const Tensor b = autocast_low(bias);
+  return y + (scatters ? copy_to_region(b, group) : b);
 }
 
 void RowParallelLinear::fields(nn::Visitor& v) {
@@ -57,6 +63,8 @@ void RowParallelLinear::fields(nn::Visitor& v) {
   v("bias", bias);
 }
 
-int64_t RowParallelLinear::flops(const Shape&, const Shape& y) const { return 2 * y.numel() * weight.size(1); }
+int64_t RowParallelLinear::flops(const Shape&, const Shape& y) const {
+  return 2 * y.numel() * weight.size(1) * (scatters ? group->size() : 1);
+}
 
 }  // namespace weft::dist

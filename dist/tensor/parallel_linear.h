@@ -19,6 +19,7 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
   Tensor weight, bias;
   ProcessGroupPtr group;
   int64_t stretches;
+  bool gathers = false;  ///< x [N, tokens / ranks, in] is this rank's tokens: gather_into_region()
 
   /// Errors: the ranks do not divide `out`.
   ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, ColumnParallelOptions options = {})
@@ -39,6 +40,7 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
 struct RowParallelLinear : nn::Module, PartitionedModule {
   Tensor weight, bias;
   ProcessGroupPtr group;
+  bool scatters = false;  ///< y [N, tokens / ranks, out] is this rank's tokens: scatter_from_region()
 
   /// Errors: the ranks do not divide `in`.
   RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, nn::LinearOptions options = {})

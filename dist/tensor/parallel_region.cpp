@@ -3,6 +3,7 @@
 
 #include "core/autograd.h"
 #include "core/capture.h"
+#include "dist/group/functional.h"
 
 namespace weft::dist {
 namespace {
@@ -22,7 +23,50 @@ Tensor reduced(const Tensor& x, const ProcessGroupPtr& group, const char* name) 
                         [group](const Tensor& dy) { return Grads{copy_to_region(dy, group)}; });
 }
 
+/// x [N, ranks t, …] as [ranks N, t, …], a rank's rows after another's; and back.
+Tensor by_rank(const Tensor& x, int64_t ranks) {
+  WEFT_CHECK(x.dim() >= 2 && x.size(1) % ranks == 0, "sequence parallelism: ", x.dim() >= 2 ? x.size(1) : 0,
+             " tokens do not divide by ", ranks, " model ranks");
+  const int64_t N = x.size(0), tokens = x.size(1) / ranks;
+  return x.reshape({N, ranks, tokens, -1}).transpose(0, 1).reshape({ranks * N, tokens, -1});
+}
+Tensor by_token(const Tensor& x, int64_t ranks) {
+  const int64_t N = x.size(0) / ranks, tokens = x.size(1);
+  return x.reshape({ranks, N, tokens, -1}).transpose(0, 1).reshape({N, ranks * tokens, -1});
+}
+
+/// x [N, t, width] is dense in what follows.
+Tensor joined(const Tensor& x, const ProcessGroupPtr& group) {
+  const NoGrad no_grad;
+  return by_token(all_gather(x.detach().contiguous(), group), group->size());
+}
+Tensor part_of(const Tensor& x, const ProcessGroupPtr& group) {
+  const NoGrad no_grad;
+  const int64_t N = x.size(0);
+  return by_rank(x.detach(), group->size()).slice(0, group->rank() * N, N).clone();
+}
+
 }  // namespace
+
+Tensor gather_into_region(const Tensor& x, const ProcessGroupPtr& group) {
+  return group->size() == 1 ? x : by_token(all_gather(x.contiguous(), group), group->size());
+}
+
+Tensor scatter_from_region(const Tensor& x, const ProcessGroupPtr& group) {
+  return group->size() == 1 ? x : reduce_scatter(by_rank(x, group->size()).contiguous(), group);
+}
+
+Tensor own_tokens(const Tensor& x, const ProcessGroupPtr& group) {
+  if (group->size() == 1) return x;
+  return differentiable(part_of(x, group), "own_tokens", {x},
+                        [group](const Tensor& dy) { return Grads{all_tokens(dy, group)}; });
+}
+
+Tensor all_tokens(const Tensor& x, const ProcessGroupPtr& group) {
+  if (group->size() == 1) return x;
+  return differentiable(joined(x, group), "all_tokens", {x},
+                        [group](const Tensor& dy) { return Grads{own_tokens(dy, group)}; });
+}
 
 Tensor copy_to_region(const Tensor& x, const ProcessGroupPtr& group) {
   if (group->size() == 1) return x;

@@ -84,6 +84,7 @@
 #include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/store.h"
 #include "dist/tensor/parallel_block.h"
+#include "dist/tensor/parallel_embedding.h"
 #include "dist/tensor/tensor_parallel.h"
 #include "dist/tensor/tensor_parallel_state.h"
 #include "io/checkpoint.h"

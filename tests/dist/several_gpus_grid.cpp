@@ -42,14 +42,14 @@ struct GridResult {
   std::vector<double> losses, norms;
 };
 
-GridResult train_on_four(int model_ranks, int stages) {
+GridResult train_on_four(int model_ranks, int stages, Tokens tokens) {
   GridResult result;
   std::mutex mutex;
   run_on_gpus(4, [&](const ProcessGroupPtr& world) {
     const Device device = gpu(world->rank());
     const Grid grid(world, model_ranks, stages);
     const auto model = grid_gpt();
-    divide_blocks(*model, grid.model());
+    divide_blocks(*model, grid.model(), tokens);
     divide_vocabulary(*model, grid.model());
     const FsdpOptions shards{.policy = {.min_num_params = 1000}, .device = device};
     std::unique_ptr<Pipeline> pipeline;
@@ -111,8 +111,9 @@ TEST_F(SeveralGpus, ShardedPartsAndAShardedPipelineEqualOneProcess) {
   }
   // Sums of up to 32 rows, 128 hidden units and two devices' roundings, in f32, over two layers and two steps.
   const tests::Tolerance allowed{1.2e-7 * std::sqrt(32.0 * 128) * 8, 1.2e-7 * std::sqrt(32.0 * 128) * 8};
-  for (const auto& [model_ranks, stages] : {std::pair{2, 1}, {1, 2}}) {
-    const GridResult got = train_on_four(model_ranks, stages);
+  for (const auto& [model_ranks, stages, tokens] :
+       {std::tuple{2, 1, Tokens::all}, {2, 1, Tokens::own}, {1, 2, Tokens::all}}) {
+    const GridResult got = train_on_four(model_ranks, stages, tokens);
     EXPECT_TRUE(tests::near(got.losses, one.losses, allowed)) << model_ranks << " x " << stages;
     EXPECT_TRUE(tests::near(got.norms, one.norms, allowed)) << model_ranks << " x " << stages;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FSDP over the data ranks of a grid, whose model ranks divide layers and vocabulary.
+// FSDP over the data ranks of a grid, whose model ranks divide layers, vocabulary and tokens.
 #include <gmock/gmock.h>
 
 #include "core/autocast.h"
@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "dist/tensor/parallel_block.h"
 #include "dist/tensor/parallel_embedding.h"
+#include "dist/tensor/parallel_region.h"
 #include "dist/tensor/tensor_parallel_state.h"
 #include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
@@ -25,16 +26,15 @@ using tests::error_text;
 
 constexpr int64_t kWords = 131, kPlaces = 12;
 
-nn::GptOptions gpt_sizes(bool recompute = false) {
-  return {.vocabulary = kWords, .positions = kPlaces, .width = 64, .depth = 3, .heads = 4, .recompute = recompute};
-}
+nn::GptOptions gpt_sizes() { return {.vocabulary = kWords, .positions = kPlaces, .width = 64, .depth = 3, .heads = 4}; }
 
 /// Each call gives the same model; a group of several ranks divides it.
-std::shared_ptr<nn::Gpt> make_gpt(const ProcessGroupPtr& group, DType dtype, bool recompute = false) {
-  const auto model = build([&] { return std::make_shared<nn::Gpt>(gpt_sizes(recompute)); }, 17, DeviceKind::cpu);
+std::shared_ptr<nn::Gpt> make_gpt(const ProcessGroupPtr& group, DType dtype, Tokens tokens = Tokens::all,
+                                  const nn::GptOptions& sizes = gpt_sizes()) {
+  const auto model = build([&] { return std::make_shared<nn::Gpt>(sizes); }, 17, DeviceKind::cpu);
   model->to(dtype);
   const auto gpt = std::dynamic_pointer_cast<nn::Gpt>(model);
-  if (group) divide_blocks(*gpt, group), divide_vocabulary(*gpt, group);
+  if (group) divide_blocks(*gpt, group, tokens), divide_vocabulary(*gpt, group);
   return gpt;
 }
 
@@ -58,6 +58,7 @@ struct Way {
   FsdpOptions options = {};
   bool shards = true, recompute = false;
   int accumulate = 1;
+  Tokens tokens = Tokens::all;
 };
 
 Trained train_one_process(const Way& way) {
@@ -85,7 +86,9 @@ Trained train_grid(const Way& way) {
   Trained result;
   run_ranks(way.data * way.model, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, way.model);
-    const auto model = make_gpt(grid.model(), way.dtype, way.recompute);
+    nn::GptOptions sizes = gpt_sizes();
+    sizes.recompute = way.recompute;
+    const auto model = make_gpt(grid.model(), way.dtype, way.tokens, sizes);
     TensorParallel parallel =
         way.shards ? TensorParallel(model, grid, way.options) : TensorParallel(model, grid, DdpOptions{});
     optim::AdamW adam(parallel.parameters(), {.lr = 1e-2, .eps = 1e-4, .weight_decay = 0.1});
@@ -133,10 +136,12 @@ TEST(ShardedParts, EveryGridTrainsAsOneProcess) {
   const Trained one = train_one_process({});
   EXPECT_GT(one.norms[0], 0.5);
   for (const auto& [data, model] : {std::pair{2, 2}, {1, 4}, {4, 2}})
-    for (const bool shards : {true, false}) {
-      SCOPED_TRACE(str(data, " x ", model, shards ? ", sharded" : ""));
-      expect_near(train_grid({.data = data, .model = model, .options = kBlocksAreUnits, .shards = shards}), one, 1e-11);
-    }
+    for (const bool shards : {true, false})
+      for (const Tokens tokens : {Tokens::all, Tokens::own}) {
+        SCOPED_TRACE(str(data, " x ", model, shards ? ", sharded" : "", tokens == Tokens::own ? ", own tokens" : ""));
+        const Way way{.data = data, .model = model, .options = kBlocksAreUnits, .shards = shards, .tokens = tokens};
+        expect_near(train_grid(way), one, 1e-11);
+      }
 }
 
 TEST(ShardedParts, EveryOptionTrainsAsOneProcess) {
@@ -154,6 +159,7 @@ TEST(ShardedParts, EveryOptionTrainsAsOneProcess) {
   with([](Way& w) { w.options.strategy = Sharding::no_shard; });
   with([](Way& w) { w.data = 4, w.options.strategy = Sharding::hybrid_shard, w.options.shard_size = 2; });
   with([](Way& w) { w.options.policy = {.min_num_params = 1}; });
+  with([](Way& w) { w.options.policy = {.min_num_params = 1}, w.tokens = Tokens::own, w.recompute = true; });
   with([](Way& w) { w.options.policy = {.min_num_params = 1'000'000'000}; });
 }
 
@@ -162,6 +168,9 @@ TEST(ShardedParts, LowPrecisionIsThatOfReplicas) {
   Way way{.data = 2, .model = 2, .dtype = DType::f32, .low = DType::bf16, .options = kBlocksAreUnits};
   way.options.precision = {.param = DType::bf16, .reduce = DType::f32};
   const Trained shards = train_grid(way);
+  way.tokens = Tokens::own;
+  const Trained own_tokens = train_grid(way);
+  way.tokens = Tokens::all;
   way.shards = false;
   const Trained replicas = train_grid(way);
   EXPECT_EQ(shards.losses[0], replicas.losses[0]) << "the same products";
@@ -169,6 +178,7 @@ TEST(ShardedParts, LowPrecisionIsThatOfReplicas) {
   constexpr double kRounding = 1.0 / 256;
   const tests::Tolerance allowed{kRounding, kRounding};
   EXPECT_TRUE(tests::near(shards.losses, replicas.losses, allowed)) << "losses";
+  EXPECT_TRUE(tests::near(own_tokens.losses, replicas.losses, allowed)) << "losses of own tokens";
   EXPECT_TRUE(tests::near(shards.losses, train_one_process(way).losses, allowed)) << "losses of one process";
 }
 
@@ -244,6 +254,29 @@ TEST(ShardedParts, OfDeferredWeightsAreThoseOfOneDraw) {
   EXPECT_EQ(values(true), values(false));
 }
 
+TEST(ShardedParts, RankZeroOfARowDecidesWhatIsWhole) {
+  run_ranks(4, [](const ProcessGroupPtr& world) {
+    const Grid grid(world, 2);
+    const auto model = make_gpt(grid.model(), DType::f32);
+    const auto fill = [&](const std::vector<NamedTensor>& tensors) {
+      const NoGrad no_grad;
+      for (const NamedTensor& each : tensors) each.tensor.detach().fill_(world->rank());
+    };
+    fill(model->parameters());
+    TensorParallel parallel(model, grid, kBlocksAreUnits);
+    const auto expect = [&](double whole, double part) {
+      for (const NamedTensor& shard : parallel.parameters()) {
+        const bool is_whole = parallel.partition(shard.name).is_whole();
+        EXPECT_THAT(shard.tensor.to_vector<float>(), ::testing::Each(is_whole ? whole : part)) << shard.name;
+      }
+    };
+    expect(0, world->rank() % 2);
+    fill(parallel.parameters());
+    parallel.synchronise();
+    expect(world->rank() / 2 * 2, world->rank());
+  });
+}
+
 TEST(ShardedParts, SayWhatIsNotThere) {
   run_ranks(2, [](const ProcessGroupPtr& world) {
     TensorParallel parallel(make_gpt(Grid(world, 2).model(), DType::f32), Grid(world, 2), kBlocksAreUnits);
@@ -252,6 +285,77 @@ TEST(ShardedParts, SayWhatIsNotThere) {
     EXPECT_THAT(error_text([&] { parallel.sharded_model(); }), HasSubstr("strategy: the model is not sharded"));
     EXPECT_THAT(parallel.describe(), HasSubstr("tensor, 1 data x 2 model ranks, fsdp full_shard, 4 units"));
     EXPECT_EQ(parallel.ddp(), nullptr);
+  });
+}
+
+// --- Tokens of the ranks ---
+
+// Norms, dropout and sums of a block see a rank's tokens; as many bytes travel as with whole ones.
+TEST(OwnTokens, DivideActivationsAndNotMessages) {
+  for (const int ranks : {2, 4})
+    run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      const auto sent = [&](Tokens tokens) {
+        const auto model = make_gpt(group, DType::f32, tokens);
+        std::vector<int64_t> seen;
+        for (const auto& [path, module] : model->modules())
+          if (path.ends_with("ln_1") || path.ends_with("ln_2"))
+            module->register_hooks([&](const nn::Module&, const Tensor& x) { seen.push_back(x.size(1)); }, {});
+        const uint64_t before = group->bytes_sent();
+        const Tensor y = (*model)(tokens_of(0, 0, 2));
+        EXPECT_THAT(seen, ::testing::Each(tokens == Tokens::own ? kPlaces / ranks : kPlaces));
+        EXPECT_EQ(seen.size(), 2u * static_cast<size_t>(gpt_sizes().depth));
+        return group->bytes_sent() - before;
+      };
+      const auto n = static_cast<uint64_t>(ranks);
+      const uint64_t joined = (n - 1) * 2 * kPlaces * 64 * sizeof(float) / n;  // once, behind the last block
+      EXPECT_EQ(sent(Tokens::own), sent(Tokens::all) + joined);
+    });
+}
+
+// With a single sample the ranks drop the elements of a single process. With several they draw equally many numbers.
+TEST(OwnTokens, DropWhatOneProcessDrops) {
+  nn::GptOptions sizes = gpt_sizes();
+  sizes.dropout = 0.3;
+  const auto loss_of = [&](const ProcessGroupPtr& group, int64_t batch) {
+    const auto model = make_gpt(group, DType::f64, Tokens::own, sizes);
+    const ThreadGenerators generators;
+    set_dropout_rank(0);
+    manual_seed(9);
+    const Tensor loss = model->loss(tokens_of(0, 0, batch), tokens_of(1, 0, batch));
+    return std::pair(loss.item(), generator({}).offset);
+  };
+  const auto one = loss_of(nullptr, 1), three = loss_of(nullptr, 3);
+  for (const int ranks : {2, 4})
+    run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      const auto [loss, drawn] = loss_of(group, 1);
+      EXPECT_NEAR(loss, one.first, 1e-12);
+      EXPECT_EQ(drawn, one.second);
+      EXPECT_EQ(loss_of(group, 3).second, three.second);
+    });
+}
+
+TEST(OwnTokens, HaveSecondDerivatives) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const double own = group->rank() + 1;
+    const Tensor x = Tensor::full({1, 2, 3}, 2, DType::f64).requires_grad_(), mine = own_tokens(x, group);
+    EXPECT_EQ(mine.sizes(), (Shape{1, 1, 3}));
+    const Tensor inside = gather_into_region(mine, group) * own;
+    const Tensor y = all_tokens(scatter_from_region(inside * inside * inside, group), group);  // (1 + 8) x^3
+    EXPECT_EQ(y.to_vector<double>(), std::vector<double>(6, 9 * 8));
+    const Tensor slope = autograd::grad({sum(y)}, {x}, {.create_graph = true})[0];
+    EXPECT_EQ(slope.to_vector<double>(), std::vector<double>(6, 9 * 3 * 4));
+    sum(slope).backward();
+    EXPECT_EQ(x.grad().to_vector<double>(), std::vector<double>(6, 9 * 6 * 2));
+  });
+}
+
+TEST(OwnTokens, MustDivide) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const auto model = make_gpt(group, DType::f32, Tokens::own);
+    EXPECT_THAT(error_text([&] {
+                  (*model)(Tensor::zeros({1, 5}, DType::i64));
+                }),
+                HasSubstr("sequence parallelism: 5 tokens do not divide by 2 model ranks"));
   });
 }
 
@@ -368,9 +472,10 @@ TEST(DividedVocabulary, EachRankDoesItsShareOfTheWork) {
   const int64_t whole = forward_flops(*one, ids), head = 2 * kPlaces * gpt_sizes().width * kWords;
   for (const int ranks : {2, 4})
     run_ranks(ranks, [&](const ProcessGroupPtr& group) {
-      const int64_t own = forward_flops(*make_gpt(group, DType::f32), ids);
       const int64_t columns = Partition::share(kWords, group->rank(), ranks).count;
-      EXPECT_EQ(own, (whole - head) / ranks + head / kWords * columns);
+      for (const Tokens tokens : {Tokens::all, Tokens::own})
+        EXPECT_EQ(forward_flops(*make_gpt(group, DType::f32, tokens), ids),
+                  (whole - head) / ranks + head / kWords * columns);
     });
 }
 

@@ -318,6 +318,8 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
         {"parts_accumulated", 4, "--batch-size 1 --accumulate 2 --tensor 2"},
         {"parts_stages", 8, "--batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2"},
         {"fsdp_parts", 4, "--batch-size 2 --tensor 2 --parallel fsdp --min-num-params 0"},
+        {"tokens", 4, "--batch-size 2 --tensor 2 --sequence"},
+        {"fsdp_tokens", 4, "--batch-size 2 --tensor 2 --sequence --parallel fsdp --recompute"},
         {"fsdp_parts_accumulated", 4,
          "--batch-size 1 --accumulate 2 --tensor 2 --parallel fsdp --fsdp-accumulate sharded --recompute "
          "--fsdp-offload optimizer"},
@@ -367,6 +369,8 @@ TEST_F(GptProgram, EveryGridEqualsOneProcess) {
       train("--batch-size 2 --lr 0 --epochs 1 --tensor 2 --parallel fsdp --weights " + (folder_ / "one"), "again", 4);
   ASSERT_EQ(again.exit_code, 0) << again.output;
   EXPECT_EQ(apart("again", "one"), 0);
+  EXPECT_THAT(train("--tensor 4 --sequence --context 14", "tokens_of_ranks", 4).output,
+              HasSubstr("--sequence: 14 tokens of --context do not divide by 4"));
   EXPECT_THAT(train("--tensor 3", "heads", 3).output, HasSubstr("--tensor: 4 heads do not divide by 3"));
   EXPECT_NEAR(summary("fsdp")["val_loss"], summary("whole")["val_loss"], 0.02);
   EXPECT_NEAR(summary("one")["val_loss"], summary("whole")["val_loss"], 0.02);
@@ -666,6 +670,7 @@ TEST_F(GptProgram, SaysWhatIsWrong) {
   EXPECT_EQ(train("--chunks 2", "run").exit_code, 2);
   EXPECT_THAT(train("--pipeline 2 --parallel none", "run").output,
               HasSubstr("--tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none"));
+  EXPECT_THAT(train("--sequence", "run").output, HasSubstr("--sequence: expected --tensor above 1 and no --pipeline"));
   EXPECT_THAT(train("--tensor 2 --parallel fsdp --fsdp-checkpoints sharded", "run").output,
               HasSubstr("--fsdp-checkpoints sharded: expected whole layers on each rank, got --tensor or --pipeline"));
   EXPECT_THAT(train("--pipeline 2 --parallel fsdp --fsdp-offload parameters", "run").output,

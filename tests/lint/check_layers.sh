@@ -26,7 +26,7 @@ expect nn/a.cpp '#include "optim/optimizers.h"' 'nn must not include optim/optim
 expect data/a.h ' # include "dist/ddp/ddp.h"' 'data must not include dist/ddp/ddp.h'
 expect dist/ddp/a.cpp '#include "apps/support/flags.h"' 'dist must not include apps/support/flags.h'
 expect dist/group/a.cpp '#include "dist/ddp/ddp.h"' 'dist/group must not include dist/ddp/ddp.h'
-expect dist/tensor/a.cpp '#include "dist/fsdp/fsdp.h"' 'dist/tensor must not include dist/fsdp/fsdp.h'
+expect dist/fsdp/a.cpp '#include "dist/tensor/partition.h"' 'dist/fsdp must not include dist/tensor/partition.h'
 expect dist/ddp/b.cpp '#include "train/engine.h"' 'dist must not include train/engine.h'
 expect train/a.cpp '#include "apps/support/flags.h"' 'train must not include apps/support/flags.h'
 expect apps/support/a.cpp '#include "apps/train/a.h"' 'apps/support must not include apps/train/a.h'
