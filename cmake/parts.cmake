@@ -246,7 +246,7 @@ set(WEFT_HDF5_FILE "")
 if(WEFT_HAVE_HDF5)
   weft_soname(WEFT_HDF5_FILE WEFT_HDF5_FOLDER ${WEFT_HDF5})
 endif()
-weft_part("HDF5" "${WEFT_HAVE_HDF5}" "images in HDF5 files, checkpoints of earlier versions" "apt-get install libhdf5-dev")
+weft_part("HDF5" "${WEFT_HAVE_HDF5}" "images in HDF5 files" "apt-get install libhdf5-dev")
 
 find_package(nlohmann_json 3.10 QUIET)
 weft_require("nlohmann-json" "${nlohmann_json_FOUND}" "nlohmann-json3-dev")

@@ -82,8 +82,6 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   /// All gradients count as zero (nothing is written: the next backward overwrites).
   void zero_grad() const;
 
-  /// The 2-norm of these parameters' gradients as this rank holds them, [1]; 0 where it holds none.
-  Tensor own_norm(const std::vector<NamedTensor>& parameters);
   /// The 2-norm of whole parameters' gradients: a collective where ranks hold parts of them.
   Tensor whole_norm(const std::vector<NamedTensor>& parameters);
   /// sums [n, slices] over this rank's elements of each slice become sums over the whole parameters: a collective where
@@ -116,6 +114,8 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   void check_bound(const char* op) const;
 
  private:
+  /// The 2-norm of these parameters' gradients as this rank holds them, [1]; 0 where it holds none.
+  Tensor own_norm(const std::vector<NamedTensor>& parameters);
   void move_in(const FlatSlice& slice);
   void mark_divided();
 

@@ -106,8 +106,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
+/// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
+/// alignment distance; Damerau 1964).
 int edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the table d[i][j], the distance of the first i letters of a from the first j of b.
   std::vector<int> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
@@ -123,6 +123,8 @@ int edit_distance(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
+
+}  // namespace
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string mistyped = lower(word);

@@ -20,10 +20,6 @@ std::string printable(std::string_view text, size_t most = 4096);
 /// As above, for each line of a text that may have several.
 std::string printable_lines(std::string_view text);
 
-/// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
-/// alignment distance; Damerau 1964).
-int edit_distance(std::string_view a, std::string_view b);
-
 /// The candidate that a mistyped word most likely means: the closest (case ignored), or one that the word begins.
 /// Nothing when all are further away than a third of the word.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);

@@ -117,7 +117,7 @@ uint64_t sample_seed(uint64_t loader, uint64_t manual) {
   return loader ^ (static_cast<uint64_t>(mixed.word[0]) << 32 | mixed.word[1]);
 }
 
-std::vector<size_t> places_of(const std::vector<std::string>& fields, const std::vector<std::string>& names) {
+std::vector<size_t> detail::places_of(const std::vector<std::string>& fields, const std::vector<std::string>& names) {
   std::vector<size_t> places(fields.size());
   std::iota(places.begin(), places.end(), size_t{0});
   if (names.empty()) return places;

@@ -87,9 +87,11 @@ class BatchQueue {
   std::unique_ptr<Workers> workers_;
 };
 
+namespace detail {
 /// Which of the tensors `names` each of a batch's fields is; without names, the one at its place. Errors: others than
 /// these, or one twice.
 std::vector<size_t> places_of(const std::vector<std::string>& fields, const std::vector<std::string>& names);
+}  // namespace detail
 
 /// Sample::Batch where a sample has one, else Stacked.
 template <class Sample>
@@ -119,7 +121,7 @@ class Loader : public BatchQueue {
       Batch batch{};
       std::vector<std::string> fields;
       each_tensor(batch, [&](const char* name, Tensor&) { fields.emplace_back(name); });
-      places_ = places_of(fields, names());
+      places_ = detail::places_of(fields, names());
     }
   }
   template <class Set>

@@ -9,10 +9,7 @@
 #include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_reader.h"
-#include "io/file_kind.h"
-#include "io/hdf5/hdf5_checkpoint.h"
 #include "io/safetensors.h"
-#include "io/seal.h"
 
 namespace weft {
 namespace {
@@ -60,16 +57,6 @@ void add_part(const std::string& part, const StateDict& state, CheckpointIndex& 
   index.parts.emplace_back(part, std::move(listed));
 }
 
-bool is_regular_hdf5(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;
-  constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-  std::array<char, 8> first{};
-  const FileReader file(path, "checkpoint");
-  file.read(0, first.data(), std::min<uint64_t>(file.size(), first.size()));
-  return first == kSignature;
-}
-
 }  // namespace
 
 void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint, int keep) {
@@ -85,11 +72,6 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint, int kee
 
 Checkpoint load_checkpoint(const fs::path& path) {
   const DiskWork work("reading " + path.string());
-  if (is_regular_hdf5(path)) {
-    const FileReader file(path, "checkpoint");
-    if (!kind_of(file).name.empty() && check_seal(path) == SealState::missing) refuse(file, "a checkpoint");
-    return load_hdf5_checkpoint(path);
-  }
   const CheckpointReader reader(path);
   const CheckpointIndex& index = reader.index();
   std::vector<std::string> parts;
@@ -99,7 +81,7 @@ Checkpoint load_checkpoint(const fs::path& path) {
 
 fs::path find_checkpoint(const fs::path& path) {
   std::error_code ignored;
-  for (const fs::path& one : {path, fs::path(path).replace_extension(), fs::path(path).replace_extension(".h5")})
+  for (const fs::path& one : {path, fs::path(path).replace_extension()})
     if (fs::exists(fs::symlink_status(one, ignored))) return one;
   return {};
 }
@@ -114,10 +96,7 @@ fs::path find_whole_checkpoint(const fs::path& path, std::string& note) {
     if (one.empty()) continue;
     const DiskWork work("reading " + one.string());
     try {
-      if (is_regular_hdf5(one))
-        load_hdf5_checkpoint(one);
-      else
-        CheckpointReader(one).check();
+      CheckpointReader(one).check();
       if (age > 0) note = str(first.empty() ? path.string() + " is missing" : first, "; going on from ", one.string());
       return one;
     } catch (const Error& error) {

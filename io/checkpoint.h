@@ -33,13 +33,11 @@ struct Checkpoint {
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, int keep = 1);
 
 /// Reads it back bit by bit; the tensors are on the CPU. Also reads the folder of a sharded checkpoint
-/// (dist/fsdp/checkpoint_writer.h), and the `.h5` file of an earlier version if built with HDF5. Errors: no such file,
-/// another format, cut short, damaged: whatever bytes are hit.
+/// (dist/fsdp/checkpoint_writer.h). Errors: no such file, another format, cut short, damaged: whatever bytes are hit.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
-/// `path`, or its replacement: the folder of a sharded checkpoint (the name without `.safetensors`), the `.h5`
-/// file of an earlier version; "" where there is none. A link counts, wherever it leads: loading then names the missing
-/// file.
+/// `path`, or its replacement: the folder of a sharded checkpoint (the name without `.safetensors`); "" where there is
+/// none. A link counts, wherever it leads: loading then names the missing file.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 /// The newest intact checkpoint among find_checkpoint(path) and its kept predecessors; "" if there is none at

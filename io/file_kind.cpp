@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/seal.h"
+
 namespace weft {
 namespace {
 
@@ -66,7 +68,9 @@ FileKind hdf5_kind(const FileReader& file) {
   for (const char* sign : {"keras_version", "model_weights", "layer_names", "_layer_checkpoint_dependencies"})
     if (has(head, sign))
       return {"a file of Keras (HDF5)", "In Python: load it in Keras and save its arrays as .safetensors"};
-  return {};
+  if (check_seal(file.path()) == SealState::missing) return {};
+  return {"a checkpoint of Weft before its first release (HDF5)",
+          "The Weft that wrote it converts it: weft-weights convert --checkpoint OLD.h5 NEW.safetensors"};
 }
 
 /// Decides by the first bytes, which are no sign of weights or data.

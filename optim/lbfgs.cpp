@@ -94,7 +94,7 @@ class Search {
 
 }  // namespace
 
-LineSearchResult strong_wolfe(const LinePoint& start, double first, const std::function<LinePoint(double step)>& at,
+LineSearchResult detail::strong_wolfe(const LinePoint& start, double first, const std::function<LinePoint(double step)>& at,
                               const LineSearchOptions& options) {
   WEFT_CHECK(start.slope < 0, "line search: expected a slope below 0, got ", start.slope);
   WEFT_CHECK(first > 0, "line search: expected a first step above 0, got ", first);
@@ -199,7 +199,7 @@ LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
     LineSearchResult search;  // empty if rounding has spoiled the direction
     if (slope < 0) {
       const double first = pairs_.empty() ? std::min(1.0, 1 / std::sqrt(-slope)) : 1;
-      search = strong_wolfe(
+      search = detail::strong_wolfe(
           {0, result.loss, slope}, first,
           [&](double step) -> LinePoint {
             move_to(start, along, step);

@@ -27,6 +27,7 @@ struct LineSearchResult {
   int evaluations = 0;
 };
 
+namespace detail {
 /// A step along a line that satisfies the strong Wolfe conditions: loss <= start.loss + c1 step start.slope; |slope| <=
 /// c2 |start.slope| (Nocedal and Wright 2006, algorithms 3.5 and 3.6, interpolation 3.59). Where two losses
 /// differ by no more than their rounding, the slopes decide: slope <= (2 c1 - 1) start.slope replaces the first
@@ -35,6 +36,7 @@ struct LineSearchResult {
 /// outside 0 < c1 < c2 < 1.
 LineSearchResult strong_wolfe(const LinePoint& start, double first, const std::function<LinePoint(double step)>& at,
                               const LineSearchOptions& options = {});
+}  // namespace detail
 
 struct LbfgsOptions {
   int64_t max_iterations = 1000;

@@ -504,13 +504,12 @@ void Engine::finish_saving() {
   if (!writer_ || written_.empty()) return;
   writer_->wait();
   std::error_code there_is_none;
-  if (parts_.world.is_first())
-    for (const char* other : {".safetensors", ".h5"}) std::filesystem::remove(written_.string() + other, there_is_none);
+  if (parts_.world.is_first()) std::filesystem::remove(written_.string() + ".safetensors", there_is_none);
   written_.clear();
 }
 
 Checkpoint Engine::read(const std::string& path) const {
-  if (!parts_.strategy.has_pieces() || std::filesystem::path(path).extension() == ".h5") return load_checkpoint(path);
+  if (!parts_.strategy.has_pieces()) return load_checkpoint(path);
   const CheckpointReader reader(path);
   Checkpoint notes;
   notes.integers = reader.index().integers;

@@ -83,7 +83,7 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
-std::string bar_line(const ProgressState& state, int width) {
+std::string detail::bar_line(const ProgressState& state, int width) {
   const std::string head = state.label + " ";
   const std::string count =
       fmt::format(" {:3.0f}% {}/{}", std::floor(100 * share_done(state)), state.step, state.steps);
@@ -95,7 +95,7 @@ std::string bar_line(const ProgressState& state, int width) {
   return cut(head + drawn + count + join(items), std::max(width, 0));
 }
 
-std::string plain_line(const ProgressState& state) {
+std::string detail::plain_line(const ProgressState& state) {
   return fmt::format("{}  step {}/{}{}  elapsed {}", state.label, state.step, state.steps,
                      join(facts(state, seconds_left(state))), clock_text(state.elapsed));
 }
@@ -197,11 +197,11 @@ void Progress::show(const std::string& more) {
   if (terminal_) {
     // "\r" returns to the line's start, "\033[K" clears what a longer line left behind.
     const int room = width();
-    std::fprintf(options_.out, "\r%s%s\033[K", bar_line(now, std::max(room - columns(tail), room / 2)).c_str(),
+    std::fprintf(options_.out, "\r%s%s\033[K", detail::bar_line(now, std::max(room - columns(tail), room / 2)).c_str(),
                  cut(tail, room / 2).c_str());
     drawn_ = true;
   } else {
-    std::fprintf(options_.out, "%s%s%s\n", stamp().c_str(), plain_line(now).c_str(), tail.c_str());
+    std::fprintf(options_.out, "%s%s%s\n", stamp().c_str(), detail::plain_line(now).c_str(), tail.c_str());
   }
   std::fflush(options_.out);
 }

@@ -21,11 +21,14 @@ struct ProgressState {
   std::string unit = "images";  ///< unit of the counts: `texts`, `tensors`
 };
 
+namespace detail {
 /// One line of at most `width` characters with a bar of eighth blocks, for a terminal that reads UTF-8. When the width
 /// is short, the bar shrinks first, then the last items go.
 std::string bar_line(const ProgressState& state, int width);
 /// The state as plain ASCII text, for a log file.
 std::string plain_line(const ProgressState& state);
+}  // namespace detail
+
 /// `0:09`, `12:34`, `1:02:03`.
 std::string clock_text(double seconds);
 

@@ -25,6 +25,16 @@
 namespace weft::jsc {
 namespace {
 
+constexpr int64_t kLogEvery = 50;  // steps between two train_…_step, as Lightning's log_every_n_steps
+
+std::shared_ptr<nn::Module> make_model(const Options& options, const Images& images, Device device) {
+  manual_seed(static_cast<uint64_t>(options.seed));
+  const nn::ResNetOptions sizes{.classes = static_cast<int64_t>(images.classes().size())};
+  std::shared_ptr<nn::Module> model = options.backbone == "resnet50" ? nn::resnet50(sizes) : nn::resnet18(sizes);
+  model->to(device);
+  return model;
+}
+
 /// Trains ResNet-18 from scratch with Adam. Rank 0 prints a line per epoch on stdout, keeps
 /// `tb_logs/my_model/version_N`, and writes `image_classification_model.pt` at the end.
 class Trainer final : public train::TypedTask<data::Batch> {
@@ -35,12 +45,43 @@ class Trainer final : public train::TypedTask<data::Batch> {
 
   /// The objects must outlive it. Errors: a batch larger than a rank's images; no libzip, without which the result
   /// could not be written.
-  Trainer(const Options& options, const dist::World& ranks, const Images& images);
+  Trainer(const Options& options, const dist::World& ranks, const Images& images)
+      : TypedTask(images.training()),
+        options_(options),
+        ranks_(ranks),
+        images_(images),
+        validation_(images.validation()),
+        test_(images.test()),
+        model_(make_model(options, images, ranks.device())),
+        strategy_(train::make_strategy({}, model_, ranks)),
+        adam_(strategy_->parameters(), {.lr = kLearningRate}),
+        engine_(*this, {ranks, *model_, *strategy_, adam_},
+                {.epochs = options.epochs,
+                 .graph = "auto",
+                 .log_interval = kLogEvery,
+                 .saves_epochs = false,
+                 .line_before_validation = true}) {
+    WEFT_CHECK(have_zip(), kCheckpoint,
+               ": built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
+  }
 
   /// `resnet18, 11177538 parameters, 2 classes`.
-  std::string describe() const;
+  std::string describe() const {
+    return str(options_.backbone, ", ", nn::parameter_count(*model_), " parameters, ", images_.classes().size(),
+               " classes");
+  }
+
   /// All epochs. Errors: a loss that is not finite, the disk's.
-  train::RunEnd run();
+  train::RunEnd run() {
+    if (ranks_.is_first()) {
+      const std::filesystem::path folder = make_version_folder(kLogs);
+      write_hparams(folder, hyper_parameters());
+      log_ = std::make_unique<train::ScalarLog>(folder);
+      log_->config(hyper_parameters());
+      engine_.progress().note(str("log     ", folder.string()));
+    }
+    return engine_.run();
+  }
 
  private:
   /// Mean loss and share of right answers, over the images of all ranks.
@@ -48,15 +89,100 @@ class Trainer final : public train::TypedTask<data::Batch> {
     double cross_entropy = 0, accuracy = 0;
   };
 
-  train::Measured loss(const data::Batch& batch) override;
-  void log_steps(const train::StepSums::Totals&) override;
-  train::Validation validate(const train::Epoch& epoch) override;
-  void epoch_saved(const train::Epoch& epoch, const train::Validation&) override;
-  std::string save() override;
-  void stopped(train::StopRule& rule) override;
-  void ended(train::RunEnd end) override;
-  Result evaluate(data::ImageLoader* loader, const char* what);
-  train::HyperParameters hyper_parameters() const;
+  train::Measured loss(const data::Batch& batch) override {
+    const Tensor logits = engine_.forward(batch.images);
+    return {cross_entropy(logits, batch.labels), train::count_correct(logits, batch.labels)};
+  }
+
+  /// This rank's numbers, as Lightning logs them.
+  void log_steps(const train::StepSums::Totals&) override {
+    const train::StepSums::Totals& own = engine_.last_read();
+    const auto count = static_cast<double>(own.own_samples);
+    if (log_)
+      log_->log(engine_.position().step,
+                {{"train_cross_entropy_step", own.own_loss / count}, {"train_accuracy_step", own.own_correct / count}});
+  }
+
+  train::Validation validate(const train::Epoch& epoch) override {
+    validated_ = evaluate(validation_.get(), "validation");
+    return {};
+  }
+
+  void epoch_saved(const train::Epoch& epoch, const train::Validation&) override {
+    if (!log_) return;
+    const int64_t number = epoch.number - 1;
+    log_->log(engine_.position().step, {{"train_cross_entropy", epoch.loss},
+                                        {"train_accuracy", epoch.accuracy},
+                                        {"val_cross_entropy", validated_.cross_entropy},
+                                        {"val_accuracy", validated_.accuracy},
+                                        {"epoch", static_cast<double>(number)}});
+    std::printf("Epoch %lld: train_cross_entropy=%.4f train_accuracy=%.4f val_cross_entropy=%.4f val_accuracy=%.4f\n",
+                static_cast<long long>(number), epoch.loss, epoch.accuracy, validated_.cross_entropy,
+                validated_.accuracy);
+    std::fflush(stdout);
+  }
+
+  std::string save() override {
+    const StateDict model = strategy_->model_state();
+    if (!ranks_.is_first()) return "";
+    const train::TorchOptimizer adam{
+        *model_, adam_, {{.parameters = strategy_->parameters()}}, train::torch_options(optim::AdamOptions{})};
+    write_lightning_checkpoint(kCheckpoint, {.epoch = engine_.position().epoch,
+                                             .global_step = engine_.position().step,
+                                             .model = model,
+                                             .optimizer = adam.state(),
+                                             .hyper_parameters = hyper_parameters()});
+    return kCheckpoint;
+  }
+
+  void stopped(train::StopRule& rule) override {
+    engine_.progress().note(str("stopped by ", rule.reason(), " after step ", engine_.position().step, "; ",
+                                kCheckpoint, " holds its weights"));
+  }
+
+  void ended(train::RunEnd end) override {
+    const bool finished = end == train::RunEnd::finished;
+    if (finished && images_.has_test()) {
+      const Result test = evaluate(test_.get(), "test");
+      if (log_) {
+        std::printf("Test: test_cross_entropy=%.4f test_accuracy=%.4f\n", test.cross_entropy, test.accuracy);
+        log_->log(engine_.position().step,
+                  {{"test_cross_entropy", test.cross_entropy}, {"test_accuracy", test.accuracy}});
+      }
+    }
+    if (finished) save();
+    if (log_) log_->end(finished);
+  }
+
+  Result evaluate(data::ImageLoader* loader, const char* what) {
+    const NoGrad no_grad;
+    model_->eval();
+    const Tensor loss = Tensor::zeros({}, DType::f32, ranks_.device()), right = loss.clone();
+    int64_t images = 0;
+    if (loader) loader->start(0);
+    while (loader) {
+      const auto batch = loader->next();
+      if (!batch) break;
+      const Tensor logits = (*model_)(batch->images);
+      loss.add_(cross_entropy(logits, batch->labels), static_cast<double>(batch->count));
+      right.add_(train::count_correct(logits, batch->labels));
+      images += batch->count;
+    }
+    const std::vector<double> all = ranks_.sum({loss.item(), right.item(), static_cast<double>(images)}, what);
+    return {all[0] / all[2], all[1] / all[2]};
+  }
+
+  train::HyperParameters hyper_parameters() const {
+    return {{"backbone", options_.backbone},
+            {"num_classes", static_cast<double>(images_.classes().size())},
+            {"optimizer", "Adam"},
+            {"learning_rate", kLearningRate},
+            {"batch_size", static_cast<double>(options_.batch_size)},
+            {"max_epochs", static_cast<double>(options_.epochs)},
+            {"seed", static_cast<double>(options_.seed)},
+            {"world_size", static_cast<double>(ranks_.size())},
+            {train::kClassNames, train::class_names_text(images_.classes())}};
+  }
 
   const Options& options_;
   const dist::World& ranks_;
@@ -69,147 +195,6 @@ class Trainer final : public train::TypedTask<data::Batch> {
   Result validated_;
   std::unique_ptr<train::ScalarLog> log_;  ///< on rank 0
 };
-
-constexpr int64_t kLogEvery = 50;  // steps between two train_…_step, as Lightning's log_every_n_steps
-
-std::shared_ptr<nn::Module> make_model(const Options& options, const Images& images, Device device) {
-  manual_seed(static_cast<uint64_t>(options.seed));
-  const nn::ResNetOptions sizes{.classes = static_cast<int64_t>(images.classes().size())};
-  std::shared_ptr<nn::Module> model = options.backbone == "resnet50" ? nn::resnet50(sizes) : nn::resnet18(sizes);
-  model->to(device);
-  return model;
-}
-
-Trainer::Trainer(const Options& options, const dist::World& ranks, const Images& images)
-    : TypedTask(images.training()),
-      options_(options),
-      ranks_(ranks),
-      images_(images),
-      validation_(images.validation()),
-      test_(images.test()),
-      model_(make_model(options, images, ranks.device())),
-      strategy_(train::make_strategy({}, model_, ranks)),
-      adam_(strategy_->parameters(), {.lr = kLearningRate}),
-      engine_(*this, {ranks, *model_, *strategy_, adam_},
-              {.epochs = options.epochs,
-               .graph = "auto",
-               .log_interval = kLogEvery,
-               .saves_epochs = false,
-               .line_before_validation = true}) {
-  WEFT_CHECK(have_zip(), kCheckpoint,
-             ": built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
-}
-
-std::string Trainer::describe() const {
-  return str(options_.backbone, ", ", nn::parameter_count(*model_), " parameters, ", images_.classes().size(),
-             " classes");
-}
-
-train::HyperParameters Trainer::hyper_parameters() const {
-  return {{"backbone", options_.backbone},
-          {"num_classes", static_cast<double>(images_.classes().size())},
-          {"optimizer", "Adam"},
-          {"learning_rate", kLearningRate},
-          {"batch_size", static_cast<double>(options_.batch_size)},
-          {"max_epochs", static_cast<double>(options_.epochs)},
-          {"seed", static_cast<double>(options_.seed)},
-          {"world_size", static_cast<double>(ranks_.size())},
-          {train::kClassNames, train::class_names_text(images_.classes())}};
-}
-
-train::RunEnd Trainer::run() {
-  if (ranks_.is_first()) {
-    const std::filesystem::path folder = make_version_folder(kLogs);
-    write_hparams(folder, hyper_parameters());
-    log_ = std::make_unique<train::ScalarLog>(folder);
-    log_->config(hyper_parameters());
-    engine_.progress().note(str("log     ", folder.string()));
-  }
-  return engine_.run();
-}
-
-void Trainer::ended(train::RunEnd end) {
-  const bool finished = end == train::RunEnd::finished;
-  if (finished && images_.has_test()) {
-    const Result test = evaluate(test_.get(), "test");
-    if (log_) {
-      std::printf("Test: test_cross_entropy=%.4f test_accuracy=%.4f\n", test.cross_entropy, test.accuracy);
-      log_->log(engine_.position().step,
-                {{"test_cross_entropy", test.cross_entropy}, {"test_accuracy", test.accuracy}});
-    }
-  }
-  if (finished) save();
-  if (log_) log_->end(finished);
-}
-
-train::Measured Trainer::loss(const data::Batch& batch) {
-  const Tensor logits = engine_.forward(batch.images);
-  return {cross_entropy(logits, batch.labels), train::count_correct(logits, batch.labels)};
-}
-
-/// This rank's numbers, as Lightning logs them.
-void Trainer::log_steps(const train::StepSums::Totals&) {
-  const train::StepSums::Totals& own = engine_.last_read();
-  const auto count = static_cast<double>(own.own_samples);
-  if (log_)
-    log_->log(engine_.position().step,
-              {{"train_cross_entropy_step", own.own_loss / count}, {"train_accuracy_step", own.own_correct / count}});
-}
-
-train::Validation Trainer::validate(const train::Epoch&) {
-  validated_ = evaluate(validation_.get(), "validation");
-  return {};
-}
-
-Trainer::Result Trainer::evaluate(data::ImageLoader* loader, const char* what) {
-  const NoGrad no_grad;
-  model_->eval();
-  const Tensor loss = Tensor::zeros({}, DType::f32, ranks_.device()), right = loss.clone();
-  int64_t images = 0;
-  if (loader) loader->start(0);
-  while (loader) {
-    const auto batch = loader->next();
-    if (!batch) break;
-    const Tensor logits = (*model_)(batch->images);
-    loss.add_(cross_entropy(logits, batch->labels), static_cast<double>(batch->count));
-    right.add_(train::count_correct(logits, batch->labels));
-    images += batch->count;
-  }
-  const std::vector<double> all = ranks_.sum({loss.item(), right.item(), static_cast<double>(images)}, what);
-  return {all[0] / all[2], all[1] / all[2]};
-}
-
-void Trainer::epoch_saved(const train::Epoch& epoch, const train::Validation&) {
-  if (!log_) return;
-  const int64_t number = epoch.number - 1;
-  log_->log(engine_.position().step, {{"train_cross_entropy", epoch.loss},
-                                      {"train_accuracy", epoch.accuracy},
-                                      {"val_cross_entropy", validated_.cross_entropy},
-                                      {"val_accuracy", validated_.accuracy},
-                                      {"epoch", static_cast<double>(number)}});
-  std::printf("Epoch %lld: train_cross_entropy=%.4f train_accuracy=%.4f val_cross_entropy=%.4f val_accuracy=%.4f\n",
-              static_cast<long long>(number), epoch.loss, epoch.accuracy, validated_.cross_entropy,
-              validated_.accuracy);
-  std::fflush(stdout);
-}
-
-void Trainer::stopped(train::StopRule& rule) {
-  engine_.progress().note(str("stopped by ", rule.reason(), " after step ", engine_.position().step, "; ", kCheckpoint,
-                              " holds its weights"));
-}
-
-std::string Trainer::save() {
-  const StateDict model = strategy_->model_state();
-  if (!ranks_.is_first()) return "";
-  const train::TorchOptimizer adam{
-      *model_, adam_, {{.parameters = strategy_->parameters()}}, train::torch_options(optim::AdamOptions{})};
-  write_lightning_checkpoint(kCheckpoint, {.epoch = engine_.position().epoch,
-                                           .global_step = engine_.position().step,
-                                           .model = model,
-                                           .optimizer = adam.state(),
-                                           .hyper_parameters = hyper_parameters()});
-  return kCheckpoint;
-}
 
 void describe(std::ostream& out, const dist::World& ranks, const Images& images, const Trainer& trainer) {
   out << "device  " << weft::describe(ranks.device()) << '\n'

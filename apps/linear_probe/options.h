@@ -26,8 +26,8 @@ struct Options : train::RunOptions {
   bool explain_sharding = false;
   bool explain_memory = false;
 
-  /// Features are kept in a file of this name, not in memory alone. Earlier versions wrote `.h5`.
-  bool has_feature_file() const { return cache_features.ends_with(".safetensors") || cache_features.ends_with(".h5"); }
+  /// Features are kept in a file of this name, not in memory alone.
+  bool has_feature_file() const { return cache_features.ends_with(".safetensors"); }
   bool probes() const { return phases != "finetune"; }
   bool finetunes() const { return phases != "probe"; }
 };

@@ -43,66 +43,23 @@ struct Net : nn::Module {
   nn::Flatten flatten;
   nn::Linear fc1{9216, 128}, fc2{128, 10};
 
-  Tensor forward(const Tensor& x) const override;
-  void fields(nn::Visitor& v) override;
+  Tensor forward(const Tensor& x) const override {
+    Tensor y = relu(conv2(relu(conv1(x))));
+    y = dropout1(max_pool2d(y, {.kernel = {2, 2}, .stride = {2, 2}}));
+    y = dropout2(relu(fc1(flatten(y))));
+    return log_softmax(fc2(y));
+  }
+
+  void fields(nn::Visitor& v) override {
+    v("conv1", conv1);
+    v("conv2", conv2);
+    v("dropout1", dropout1);
+    v("dropout2", dropout2);
+    v("flatten", flatten);
+    v("fc1", fc1);
+    v("fc2", fc2);
+  }
 };
-
-struct Sets {
-  /// Errors: files that are missing or wrong.
-  explicit Sets(const Options& options);
-  std::shared_ptr<const data::Dataset> train, test;
-};
-
-/// Trains and tests, epoch by epoch, and prints as the workflow's three programs do.
-class Trainer final : public train::TypedTask<data::Batch> {
- public:
-  Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets);
-  train::RunEnd run();
-
- private:
-  int64_t samples() const override { return options_.dry_run ? batch_size() : LoaderTask::samples(); }
-  void start_epoch(int64_t epoch, int64_t batch) override { LoaderTask::start_epoch(epoch + 1, batch); }
-  train::Measured loss(const data::Batch& batch) override;
-  void after_step() override;
-  train::Validation validate(const train::Epoch& epoch) override;
-  void epoch_saved(const train::Epoch&, const train::Validation&) override { scheduler_->step(); }
-  std::string save() override;
-  void stopped(train::StopRule& rule) override;
-  void ended(train::RunEnd end) override;
-
-  train::HyperParameters hyper_parameters() const;
-  void open_output();
-
-  const Options& options_;
-  Mode mode_;
-  const dist::World& ranks_;
-  const Sets& sets_;
-  std::unique_ptr<data::ImageLoader> test_loader_;
-  std::shared_ptr<Net> model_;
-  std::unique_ptr<train::Strategy> strategy_;
-  std::unique_ptr<optim::Adadelta> adadelta_;
-  std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<train::RunFolder> output_;  // on rank 0, with --save-model
-  std::unique_ptr<train::ScalarLog> log_;     // on rank 0, with --log-dir
-  std::unique_ptr<train::Engine> engine_;
-};
-
-Tensor Net::forward(const Tensor& x) const {
-  Tensor y = relu(conv2(relu(conv1(x))));
-  y = dropout1(max_pool2d(y, {.kernel = {2, 2}, .stride = {2, 2}}));
-  y = dropout2(relu(fc1(flatten(y))));
-  return log_softmax(fc2(y));
-}
-
-void Net::fields(nn::Visitor& v) {
-  v("conv1", conv1);
-  v("conv2", conv2);
-  v("dropout1", dropout1);
-  v("dropout2", dropout2);
-  v("flatten", flatten);
-  v("fc1", fc1);
-  v("fc2", fc2);
-}
 
 namespace fs = std::filesystem;
 
@@ -140,131 +97,163 @@ std::unique_ptr<data::ImageLoader> make_loader(const Options& options, const dis
                                .std = {0.3081f}});
 }
 
-Sets::Sets(const Options& options) : train(read(options, data::Split::train)), test(read(options, data::Split::val)) {}
+struct Sets {
+  /// Errors: files that are missing or wrong.
+  explicit Sets(const Options& options)
+      : train(read(options, data::Split::train)), test(read(options, data::Split::val)) {}
 
-Trainer::Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets)
-    : TypedTask(make_loader(options, ranks, sets.train, true)),
-      options_(options),
-      mode_(mode),
-      ranks_(ranks),
-      sets_(sets),
-      test_loader_(make_loader(options, ranks, sets.test, false)) {
-  manual_seed(static_cast<uint64_t>(options.seed));
-  model_ = std::make_shared<Net>();
-  model_->to(ranks.device());
-  manual_seed(static_cast<uint64_t>(options.seed) ^ seed_of_rank(1));  // dropout: the same on every device
-  if (mode != Mode::mpi) strategy_ = train::make_strategy({.kind = mode == Mode::ddp ? "ddp" : "none"}, model_, ranks);
-  adadelta_ = std::make_unique<optim::Adadelta>(strategy_ ? strategy_->parameters() : model_->parameters(),
-                                                optim::AdadeltaOptions{.lr = options.lr * ranks.size()});
-  if (mode == Mode::mpi) strategy_ = train::make_averaging_strategy(model_, *adadelta_, ranks);
-  scheduler_ = std::make_unique<optim::Scheduler>(*adadelta_, std::make_shared<optim::StepSchedule>(1, options.gamma));
-  engine_ = std::make_unique<train::Engine>(
-      *this, train::Parts{ranks, *model_, *strategy_, *adadelta_},
-      train::EngineOptions{.epochs = options.epochs, .saves_epochs = false, .quiet = true});
-  if (ranks.is_first())
-    std::fprintf(stderr, "ranks   %s\ndevice  %s\ndata    %s; %s\n", ranks.describe().c_str(),
-                 weft::describe(ranks.device()).c_str(), sets.train->describe().c_str(), sets.test->describe().c_str());
-}
+  std::shared_ptr<const data::Dataset> train, test;
+};
 
-train::HyperParameters Trainer::hyper_parameters() const {
-  const auto number = [](int64_t value) { return static_cast<double>(value); };
-  return {{"mode", std::string(mode_ == Mode::base  ? "base"
-                               : mode_ == Mode::ddp ? "ddp"
-                                                    : "mpi")},
-          {"batch_size", number(options_.batch_size)},
-          {"world_size", number(ranks_.size())},
-          {"epochs", number(options_.epochs)},
-          {"lr", options_.lr},
-          {"gamma", options_.gamma},
-          {"seed", number(options_.seed)}};
-}
-
-/// Before anything is trained: what cannot be saved is better known now than after the last epoch.
-void Trainer::open_output() {
-  WEFT_CHECK(have_zip(),
-             "--save-model: built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
-  output_ = train::open_run_folder(options_.output_dir, ranks_);
-}
-
-train::RunEnd Trainer::run() {
-  if (options_.save_model && !options_.dry_run) open_output();
-  if (ranks_.is_first() && !options_.log_dir.empty() && !options_.dry_run) {
-    log_ = std::make_unique<train::ScalarLog>(options_.log_dir);
-    log_->config(hyper_parameters());
+/// Trains and tests, epoch by epoch, and prints as the workflow's three programs do.
+class Trainer final : public train::TypedTask<data::Batch> {
+ public:
+  Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets)
+      : TypedTask(make_loader(options, ranks, sets.train, true)),
+        options_(options),
+        mode_(mode),
+        ranks_(ranks),
+        sets_(sets),
+        test_loader_(make_loader(options, ranks, sets.test, false)) {
+    manual_seed(static_cast<uint64_t>(options.seed));
+    model_ = std::make_shared<Net>();
+    model_->to(ranks.device());
+    manual_seed(static_cast<uint64_t>(options.seed) ^ seed_of_rank(1));  // dropout: the same on every device
+    if (mode != Mode::mpi)
+      strategy_ = train::make_strategy({.kind = mode == Mode::ddp ? "ddp" : "none"}, model_, ranks);
+    adadelta_ = std::make_unique<optim::Adadelta>(strategy_ ? strategy_->parameters() : model_->parameters(),
+                                                  optim::AdadeltaOptions{.lr = options.lr * ranks.size()});
+    if (mode == Mode::mpi) strategy_ = train::make_averaging_strategy(model_, *adadelta_, ranks);
+    scheduler_ =
+        std::make_unique<optim::Scheduler>(*adadelta_, std::make_shared<optim::StepSchedule>(1, options.gamma));
+    engine_ = std::make_unique<train::Engine>(
+        *this, train::Parts{ranks, *model_, *strategy_, *adadelta_},
+        train::EngineOptions{.epochs = options.epochs, .saves_epochs = false, .quiet = true});
+    if (ranks.is_first())
+      std::fprintf(stderr, "ranks   %s\ndevice  %s\ndata    %s; %s\n", ranks.describe().c_str(),
+                   weft::describe(ranks.device()).c_str(), sets.train->describe().c_str(),
+                   sets.test->describe().c_str());
   }
-  return engine_->run();
-}
 
-void Trainer::ended(train::RunEnd end) {
-  if (end == train::RunEnd::finished) save();
-  if (log_) log_->end(end == train::RunEnd::finished);
-}
-
-train::Measured Trainer::loss(const data::Batch& batch) {
-  return {nll_loss(engine_->forward(batch.images), batch.labels)};
-}
-
-/// Counts the whole set in mode base, what this rank sees in the others.
-void Trainer::after_step() {
-  const int64_t epoch = engine_->position().epoch + 1, step = engine_->position().step_in_epoch - 1;
-  if (step % options_.log_interval != 0) return;
-  const double loss = engine_->last_loss().item();
-  const int64_t steps = loader().steps_per_epoch();
-  const int64_t total = mode_ == Mode::base ? sets_.train->size() : steps * options_.batch_size;
-  print(fmt::format("Train Epoch: {} [{}/{} ({:.0f}%)]\tLoss: {:.6f}{}\n", epoch, step * options_.batch_size, total,
-                    100.0 * static_cast<double>(step) / static_cast<double>(steps), loss,
-                    mode_ == Mode::ddp ? " " : ""));
-  if (log_) log_->log(engine_->position().step, {{"epoch", static_cast<double>(epoch)}, {"train_loss", loss}});
-}
-
-train::Validation Trainer::validate(const train::Epoch& epoch) {
-  const double images_per_second = static_cast<double>(epoch.samples) / epoch.seconds;
-  if (ranks_.is_first())
-    std::fprintf(stderr, "epoch %lld: %.1f s, %.0f images/s\n", static_cast<long long>(epoch.number), epoch.seconds,
-                 images_per_second);
-  const NoGrad no_grad;
-  model_->eval();
-  test_loader_->start(epoch.number);
-  double loss = 0, right = 0;
-  while (const auto batch = test_loader_->next()) {
-    const Tensor scores = (*model_)(batch->images);
-    loss += nll_loss(scores, batch->labels, {.reduction = Reduction::sum}).item();
-    const auto guesses = argmax(scores, 1).to_vector<int64_t>(), labels = batch->labels.to_vector<int64_t>();
-    for (size_t i = 0; i < labels.size(); ++i) right += guesses[i] == labels[i];
+  train::RunEnd run() {
+    if (options_.save_model && !options_.dry_run) open_output();
+    if (ranks_.is_first() && !options_.log_dir.empty() && !options_.dry_run) {
+      log_ = std::make_unique<train::ScalarLog>(options_.log_dir);
+      log_->config(hyper_parameters());
+    }
+    return engine_->run();
   }
-  const std::vector<double> sums = ranks_.sum({loss, right}, "test");
-  const auto count = static_cast<double>(sets_.test->size());
-  const double percent = 100 * sums[1] / count;
-  const std::string accuracy = mode_ == Mode::mpi
-                                   ? fmt::format("{:.4f}%", percent)
-                                   : fmt::format("{:.0f}/{} ({:.0f}%)", sums[1], sets_.test->size(), percent);
-  print(fmt::format("\nTest set: Average loss: {:.4f}, Accuracy: {}\n\n", sums[0] / count, accuracy));
-  if (log_)
-    log_->log(engine_->position().step, {{"epoch", static_cast<double>(epoch.number)},
-                                         {"test_loss", sums[0] / count},
-                                         {"test_accuracy", sums[1] / count},
-                                         {"learning_rate", adadelta_->lr(0)},
-                                         {"images_per_second", images_per_second}});
-  return {};
-}
 
-std::string Trainer::save() {
-  if (!options_.save_model || !ranks_.is_first()) return "";
-  const fs::path file = fs::path(options_.output_dir) / "mnist_cnn.pt";
-  if (options_.dry_run)
-    std::fprintf(stderr, "dry run: would write %s\n", file.c_str());
-  else
-    write_torch(file, model_->state_dict());
-  return file.string();
-}
+ private:
+  int64_t samples() const override { return options_.dry_run ? batch_size() : LoaderTask::samples(); }
+  void start_epoch(int64_t epoch, int64_t batch) override { LoaderTask::start_epoch(epoch + 1, batch); }
 
-void Trainer::stopped(train::StopRule& rule) {
-  if (ranks_.is_first())
-    std::fprintf(
-        stderr, "stopped by %s after step %lld%s\n", rule.reason().c_str(),
-        static_cast<long long>(engine_->position().step),
-        options_.save_model ? "; mnist_cnn.pt holds its weights" : "; --save-model would have kept its weights");
-}
+  train::Measured loss(const data::Batch& batch) override {
+    return {nll_loss(engine_->forward(batch.images), batch.labels)};
+  }
+
+  /// Counts the whole set in mode base, what this rank sees in the others.
+  void after_step() override {
+    const int64_t epoch = engine_->position().epoch + 1, step = engine_->position().step_in_epoch - 1;
+    if (step % options_.log_interval != 0) return;
+    const double loss = engine_->last_loss().item();
+    const int64_t steps = loader().steps_per_epoch();
+    const int64_t total = mode_ == Mode::base ? sets_.train->size() : steps * options_.batch_size;
+    print(fmt::format("Train Epoch: {} [{}/{} ({:.0f}%)]\tLoss: {:.6f}{}\n", epoch, step * options_.batch_size, total,
+                      100.0 * static_cast<double>(step) / static_cast<double>(steps), loss,
+                      mode_ == Mode::ddp ? " " : ""));
+    if (log_) log_->log(engine_->position().step, {{"epoch", static_cast<double>(epoch)}, {"train_loss", loss}});
+  }
+
+  train::Validation validate(const train::Epoch& epoch) override {
+    const double images_per_second = static_cast<double>(epoch.samples) / epoch.seconds;
+    if (ranks_.is_first())
+      std::fprintf(stderr, "epoch %lld: %.1f s, %.0f images/s\n", static_cast<long long>(epoch.number), epoch.seconds,
+                   images_per_second);
+    const NoGrad no_grad;
+    model_->eval();
+    test_loader_->start(epoch.number);
+    double loss = 0, right = 0;
+    while (const auto batch = test_loader_->next()) {
+      const Tensor scores = (*model_)(batch->images);
+      loss += nll_loss(scores, batch->labels, {.reduction = Reduction::sum}).item();
+      const auto guesses = argmax(scores, 1).to_vector<int64_t>(), labels = batch->labels.to_vector<int64_t>();
+      for (size_t i = 0; i < labels.size(); ++i) right += guesses[i] == labels[i];
+    }
+    const std::vector<double> sums = ranks_.sum({loss, right}, "test");
+    const auto count = static_cast<double>(sets_.test->size());
+    const double percent = 100 * sums[1] / count;
+    const std::string accuracy = mode_ == Mode::mpi
+                                     ? fmt::format("{:.4f}%", percent)
+                                     : fmt::format("{:.0f}/{} ({:.0f}%)", sums[1], sets_.test->size(), percent);
+    print(fmt::format("\nTest set: Average loss: {:.4f}, Accuracy: {}\n\n", sums[0] / count, accuracy));
+    if (log_)
+      log_->log(engine_->position().step, {{"epoch", static_cast<double>(epoch.number)},
+                                           {"test_loss", sums[0] / count},
+                                           {"test_accuracy", sums[1] / count},
+                                           {"learning_rate", adadelta_->lr(0)},
+                                           {"images_per_second", images_per_second}});
+    return {};
+  }
+
+  void epoch_saved(const train::Epoch&, const train::Validation&) override { scheduler_->step(); }
+
+  std::string save() override {
+    if (!options_.save_model || !ranks_.is_first()) return "";
+    const fs::path file = fs::path(options_.output_dir) / "mnist_cnn.pt";
+    if (options_.dry_run)
+      std::fprintf(stderr, "dry run: would write %s\n", file.c_str());
+    else
+      write_torch(file, model_->state_dict());
+    return file.string();
+  }
+
+  void stopped(train::StopRule& rule) override {
+    if (ranks_.is_first())
+      std::fprintf(
+          stderr, "stopped by %s after step %lld%s\n", rule.reason().c_str(),
+          static_cast<long long>(engine_->position().step),
+          options_.save_model ? "; mnist_cnn.pt holds its weights" : "; --save-model would have kept its weights");
+  }
+
+  void ended(train::RunEnd end) override {
+    if (end == train::RunEnd::finished) save();
+    if (log_) log_->end(end == train::RunEnd::finished);
+  }
+
+  train::HyperParameters hyper_parameters() const {
+    const auto number = [](int64_t value) { return static_cast<double>(value); };
+    return {{"mode", std::string(mode_ == Mode::base  ? "base"
+                                 : mode_ == Mode::ddp ? "ddp"
+                                                      : "mpi")},
+            {"batch_size", number(options_.batch_size)},
+            {"world_size", number(ranks_.size())},
+            {"epochs", number(options_.epochs)},
+            {"lr", options_.lr},
+            {"gamma", options_.gamma},
+            {"seed", number(options_.seed)}};
+  }
+
+  /// Before anything is trained: what cannot be saved is better known now than after the last epoch.
+  void open_output() {
+    WEFT_CHECK(have_zip(),
+               "--save-model: built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
+    output_ = train::open_run_folder(options_.output_dir, ranks_);
+  }
+
+  const Options& options_;
+  Mode mode_;
+  const dist::World& ranks_;
+  const Sets& sets_;
+  std::unique_ptr<data::ImageLoader> test_loader_;
+  std::shared_ptr<Net> model_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::Adadelta> adadelta_;
+  std::unique_ptr<optim::Scheduler> scheduler_;
+  std::unique_ptr<train::RunFolder> output_;  // on rank 0, with --save-model
+  std::unique_ptr<train::ScalarLog> log_;     // on rank 0, with --log-dir
+  std::unique_ptr<train::Engine> engine_;
+};
 
 int run(const std::string& program, int argc, char** argv) {
   Options options;

@@ -33,58 +33,6 @@
 namespace weft::nersc_vit {
 namespace {
 
-/// Trains on a grid of ranks; prints and logs what NERSC's tutorial does. All ranks do the same in the same order.
-class Trainer final : public train::TypedTask<data::FieldBatch> {
- public:
-  Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log);
-
-  /// The text of --dry-run.
-  std::string describe() const;
-  /// All steps that are left, or a checkpoint after the step in which a signal came.
-  train::RunEnd run();
-
- private:
-  std::optional<train::Batch> next() override;
-  void epoch_begins() override;
-  train::Measured loss(const data::FieldBatch& batch) override;
-  void after_step() override;
-  train::Validation validate(const train::Epoch&) override;
-  void epoch_saved(const train::Epoch& epoch, const train::Validation&) override;
-  std::string save() override;
-  void stopped(train::StopRule&) override;
-  void ended(train::RunEnd end) override;
-
-  int64_t global_batch() const { return samples_per_step(options_, grid_); }
-  train::EngineOptions engine_options() const;
-  void open_folder();
-  void resume();
-  void check_settings(const std::string& path, const Checkpoint& saved);
-  void log_beginning();
-  void log_first_losses();
-  Score score(int64_t most_steps);
-  void draw_forecast(const std::vector<Tensor>& fields);  // input, target, prediction
-  double mean_over_ranks(double value, const char* what) const;
-
-  const Options& options_;
-  const dist::World& ranks_;
-  dist::Grid grid_;
-  OutLog& log_;
-  std::filesystem::path folder_;
-  std::unique_ptr<train::RunFolder> run_folder_;  // on rank 0, once training begins
-  data::FieldLoader valid_;
-  std::shared_ptr<ForecastVit> model_;
-  std::unique_ptr<train::Strategy> strategy_;
-  std::unique_ptr<optim::Adam> adam_;
-  optim::SchedulePtr schedule_;
-  std::optional<optim::LossScaler> scaler_;    // with fp16
-  std::unique_ptr<train::ScalarLog> scalars_;  // on rank 0
-  std::unique_ptr<train::Engine> engine_;
-  Score validated_;
-  double train_loss_ = 0;
-  train::Stopwatch validating_;  // since the last validation began
-  bool profiled_ = false;        // the epoch under way
-};
-
 namespace fs = std::filesystem;
 using support::python_number;
 
@@ -112,254 +60,283 @@ dist::Grid training_grid(const Options& o, const dist::Grid& grid) {
   return o.noddp ? dist::Grid(grid.world(), grid.model(), dist::make_process_group_alone(), grid.pipe()) : grid;
 }
 
-Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log)
-    : TypedTask(std::make_shared<data::FieldLoader>(make_loader(options, grid, ranks.device(), true))),
-      options_(options),
-      ranks_(ranks),
-      grid_(std::move(grid)),
-      log_(log),
-      folder_(experiment_folder(options, ranks.size())),
-      valid_(make_loader(options, grid_, ranks.device(), false)) {
-  manual_seed(static_cast<uint64_t>(options.seed));  // equal on all ranks: they draw the same model
-  model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
-  strategy_ = train::make_grid_strategy(model_, training_grid(options, grid_),
-                                        {.chunks = static_cast<int>(options.pipeline_chunks),
-                                         .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb)},
-                                         .device = ranks.device()});
-  adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
-  if (options_.dtype() == DType::f16) scaler_.emplace();
-  if (options.lr_schedule == "cosine" && options.warmup >= options.num_iters && ranks.is_first())
-    std::cerr << str("warning: warmup (", options.warmup, " steps) is not shorter than the run (num_iters ",
-                     options.num_iters, "): the rate never reaches lr\n")
-              << std::flush;
-  if (options.lr_schedule == "cosine") schedule_ = std::make_shared<WarmedCosine>(options.num_iters, options.warmup);
-  engine_ = std::make_unique<train::Engine>(
-      *this, train::Parts{ranks, *model_, *strategy_, *adam_, nullptr, scaler_ ? &*scaler_ : nullptr},
-      engine_options());
-  engine_->follow(schedule_);
-}
-
-train::EngineOptions Trainer::engine_options() const {
-  return {.epochs = (options_.num_iters + loader().steps_per_epoch() - 1) / loader().steps_per_epoch(),
-          .last_step = options_.num_iters,
-          .micro_batches = options_.micro_batches > 0 ? options_.micro_batches : 4 * options_.pipeline_parallel_size,
-          .clip_norm = options_.clip_norm,
-          .precision = options_.dtype(),
-          .graph = scaler_ ? "off" : options_.graph,
-          .sum = train::LossSum::per_step,
-          .line_before_validation = true};
-}
-
-std::string Trainer::describe() const {
-  const int64_t steps = loader().steps_per_epoch();
-  const int stages = grid_.pipe()->size();
-  return str("grid    ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks",
-             stages > 1 ? str(" x ", stages, " stages") : "", "\n", "model   ", nn::parameter_count(*model_),
-             " parameters on each rank, ", options_.precision, "\n", "steps   ", options_.num_iters, " of ",
-             global_batch(), " samples, ", steps, " an epoch; ", valid_.steps_per_epoch(), " of validation\n",
-             "run     ", folder_.string());
-}
-
-train::RunEnd Trainer::run() {
-  train::require_same_settings(ranks_, settings(options_), "num_data_workers train_data_path valid_data_path");
-  open_folder();
-  resume();
-  const int64_t first_step = engine_->position().step;
-  if (ranks_.is_first()) {
-    log_.open(folder_ / "out.log");
-    std::error_code there_is_none;  // lines of a run that died before its first checkpoint, which come again
-    if (options_.goes_on && first_step == 0) fs::remove(folder_ / "logs/metrics.jsonl", there_is_none);
-    scalars_ = std::make_unique<train::ScalarLog>(folder_ / "logs", first_step > 0 ? first_step : -1);
-    log_beginning();
+/// Trains on a grid of ranks; prints and logs what NERSC's tutorial does. All ranks do the same in the same order.
+class Trainer final : public train::TypedTask<data::FieldBatch> {
+ public:
+  Trainer(const Options& options, const dist::World& ranks, dist::Grid grid, OutLog& log)
+      : TypedTask(std::make_shared<data::FieldLoader>(make_loader(options, grid, ranks.device(), true))),
+        options_(options),
+        ranks_(ranks),
+        grid_(std::move(grid)),
+        log_(log),
+        folder_(experiment_folder(options, ranks.size())),
+        valid_(make_loader(options, grid_, ranks.device(), false)) {
+    manual_seed(static_cast<uint64_t>(options.seed));  // equal on all ranks: they draw the same model
+    model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
+    strategy_ = train::make_grid_strategy(model_, training_grid(options, grid_),
+                                          {.chunks = static_cast<int>(options.pipeline_chunks),
+                                           .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb)},
+                                           .device = ranks.device()});
+    adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
+    if (options_.dtype() == DType::f16) scaler_.emplace();
+    if (options.lr_schedule == "cosine" && options.warmup >= options.num_iters && ranks.is_first())
+      std::cerr << str("warning: warmup (", options.warmup, " steps) is not shorter than the run (num_iters ",
+                       options.num_iters, "): the rate never reaches lr\n")
+                << std::flush;
+    if (options.lr_schedule == "cosine") schedule_ = std::make_shared<WarmedCosine>(options.num_iters, options.warmup);
+    engine_ = std::make_unique<train::Engine>(
+        *this, train::Parts{ranks, *model_, *strategy_, *adam_, nullptr, scaler_ ? &*scaler_ : nullptr},
+        engine_options());
+    engine_->follow(schedule_);
   }
-  if (first_step == 0) log_first_losses();
-  const train::RunEnd end = engine_->run();
-  if (end == train::RunEnd::finished) log_.info(str("DONE ---- rank ", ranks_.rank()));
-  return end;
-}
 
-void Trainer::stopped(train::StopRule&) {
-  if (ranks_.is_first()) log_.info(str("stopped after step ", engine_->position().step, "; continue with --resume"));
-  if (profiled_) kernels::stop_profiler_capture();
-}
-
-void Trainer::ended(train::RunEnd end) {
-  if (scalars_) scalars_->end(end == train::RunEnd::finished);
-}
-
-void Trainer::open_folder() {
-  std::error_code problem;
-  if (ranks_.is_first()) fs::create_directories(folder_, problem);
-  WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
-  std::optional<train::NewRun> fresh;
-  if (!options_.goes_on)
-    fresh = train::NewRun{.overwrite = options_.overwrite,
-                          .flags = "--resume continues it, --run_num names another folder",
-                          .own_names = {kCheckpoint, "out.log", "logs"}};
-  run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
-}
-
-void Trainer::log_beginning() {
-  log_.info("------------------ Configuration ------------------");
-  log_.info("Configuration file: " + options_.yaml_config);
-  train::HyperParameters values;
-  for (const auto& [key, value] : listed(options_)) {
-    log_.info(key + ' ' + value);
-    values.emplace_back(key, value);
+  /// The text of --dry-run.
+  std::string describe() const {
+    const int64_t steps = loader().steps_per_epoch();
+    const int stages = grid_.pipe()->size();
+    return str("grid    ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks",
+               stages > 1 ? str(" x ", stages, " stages") : "", "\n", "model   ", nn::parameter_count(*model_),
+               " parameters on each rank, ", options_.precision, "\n", "steps   ", options_.num_iters, " of ",
+               global_batch(), " samples, ", steps, " an epoch; ", valid_.steps_per_epoch(), " of validation\n",
+               "run     ", folder_.string());
   }
-  log_.info("---------------------------------------------------");
-  scalars_->config(values);
-  for (const std::string& note : options_.notes) log_.info("without effect: " + note);
-  const int stages = grid_.pipe()->size();
-  log_.info(str("ranks: ", ranks_.describe(), ", ", grid_.data()->size(), " data x ", grid_.model()->size(), " model",
-                stages > 1 ? str(" x ", stages, " stages") : "", "; device: ", weft::describe(ranks_.device())));
-  log_.info("Scaffolding memory high watermark: " + python_number(memory_in_use(ranks_.device())) + " GB.");
-  log_.info("Starting Training Loop...");
-}
 
-void Trainer::log_first_losses() {
-  const NoGrad no_grad;
-  start_epoch(0, 0);
-  const train::Batch first = *LoaderTask::next();
-  const double part = static_cast<double>(first.samples) / mean_samples(0);
-  const double loss = mean_over_ranks(part * this->loss(typed(first.tensors)).loss.item(), "first loss");
-  const Score score = this->score(1);
-  if (!scalars_) return;
-  scalars_->log(0, {{"Loss/train", loss}, {"Loss/valid", score.loss}, {"RMSE(u10m)/valid", score.rmse.front()}});
-}
-
-void Trainer::resume() {
-  if (!options_.goes_on) return;
-  const fs::path path = train::whole_checkpoint(folder_ / kCheckpoint, ranks_);
-  if (path.empty()) return;
-  const Checkpoint saved = load_checkpoint(path);
-  train::require_same_checkpoint(ranks_, path.string(), saved);
-  const int64_t batch = saved.integer("global_batch_size");
-  WEFT_CHECK(batch == global_batch(), "checkpoint ", path.string(), " was made with ", batch,
-             " samples per step, this run has ", global_batch());
-  check_settings(path.string(), saved);
-  strategy_->load(str("checkpoint ", path.string()), saved.part("model"), saved.part("optimizer"), *adam_);
-  if (scaler_) scaler_->load_state_dict(saved.part("loss_scaler"));
-  const double loss_sum = saved.number("loss_sum");  // the mean of the ranks' sums
-  engine_->position() = {.epoch = saved.integer("epoch"),
-                         .step_in_epoch = saved.integer("step_in_epoch"),
-                         .step = saved.integer("iters"),
-                         .loss_sum = loss_sum * ranks_.size(),
-                         .own_loss_sum = loss_sum};
-  if (ranks_.is_first())
-    log_.info(str("resumed from ", path.string(), " at epoch ", saved.integer("epoch") + 1, ", step ",
-                  saved.integer("iters")));
-}
-
-/// Refuses changes that a resumed run may not make, and notes the others.
-void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
-  const auto there = saved.texts.find("settings");
-  if (there == saved.texts.end()) return;
-  // Where files are, how fast and on what a run goes; what is checked elsewhere.
-  constexpr const char* kIgnored =
-      "config run_num num_data_workers row_parallel_size pipeline_parallel_size pipeline_chunks micro_batches "
-      "global_batch_size";
-  const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
-  WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
-             " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");
-  if (ranks_.is_first() && !changes.empty()) log_.info(train::note_of(changes));
-}
-
-std::string Trainer::save() {
-  Checkpoint checkpoint;
-  checkpoint.parts = {{"model", strategy_->model_state()}, {"optimizer", strategy_->optimizer_state(*adam_)}};
-  const train::Position& at = engine_->position();
-  const double loss_sum = mean_over_ranks(at.own_loss_sum, "loss so far");
-  if (ranks_.is_first()) {
-    if (scaler_) checkpoint.parts.emplace_back("loss_scaler", scaler_->state_dict());
-    checkpoint.integers = {{"epoch", at.epoch},
-                           {"step_in_epoch", at.step_in_epoch},
-                           {"iters", at.step},
-                           {"global_batch_size", global_batch()}};
-    checkpoint.numbers = {{"loss_sum", loss_sum}};
-    checkpoint.texts = {{"config", options_.config}, {"settings", settings(options_)}};
-    run_folder_->save(kCheckpoint, checkpoint, kKept);
+  /// All steps that are left, or a checkpoint after the step in which a signal came.
+  train::RunEnd run() {
+    train::require_same_settings(ranks_, settings(options_), "num_data_workers train_data_path valid_data_path");
+    open_folder();
+    resume();
+    const int64_t first_step = engine_->position().step;
+    if (ranks_.is_first()) {
+      log_.open(folder_ / "out.log");
+      std::error_code there_is_none;  // lines of a run that died before its first checkpoint, which come again
+      if (options_.goes_on && first_step == 0) fs::remove(folder_ / "logs/metrics.jsonl", there_is_none);
+      scalars_ = std::make_unique<train::ScalarLog>(folder_ / "logs", first_step > 0 ? first_step : -1);
+      log_beginning();
+    }
+    if (first_step == 0) log_first_losses();
+    const train::RunEnd end = engine_->run();
+    if (end == train::RunEnd::finished) log_.info(str("DONE ---- rank ", ranks_.rank()));
+    return end;
   }
-  return (folder_ / kCheckpoint).string();
-}
 
-void Trainer::epoch_begins() {
-  profiled_ = ranks_.is_first() && engine_->position().epoch == kProfiledEpoch;
-  if (profiled_) kernels::start_profiler_capture();
-}
+ private:
+  std::optional<train::Batch> next() override {
+    kernels::push_profiler_range(str("step ", engine_->position().step_in_epoch).c_str());  // NVIDIA's tools show it
+    return LoaderTask::next();
+  }
 
-std::optional<train::Batch> Trainer::next() {
-  kernels::push_profiler_range(str("step ", engine_->position().step_in_epoch).c_str());  // NVIDIA's tools show it
-  return LoaderTask::next();
-}
+  void epoch_begins() override {
+    profiled_ = ranks_.is_first() && engine_->position().epoch == kProfiledEpoch;
+    if (profiled_) kernels::start_profiler_capture();
+  }
 
-train::Measured Trainer::loss(const data::FieldBatch& batch) {
-  return {relative_l2_loss(engine_->forward(batch.input), batch.target)};
-}
+  train::Measured loss(const data::FieldBatch& batch) override {
+    return {relative_l2_loss(engine_->forward(batch.input), batch.target)};
+  }
 
-void Trainer::after_step() {
-  kernels::pop_profiler_range();
-  if (engine_->position().step_in_epoch == 2 && ranks_.is_first())
-    log_.info(" Memory usage after forward pass: " + python_number(memory_in_use(ranks_.device())) + " GB.");
-}
+  void after_step() override {
+    kernels::pop_profiler_range();
+    if (engine_->position().step_in_epoch == 2 && ranks_.is_first())
+      log_.info(" Memory usage after forward pass: " + python_number(memory_in_use(ranks_.device())) + " GB.");
+  }
 
-double Trainer::mean_over_ranks(double value, const char* what) const {
-  // The ranks of a row have the same value, and each row's weighs by its samples.
-  return ranks_.sum({value}, what).front() / ranks_.size();
-}
+  train::Validation validate(const train::Epoch& epoch) override {
+    if (profiled_) kernels::stop_profiler_capture();
+    profiled_ = false;
+    train_loss_ = epoch.loss;
+    validating_ = {};
+    validated_ = score(valid_.steps_per_epoch());
+    strategy_->synchronise();
+    return {};
+  }
 
-train::Validation Trainer::validate(const train::Epoch& epoch) {
-  if (profiled_) kernels::stop_profiler_capture();
-  profiled_ = false;
-  train_loss_ = epoch.loss;
-  validating_ = {};
-  validated_ = score(valid_.steps_per_epoch());
-  strategy_->synchronise();
-  return {};
-}
+  void epoch_saved(const train::Epoch& epoch, const train::Validation&) override {
+    if (!ranks_.is_first()) return;
+    const double steps = static_cast<double>(epoch.steps);
+    const double samples = steps * static_cast<double>(global_batch()) / epoch.seconds;
+    log_.info(str("Time taken for epoch ", epoch.number, " is ", python_number(epoch.seconds), " sec, avg ",
+                  python_number(samples), " samples/sec"));
+    char text[64];
+    std::snprintf(text, sizeof text, "  Avg train loss=%f", train_loss_);
+    log_.info(text);
+    std::snprintf(text, sizeof text, "  Avg val loss=%f", validated_.loss);
+    log_.info(text);
+    log_.info("  Total validation time: " + python_number(validating_.seconds()) + " sec");
+    const int64_t step = engine_->position().step;
+    scalars_->log(step, {{"Loss/train", train_loss_},
+                         {"Loss/valid", validated_.loss},
+                         {"RMSE(u10m)/valid", validated_.rmse.front()},
+                         {"Learning Rate", schedule_ ? schedule_->lr(step, options_.lr) : options_.lr},
+                         {"Avg iters per sec", steps / epoch.seconds},
+                         {"Avg samples per sec", samples}});
+  }
 
-void Trainer::epoch_saved(const train::Epoch& epoch, const train::Validation&) {
-  if (!ranks_.is_first()) return;
-  const double steps = static_cast<double>(epoch.steps);
-  const double samples = steps * static_cast<double>(global_batch()) / epoch.seconds;
-  log_.info(str("Time taken for epoch ", epoch.number, " is ", python_number(epoch.seconds), " sec, avg ",
-                python_number(samples), " samples/sec"));
-  char text[64];
-  std::snprintf(text, sizeof text, "  Avg train loss=%f", train_loss_);
-  log_.info(text);
-  std::snprintf(text, sizeof text, "  Avg val loss=%f", validated_.loss);
-  log_.info(text);
-  log_.info("  Total validation time: " + python_number(validating_.seconds()) + " sec");
-  const int64_t step = engine_->position().step;
-  scalars_->log(step, {{"Loss/train", train_loss_},
-                       {"Loss/valid", validated_.loss},
-                       {"RMSE(u10m)/valid", validated_.rmse.front()},
-                       {"Learning Rate", schedule_ ? schedule_->lr(step, options_.lr) : options_.lr},
-                       {"Avg iters per sec", steps / epoch.seconds},
-                       {"Avg samples per sec", samples}});
-}
+  std::string save() override {
+    Checkpoint checkpoint;
+    checkpoint.parts = {{"model", strategy_->model_state()}, {"optimizer", strategy_->optimizer_state(*adam_)}};
+    const train::Position& at = engine_->position();
+    const double loss_sum = mean_over_ranks(at.own_loss_sum, "loss so far");
+    if (ranks_.is_first()) {
+      if (scaler_) checkpoint.parts.emplace_back("loss_scaler", scaler_->state_dict());
+      checkpoint.integers = {{"epoch", at.epoch},
+                             {"step_in_epoch", at.step_in_epoch},
+                             {"iters", at.step},
+                             {"global_batch_size", global_batch()}};
+      checkpoint.numbers = {{"loss_sum", loss_sum}};
+      checkpoint.texts = {{"config", options_.config}, {"settings", settings(options_)}};
+      run_folder_->save(kCheckpoint, checkpoint, kKept);
+    }
+    return (folder_ / kCheckpoint).string();
+  }
 
-Score Trainer::score(int64_t most_steps) {
-  train::Progress& progress = engine_->progress();
-  model_->eval();
-  progress.begin("validation", std::min(most_steps, valid_.steps_per_epoch()));
-  const auto predict = [&](const Tensor& input) {
-    progress.step({.images = input.size(0) * grid_.data()->size()});
-    return engine_->forward(input);
-  };
-  const Score score = evaluate(valid_, most_steps, ranks_, predict,
-                               [this](const std::vector<Tensor>& fields) { draw_forecast(fields); });
-  progress.drop();
-  model_->train();
-  return score;
-}
+  void stopped(train::StopRule&) override {
+    if (ranks_.is_first()) log_.info(str("stopped after step ", engine_->position().step, "; continue with --resume"));
+    if (profiled_) kernels::stop_profiler_capture();
+  }
 
-void Trainer::draw_forecast(const std::vector<Tensor>& fields) {
-  const int64_t channels = std::min(options_.model.in_channels, options_.model.out_channels);
-  if (!scalars_ || !train::have_png()) return;
-  scalars_->image("Visualization, t2m", draw_channel(fields, std::min(kShownChannel, channels - 1)),
-                  engine_->position().step);
-}
+  void ended(train::RunEnd end) override {
+    if (scalars_) scalars_->end(end == train::RunEnd::finished);
+  }
+
+  int64_t global_batch() const { return samples_per_step(options_, grid_); }
+
+  train::EngineOptions engine_options() const {
+    return {.epochs = (options_.num_iters + loader().steps_per_epoch() - 1) / loader().steps_per_epoch(),
+            .last_step = options_.num_iters,
+            .micro_batches = options_.micro_batches > 0 ? options_.micro_batches : 4 * options_.pipeline_parallel_size,
+            .clip_norm = options_.clip_norm,
+            .precision = options_.dtype(),
+            .graph = scaler_ ? "off" : options_.graph,
+            .sum = train::LossSum::per_step,
+            .line_before_validation = true};
+  }
+
+  void open_folder() {
+    std::error_code problem;
+    if (ranks_.is_first()) fs::create_directories(folder_, problem);
+    WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
+    std::optional<train::NewRun> fresh;
+    if (!options_.goes_on)
+      fresh = train::NewRun{.overwrite = options_.overwrite,
+                            .flags = "--resume continues it, --run_num names another folder",
+                            .own_names = {kCheckpoint, "out.log", "logs"}};
+    run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
+  }
+
+  void resume() {
+    if (!options_.goes_on) return;
+    const fs::path path = train::whole_checkpoint(folder_ / kCheckpoint, ranks_);
+    if (path.empty()) return;
+    const Checkpoint saved = load_checkpoint(path);
+    train::require_same_checkpoint(ranks_, path.string(), saved);
+    const int64_t batch = saved.integer("global_batch_size");
+    WEFT_CHECK(batch == global_batch(), "checkpoint ", path.string(), " was made with ", batch,
+               " samples per step, this run has ", global_batch());
+    check_settings(path.string(), saved);
+    strategy_->load(str("checkpoint ", path.string()), saved.part("model"), saved.part("optimizer"), *adam_);
+    if (scaler_) scaler_->load_state_dict(saved.part("loss_scaler"));
+    const double loss_sum = saved.number("loss_sum");  // the mean of the ranks' sums
+    engine_->position() = {.epoch = saved.integer("epoch"),
+                           .step_in_epoch = saved.integer("step_in_epoch"),
+                           .step = saved.integer("iters"),
+                           .loss_sum = loss_sum * ranks_.size(),
+                           .own_loss_sum = loss_sum};
+    if (ranks_.is_first())
+      log_.info(str("resumed from ", path.string(), " at epoch ", saved.integer("epoch") + 1, ", step ",
+                    saved.integer("iters")));
+  }
+
+  /// Refuses changes that a resumed run may not make, and notes the others.
+  void check_settings(const std::string& path, const Checkpoint& saved) {
+    const auto there = saved.texts.find("settings");
+    if (there == saved.texts.end()) return;
+    // Where files are, how fast and on what a run goes; what is checked elsewhere.
+    constexpr const char* kIgnored =
+        "config run_num num_data_workers row_parallel_size pipeline_parallel_size pipeline_chunks micro_batches "
+        "global_batch_size";
+    const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
+    WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
+               " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");
+    if (ranks_.is_first() && !changes.empty()) log_.info(train::note_of(changes));
+  }
+
+  void log_beginning() {
+    log_.info("------------------ Configuration ------------------");
+    log_.info("Configuration file: " + options_.yaml_config);
+    train::HyperParameters values;
+    for (const auto& [key, value] : listed(options_)) {
+      log_.info(key + ' ' + value);
+      values.emplace_back(key, value);
+    }
+    log_.info("---------------------------------------------------");
+    scalars_->config(values);
+    for (const std::string& note : options_.notes) log_.info("without effect: " + note);
+    const int stages = grid_.pipe()->size();
+    log_.info(str("ranks: ", ranks_.describe(), ", ", grid_.data()->size(), " data x ", grid_.model()->size(), " model",
+                  stages > 1 ? str(" x ", stages, " stages") : "", "; device: ", weft::describe(ranks_.device())));
+    log_.info("Scaffolding memory high watermark: " + python_number(memory_in_use(ranks_.device())) + " GB.");
+    log_.info("Starting Training Loop...");
+  }
+
+  void log_first_losses() {
+    const NoGrad no_grad;
+    start_epoch(0, 0);
+    const train::Batch first = *LoaderTask::next();
+    const double part = static_cast<double>(first.samples) / mean_samples(0);
+    const double loss = mean_over_ranks(part * this->loss(typed(first.tensors)).loss.item(), "first loss");
+    const Score score = this->score(1);
+    if (!scalars_) return;
+    scalars_->log(0, {{"Loss/train", loss}, {"Loss/valid", score.loss}, {"RMSE(u10m)/valid", score.rmse.front()}});
+  }
+
+  Score score(int64_t most_steps) {
+    train::Progress& progress = engine_->progress();
+    model_->eval();
+    progress.begin("validation", std::min(most_steps, valid_.steps_per_epoch()));
+    const auto predict = [&](const Tensor& input) {
+      progress.step({.images = input.size(0) * grid_.data()->size()});
+      return engine_->forward(input);
+    };
+    const Score score = evaluate(valid_, most_steps, ranks_, predict,
+                                 [this](const std::vector<Tensor>& fields) { draw_forecast(fields); });
+    progress.drop();
+    model_->train();
+    return score;
+  }
+
+  // input, target, prediction
+  void draw_forecast(const std::vector<Tensor>& fields) {
+    const int64_t channels = std::min(options_.model.in_channels, options_.model.out_channels);
+    if (!scalars_ || !train::have_png()) return;
+    scalars_->image("Visualization, t2m", draw_channel(fields, std::min(kShownChannel, channels - 1)),
+                    engine_->position().step);
+  }
+
+  double mean_over_ranks(double value, const char* what) const {
+    // The ranks of a row have the same value, and each row's weighs by its samples.
+    return ranks_.sum({value}, what).front() / ranks_.size();
+  }
+
+  const Options& options_;
+  const dist::World& ranks_;
+  dist::Grid grid_;
+  OutLog& log_;
+  std::filesystem::path folder_;
+  std::unique_ptr<train::RunFolder> run_folder_;  // on rank 0, once training begins
+  data::FieldLoader valid_;
+  std::shared_ptr<ForecastVit> model_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::Adam> adam_;
+  optim::SchedulePtr schedule_;
+  std::optional<optim::LossScaler> scaler_;    // with fp16
+  std::unique_ptr<train::ScalarLog> scalars_;  // on rank 0
+  std::unique_ptr<train::Engine> engine_;
+  Score validated_;
+  double train_loss_ = 0;
+  train::Stopwatch validating_;  // since the last validation began
+  bool profiled_ = false;        // the epoch under way
+};
 
 int run(int argc, char** argv) {
   Options options;

@@ -316,13 +316,6 @@ void Flags::add_device(std::string& variable) {
       "another GPU (emulated:a100)");
 }
 
-void Flags::retired(const std::string& name) {
-  Flag& flag = make(name);
-  flag.is_switch = true;
-  flag.set = [name](const std::string& text) { parse_switch("--" + name, text); };
-  option(parser_->app, flag, "", "", "off")->expected(0, 1)->group("");  // CLI11 hides the group without a name
-}
-
 void Flags::add(const std::string& name, std::vector<double>& variable, size_t count, const std::string& help) {
   Flag& flag = make(name);
   flag.set = [&variable, name, count](const std::string& text) { variable = parse_list("--" + name, text, count); };

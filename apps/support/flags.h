@@ -58,9 +58,6 @@ class Flags {
   /// `--device`, as weft::choose_device() and dist::init() read it. For `emulated[:GPU]` parse() starts the program
   /// again under weft-emulate, before it has done anything else.
   void add_device(std::string& variable);
-  /// A switch of earlier versions, so that their command lines and files are still read. It does nothing and is not
-  /// shown.
-  void retired(const std::string& name);
   /// A number without a flag, which must be given: `single_gpu 50 10`. They come in the order of their registration,
   /// between flags or after them.
   void add_positional(const std::string& name, int64_t& variable, const std::string& help, Range range = {});

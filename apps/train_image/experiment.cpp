@@ -286,7 +286,7 @@ Evaluation evaluate(Experiment& e, train::Progress& progress) {
   const train::Stopwatch watch;
   Evaluation result;
   if (e.classes <= kMostConfused) result.confusion.emplace(e.classes);
-  std::vector<double> sums(3);  // of losses, right guesses, images
+  std::vector<double> sums(3);  // the losses' sum, right guesses, images
   const auto each = [&](const data::Batch& batch) {
     const Tensor logits = forward(e, batch.images);
     sums[0] += cross_entropy(logits, batch.labels, {.reduction = Reduction::sum}).item();

@@ -119,7 +119,6 @@ bool parse_options(int argc, char** argv, Options& o) {
       "epochs batch-size clip-norm ema fp8 graph device workers profile parallel backend bucket-mb "
       "grad-compression sync-batch-norm fsdp-strategy fsdp-min-params fsdp-shard-size "
       "fsdp-offload fsdp-checkpoints seed out overwrite resume keep max-steps log-interval save-interval usr1 dry-run");
-  flags.retired("deterministic");  // every run is
   flags.example("train_image --data shapes --epochs 6");
   flags.example("train_image --data cifar100:DIR --model resnet18 --epochs 60 --lr 0.1 --out runs/cifar100");
   flags.example(

@@ -41,28 +41,215 @@ struct Labelled {
 /// metrics.jsonl, TensorBoard files, summary.json.
 class Trainer final : public train::TypedTask<Labelled> {
  public:
-  explicit Trainer(Experiment& experiment);
+  explicit Trainer(Experiment& e)
+      : TypedTask(e.train_loader),
+        experiment_(e),
+        folder_(train::open_run_folder(e.options.out, e.ranks)),
+        optimizer_(e.make_optimizer()),
+        averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
+        engine_(*this, {e.ranks, *e.model, *e.strategy, *optimizer_, averages_.get()},
+                train::engine_options(e.options)),
+        validation_({.quiet = !e.ranks.is_first()}) {
+    engine_.follow(e.make_schedule());
+    resume();
+    if (folder_) begin_record();
+  }
 
   /// Until the last epoch, --max-steps, or a signal. All ranks stop after the same step.
   train::RunEnd run() { return engine_.run_in(folder_.get()); }
   /// The weights of a finished run, by their averages where those are kept: whole on rank 0. All ranks call it.
-  StateDict weights();
+  StateDict weights() {
+    const auto swapped = train::averaged(averages_.get());
+    StateDict state = experiment_.strategy->model_state();
+    for (NamedTensor& entry : state.tensors) entry.tensor = entry.tensor.clone();  // the averages leave again
+    return state;
+  }
 
  private:
   double waited() const override { return loader().statistics().waited_seconds; }
-  void before_step(Labelled& batch) override;
-  train::Measured loss(const Labelled& batch) override;
-  void log_steps(const train::StepSums::Totals& totals) override;
-  train::Validation validate(const train::Epoch& epoch) override;
-  void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override;
+
+  /// Mixes images and their targets.
+  void before_step(Labelled& batch) override {
+    const Options& o = experiment_.options;
+    const int64_t step = engine_.position().step;
+    batch.targets = batch.labels;
+    if (o.mixup <= 0 && o.cutmix <= 0) return;
+    data::Draw draw(static_cast<uint64_t>(o.seed) ^ 0x313CULL, static_cast<uint64_t>(step));
+    const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draw.coin());
+    const data::MixedBatch mixed = cut ? data::cutmix(batch.images, batch.labels, experiment_.classes, o.cutmix, draw)
+                                       : data::mixup(batch.images, batch.labels, experiment_.classes, o.mixup, draw);
+    batch.images = mixed.images;
+    batch.targets = mixed.targets;
+  }
+
+  train::Measured loss(const Labelled& batch) override {
+    const Tensor logits = engine_.forward(batch.images);
+    return {cross_entropy(logits, batch.targets, {.label_smoothing = experiment_.options.label_smoothing}),
+            train::count_correct(logits, batch.labels)};
+  }
+
+  void log_steps(const train::StepSums::Totals& totals) override {
+    const double gradient_norm = engine_.gradient_norm().item();
+    if (!folder_) return;
+    const train::Position& at = engine_.position();
+    const double samples = static_cast<double>(totals.samples);
+    metrics_->append({.epoch = at.epoch + 1,
+                      .step = at.step,
+                      .split = train::Split::steps,
+                      .loss = totals.loss / samples,
+                      .accuracy = totals.correct / samples,
+                      .lr = optimizer_->lr(0),
+                      .gradient_norm = gradient_norm});
+    board_->scalar("loss/steps", totals.loss / samples, at.step);
+    board_->scalar("gradient_norm", gradient_norm, at.step);
+  }
+
+  train::Validation validate(const train::Epoch& epoch) override {
+    last_ = evaluate(experiment_, validation_);
+    return {last_.accuracy,
+            str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy))};
+  }
+
+  void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override {
+    trained_seconds_ += epoch.seconds;
+    trained_images_ += epoch.samples;
+    if (!folder_) return;
+    const train::Position& at = engine_.position();
+    const int64_t peak = train::peak_tensor_bytes(experiment_.device);
+    metrics_->append({.epoch = at.epoch,
+                      .step = at.step,
+                      .split = train::Split::train,
+                      .loss = epoch.loss,
+                      .accuracy = epoch.accuracy,
+                      .lr = epoch.lr,
+                      .images_per_second = epoch.pace.images_per_second,
+                      .data_wait = std::max(epoch.pace.data_wait, 0.0),
+                      .peak_tensor_bytes = peak});
+    metrics_->append({.epoch = at.epoch,
+                      .step = at.step,
+                      .split = train::Split::val,
+                      .loss = last_.loss,
+                      .accuracy = last_.accuracy,
+                      .lr = epoch.lr,
+                      .images_per_second = last_.images_per_second});
+    board_->scalar("loss/train", epoch.loss, at.step);
+    board_->scalar("loss/val", last_.loss, at.step);
+    board_->scalar("accuracy/train", epoch.accuracy, at.step);
+    board_->scalar("accuracy/val", last_.accuracy, at.step);
+    board_->scalar("lr", epoch.lr, at.step);
+    board_->scalar("images_per_second", epoch.pace.images_per_second, at.step);
+    board_->scalar("peak_tensor_bytes", static_cast<double>(peak), at.step);
+    if (train::have_png() && last_.confusion)
+      board_->image("confusion", last_.confusion->draw(experiment_.val_set->classes()), at.step);
+  }
+
   std::string save() override { return write(train::RunFolder::kLastCheckpoint, experiment_.options.keep); }
   void save_best() override { write(train::RunFolder::kBestCheckpoint, 1); }
-  void ended(train::RunEnd end) override;
-  std::string write(const char* name, int64_t keep);
-  void resume();
-  void check_settings(const std::string& path, const Checkpoint& saved);
-  void begin_record();
-  void show_samples();
+
+  void ended(train::RunEnd end) override {
+    if (!folder_) return;
+    const Experiment& e = experiment_;
+    const train::Position& at = engine_.position();
+    const bool finished = end == train::RunEnd::finished;
+    constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
+    board_->end(finished);
+    folder_->write_summary(
+        {{"finished", finished},
+         {"model", e.options.model},
+         {"data", e.options.data},
+         {"device", weft::describe(e.device)},
+         {"ranks", static_cast<int64_t>(e.ranks.size())},
+         {"epochs", at.epoch},
+         {"steps", at.step},
+         {"val_accuracy", last_.images > 0 ? last_.accuracy : kNotKnown},
+         {"val_loss", last_.images > 0 ? last_.loss : kNotKnown},
+         {"best_val_accuracy", at.best_epoch > 0 ? at.best_score : kNotKnown},
+         {"best_epoch", at.best_epoch},
+         {"images_per_second", trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0},
+         {"peak_memory_bytes", train::peak_memory_bytes()},
+         {"peak_tensor_bytes", train::peak_tensor_bytes(e.device)}});
+  }
+
+  std::string write(const char* name, int64_t keep) {
+    auto texts = experiment_.texts();
+    texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
+    engine_.save(folder_.get(), name, texts, static_cast<int>(keep));
+    return (std::filesystem::path(experiment_.options.out) / name).string();
+  }
+
+  void resume() {
+    Experiment& e = experiment_;
+    const std::string path = train::checkpoint_to_resume(e.options.resume, e.options.out, e.ranks);
+    if (!path.empty()) {
+      const Checkpoint saved = engine_.read(path);
+      const std::string& model = saved.text("model");
+      WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
+                 e.options.model, "'");
+      check_settings(path, saved);
+      train::require_same_classes(path, saved.texts, e.val_set->classes());
+      engine_.take(path, saved);
+    }
+    // Not before: --overwrite removes nothing for a run that cannot begin.
+    folder_ = train::open_run_folder(e.options.out, e.ranks, train::new_run(e.options));
+    if (path.empty()) return;
+    train::Position& at = engine_.position();
+    engine_.note(str("resumed from ", path, " at epoch ", at.epoch + 1, ", step ", at.step));
+    const bool has_best = train::has_best_of(folder_.get(), at.best_epoch, e.ranks);
+    if (has_best || at.best_epoch < 0) return;
+    engine_.note(str("no checkpoint_best of epoch ", at.best_epoch, " in ", e.options.out,
+                     ": the best of the epochs from here on is kept"));
+    at.best_epoch = train::Position().best_epoch, at.best_score = train::Position().best_score;
+  }
+
+  /// Refuses changes that a resumed run may not make, and notes the others.
+  void check_settings(const std::string& path, const Checkpoint& saved) {
+    // The model's start is over, places of files change nothing, and the rest is checked elsewhere.
+    const auto changes = train::changed_settings(saved, experiment_.options,
+                                                 "export eval-only summary transform-on model weights-strict "
+                                                 "weights-prefix weights-key");
+    WEFT_CHECK(!changes.contains("optimizer"), "checkpoint ", path, " holds the state of another optimizer (",
+               changes.at("optimizer"), "). To change it, start a new run with --weights ", path);
+    WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
+               " is of the midst of an epoch, whose order of images depends on --seed (", changes.at("seed"), ")");
+    engine_.note(train::note_of(changes));
+  }
+
+  /// A run that goes on drops lines of later steps; at step 0, too: the run before died ahead of its first checkpoint.
+  void begin_record() {
+    const Experiment& e = experiment_;
+    const Options& o = e.options;
+    const int64_t step = engine_.position().step, kept = o.resume.empty() ? -1 : step;
+    metrics_.emplace(folder_->metrics(), kept);
+    board_.emplace(folder_->path(), kept);
+    const int ranks = e.ranks.size();
+    folder_->write_config(
+        str("# ", ranks, ranks == 1 ? " rank: " : " ranks: ", e.global_batch(), " images per step\n", o.toml));
+    train::write_class_names(folder_->path(), e.val_set->classes());
+    if (step > 0) return;
+    board_->hyper_parameters({{"model", o.model},
+                              {"lr", o.lr},
+                              {"batch_size", static_cast<double>(e.global_batch())},
+                              {"optimizer", o.optimizer},
+                              {"weight_decay", o.weight_decay},
+                              {"precision", o.precision}});
+    show_samples();
+  }
+
+  void show_samples() {
+    if (!train::have_png()) return;
+    std::vector<train::Canvas> samples;
+    const int64_t count = std::min<int64_t>(32, experiment_.train_set->size());
+    for (int64_t i = 0; i < count; ++i) {
+      const data::Image stored = experiment_.train_set->get(i);
+      if (std::max(stored.width, stored.height) > 512) continue;
+      train::Canvas sample(static_cast<int>(stored.width), static_cast<int>(stored.height));
+      for (int64_t p = 0; p < stored.width * stored.height; ++p)
+        for (int64_t c = 0; c < 3; ++c)
+          sample.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
+      samples.push_back(std::move(sample));
+    }
+    if (!samples.empty()) board_->image("samples", train::grid(samples, 8), 0);
+  }
 
   Experiment& experiment_;
   std::unique_ptr<train::RunFolder> folder_;  // on rank 0, as all output
@@ -76,204 +263,6 @@ class Trainer final : public train::TypedTask<Labelled> {
   double trained_seconds_ = 0;
   int64_t trained_images_ = 0;
 };
-
-Trainer::Trainer(Experiment& e)
-    : TypedTask(e.train_loader),
-      experiment_(e),
-      folder_(train::open_run_folder(e.options.out, e.ranks)),
-      optimizer_(e.make_optimizer()),
-      averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
-      engine_(*this, {e.ranks, *e.model, *e.strategy, *optimizer_, averages_.get()}, train::engine_options(e.options)),
-      validation_({.quiet = !e.ranks.is_first()}) {
-  engine_.follow(e.make_schedule());
-  resume();
-  if (folder_) begin_record();
-}
-
-void Trainer::resume() {
-  Experiment& e = experiment_;
-  const std::string path = train::checkpoint_to_resume(e.options.resume, e.options.out, e.ranks);
-  if (!path.empty()) {
-    const Checkpoint saved = engine_.read(path);
-    const std::string& model = saved.text("model");
-    WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
-               e.options.model, "'");
-    check_settings(path, saved);
-    train::require_same_classes(path, saved.texts, e.val_set->classes());
-    engine_.take(path, saved);
-  }
-  // Not before: --overwrite removes nothing for a run that cannot begin.
-  folder_ = train::open_run_folder(e.options.out, e.ranks, train::new_run(e.options));
-  if (path.empty()) return;
-  train::Position& at = engine_.position();
-  engine_.note(str("resumed from ", path, " at epoch ", at.epoch + 1, ", step ", at.step));
-  const bool has_best = train::has_best_of(folder_.get(), at.best_epoch, e.ranks);
-  if (has_best || at.best_epoch < 0) return;
-  engine_.note(str("no checkpoint_best of epoch ", at.best_epoch, " in ", e.options.out,
-                   ": the best of the epochs from here on is kept"));
-  at.best_epoch = train::Position().best_epoch, at.best_score = train::Position().best_score;
-}
-
-/// Refuses changes that a resumed run may not make, and notes the others.
-void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
-  // The model's start is over, places of files change nothing, and the rest is checked elsewhere.
-  const auto changes = train::changed_settings(saved, experiment_.options,
-                                               "export eval-only summary transform-on model weights-strict "
-                                               "weights-prefix weights-key");
-  WEFT_CHECK(!changes.contains("optimizer"), "checkpoint ", path, " holds the state of another optimizer (",
-             changes.at("optimizer"), "). To change it, start a new run with --weights ", path);
-  WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
-             " is of the midst of an epoch, whose order of images depends on --seed (", changes.at("seed"), ")");
-  engine_.note(train::note_of(changes));
-}
-
-/// A run that goes on drops lines of later steps; at step 0, too: the run before died ahead of its first checkpoint.
-void Trainer::begin_record() {
-  const Experiment& e = experiment_;
-  const Options& o = e.options;
-  const int64_t step = engine_.position().step, kept = o.resume.empty() ? -1 : step;
-  metrics_.emplace(folder_->metrics(), kept);
-  board_.emplace(folder_->path(), kept);
-  const int ranks = e.ranks.size();
-  folder_->write_config(
-      str("# ", ranks, ranks == 1 ? " rank: " : " ranks: ", e.global_batch(), " images per step\n", o.toml));
-  train::write_class_names(folder_->path(), e.val_set->classes());
-  if (step > 0) return;
-  board_->hyper_parameters({{"model", o.model},
-                            {"lr", o.lr},
-                            {"batch_size", static_cast<double>(e.global_batch())},
-                            {"optimizer", o.optimizer},
-                            {"weight_decay", o.weight_decay},
-                            {"precision", o.precision}});
-  show_samples();
-}
-
-void Trainer::show_samples() {
-  if (!train::have_png()) return;
-  std::vector<train::Canvas> samples;
-  const int64_t count = std::min<int64_t>(32, experiment_.train_set->size());
-  for (int64_t i = 0; i < count; ++i) {
-    const data::Image stored = experiment_.train_set->get(i);
-    if (std::max(stored.width, stored.height) > 512) continue;
-    train::Canvas sample(static_cast<int>(stored.width), static_cast<int>(stored.height));
-    for (int64_t p = 0; p < stored.width * stored.height; ++p)
-      for (int64_t c = 0; c < 3; ++c)
-        sample.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
-    samples.push_back(std::move(sample));
-  }
-  if (!samples.empty()) board_->image("samples", train::grid(samples, 8), 0);
-}
-
-std::string Trainer::write(const char* name, int64_t keep) {
-  auto texts = experiment_.texts();
-  texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
-  engine_.save(folder_.get(), name, texts, static_cast<int>(keep));
-  return (std::filesystem::path(experiment_.options.out) / name).string();
-}
-
-void Trainer::ended(train::RunEnd end) {
-  if (!folder_) return;
-  const Experiment& e = experiment_;
-  const train::Position& at = engine_.position();
-  const bool finished = end == train::RunEnd::finished;
-  constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
-  board_->end(finished);
-  folder_->write_summary(
-      {{"finished", finished},
-       {"model", e.options.model},
-       {"data", e.options.data},
-       {"device", weft::describe(e.device)},
-       {"ranks", static_cast<int64_t>(e.ranks.size())},
-       {"epochs", at.epoch},
-       {"steps", at.step},
-       {"val_accuracy", last_.images > 0 ? last_.accuracy : kNotKnown},
-       {"val_loss", last_.images > 0 ? last_.loss : kNotKnown},
-       {"best_val_accuracy", at.best_epoch > 0 ? at.best_score : kNotKnown},
-       {"best_epoch", at.best_epoch},
-       {"images_per_second", trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0},
-       {"peak_memory_bytes", train::peak_memory_bytes()},
-       {"peak_tensor_bytes", train::peak_tensor_bytes(e.device)}});
-}
-
-StateDict Trainer::weights() {
-  const auto swapped = train::averaged(averages_.get());
-  StateDict state = experiment_.strategy->model_state();
-  for (NamedTensor& entry : state.tensors) entry.tensor = entry.tensor.clone();  // the averages leave again
-  return state;
-}
-
-/// Mixes images and their targets.
-void Trainer::before_step(Labelled& batch) {
-  const Options& o = experiment_.options;
-  const int64_t step = engine_.position().step;
-  batch.targets = batch.labels;
-  if (o.mixup <= 0 && o.cutmix <= 0) return;
-  data::Draw draw(static_cast<uint64_t>(o.seed) ^ 0x313CULL, static_cast<uint64_t>(step));
-  const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draw.coin());
-  const data::MixedBatch mixed = cut ? data::cutmix(batch.images, batch.labels, experiment_.classes, o.cutmix, draw)
-                                     : data::mixup(batch.images, batch.labels, experiment_.classes, o.mixup, draw);
-  batch.images = mixed.images;
-  batch.targets = mixed.targets;
-}
-
-train::Measured Trainer::loss(const Labelled& batch) {
-  const Tensor logits = engine_.forward(batch.images);
-  return {cross_entropy(logits, batch.targets, {.label_smoothing = experiment_.options.label_smoothing}),
-          train::count_correct(logits, batch.labels)};
-}
-
-void Trainer::log_steps(const train::StepSums::Totals& totals) {
-  const double gradient_norm = engine_.gradient_norm().item();
-  if (!folder_) return;
-  const train::Position& at = engine_.position();
-  const double samples = static_cast<double>(totals.samples);
-  metrics_->append({.epoch = at.epoch + 1,
-                    .step = at.step,
-                    .split = train::Split::steps,
-                    .loss = totals.loss / samples,
-                    .accuracy = totals.correct / samples,
-                    .lr = optimizer_->lr(0),
-                    .gradient_norm = gradient_norm});
-  board_->scalar("loss/steps", totals.loss / samples, at.step);
-  board_->scalar("gradient_norm", gradient_norm, at.step);
-}
-
-train::Validation Trainer::validate(const train::Epoch&) {
-  last_ = evaluate(experiment_, validation_);
-  return {last_.accuracy, str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy))};
-}
-
-void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
-  trained_seconds_ += epoch.seconds;
-  trained_images_ += epoch.samples;
-  if (!folder_) return;
-  const train::Position& at = engine_.position();
-  const int64_t peak = train::peak_tensor_bytes(experiment_.device);
-  metrics_->append({.epoch = at.epoch,
-                    .step = at.step,
-                    .split = train::Split::train,
-                    .loss = epoch.loss,
-                    .accuracy = epoch.accuracy,
-                    .lr = epoch.lr,
-                    .images_per_second = epoch.pace.images_per_second,
-                    .data_wait = std::max(epoch.pace.data_wait, 0.0),
-                    .peak_tensor_bytes = peak});
-  metrics_->append({.epoch = at.epoch,
-                    .step = at.step,
-                    .split = train::Split::val,
-                    .loss = last_.loss,
-                    .accuracy = last_.accuracy,
-                    .lr = epoch.lr,
-                    .images_per_second = last_.images_per_second});
-  board_->scalar("loss/train", epoch.loss, at.step);
-  board_->scalar("loss/val", last_.loss, at.step);
-  board_->scalar("accuracy/train", epoch.accuracy, at.step);
-  board_->scalar("accuracy/val", last_.accuracy, at.step);
-  board_->scalar("lr", epoch.lr, at.step);
-  board_->scalar("images_per_second", epoch.pace.images_per_second, at.step);
-  board_->scalar("peak_tensor_bytes", static_cast<double>(peak), at.step);
-  if (train::have_png() && last_.confusion) board_->image("confusion", last_.confusion->draw(experiment_.val_set->classes()), at.step);
-}
 
 void describe(Experiment& e) {
   if (!e.ranks.is_first()) return;

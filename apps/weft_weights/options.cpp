@@ -130,8 +130,7 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     flags.add("max-shard-size", o.max_shard_size,
               "more bytes of tensors (5GB, 500MiB) go into several .safetensors files with an index; 0: one file");
     flags.add("checkpoint", o.checkpoint,
-              "FROM and TO are whole checkpoints, to be resumed: from an .h5 file of an earlier version, or the folder "
-              "of a sharded one");
+              "FROM and TO are whole checkpoints, to be resumed: such as from the folder of a sharded one");
     flags.add("dry-run", o.dry_run, "say what would be written, write nothing");
   }
   if (o.command == "diff") {

@@ -34,7 +34,7 @@ void check(const char* op, const Tensor& images, const Tensor& labels, double al
 
 }  // namespace
 
-double symmetric_beta(double alpha, Draw& draw) {
+double detail::symmetric_beta(double alpha, Draw& draw) {
   const double a = gamma(alpha, draw), b = gamma(alpha, draw);
   // With a small alpha both are often less than the smallest double; then either is nearly the whole sum.
   return a + b > 0 ? a / (a + b) : draw.coin() ? 1 : 0;
@@ -42,7 +42,7 @@ double symmetric_beta(double alpha, Draw& draw) {
 
 MixedBatch mixup(const Tensor& images, const Tensor& labels, int64_t classes, double alpha, Draw& draw) {
   check("mixup", images, labels, alpha);
-  const double own = symmetric_beta(alpha, draw);
+  const double own = detail::symmetric_beta(alpha, draw);
   const ImageBox whole{.bottom = images.size(1), .right = images.size(2)};
   return {image_mix(images, whole, own), mixed_targets(labels, classes, own)};
 }
@@ -50,7 +50,7 @@ MixedBatch mixup(const Tensor& images, const Tensor& labels, int64_t classes, do
 MixedBatch cutmix(const Tensor& images, const Tensor& labels, int64_t classes, double alpha, Draw& draw) {
   check("cutmix", images, labels, alpha);
   const int64_t height = images.size(1), width = images.size(2);
-  const double side = std::sqrt(1 - symmetric_beta(alpha, draw));
+  const double side = std::sqrt(1 - detail::symmetric_beta(alpha, draw));
   const auto half_height = static_cast<int64_t>(side * static_cast<double>(height) / 2);
   const auto half_width = static_cast<int64_t>(side * static_cast<double>(width) / 2);
   const int64_t y = draw.below(height), x = draw.below(width);

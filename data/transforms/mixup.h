@@ -20,7 +20,9 @@ MixedBatch mixup(const Tensor& images, const Tensor& labels, int64_t classes, do
 /// CutMix (Yun et al., ICCV 2019): a random box of the neighbour is pasted into every image; targets are mixed by area.
 MixedBatch cutmix(const Tensor& images, const Tensor& labels, int64_t classes, double alpha, Draw& draw);
 
+namespace detail {
 /// Beta(alpha, alpha) in [0, 1], from two gamma variables (Marsaglia and Tsang, ACM TOMS 26, 2000).
 double symmetric_beta(double alpha, Draw& draw);
+}  // namespace detail
 
 }  // namespace weft::data

@@ -132,8 +132,6 @@ class ShardGradient {
   bool is_complete() const;
   /// There is something to reduce.
   bool has_any() const { return arrived_ > 0 || held_; }
-  /// Withdraws the slices without a gradient, and releases an empty buffer.
-  void withdraw();
   /// The pass ends without a reduction: its gradients stay for the next one.
   void hold();
 
@@ -147,6 +145,8 @@ class ShardGradient {
   void drop();
 
  private:
+  /// Withdraws the slices without a gradient, and releases an empty buffer.
+  void withdraw();
   void make_buffer();
   Tensor place(size_t i) const;
   /// The replicas' reduction can begin behind the other one while this rank computes.

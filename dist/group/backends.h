@@ -12,7 +12,7 @@ namespace weft::dist {
 // Each in a file of its name, or in the stub no_NAME.cpp whose error says how to build it in. Collective: all ranks of
 // the record call them.
 
-ProcessGroupPtr make_gloo_group(GroupRecordPtr record, std::shared_ptr<Store> store);
+ProcessGroupPtr make_tcp_group(GroupRecordPtr record, std::shared_ptr<Store> store);
 ProcessGroupPtr make_mpi_group(GroupRecordPtr record, std::shared_ptr<Store> store);
 ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> store);
 
@@ -21,6 +21,6 @@ ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> st
 ProcessGroupPtr make_host_group(GroupRecordPtr record, std::unique_ptr<Link> link, std::string_view backend);
 
 /// Connects all ranks with each other over TCP. Errors: as connect_ranks().
-std::unique_ptr<Link> make_gloo_link(const TcpMeshOptions& options, Link::Deadline deadline);
+std::unique_ptr<Link> make_tcp_link(const TcpMeshOptions& options, Link::Deadline deadline);
 
 }  // namespace weft::dist

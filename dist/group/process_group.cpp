@@ -338,7 +338,7 @@ ProcessGroupPtr make_process_group(const std::string& backend, int rank, int siz
   WEFT_CHECK(backend == "gloo" || backend == "mpi" || backend == "nccl",
              "process group: backend: expected gloo, mpi or nccl, got '", backend, "'");
   auto record = std::make_shared<GroupRecord>("world", rank, size, options, std::move(membership));
-  if (backend == "gloo") return make_gloo_group(std::move(record), std::move(store));
+  if (backend == "gloo") return make_tcp_group(std::move(record), std::move(store));
   if (backend == "mpi") return make_mpi_group(std::move(record), std::move(store));
   return make_nccl_group(std::move(record), std::move(store));
 }

@@ -123,7 +123,7 @@ int connect_to(const Endpoint& endpoint, TimePoint deadline, Descriptor& connect
   if (!made) return errno;
   if (::connect(made.fd(), reinterpret_cast<const sockaddr*>(&endpoint.storage), endpoint.size) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return errno;
-    if (!wait_writable(made.fd(), deadline)) return ETIMEDOUT;
+    if (!wait_for(made.fd(), POLLOUT, deadline)) return ETIMEDOUT;
     int error = 0;
     socklen_t size = sizeof error;
     ::getsockopt(made.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -143,7 +143,6 @@ void prepare_connection(int fd) {
 }
 
 bool wait_readable(int fd, TimePoint deadline) { return wait_for(fd, POLLIN, deadline); }
-bool wait_writable(int fd, TimePoint deadline) { return wait_for(fd, POLLOUT, deadline); }
 
 int send_all(int fd, std::string_view bytes, TimePoint deadline) {
   while (!bytes.empty()) {
@@ -151,7 +150,7 @@ int send_all(int fd, std::string_view bytes, TimePoint deadline) {
     if (sent > 0) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN) {
-      if (!wait_writable(fd, deadline)) return ETIMEDOUT;
+      if (!wait_for(fd, POLLOUT, deadline)) return ETIMEDOUT;
     } else if (errno != EINTR) {
       return errno;
     }

@@ -64,9 +64,8 @@ int connect_to(const Endpoint& endpoint, TimePoint deadline, Descriptor& connect
 /// No delay for small messages; an unreachable peer breaks the connection after 20 seconds.
 void prepare_connection(int fd);
 
-/// Waits until the socket can be read (or written). False: the deadline passed.
+/// Waits until the socket can be read. False: the deadline passed.
 bool wait_readable(int fd, TimePoint deadline);
-bool wait_writable(int fd, TimePoint deadline);
 
 /// Sends all bytes. 0, or the error number.
 int send_all(int fd, std::string_view bytes, TimePoint deadline);

@@ -194,6 +194,8 @@ void write_progress(MessageWriter& writer, const MemberState& state) {
   for (const Progress& one : state.earlier) numbers(one);
 }
 
+namespace {
+
 void read_progress(MessageReader& message, MemberState& state) {
   const auto numbers = [&message] {
     Progress one{.group = message.text(kMaxName)};
@@ -209,6 +211,8 @@ void read_progress(MessageReader& message, MemberState& state) {
   state.earlier.clear();
   for (int64_t i = 0; i < earlier; ++i) state.earlier.push_back(numbers());
 }
+
+}  // namespace
 
 MemberState read_state(MessageReader& message) {
   MemberState state;

@@ -89,7 +89,6 @@ std::string describe(const MemberState& state);
 
 /// Writes the progress in a heartbeat, and in a state.
 void write_progress(MessageWriter& writer, const MemberState& state);
-void read_progress(MessageReader& message, MemberState& state);
 MemberState read_state(MessageReader& message);
 Failure read_failure(MessageReader& message);
 

@@ -262,65 +262,6 @@ Choice choose(const AttentionCall& call, const Problem& problem) {
   return choose(call.queue, problem, candidates);
 }
 
-bool run_product(const MatmulCall& call) {
-  const std::string& missing = cublaslt::missing();
-  if (engine() == Engine::vendor) {
-    WEFT_CHECK(missing.empty(), "matmul: WEFT_ENGINE=vendor: ", missing);
-    if (!cublaslt::supports(call)) return false;
-    cublaslt::matmul(call, 0);
-    return true;
-  }
-  if (!missing.empty()) warn_once("cuBLASLt", missing);
-  if (!missing.empty() || !cublaslt::supports(call)) return false;
-  const Problem problem = problem_of(call);
-  const auto answer = tuner(call.queue.device.index).known(problem);
-  const Choice choice = answer ? *answer : choose(call, problem);
-  if (choice.maker == Maker::own) return false;
-  cublaslt::matmul(call, choice.variant);
-  return true;
-}
-
-bool run_conv2d(const Conv2dCall& call) {
-  const std::string& missing = cudnn::missing();
-  if (engine() == Engine::vendor) {
-    WEFT_CHECK(missing.empty(), op_of(call), ": WEFT_ENGINE=vendor: ", missing);
-    if (!cudnn::supports(call)) return false;
-    by_cudnn(call, 0);
-    return true;
-  }
-  if (!missing.empty()) warn_once("cuDNN", missing);
-  const Problem problem = problem_of(call);
-  const auto answer = tuner(call.queue.device.index).known(problem);
-  const Choice choice = answer ? *answer : choose(call, problem);
-  if (choice.maker == Maker::own) {
-    own_conv2d(call);  // not the caller's engine, which would choose again for the matmul of a 1x1 convolution
-  } else if (choice.maker == Maker::cudnn) {
-    by_cudnn(call, choice.variant);
-  } else {
-    cublaslt::matmul(PointwiseConv2d(call).call(), choice.variant);
-    finish(call);
-  }
-  return true;
-}
-
-bool run_attention(const AttentionCall& call) {
-  const std::string& missing = cudnn::missing();
-  if (engine() == Engine::vendor) {
-    WEFT_CHECK(missing.empty(), call.op(), ": WEFT_ENGINE=vendor: ", missing);
-    if (!cudnn::refusal(call).empty()) return false;
-    cudnn::attention(call, 0);
-    return true;
-  }
-  if (!missing.empty()) warn_once("cuDNN", missing);
-  if (!missing.empty() || !cudnn::refusal(call).empty()) return false;
-  const Problem problem = problem_of(call);
-  const auto answer = tuner(call.queue.device.index).known(problem);
-  const Choice choice = answer ? *answer : choose(call, problem);
-  if (choice.maker == Maker::own) return false;
-  cudnn::attention(call, choice.variant);
-  return true;
-}
-
 Choice choose(const RecurrentCall& call, const Problem& problem, const std::function<void()>& own) {
   const UnsafeCallsAllowed guard;
   std::optional<Workspace> reserve;
@@ -338,74 +279,62 @@ Choice choose(const RecurrentCall& call, const Problem& problem, const std::func
   return choose(call.queue, problem, candidates);
 }
 
-}  // namespace
+bool is_supported(const MatmulCall& call) { return cublaslt::supports(call); }
+bool is_supported(const Conv2dCall& call) { return cudnn::supports(call); }
+bool is_supported(const AttentionCall& call) { return cudnn::refusal(call).empty(); }
+bool is_supported(const RecurrentCall& call) { return cudnn::refusal(call).empty(); }
 
-bool chooses_cudnn(const RecurrentCall& call, const std::function<void()>& own) {
-  const std::string& missing = cudnn::missing();
+/// Who computes `call`: as WEFT_ENGINE says; under auto the fastest of those that were timed.
+template <class Call, class... Own>
+Choice decide(const Call& call, const char* op, const Own&... own) {
+  constexpr bool kIsProduct = std::is_same_v<Call, MatmulCall>;
+  constexpr bool kMayBeAProduct = std::is_same_v<Call, Conv2dCall>;  // cuBLASLt's, where cuDNN is missing
+  const std::string& missing = kIsProduct ? cublaslt::missing() : cudnn::missing();
   if (engine() == Engine::vendor) {
-    WEFT_CHECK(missing.empty(), call.op(), ": WEFT_ENGINE=vendor: ", missing);
-    return cudnn::refusal(call).empty();
+    WEFT_CHECK(missing.empty(), op, ": WEFT_ENGINE=vendor: ", missing);
+    return {!is_supported(call) ? Maker::own : kIsProduct ? Maker::cublaslt : Maker::cudnn, 0};
   }
-  if (!missing.empty()) warn_once("cuDNN", missing);
-  if (!missing.empty() || !cudnn::refusal(call).empty()) return false;
+  if (!missing.empty()) warn_once(kIsProduct ? "cuBLASLt" : "cuDNN", missing);
+  if (!kMayBeAProduct && (!missing.empty() || !is_supported(call))) return {};
   const Problem problem = problem_of(call);
   const auto answer = tuner(call.queue.device.index).known(problem);
-  return (answer ? *answer : choose(call, problem, own)).maker == Maker::cudnn;
+  return answer ? *answer : choose(call, problem, own...);
+}
+
+}  // namespace
+
+bool run(const MatmulCall& call) {
+  const Choice choice = decide(call, "matmul");
+  if (choice.maker == Maker::own) return false;
+  cublaslt::matmul(call, choice.variant);
+  return true;
+}
+
+bool run(const Conv2dCall& call) {
+  const Choice choice = decide(call, op_of(call));
+  if (choice.maker == Maker::own) {
+    if (engine() == Engine::vendor) return false;
+    own_conv2d(call);  // not the caller's engine, which would choose again for the matmul of a 1x1 convolution
+  } else if (choice.maker == Maker::cudnn) {
+    by_cudnn(call, choice.variant);
+  } else {
+    cublaslt::matmul(PointwiseConv2d(call).call(), choice.variant);
+    finish(call);
+  }
+  return true;
+}
+
+bool run(const AttentionCall& call) {
+  const Choice choice = decide(call, call.op());
+  if (choice.maker == Maker::own) return false;
+  cudnn::attention(call, choice.variant);
+  return true;
+}
+
+bool chooses_cudnn(const RecurrentCall& call, const std::function<void()>& own) {
+  return decide(call, call.op(), own).maker == Maker::cudnn;
 }
 int64_t recurrent_reserve(const RecurrentCall& call) { return cudnn::reserve(call); }
 void recurrent(const RecurrentCall& call) { cudnn::recurrent(call); }
-
-bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
-                const MatmulArguments& arguments) {
-  return run_product({queue, y, a, b, bias, arguments});
-}
-bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
-                      const View& bias, const View& residual, const MatmulFusedArguments& arguments) {
-  if (pre) return false;  // the library keeps a mask of it at most
-  const MatmulArguments product{arguments.alpha, Grad::overwrite};
-  return run_product({queue, y, a, b, bias, product, arguments.activation, residual});
-}
-
-bool run_linear_backward_weight(const Queue& queue, const View& y, const View& row_sums, const View& a, const View& b) {
-  const View none = View::none();
-  const MatmulArguments arguments;
-  return run_product({queue, y, a, b, none, arguments, Activation::none, {}, row_sums});
-}
-
-bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                        const Conv2dArguments& arguments) {
-  return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments});
-}
-bool run_conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                     const View& mean, const View& var, const View& weight, const View& norm_bias, const View& residual,
-                     const Conv2dNormArguments& arguments) {
-  const Conv2dNorm norm{mean, var, weight, norm_bias, residual, arguments.eps, arguments.relu};
-  return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments.conv, &norm});
-}
-bool run_conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
-                           const View& bias, const Conv2dArguments& arguments) {
-  return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments, nullptr, &part});
-}
-bool run_conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
-                               const Conv2dArguments& arguments) {
-  const View none;
-  return run_conv2d({Direction::backward_input, queue, dx, w, dy, none, arguments});
-}
-bool run_conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
-                                const Conv2dArguments& arguments) {
-  const View none;
-  return run_conv2d({Direction::backward_weight, queue, x, dw, dy, none, arguments});
-}
-
-bool run_attention_forward(const Queue& queue, const View& y, const View& lse, const View& q, const View& k,
-                           const View& v, const View& key_lengths, const View& key_mask,
-                           const AttentionArguments& arguments) {
-  return run_attention({queue, y, lse, q, k, v, key_lengths, key_mask, arguments, {}, {}, {}, {}, false});
-}
-bool run_attention_backward(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
-                            const View& q, const View& k, const View& v, const View& y, const View& lse,
-                            const View& key_lengths, const View& key_mask, const AttentionArguments& arguments) {
-  return run_attention({queue, y, lse, q, k, v, key_lengths, key_mask, arguments, dy, dq, dk, dv, true});
-}
 
 }  // namespace weft::kernels::vendor

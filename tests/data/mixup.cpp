@@ -95,7 +95,7 @@ TEST(SymmetricBeta, HasItsMeanAndVariance) {
     constexpr int kCount = 20000;
     double sum = 0, squares = 0;
     for (int i = 0; i < kCount; ++i) {
-      const double value = symmetric_beta(alpha, draw);
+      const double value = detail::symmetric_beta(alpha, draw);
       ASSERT_TRUE(value >= 0 && value <= 1);
       sum += value, squares += (value - 0.5) * (value - 0.5);
     }

@@ -84,10 +84,10 @@ TEST(OwnDataset, ABatchHasTheNamesOfItsSamples) {
   const auto wells = std::make_shared<const Wells>();
   EXPECT_THAT(error_text([&] { Loader<Misnamed>(stacking(wells), Sampler(10), {}); }),
               HasSubstr("the fields of its samples, trace, depth, kind, each once, got trace, depth, sort"));
-  EXPECT_EQ(places_of({"b", "a"}, {"a", "b"}), (std::vector<size_t>{1, 0}));
-  EXPECT_EQ(places_of({"b", "a"}, {}), (std::vector<size_t>{0, 1}));
-  EXPECT_THAT(error_text([] { places_of({"a", "a"}, {"a", "a"}); }), HasSubstr("each once, got a, a"));
-  EXPECT_THAT(error_text([] { places_of({"a"}, {"a", "b"}); }), HasSubstr("a, b, each once, got a"));
+  EXPECT_EQ(detail::places_of({"b", "a"}, {"a", "b"}), (std::vector<size_t>{1, 0}));
+  EXPECT_EQ(detail::places_of({"b", "a"}, {}), (std::vector<size_t>{0, 1}));
+  EXPECT_THAT(error_text([] { detail::places_of({"a", "a"}, {"a", "a"}); }), HasSubstr("each once, got a, a"));
+  EXPECT_THAT(error_text([] { detail::places_of({"a"}, {"a", "b"}); }), HasSubstr("a, b, each once, got a"));
 }
 
 struct Sized {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -344,6 +345,22 @@ TEST(Pipeline, AnImageThatIsStretchedIsPlacedAsOneThatIsNot) {
       const Place want = plain.place(a), got = stretched.place(b);
       EXPECT_EQ(std::tuple(got.top, got.left, got.flip), std::tuple(want.top, want.left, want.flip)) << name;
     }
+  }
+}
+
+TEST(Pipeline, RandomShiftsReachEveryPlaceOftenEnough) {
+  for (const auto& [name, padding] : {std::pair{"cifar", 4}, std::pair{"shapes", 2}}) {
+    constexpr int kEach = 400;  // a standard deviation of 20
+    const int places = (2 * padding + 1) * (2 * padding + 1);
+    std::map<std::pair<int, int>, int> counts;
+    Draw draw = random_draw();
+    for (int i = 0; i < kEach * places; ++i) {
+      const Place place = make_pipeline(name, Split::train).place(draw);
+      EXPECT_LE(std::max(std::abs(place.top), std::abs(place.left)), padding) << name;
+      ++counts[{place.top, place.left}];
+    }
+    EXPECT_EQ(counts.size(), static_cast<size_t>(places)) << name;
+    for (const auto& [place, count] : counts) EXPECT_NEAR(count, kEach, 160) << name << ' ' << place.first;
   }
 }
 

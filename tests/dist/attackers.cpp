@@ -133,8 +133,8 @@ TEST(Attackers, ARelayOfTensorsIsNoticed) {
       std::unique_ptr<Relay> relay;
       std::vector<std::unique_ptr<Link>> links(2);
       std::thread zero([&] {
-        links[0] = make_gloo_link({.rank = 0, .size = 2, .store = store, .prefix = "test", .secure = secure},
-                                  Clock::now() + 20s);
+        links[0] = make_tcp_link({.rank = 0, .size = 2, .store = store, .prefix = "test", .secure = secure},
+                                 Clock::now() + 20s);
       });
       std::thread begins([&] {
         store->get("test/address/0", 20s);
@@ -147,8 +147,8 @@ TEST(Attackers, ARelayOfTensorsIsNoticed) {
                                             flip(where + 500, where, bytes);
                                         });
       });
-      links[1] = make_gloo_link({.rank = 1, .size = 2, .store = store, .prefix = "test", .secure = secure},
-                                Clock::now() + 20s);
+      links[1] =
+          make_tcp_link({.rank = 1, .size = 2, .store = store, .prefix = "test", .secure = secure}, Clock::now() + 20s);
       zero.join();
       begins.join();
       std::vector<std::byte> from(kBytes, std::byte{1}), to(2 * kBytes);
@@ -212,7 +212,7 @@ TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
       std::string& error = errors[static_cast<size_t>(rank)];
       try {
         const auto link =
-            make_gloo_link({.rank = rank, .size = 3, .store = store, .prefix = "foreign"}, Clock::now() + 30s);
+            make_tcp_link({.rank = rank, .size = 3, .store = store, .prefix = "foreign"}, Clock::now() + 30s);
         const int next = (rank + 1) % 3, before = (rank + 2) % 3;
         int mine = rank, theirs = -1;
         const auto sent = link->send(next, {1, 1}, reinterpret_cast<std::byte*>(&mine), sizeof mine);

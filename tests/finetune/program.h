@@ -49,12 +49,4 @@ inline void write_sentences(const std::string& folder) {
   write(folder + "/dev.tsv", dev);
 }
 
-inline std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
-  std::vector<std::string> found;
-  std::istringstream in(output);
-  for (std::string line; std::getline(in, line);)
-    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
-  return found;
-}
-
 }  // namespace weft::tests

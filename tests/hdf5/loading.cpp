@@ -9,7 +9,6 @@
 #include "data/hdf5_fields.h"
 #include "data/hdf5_images.h"
 #include "data/image_writer.h"
-#include "io/checkpoint.h"
 #include "io/hdf5/hdf5_library.h"
 #include "io/hdf5/hdf5_state.h"
 #include "tests/support/error_text.h"
@@ -136,7 +135,6 @@ TEST(WithoutHdf5, EveryUseIsTheSameErrorEachTime) {
     expect_missing(error_text([&] { hdf5_writer(folder / "a.h5", {"a"}); }), "writer");
     expect_missing(error_text([&] { open_fields(images); }), "fields");
     expect_missing(error_text([&] { write_fields(folder / "b.h5", {1, 1, 1, 1}, [](int64_t, float*) {}); }), "fields");
-    expect_missing(error_text([] { load_checkpoint(fs::path(WEFT_GOLDEN) / "hdf5/checkpoint.h5"); }), "checkpoint");
   }
   EXPECT_EQ(folder.files(), 0u);
 }
@@ -152,12 +150,6 @@ TEST(WithoutHdf5, ProgramsStartAndTrain) {
   EXPECT_TRUE(fs::exists(folder / "run/checkpoint_last.safetensors"));
   const Outcome tested = shell(kHidden + train + " --eval-only");
   EXPECT_EQ(tested.exit_code, 0) << tested.output;
-  // Only the checkpoint of an earlier version needs it.
-  fs::remove(folder / "run/checkpoint_last.safetensors");
-  fs::copy_file(fs::path(WEFT_GOLDEN) / "hdf5/checkpoint.h5", folder / "run/checkpoint_last.h5");
-  const Outcome resumed = shell(kHidden + train + " --resume auto");
-  EXPECT_EQ(resumed.exit_code, 1);
-  expect_missing(resumed.output, "train_image");
 }
 #endif
 

@@ -5,10 +5,8 @@
 #include <hdf5.h>
 
 #include "data/hdf5_fields.h"
-#include "io/checkpoint.h"
 #include "io/hdf5/hdf5_library.h"
 #include "tests/support/error_text.h"
-#include "tests/support/hdf5_checkpoint.h"
 #include "tests/support/temporary_folder.h"
 
 namespace weft::data {
@@ -48,7 +46,8 @@ TEST(Hdf5Beside, ErrorsOfWeftDoNotReachTheProgramsHandler) {
   H5Eset_auto2(H5E_DEFAULT, count_call, &calls);
   write_ones(folder / "a.h5");
   std::filesystem::resize_file(folder / "a.h5", 600);
-  EXPECT_THAT(error_text([&] { open_fields(folder / "a.h5"); }), HasSubstr("a.h5: libhdf5 cannot open it. Is it cut short"));
+  EXPECT_THAT(error_text([&] { open_fields(folder / "a.h5"); }),
+              HasSubstr("a.h5: libhdf5 cannot open it. Is it cut short"));
   EXPECT_EQ(calls, 0);
   H5E_auto2_t handler = nullptr;
   void* data = nullptr;
@@ -63,18 +62,16 @@ TEST(Hdf5Beside, TheProgramsFilesStayOpenAndItMayCloseTheLibrary) {
   const TemporaryFolder folder;
   const hid_t own = H5Fcreate((folder / "own.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(own, 0);
-  Checkpoint checkpoint;
-  checkpoint.integers["step"] = 7;
-  tests::write_hdf5_checkpoint(folder / "a.h5", checkpoint);
+  write_ones(folder / "a.h5");
   EXPECT_EQ(open_files(), 1);
   EXPECT_GE(H5Gclose(H5Gcreate2(own, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), 0);
   ASSERT_GE(H5close(), 0);  // own file and predefined types with it
   EXPECT_GT(hdf5().T_STD_I64LE(), 0);
   ASSERT_GE(H5close(), 0);
-  tests::write_hdf5_checkpoint(folder / "b.h5", checkpoint);
-  EXPECT_EQ(load_checkpoint(folder / "b.h5").integer("step"), 7);
+  write_ones(folder / "b.h5");
+  EXPECT_TRUE(open_fields(folder / "b.h5"));
   ASSERT_GE(H5close(), 0);
-  EXPECT_EQ(load_checkpoint(folder / "a.h5").integer("step"), 7);
+  EXPECT_TRUE(open_fields(folder / "a.h5"));
 }
 
 }  // namespace

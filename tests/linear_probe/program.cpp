@@ -21,15 +21,6 @@ using testing::Not;
 // 44 images: neither 16 nor two ranks of 8 divide them.
 const std::string kSmall = "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 2 -lr 1e-3 ";
 
-/// Lines of the output that `pattern` matches whole.
-std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
-  std::vector<std::string> found;
-  std::istringstream in(output);
-  for (std::string line; std::getline(in, line);)
-    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
-  return found;
-}
-
 const std::string kAccuracy = R"(\{'validation accuracy': tensor\([0-9]+\.[0-9]{4}(, device='cuda:0')?\)\})";
 
 TEST(LinearProbe, PrintsTheLinesOfTheWorkflowAndKeepsARunFolder) {

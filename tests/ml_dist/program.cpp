@@ -40,14 +40,6 @@ class Mnist : public testing::Test {
   }
 };
 
-std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
-  std::vector<std::string> found;
-  std::istringstream in(output);
-  for (std::string line; std::getline(in, line);)
-    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
-  return found;
-}
-
 /// The number behind `Accuracy: `: of right answers, or per cent.
 double accuracy(const std::string& output) {
   const size_t at = output.rfind("Accuracy: ");

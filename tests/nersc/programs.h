@@ -53,15 +53,6 @@ inline Outcome train_on_two(const NerscFolder& folder, const std::string& argume
   return train_on(2, folder, arguments);
 }
 
-/// Lines of the output that `pattern` matches whole.
-inline std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
-  std::vector<std::string> found;
-  std::istringstream in(output);
-  for (std::string line; std::getline(in, line);)
-    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
-  return found;
-}
-
 inline const std::string kNumber = R"([0-9.]+(?:e-?[0-9]+)?)";
 inline const std::string kTimeLine =
     "Time taken for epoch [0-9]+ is " + kNumber + " sec; with " + kNumber + "/" + kNumber + " in tr/val";

@@ -130,7 +130,7 @@ struct Line {
 
 void expect_wolfe(Line line, double first, const LineSearchOptions& options) {
   const LinePoint start = line(0);
-  const LineSearchResult result = strong_wolfe(
+  const LineSearchResult result = detail::strong_wolfe(
       start, first, [&](double step) { return line(step); }, options);
   EXPECT_TRUE(result.found);
   EXPECT_EQ(result.evaluations, line.evaluations - 1);
@@ -165,7 +165,7 @@ TEST(LineSearch, StepsBackFromWhereTheLossIsNoNumber) {
                    [](double x) { return x < 1 ? -1.0 : std::nan(""); }};
   Line counted = steep;  // falls up to its edge: no place is flat
   const LineSearchResult result =
-      strong_wolfe(counted(0), 4, [&](double step) { return counted(step); }, {.evaluations = 20});
+      detail::strong_wolfe(counted(0), 4, [&](double step) { return counted(step); }, {.evaluations = 20});
   EXPECT_FALSE(result.found);
   EXPECT_EQ(result.evaluations, 20);
   EXPECT_GT(result.point.step, 0.9);  // the best place seen
@@ -175,7 +175,7 @@ TEST(LineSearch, StepsBackFromWhereTheLossIsNoNumber) {
 TEST(LineSearch, RefusesBadStarts) {
   const auto error = [](const LinePoint& start, double first, const LineSearchOptions& options) {
     return error_text([&] {
-      strong_wolfe(
+      detail::strong_wolfe(
           start, first, [](double) { return LinePoint{}; }, options);
     });
   };

@@ -6,7 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <regex>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace weft::tests {
 
@@ -46,6 +49,15 @@ inline Outcome shell(const std::string& command) {
   const int status = pclose(pipe);
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
+}
+
+/// Lines of the output that `pattern` matches whole.
+inline std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
+  std::vector<std::string> found;
+  std::istringstream in(output);
+  for (std::string line; std::getline(in, line);)
+    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
+  return found;
 }
 
 /// While one lives, programs that this process starts see no GPU: of several ranks a machine may have fewer GPUs, and

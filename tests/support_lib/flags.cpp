@@ -192,19 +192,6 @@ TEST(Flags, WrongValues) {
   EXPECT_THAT(Program().error({"--epochs"}), testing::HasSubstr("--epochs"));
 }
 
-TEST(Flags, ARetiredSwitchIsReadAndNotShown) {
-  const TemporaryFolder folder;
-  write_file(folder / "old.toml", "fast = false\nepochs = 3\n");
-  Program program;
-  program.flags.retired("fast");
-  EXPECT_TRUE(program.flags.parse({"--fast", "--config", (folder / "old.toml").string()}));
-  EXPECT_EQ(program.epochs, 3);
-  EXPECT_EQ(program.flags.toml().find("fast"), std::string::npos);
-  ::testing::internal::CaptureStdout();
-  EXPECT_FALSE(program.flags.parse({"--help"}));
-  EXPECT_EQ(::testing::internal::GetCapturedStdout().find("fast"), std::string::npos);
-}
-
 TEST(Flags, ErrorsAreUsageErrors) { EXPECT_THROW(Program().flags.parse({"--epochs", "x"}), train::UsageError); }
 
 TEST(Flags, CommandLineBeatsFileBeatsDefault) {

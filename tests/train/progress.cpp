@@ -32,29 +32,29 @@ int columns(const std::string& text) {
 
 TEST(Progress, BarShowsAllWhenThereIsRoom) {
   EXPECT_EQ(
-      bar_line(example(), 140),
+      detail::bar_line(example(), 140),
       "epoch 3/20 │███████████████               │  50% 50/100  loss 1.2346  accuracy 56.7%  ETA 1:00  812 images/s"
       "  data wait 2%");
 }
 
 TEST(Progress, BarNeverExceedsTheWidth) {
-  for (int width = 0; width < 200; ++width) EXPECT_LE(columns(bar_line(example(), width)), width) << width;
-  EXPECT_THAT(bar_line(example(), 80), testing::HasSubstr("loss 1.2346  accuracy 56.7%"));
-  EXPECT_THAT(bar_line(example(), 80), testing::Not(testing::HasSubstr("data wait")));
+  for (int width = 0; width < 200; ++width) EXPECT_LE(columns(detail::bar_line(example(), width)), width) << width;
+  EXPECT_THAT(detail::bar_line(example(), 80), testing::HasSubstr("loss 1.2346  accuracy 56.7%"));
+  EXPECT_THAT(detail::bar_line(example(), 80), testing::Not(testing::HasSubstr("data wait")));
 }
 
 TEST(Progress, PlainLine) {
-  EXPECT_EQ(plain_line(example()),
+  EXPECT_EQ(detail::plain_line(example()),
             "epoch 3/20  step 50/100  loss 1.2346  accuracy 56.7%  ETA 1:00  812 images/s  data wait 2%  elapsed 1:00");
   ProgressState unknown = example();
   unknown.loss = unknown.accuracy = std::nullopt;
   unknown.step = 100;
-  EXPECT_EQ(plain_line(unknown), "epoch 3/20  step 100/100  812 images/s  data wait 2%  elapsed 1:00");
+  EXPECT_EQ(detail::plain_line(unknown), "epoch 3/20  step 100/100  812 images/s  data wait 2%  elapsed 1:00");
   unknown.data_wait = -1;
   unknown.unit = "texts";
-  EXPECT_EQ(plain_line(unknown), "epoch 3/20  step 100/100  812 texts/s  elapsed 1:00");
+  EXPECT_EQ(detail::plain_line(unknown), "epoch 3/20  step 100/100  812 texts/s  elapsed 1:00");
   unknown.loss = std::nan("");
-  EXPECT_THAT(plain_line(unknown), testing::HasSubstr("loss nan"));
+  EXPECT_THAT(detail::plain_line(unknown), testing::HasSubstr("loss nan"));
 }
 
 TEST(Progress, CountsTheStepsWhoseLossesAreReadTogether) {
@@ -71,7 +71,7 @@ TEST(Progress, CountsTheStepsWhoseLossesAreReadTogether) {
 TEST(Progress, EtaCountsTheStepsMadeSinceTheResume) {
   ProgressState resumed = example();
   resumed.first_step = 40;  // 10 steps in 60 s, 50 to go
-  EXPECT_THAT(plain_line(resumed), testing::HasSubstr("ETA 5:00"));
+  EXPECT_THAT(detail::plain_line(resumed), testing::HasSubstr("ETA 5:00"));
 }
 
 TEST(Progress, ClockText) {

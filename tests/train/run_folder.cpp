@@ -34,22 +34,18 @@ TEST(RunFolder, CreatesAndOpens) {
   EXPECT_EQ(run.metrics(), folder / "runs/a/metrics.jsonl");
 }
 
-TEST(RunFolder, ANewCheckpointReplacesThatOfAnEarlierVersion) {
+TEST(RunFolder, ANewCheckpointReplacesAShardedOne) {
   const TemporaryFolder folder;
   const RunFolder run(folder / "run");
-  const fs::path last = run.file("checkpoint_last.h5"), best = run.file("checkpoint_best.h5");
-  write_file(last, "old");
-  write_file(best, "old");
+  const fs::path sharded = run.file("checkpoint_last");
+  fs::create_directories(sharded);
   fs::create_directories(run.last_checkpoint() / "in the way");
   EXPECT_FALSE(error_of([&] { run.save(RunFolder::kLastCheckpoint, {}); }).empty());
-  EXPECT_EQ(read_file(last), "old") << "there is no other yet";
+  EXPECT_TRUE(fs::exists(sharded)) << "there is no other yet";
   fs::remove_all(run.last_checkpoint());
-  Checkpoint checkpoint;
-  checkpoint.integers["step"] = 7;
-  run.save(RunFolder::kLastCheckpoint, checkpoint);
-  EXPECT_EQ(load_checkpoint(find_checkpoint(run.last_checkpoint())).integer("step"), 7);
-  EXPECT_FALSE(fs::exists(last));
-  EXPECT_TRUE(fs::exists(best)) << "no file has taken its place";
+  run.save(RunFolder::kLastCheckpoint, {});
+  EXPECT_EQ(find_checkpoint(run.last_checkpoint()), run.last_checkpoint());
+  EXPECT_FALSE(fs::exists(sharded));
 }
 
 TEST(RunFolder, WritesConfigAndSummary) {
@@ -91,6 +87,8 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
     std::sort(names.begin(), names.end());
     return names;
   };
+  const dist::World alone = dist::World::around(dist::make_process_group_alone());
+  const auto begin = [&](const NewRun& how) { open_run_folder(folder.path(), alone, how); };
   const NewRun how{.flags = "--resume continues it", .own_names = {"weights.safetensors", "board"}};
   // A run's first files are removed; foreign files stay.
   const std::vector<std::string> beginnings{"config.toml", "config.yaml", "metrics.jsonl", "events.out.tfevents.1.a"};
@@ -98,7 +96,7 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
   write_file(run.file("notes.txt"), "mine");
   write_file(run.file("other.safetensors"), "mine");
   fs::create_directory(run.file("board"));
-  begin_new_run(run, how);
+  begin(how);
   EXPECT_THAT(left(), testing::ElementsAre("notes.txt", "other.safetensors"));
   // Results stay, until they may go.
   NewRun replacing = how;
@@ -107,11 +105,11 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
        {"summary.json", "checkpoint_last.safetensors", "checkpoint_best.h5", "checkpoint-12", "weights.safetensors"}) {
     write_file(run.file(result), "x");
     write_file(run.file("metrics.jsonl"), "x");
-    EXPECT_EQ(error_of([&] { begin_new_run(run, how); }),
+    EXPECT_EQ(error_of([&] { begin(how); }),
               str("run folder: expected a new folder, got ", folder.path().string(), " with ", result,
                   " of another run. --resume continues it, --overwrite replaces it"));
     EXPECT_TRUE(fs::exists(run.metrics()));
-    begin_new_run(run, replacing);
+    begin(replacing);
     EXPECT_THAT(left(), testing::ElementsAre("notes.txt", "other.safetensors")) << result;
   }
 }

@@ -13,9 +13,6 @@
 #include "tests/train_image/program.h"
 #include "train/exit.h"
 #include "train/record/run_folder.h"
-#if WEFT_HAVE_HDF5
-#include "tests/support/hdf5_checkpoint.h"
-#endif
 
 namespace weft::tests {
 namespace {
@@ -58,23 +55,6 @@ TEST(Resume, SixtyAndFortyStepsAreAHundredBitForBit) {
     EXPECT_EQ(whole.numbers, pieces.numbers);
   }
 }
-
-#if WEFT_HAVE_HDF5
-TEST(Resume, ARunOfAnEarlierVersionGoesOn) {
-  const TemporaryFolder folder;
-  const Checkpoint whole = checkpoint_after(folder / "whole", {20}, "");
-  const std::string out = folder / "old";
-  write_hdf5_checkpoint(folder / "last.h5", checkpoint_after(out, {12}, ""));
-  std::filesystem::remove(out + "/checkpoint_last.safetensors");
-  std::filesystem::rename(folder / "last.h5", out + "/checkpoint_last.h5");
-  const Checkpoint pieces = checkpoint_after(out, {20}, "");
-  expect_same_bits(whole.part("model"), pieces.part("model"));
-  expect_same_bits(whole.part("optimizer"), pieces.part("optimizer"));
-  EXPECT_EQ(whole.integers, pieces.integers);
-  EXPECT_EQ(whole.numbers, pieces.numbers);
-  EXPECT_FALSE(std::filesystem::exists(out + "/checkpoint_last.h5")) << "its successor is written";
-}
-#endif
 
 TEST(Resume, NumberOfWorkersChangesNothing) {
   const TemporaryFolder folder;

@@ -258,6 +258,21 @@ TEST(OtherPrograms, KerasInHdf5) {
           "as .safetensors");
 }
 
+TEST(OtherPrograms, CheckpointsOfBeforeTheFirstRelease) {
+  const std::string path = WEFT_GOLDEN "/hdf5/checkpoint.h5";
+  const std::string text =
+      "checkpoint: " + path +
+      ": it is a checkpoint of Weft before its first release (HDF5), expected a checkpoint. The Weft that wrote it "
+      "converts it: weft-weights convert --checkpoint OLD.h5 NEW.safetensors";
+  EXPECT_EQ(error_of([&] { open_weights(path); }), text);
+  EXPECT_EQ(error_of([&] { load_checkpoint(path); }), text);
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(path, folder / "cut.h5");
+  std::filesystem::resize_file(folder / "cut.h5", 4000);
+  EXPECT_EQ(error_of([&] { load_checkpoint(folder / "cut.h5"); }),
+            "checkpoint: " + (folder / "cut.h5").string() + ": expected a checkpoint, got another format");
+}
+
 TEST(OtherPrograms, FoldersThatAreNoWeights) {
   const auto error = [](const std::vector<std::string>& names, bool resume) {
     const TemporaryFolder folder;

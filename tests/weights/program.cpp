@@ -93,20 +93,6 @@ TEST_F(Program, Checkpoints) {
   EXPECT_EQ(run(convert + "--dtype bf16 " + file("copy.safetensors")).exit_code, 2);
 }
 
-#if WEFT_HAVE_HDF5
-TEST_F(Program, CheckpointsOfAnEarlierVersion) {
-  const std::string old = WEFT_GOLDEN "/hdf5/checkpoint.h5";
-  EXPECT_THAT(run("show " + old).output, HasSubstr("weft checkpoint, 8 tensors"));
-  const auto converted = run("convert --checkpoint " + old + " " + file("new.safetensors"));
-  EXPECT_EQ(converted.exit_code, 0) << converted.output;
-  const Checkpoint got = load_checkpoint(file("new.safetensors"));
-  test::expect_same_tensors(load_checkpoint(old).part("optimizer"), got.part("optimizer"));
-  EXPECT_EQ(got.part("optimizer").scalar("lr"), 0.1);
-  EXPECT_EQ(got.integer("step"), 60);
-  EXPECT_EQ(run("diff " + old + " " + file("new.safetensors")).exit_code, 0);
-}
-#endif
-
 TEST_F(Program, ConvertChangesNamesDTypesAndShards) {
   const std::string path = saved("a.safetensors", state());
   EXPECT_EQ(run("convert --dtype bf16 --prefix fc. " + path + " " + file("b.safetensors")).exit_code, 0);

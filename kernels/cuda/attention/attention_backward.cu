@@ -53,7 +53,9 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
       attention_shape("attention_backward", q, k, v, lse, key_lengths, key_mask, state, arguments);
   check_attention_backward("attention_backward", dq, dk, dv, dy, q, k, y);
   if (shape.B * shape.H == 0) return;
-  if (vendor::attention_backward(queue, dq, dk, dv, dy, q, k, v, y, lse, key_lengths, key_mask, arguments)) return;
+  if (vendor::takes(
+          vendor::AttentionCall{queue, y, lse, q, k, v, key_lengths, key_mask, arguments, dy, dq, dk, dv, true}))
+    return;
   with_dtype<float, bf16, f16, double>(q.dtype, "attention_backward", [&]<class T>() {
     using A = Accumulate<T>;
     auto problem = attention_problem<A>(shape, lse, key_lengths, key_mask, state, arguments);

@@ -19,7 +19,7 @@ void attention_forward(const Queue& queue, const View& y, const View& lse, const
   const AttentionShape shape =
       attention_shape("attention_forward", q, k, v, lse, key_lengths, key_mask, state, arguments);
   check_attention_like("attention_forward", y, q);
-  if (vendor::attention_forward(queue, y, lse, q, k, v, key_lengths, key_mask, arguments)) return;
+  if (vendor::takes(vendor::AttentionCall{queue, y, lse, q, k, v, key_lengths, key_mask, arguments})) return;
   with_dtype<float, bf16, f16, double>(q.dtype, "attention_forward", [&]<class T>() {
     const auto problem = attention_problem<Accumulate<T>>(shape, lse, key_lengths, key_mask, state, arguments);
     if constexpr (sizeof(T) == 2) {

@@ -49,6 +49,8 @@ Conv2dShape::Conv2dShape(const char* op, const View& x, const View& w, const Vie
 
 namespace {
 
+using vendor::Conv2dCall, vendor::Direction;
+
 /// A [N, H, W, C] view as one matrix [1, N H W, C], or transposed [1, C, N H W].
 View pixel_matrix(const View& x, bool transposed = false) {
   const int64_t rows = x.sizes[0] * x.sizes[1] * x.sizes[2], columns = x.sizes[3];
@@ -95,7 +97,7 @@ void conv2d_forward(const Queue& queue, const View& y, const View& x, const View
   const Conv2dShape shape("conv2d_forward", x, w, y, arguments);
   check_dtypes("conv2d_forward", y, x, w, bias, shape);
   if (y.numel() == 0) return;
-  if (!shape.is_empty() && vendor::conv2d_forward(queue, y, x, w, bias, arguments)) return;
+  if (!shape.is_empty() && vendor::takes(Conv2dCall{Direction::forward, queue, x, w, y, bias, arguments})) return;
   if (shape.is_matmul()) {
     const View columns = View::dense(bias.data, bias.dtype, {shape.O});
     return matmul(queue, pixel_matrix(y), pixel_matrix(x), pixel_matrix(w, true), bias ? columns : View::none(), {});
@@ -112,8 +114,9 @@ void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w
   check_dtypes("conv2d_norm", y, x, w, bias, shape);
   check_norm(y, mean, var, weight, norm_bias, residual);
   if (y.numel() == 0) return;
-  if (!shape.is_empty() && vendor::conv2d_norm(queue, y, x, w, bias, mean, var, weight, norm_bias, residual, arguments))
-    return;
+  const vendor::Conv2dNorm norm{mean, var, weight, norm_bias, residual, arguments.eps, arguments.relu};
+  const Conv2dCall call{Direction::forward, queue, x, w, y, bias, arguments.conv, &norm};
+  if (!shape.is_empty() && vendor::takes(call)) return;
   own_forward(queue, y, x, w, {bias, mean, var, weight, norm_bias, residual, arguments.eps, arguments.relu}, shape);
 }
 
@@ -123,7 +126,8 @@ void conv2d_statistics(const Queue& queue, const View& y, const View& part, cons
   check_dtypes("conv2d_statistics", y, x, w, bias, shape);
   check_part(y, part);
   if (y.numel() == 0) return;
-  if (!shape.is_empty() && vendor::conv2d_statistics(queue, y, part, x, w, bias, arguments)) return;
+  const Conv2dCall call{Direction::forward, queue, x, w, y, bias, arguments, nullptr, &part};
+  if (!shape.is_empty() && vendor::takes(call)) return;
   const int64_t rows = shape.N * shape.P * shape.Q;
   TileMoments moments(queue, rows, shape.O);
   ChannelEpilogue epilogue;
@@ -150,7 +154,8 @@ void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, c
     fill(queue, dx, 0);
     return add_more();
   }
-  if (vendor::conv2d_backward_input(queue, dx, dy, w, arguments)) return add_more();
+  if (vendor::takes(Conv2dCall{Direction::backward_input, queue, dx, w, dy, View::none(), arguments}))
+    return add_more();
   if (shape.is_matmul()) {
     const View y = pixel_matrix(dx), a = pixel_matrix(dy), b = pixel_matrix(w), none;
     if (dx_in) return matmul_fused(queue, y, none, a, b, none, pixel_matrix(dx_in), {});
@@ -170,7 +175,7 @@ void conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, 
              "conv2d_backward_weight: expected one dtype (or dw in f32), got ", dw, " = ", dy, " * ", x);
   if (dw.numel() == 0) return;
   if (shape.is_empty()) return fill(queue, dw, 0);
-  if (vendor::conv2d_backward_weight(queue, dw, dy, x, arguments)) return;
+  if (vendor::takes(Conv2dCall{Direction::backward_weight, queue, x, dw, dy, View::none(), arguments})) return;
   if (shape.is_matmul())
     return matmul(queue, pixel_matrix(dw), pixel_matrix(dy, true), pixel_matrix(x), View::none(), {});
   with_type(x, "conv2d_backward_weight", [&]<class T>() {

@@ -56,7 +56,8 @@ void linear_backward_weight(const Queue& queue, const View& dw, const View& db, 
     return reduce(queue, Reduce::sum, View::dense(db.data, db.dtype, {1, db.sizes[0]}), dy);
   MatmulCall call{.y = lifted(dw), .a = lifted(dy, true), .b = lifted(x), .alpha = 1, .row_sums = db};
   if (runs_by_planes(call)) return matmul_by_planes(queue, call);
-  if (vendor::linear_backward_weight(queue, call.y, db, call.a, call.b)) return;
+  const MatmulArguments plain;
+  if (vendor::takes(vendor::MatmulCall{queue, call.y, call.a, call.b, call.bias, plain, {}, {}, db})) return;
   call.a.strides[1] = call.b.strides[2] = 1;  // also if there is a single column
   with_dtype<float, double, bf16, f16>(dy.dtype, "linear_backward_weight",
                                        [&]<class T>() { row_sums_matmul_of<T>(queue, call); });

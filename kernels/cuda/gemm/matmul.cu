@@ -76,10 +76,9 @@ void run_matmul(const Queue& queue, const char* name, const MatmulCall& call) {
   check(name, call);
   if (y.numel() == 0) return;
   if (runs_by_planes(call)) return matmul_by_planes(queue, call);
-  const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
-  if (call.saved ? false
-      : plain    ? vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})
-                 : vendor::matmul_fused(queue, y, call.pre, a, b, bias, call.residual, {call.alpha, call.activation}))
+  const MatmulArguments arguments{call.alpha, call.grad};
+  const bool keeps_more = call.saved || call.pre;  // libraries keep a mask of it at most
+  if (!keeps_more && vendor::takes(vendor::MatmulCall{queue, y, a, b, bias, arguments, call.activation, call.residual}))
     return;
   own_matmul(queue, name, call);
 }

@@ -23,7 +23,7 @@ class Weft(CMakePackage, CudaPackage):
     variant("onednn", default=True, description="Fast convolution on the CPU")
     variant("fft", default=True, description="Fourier transforms")
     variant("lapack", default=True, description="Linear algebra")
-    variant("hdf5", default=True, description="Images in HDF5, and checkpoints of earlier versions")
+    variant("hdf5", default=True, description="Images in HDF5")
     variant("images", default=True, description="JPEG, PNG and .gz data sets")
     variant("weights", default=True, description="PyTorch's weight files")
     variant("text", default=True, description="Words of any script, for BERT")

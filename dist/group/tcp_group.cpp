@@ -29,7 +29,8 @@ constexpr size_t kEager = 64 << 10;
 constexpr size_t kChunk = 128 << 10;
 constexpr size_t kBuffer = 64 << 10, kReadsPerTurn = 16;
 
-/// Before each message, in the byte order of the ranks' machines; its tag, the bytes of the message and their tag follow.
+/// Before each message, in the byte order of the ranks' machines; its tag, the bytes of the message and their tag
+/// follow.
 struct Header {
   uint64_t hash = 0, bytes = 0;
   uint8_t code = 0;
@@ -78,7 +79,8 @@ class TcpLink final : public Link {
 
   MessagePtr send(int to, Slot slot, const std::byte* data, size_t bytes) override {
     auto message = std::make_unique<TcpMessage>(*this, to, true, slot, const_cast<std::byte*>(data), bytes);
-    submit(to, {.header = {.hash = slot.hash, .bytes = bytes, .code = slot.code}, .data = data, .message = message.get()});
+    submit(to,
+           {.header = {.hash = slot.hash, .bytes = bytes, .code = slot.code}, .data = data, .message = message.get()});
     return message;
   }
 
@@ -114,8 +116,7 @@ class TcpLink final : public Link {
     Peer& peer = *peers_[static_cast<size_t>(m.peer)];
     std::unique_lock lock(mutex_);
     waiting_ = &m;
-    const bool ended =
-        changed_.wait_until(lock, deadline, [&] { return m.done || aborted_ || !peer.lost.empty(); });
+    const bool ended = changed_.wait_until(lock, deadline, [&] { return m.done || aborted_ || !peer.lost.empty(); });
     waiting_ = nullptr;
     if (m.done) return;  // a message that has arrived whole counts in any case
     check_alive(peer);
@@ -170,7 +171,7 @@ class TcpLink final : public Link {
     part.rank = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
     part.size = static_cast<int>(members.size());
     part.prefix = str(options_.prefix, "/split/", number, '.', color);
-    return make_gloo_link(part, deadline);
+    return make_tcp_link(part, deadline);
   }
 
   /// Nobody waits for the message any more.
@@ -207,7 +208,7 @@ class TcpLink final : public Link {
     TcpPeer connection;
 
     // Under mutex_.
-    std::map<Slot, std::deque<TcpMessage*>> expected;           // receives that have not begun
+    std::map<Slot, std::deque<TcpMessage*>> expected;          // receives that have not begun
     std::map<Slot, std::deque<std::vector<std::byte>>> early;  // short messages that came before their receives
     std::map<Slot, std::deque<Outgoing>> held;                 // until their receiver is ready
     std::map<Slot, size_t> ready;                              // came before its message
@@ -575,11 +576,11 @@ TcpMessage::~TcpMessage() {
 
 }  // namespace
 
-std::unique_ptr<Link> make_gloo_link(const TcpMeshOptions& options, Link::Deadline deadline) {
+std::unique_ptr<Link> make_tcp_link(const TcpMeshOptions& options, Link::Deadline deadline) {
   return std::make_unique<TcpLink>(options, deadline);
 }
 
-ProcessGroupPtr make_gloo_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
+ProcessGroupPtr make_tcp_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
   WEFT_CHECK(store, "process group gloo: expected a store, got none");
   // Each group that a job makes has a place of its own; all ranks count in the same way.
   const int64_t number = store->add(str("gloo/made/", record->rank), 1);
@@ -590,7 +591,7 @@ ProcessGroupPtr make_gloo_group(GroupRecordPtr record, std::shared_ptr<Store> st
                                .membership = record->membership,
                                .secure = record->options.secure};
   record->explain_in(store, options.prefix + "/failure");
-  auto link = make_gloo_link(options, Clock::now() + record->options.timeout);
+  auto link = make_tcp_link(options, Clock::now() + record->options.timeout);
   return make_host_group(std::move(record), std::move(link), "gloo");
 }
 

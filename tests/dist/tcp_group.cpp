@@ -29,7 +29,7 @@ std::vector<std::unique_ptr<Link>> two_links(Secure secure = Secure::automatic) 
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      links[static_cast<size_t>(rank)] = make_gloo_link(
+      links[static_cast<size_t>(rank)] = make_tcp_link(
           {.rank = rank, .size = 2, .store = store, .prefix = "test", .secure = secure}, Clock::now() + 20s);
     });
   for (std::thread& thread : threads) thread.join();
@@ -58,16 +58,16 @@ std::vector<std::byte> random_bytes_of(size_t count) {
   return bytes;
 }
 
-TEST(GlooLink, ASilentRankIsNamedWhereTheRanksMeet) {
+TEST(TcpLink, ASilentRankIsNamedWhereTheRanksMeet) {
   const auto job = std::make_shared<FakeJob>(2);
   const auto meet = [&] {
     return error_text([&] {
-      make_gloo_link({.rank = 1,
-                      .size = 2,
-                      .store = std::make_shared<MemoryStore>(),
-                      .prefix = "test",
-                      .membership = std::make_shared<FakeMembership>(job, 1)},
-                     Clock::now() + 300ms);
+      make_tcp_link({.rank = 1,
+                     .size = 2,
+                     .store = std::make_shared<MemoryStore>(),
+                     .prefix = "test",
+                     .membership = std::make_shared<FakeMembership>(job, 1)},
+                    Clock::now() + 300ms);
     });
   };
   EXPECT_EQ(meet(), "process group gloo: rank 0 of 2 did not come");
@@ -105,19 +105,19 @@ std::string when_rank_1_has_ended(const std::function<void(const ProcessGroupPtr
 }
 
 // All ranks find out together why they cannot go on, and one of them is the first to end.
-TEST(GlooGroup, WhatRunsIsFinishedWhenAnotherRankHasEnded) {
+TEST(TcpGroup, WhatRunsIsFinishedWhenAnotherRankHasEnded) {
   EXPECT_EQ(when_rank_1_has_ended([](const ProcessGroupPtr& group) { group->all_reduce(Tensor::ones({8}))->wait(); }),
             "");
 }
 
-TEST(GlooGroup, WhatCanNoLongerBeFinishedEndsAtOnce) {
+TEST(TcpGroup, WhatCanNoLongerBeFinishedEndsAtOnce) {
   const TimePoint begin = Clock::now();
   EXPECT_THAT(when_rank_1_has_ended([](const ProcessGroupPtr& group) { group->abort("test"); }),
               HasSubstr("rank 1 has ended"));
   EXPECT_LT(Clock::now() - begin, 30s);
 }
 
-TEST(GlooLink, MessagesArriveWholeByTheirSlots) {
+TEST(TcpLink, MessagesArriveWholeByTheirSlots) {
   for (const Secure secure : {Secure::off, Secure::mac, Secure::encrypt}) {
     const auto links = two_links(secure);
     // Short and long ones, and around the limits of a block, of what is sent at once, and of a chunk.
@@ -145,7 +145,7 @@ TEST(GlooLink, MessagesArriveWholeByTheirSlots) {
   }
 }
 
-TEST(GlooLink, AMessageThatBreaksOffIsNoticed) {
+TEST(TcpLink, AMessageThatBreaksOffIsNoticed) {
   // 128 MiB are under way when one side closes.
   const size_t bytes = size_t{128} << 20;
   for (const bool sender_waits : {false, true}) {
@@ -165,7 +165,7 @@ TEST(GlooLink, AMessageThatBreaksOffIsNoticed) {
   }
 }
 
-TEST(GlooLink, ManyRanksMayOpenMoreFiles) {
+TEST(TcpLink, ManyRanksMayOpenMoreFiles) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few{48, before.rlim_max};  // less than eight ranks need in one process
@@ -177,8 +177,8 @@ TEST(GlooLink, ManyRanksMayOpenMoreFiles) {
   for (size_t rank = 0; rank < links.size(); ++rank)
     threads.emplace_back([&, rank] {
       try {
-        links[rank] = make_gloo_link({.rank = static_cast<int>(rank), .size = 8, .store = store, .prefix = "test"},
-                                     Clock::now() + 30s);
+        links[rank] = make_tcp_link({.rank = static_cast<int>(rank), .size = 8, .store = store, .prefix = "test"},
+                                    Clock::now() + 30s);
       } catch (const Error& error) {
         errors[rank] = error.what();
       }
@@ -189,15 +189,15 @@ TEST(GlooLink, ManyRanksMayOpenMoreFiles) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST(GlooLink, ARankThatSaysNothingSensibleOfItsSafetyIsNamed) {
+TEST(TcpLink, ARankThatSaysNothingSensibleOfItsSafetyIsNamed) {
   const auto store = std::make_shared<MemoryStore>();
   store->set("test/host/1", "\xff\nhost");
   EXPECT_EQ(
-      error_text([&] { make_gloo_link({.rank = 0, .size = 2, .store = store, .prefix = "test"}, Clock::now() + 5s); }),
+      error_text([&] { make_tcp_link({.rank = 0, .size = 2, .store = store, .prefix = "test"}, Clock::now() + 5s); }),
       "process group gloo: rank 1 did not say how it is secured");
 }
 
-TEST(GlooLink, ADeadlineIsNoBrokenConnection) {
+TEST(TcpLink, ADeadlineIsNoBrokenConnection) {
   const auto links = two_links();
   std::byte byte{}, other{7};
   const auto received = links[0]->receive(1, {5, 1}, &byte, 1);
@@ -209,7 +209,7 @@ TEST(GlooLink, ADeadlineIsNoBrokenConnection) {
   EXPECT_EQ(byte, other);
 }
 
-TEST(GlooLink, WhatHasArrivedCountsThoughItsRankHasGone) {
+TEST(TcpLink, WhatHasArrivedCountsThoughItsRankHasGone) {
   constexpr size_t kMessages = 3000;
   const auto links = two_links();
   std::vector<std::byte> from(64, std::byte{1}), to(64 * kMessages);
@@ -227,7 +227,7 @@ TEST(GlooLink, WhatHasArrivedCountsThoughItsRankHasGone) {
   links[0]->abort("test");
 }
 
-TEST(GlooLink, MemoryOfAMessageThatIsDroppedIsLeftAlone) {
+TEST(TcpLink, MemoryOfAMessageThatIsDroppedIsLeftAlone) {
   const size_t bytes = size_t{64} << 20;
   const auto links = two_links(Secure::mac);
   std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{0});
@@ -242,7 +242,7 @@ TEST(GlooLink, MemoryOfAMessageThatIsDroppedIsLeftAlone) {
   for (const auto& link : links) link->abort("test");
 }
 
-TEST(GlooLink, WhoWaitsForAnotherRankHearsOfAnAbortThroughTheStore) {
+TEST(TcpLink, WhoWaitsForAnotherRankHearsOfAnAbortThroughTheStore) {
   // Rank 2 waits for rank 0, rank 1 aborts: no connection that rank 2 waits on breaks, and there is no membership.
   std::atomic<bool> heard{false};
   const auto begin = Clock::now();
@@ -268,7 +268,7 @@ TEST(GlooLink, WhoWaitsForAnotherRankHearsOfAnAbortThroughTheStore) {
 
 #else
 
-TEST(GlooLink, NeedsLibcrypto) { GTEST_SKIP() << "this build has no libcrypto"; }
+TEST(TcpLink, NeedsLibcrypto) { GTEST_SKIP() << "this build has no libcrypto"; }
 
 #endif
 
