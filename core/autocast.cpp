@@ -32,13 +32,26 @@ LowCopies::LowCopies(const std::vector<Tensor>& parameters) {
   for (const Tensor& x : parameters) {
     if (x.dtype() != DType::f32 || x.raw_data() == nullptr || has_copy(x, *active)) continue;
     AutogradMeta& meta = meta_of(x.impl());
-    meta.compute_copy = x.detach().to(*active);
-    meta.compute_version = x.storage()->version();
-    copied_.push_back(x);
+    try {
+      const Tensor low = x.detach().to(*active);
+      replaced_.push_back({x, meta.compute_copy, meta.compute_version});
+      meta.compute_copy = low;
+      meta.compute_version = x.storage()->version();
+    } catch (...) {  // no memory: nothing is kept
+      put_back();
+      throw;
+    }
   }
 }
-LowCopies::~LowCopies() {
-  for (const Tensor& x : copied_) x.impl()->autograd->compute_copy = {};
+LowCopies::~LowCopies() { put_back(); }
+
+void LowCopies::put_back() {
+  for (const auto& [parameter, copy, version] : replaced_) {
+    AutogradMeta& meta = *parameter.impl()->autograd;
+    meta.compute_copy = copy;
+    meta.compute_version = version;
+  }
+  replaced_.clear();
 }
 
 std::optional<DType> autocast_dtype() { return active; }

@@ -36,7 +36,12 @@ class LowCopies {
   LowCopies& operator=(const LowCopies&) = delete;
 
  private:
-  std::vector<Tensor> copied_;
+  struct Replaced {
+    Tensor parameter, copy;  ///< `copy`: an optimizer's, which was older than the parameter or of another dtype
+    uint32_t version;
+  };
+  void put_back();
+  std::vector<Replaced> replaced_;
 };
 
 /// The dtype of the innermost guard; nothing outside of one.

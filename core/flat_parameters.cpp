@@ -295,6 +295,12 @@ void FlatParameters::divide(Division division) {
   mark_divided();
 }
 
+void FlatParameters::undivide() {
+  divisions_.clear();
+  divided_.clear();
+  stages_ = {};
+}
+
 void FlatParameters::mark_divided() {
   divided_.clear();
   for (const Division& division : divisions_) {

@@ -95,6 +95,8 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   };
   /// Adds a division: FSDP's parts are slices, of parts that TensorParallel made.
   void divide(Division division);
+  /// Forgets the divisions and stages, which another strategy over these parameters made.
+  void undivide();
   /// A group divides it.
   bool is_divided(const Tensor& parameter) const;
 

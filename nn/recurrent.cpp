@@ -91,7 +91,7 @@ Recurrent::Output Recurrent::run_segments(const Tensor& x, const RecurrentWeight
     if (out.c.defined()) ended_c.insert(ended_c.begin(), rows(c, next, count));
   }
   if (const int64_t longest = segments.back().end; longest < T)
-    y.push_back(Tensor::zeros({T - longest, B, hidden_}, x.dtype(), x.device()));
+    y.push_back(Tensor::zeros({T - longest, B, hidden_}, y.front().dtype(), x.device()));
   return {concat(y, 0), concat(ended_h, 0), ended_c.empty() ? Tensor() : concat(ended_c, 0)};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/layers/losses.h"
@@ -38,16 +39,7 @@ struct SpectralNorm : Module {
     layer_->weight = {};
   }
   Tensor forward(const Tensor& x) const override {
-    const Tensor w = matrix();
-    if (is_training() && !recomputing()) {
-      const NoGrad no_grad;
-      for (int64_t i = 0; i < options.iterations; ++i) {
-        weight_v.copy_(unit(matmul(weight_u, w)));
-        weight_u.copy_(unit(matmul(w, weight_v)));
-      }
-    }
-    const Tensor u = weight_u.clone(), v = weight_v.clone();  // the next forward changes both
-    layer_->weight = div(weight_orig, sum(mul(u, matmul(w, v))));
+    layer_->weight = normed();
     Tensor y = layer_->forward(x);
     layer_->weight = {};
     return y;
@@ -60,6 +52,20 @@ struct SpectralNorm : Module {
   }
 
  private:
+  /// The weight over its largest singular value, which Autocast does not round to 16 bits.
+  Tensor normed() const {
+    const Autocast full(DType::f32);
+    const Tensor w = matrix();
+    if (is_training() && !recomputing()) {
+      const NoGrad no_grad;
+      for (int64_t i = 0; i < options.iterations; ++i) {
+        weight_v.copy_(unit(matmul(weight_u, w)));
+        weight_u.copy_(unit(matmul(w, weight_v)));
+      }
+    }
+    const Tensor u = weight_u.clone(), v = weight_v.clone();  // the next forward changes both
+    return div(weight_orig, sum(mul(u, matmul(w, v))));
+  }
   /// The weight [out, …] with PyTorch's order of columns: channels first.
   Tensor matrix() const {
     Shape order;

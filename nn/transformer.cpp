@@ -107,7 +107,8 @@ struct KeysAndValues::Room {
 };
 
 void KeysAndValues::append(const Tensor& k, const Tensor& v) {
-  if (wants_gradient(k) || wants_gradient(v) || (keys.defined() && wants_gradient(keys))) {
+  if (wants_gradient(k) || wants_gradient(v) ||
+      (keys.defined() && (wants_gradient(keys) || wants_gradient(values)))) {
     keys = keys.defined() ? concat({keys, k}, 1) : k;
     values = values.defined() ? concat({values, v}, 1) : v;
     return;
@@ -118,8 +119,14 @@ void KeysAndValues::append(const Tensor& k, const Tensor& v) {
     return;
   }
   const NoGrad no_grad;
-  // `used` differs where a copy of this object has written its own next token.
+  const auto is_like = [](const Tensor& a, const Tensor& b) {
+    return a.size(0) == b.size(0) && a.size(2) == b.size(2) && a.size(3) == b.size(3);
+  };
+  WEFT_CHECK(before == 0 || (is_like(k, keys) && is_like(v, values)), "KeysAndValues: expected tokens like ", keys,
+             ", got ", k);
+  // `used` differs where a copy of this object has written its own next token; sizes, where somebody has left rows out.
   const bool fits = room && room->used == before && all <= room->keys.size(1) && room->keys.dtype() == k.dtype() &&
+                    is_like(keys, room->keys) && is_like(values, room->values) &&
                     keys.raw_data() == room->keys.raw_data() && values.raw_data() == room->values.raw_data();
   if (!fits) {
     constexpr int64_t kLeast = 64;

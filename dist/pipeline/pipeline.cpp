@@ -399,9 +399,14 @@ Tensor Pipeline::operator()(const Tensor& x) {
   WEFT_CHECK(!grad_enabled(), "pipeline: expected NoGrad, got a forward with gradients. Pipeline::run() trains");
   std::vector<Tensor> outputs;
   MicroBatches batch{.inputs = split(x, pipe_->size()), .precision = autocast_dtype().value_or(DType::f32)};
+  // The data ranks of a sharded stage gather it together for each micro-batch: all have as many, whatever their rows.
+  const size_t own = batch.inputs.size();
+  while (tensor_->fsdp() && own > 0 && batch.inputs.size() < static_cast<size_t>(pipe_->size()))
+    batch.inputs.push_back(batch.inputs.back());
   batch.loss = [&](size_t micro) {
-    outputs.push_back((*this)(batch.inputs[micro]));
-    return outputs.back();
+    const Tensor part = (*this)(batch.inputs[micro]);
+    if (micro < own) outputs.push_back(part);
+    return part;
   };
   std::vector<PipelineStep> steps = pipeline_schedule(
       {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},

@@ -137,8 +137,8 @@ Tensor ParallelEmbedding::forward(const Tensor& x) const {
     const auto [first, count] = Partition::share(rows, group->rank(), group->size());
     const Tensor own = index - first;
     mine = ge(own, 0) & lt(own, count);
-    // A number outside of the table stays outside of rank 0's rows, where index_select() reports it.
-    place = where((ge(index, 0) & lt(index, rows)) & logical_not(mine), 0, own);
+    // A number outside of the table is outside of each rank's rows: index_select() reports it on all of them.
+    place = where(ge(index, 0) & lt(index, rows), where(mine, own, 0), index);
   }
   const Tensor y = index_select(weight, 0, place);
   Shape sizes = x.sizes();

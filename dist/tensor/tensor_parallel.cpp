@@ -41,7 +41,9 @@ void TensorParallel::divide(std::unique_ptr<Strategy> data) {
   std::unordered_set<const TensorImpl*> whole;
   for (const NamedTensor& parameter : parameters())
     if (partition(parameter.name).is_whole()) whole.insert(parameter.tensor.impl());
-  FlatParameters::of(trained())->divide(
+  const auto flat = FlatParameters::of(trained());
+  if (ddp_) flat->undivide();  // an optimizer may have kept them from an earlier TensorParallel of this model
+  flat->divide(
       {.is_divided = [whole](const Tensor& parameter) { return !whole.contains(parameter.impl()); },
        .gather =
            [group = grid_.model(), device = model_->device()](const Tensor& own, const char* name) {

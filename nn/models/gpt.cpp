@@ -135,7 +135,10 @@ Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past, const st
   }
   Tensor x = embed(ids, before, places);
   for (size_t i = 0; i < h.size(); ++i) x = whole_block(*h[i]).extend(x, past[i], mask);
-  return wte->tied_linear(ln_f(x));
+  const Tensor logits = wte->tied_linear(ln_f(x));
+  WEFT_CHECK(logits.size(-1) == options.vocabulary, "Gpt: expected a whole vocabulary for text that goes on, got ",
+             wte->kind());
+  return logits;
 }
 
 void Gpt::fields(Visitor& v) {

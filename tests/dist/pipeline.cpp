@@ -491,6 +491,21 @@ TEST(Pipeline, AStandInCountsNothing) {
   EXPECT_EQ(both, alone);
 }
 
+// The last batches of a validation: ranks that gather a stage together have other numbers of rows.
+TEST(Pipeline, ShardedStagesEvaluateUnevenRows) {
+  for (const Task& task : {tower_task(), gpt_task()})
+    run_ranks(4, [&](const ProcessGroupPtr& world) {
+      const Grid grid(world, 1, 2);
+      Pipeline pipeline(task.make(grid.model()), grid, {.fsdp = FsdpOptions{.policy = {.min_num_params = 500}}});
+      const auto whole = task.make(make_process_group_alone());
+      const NoGrad no_grad;
+      for (int64_t most = 1; most < 4; ++most) {
+        const Tensor x = task.inputs(99, 0, std::max<int64_t>(most - grid.data_rank(), 1)), y = pipeline(x);
+        EXPECT_TRUE(tests::near(y.to_vector<double>(), (*whole)(x).to_vector<double>(), tests::Tolerance{1e-11, 1e-11}));
+      }
+    });
+}
+
 TEST(Pipeline, HalfPrecisionTravelsAsItIs) {
   const Task task = gpt_task();
   for (const DeviceKind kind : tests::test_devices()) {

@@ -114,6 +114,11 @@ TEST(KeysAndValues, AppendAsConcatDoes) {
       KeysAndValues rest{past.keys.slice(0, 1, 2), past.values.slice(0, 1, 2), past.capacity};
       rest.append(k.slice(0, 0, 2), v.slice(0, 0, 2));
       EXPECT_EQ(rest.keys.sizes(), (Shape{2, 66, 2, 4}));
+      KeysAndValues first = past;  // rows from the first on begin where the room does
+      first.keys = first.keys.slice(0, 0, 1), first.values = first.values.slice(0, 0, 1);
+      const Tensor before = first.keys.clone();
+      first.append(k.slice(0, 1, 1), v.slice(0, 1, 1));
+      check(first, concat({before, k.slice(0, 1, 1)}, 1), concat({past.values.slice(0, 0, 1), v.slice(0, 1, 1)}, 1));
       const Tensor trained = some(1, 9).requires_grad_();
       past.append(trained, v);
       sum(past.keys * past.keys).backward();

@@ -17,8 +17,10 @@ T* optional(const View& view) {
 template <bool kCentred>
 void forward(const Queue& queue, const char* name, const View& y, const View& mean, const View& invstd, const View& sum,
              const View& x, const View& residual, const View& weight, const View& bias, double eps) {
-  check_rows(name, x, y);
-  if (residual) check_rows(name, x, residual);
+  check_rows(name, x, y, /*beside_f32=*/true);
+  if (residual) check_rows(name, x, residual, /*beside_f32=*/true);
+  WEFT_CHECK(!residual || y.dtype == x.dtype || y.dtype == residual.dtype, name,
+             ": expected a residual of y's 16 bits, got ", residual, " for ", y);
   const int64_t rows = x.sizes[0], C = x.sizes[1];
   if (rows == 0 || C == 0) return;
   with_dtype<float, bf16, f16, double>(x.dtype, name, [&]<class T>() {

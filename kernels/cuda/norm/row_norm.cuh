@@ -265,9 +265,13 @@ __global__ void row_norm_finish_kernel(A* dweight, A* dbias, const A* partial_dw
   if (dbias != nullptr) dbias[c] = sum[1];
 }
 
-inline void check_rows(const char* name, const View& x, const View& like) {
-  WEFT_CHECK(x.rank == 2 && x.is_contiguous() && like.is_contiguous() && like.same_sizes(x), name,
-             ": expected contiguous [M, C], got ", x, " and ", like);
+/// `beside_f32`: `like` may have 16 bits beside an x of f32.
+inline void check_rows(const char* name, const View& x, const View& like, bool beside_f32 = false) {
+  const bool low = beside_f32 && x.dtype == DType::f32 && (like.dtype == DType::bf16 || like.dtype == DType::f16);
+  WEFT_CHECK(x.rank == 2 && x.is_contiguous() && like.is_contiguous() && like.same_sizes(x) &&
+                 (like.dtype == x.dtype || low),
+             name, ": expected contiguous [M, C] of one dtype", beside_f32 ? ", or 16 bits beside f32" : "", ", got ", x,
+             " and ", like);
 }
 
 template <bool kCentred, class T, class R, class Y>
