@@ -345,7 +345,7 @@ class Engine {
   [[gnu::noinline, gnu::cold]] bool ends_behind(const Node& node, const Tensor& dy) {
     if (!task_.targets) return false;
     const auto target = captured_.find(&node);
-    if (target != captured_.end()) target->second = dy;
+    if (target != captured_.end()) target->second = dy.to(node.dtype);  // a cast's node takes f32, too
     return !wants_any(node);
   }
 

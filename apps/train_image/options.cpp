@@ -33,6 +33,8 @@ void check_augmentation(const Options& o) {
   for (const double share : o.milestones)
     if (!(share >= 0 && share <= 1))
       throw train::UsageError(str("--milestones: expected shares of the run, 0 to 1, got ", share));
+  if (!std::is_sorted(o.milestones.begin(), o.milestones.end()))
+    throw train::UsageError("--milestones: expected shares that rise, got a smaller one behind a larger one");
   if (o.color_jitter.empty()) return;
   for (const double reach : o.color_jitter)
     if (reach < 0) throw train::UsageError(str("--color-jitter: expected numbers of at least 0, got ", reach));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
@@ -19,6 +20,10 @@ Tensor flip(const Tensor& x, const std::vector<int64_t>& dims) {
   WEFT_CHECK(x.defined(), "flip: expected a tensor, got none");
   if (dims.empty()) return x.clone();
   const OpScope scope("flip");
+  std::set<int64_t> places;
+  for (const int64_t dim : dims)
+    WEFT_CHECK(places.insert(dim < 0 ? dim + x.dim() : dim).second, "flip: expected each dimension once, got ", dim,
+               " again");
   Tensor y = x;
   {
     const NoGrad no_grad;  // the gradient is a flip, too: cheaper than that of any selection

@@ -71,6 +71,7 @@ TEST(BadInput, EpochsInThePlaceOfShares) {
 }
 
 TEST(BadInput, FlagsThatWouldCountForNothing) {
+  expect_refusal(kSmall + "--milestones 0.75,0.5", 2, "--milestones: expected shares that rise");
   expect_refusal(kSmall + "--eval-only --resume auto", 2, "--eval-only: evaluates --weights FILE");
   expect_refusal(kSmall + "--schedule onecycle --warmup 1", 2, "--warmup: expected another --schedule");
   expect_refusal(kSmall + "--ema-warmup", 2, "--ema-warmup: needs --ema");
