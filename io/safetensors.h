@@ -59,7 +59,7 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
 /// Writes the tensors (from any device, any strides) for other libraries; replaces an old file atomically. `complex`
 /// names the parts [..., 2] of complex numbers: C64 of f32, C128 of f64. Errors: numbers in the state dict (the format
-/// has none), two tensors of one name, a complex one of another form or that is missing, the disk is full.
+/// has none), two tensors of one name, the disk is full. Also a complex tensor that is missing, or no such parts.
 void write_safetensors(const std::filesystem::path& path, const StateDict& state,
                        const std::map<std::string, std::string>& metadata = {},
                        const std::set<std::string>& complex = {});
