@@ -30,21 +30,29 @@ struct Header {
   uint64_t data_start = 0;
 };
 
+/// The dtype of the parts of complex numbers; empty: no such type.
+std::string_view parts_of(std::string_view complex) {
+  return complex == "C64" ? "F32" : complex == "C128" ? "F64" : std::string_view();
+}
+
 const StoredDType* parse_dtype(const FileReader& file, const std::string& name, const Json& entry) {
   const auto found = entry.find("dtype");
   if (found == entry.end() || !found->is_string()) file.bad("tensor '", name, "': expected a dtype, got none");
   const auto& text = found->get_ref<const std::string&>();
-  if (const StoredDType* stored = find_stored_dtype(text)) return stored;
+  const std::string_view parts = parts_of(text);
+  if (const StoredDType* stored = find_stored_dtype(parts.empty() ? text : parts)) return stored;
   file.bad("tensor '", name,
-           "': expected dtype F32, F64, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 ",
+           "': expected dtype F32, F64, C64, C128, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 ",
            "or BOOL, got '", text, "'");
 }
 
 Shape parse_shape(const FileReader& file, const std::string& name, const Json& entry) {
   const auto found = entry.find("shape");
   if (found == entry.end() || !found->is_array()) file.bad("tensor '", name, "': expected a shape, got none");
-  if (found->size() > kMaxRank)
-    file.bad("tensor '", name, "': expected at most ", kMaxRank, " dimensions, got ", found->size());
+  const bool complex = !parts_of(entry["dtype"].get_ref<const std::string&>()).empty();
+  const size_t most = kMaxRank - (complex ? 1 : 0);
+  if (found->size() > most)
+    file.bad("tensor '", name, "': expected at most ", most, " dimensions, got ", found->size());
   Shape sizes;
   for (const Json& size : *found) {
     // A size beyond 2^60 is no size; the limit keeps the arithmetic below from wrapping.
@@ -52,6 +60,7 @@ Shape parse_shape(const FileReader& file, const std::string& name, const Json& e
       file.bad("tensor '", name, "': expected sizes that are whole numbers, got shape ", found->dump());
     sizes.push_back(size.get<int64_t>());
   }
+  if (complex) sizes.push_back(2);
   return sizes;
 }
 
@@ -187,16 +196,30 @@ Header read_header(const FileReader& file, MemoryBudget& memory) {
 }
 
 void write(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-           const std::map<std::string, std::string>& metadata, bool sealed, int keep) {
+           const std::map<std::string, std::string>& metadata, bool sealed, int keep,
+           const std::set<std::string>& complex = {}) {
   WEFT_CHECK(state.scalars.empty(), "safetensors: expected tensors only, got the number '",
              state.scalars.empty() ? "" : printable(state.scalars[0].name), "'. A checkpoint holds numbers too");
+  size_t complex_ones = 0;
+  for (const auto& [name, tensor] : state.tensors) {
+    if (!complex.contains(name)) continue;
+    ++complex_ones;
+    WEFT_CHECK(
+        (tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64) && tensor.dim() > 0 && tensor.size(-1) == 2,
+        "safetensors: expected the parts [..., 2] of complex numbers in f32 or f64 as '", printable(name), "', got ",
+        tensor);
+  }
+  WEFT_CHECK(complex_ones == complex.size(), "safetensors: expected tensors of all ", complex.size(),
+             " complex names, got ", complex_ones);
   // Wide elements first keeps every tensor aligned to its element; then by name, as the reference writer does.
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& entry : state.tensors) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return std::pair(-static_cast<int>(size_of(a->tensor.dtype())), std::string_view(a->name)) <
-           std::pair(-static_cast<int>(size_of(b->tensor.dtype())), std::string_view(b->name));
-  });
+  const auto place = [&](const NamedTensor& one) {
+    const int bytes = static_cast<int>(size_of(one.tensor.dtype())) * (complex.contains(one.name) ? 2 : 1);
+    return std::pair(-bytes, std::string_view(one.name));
+  };
+  std::sort(order.begin(), order.end(),
+            [&](const NamedTensor* a, const NamedTensor* b) { return place(*a) < place(*b); });
   const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
   std::string text = "{";
   const auto add = [&](const std::string& name, std::string_view dtype, const std::vector<int64_t>& sizes,
@@ -217,7 +240,12 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
     }
     const Shape sizes = entry->tensor.sizes();
     const uint64_t end = offset + entry->tensor.nbytes();
-    add(entry->name, stored_name(entry->tensor.dtype()), {sizes.begin(), sizes.end()}, offset, end);
+    const bool is_complex = complex.contains(entry->name);
+    add(entry->name,
+        !is_complex                           ? stored_name(entry->tensor.dtype())
+        : entry->tensor.dtype() == DType::f32 ? "C64"
+                                              : "C128",
+        {sizes.begin(), sizes.end() - (is_complex ? 1 : 0)}, offset, end);
     offset = end;
   }
   if (sealed) add(kSealName, "U8", {kSealBytes}, offset, offset + kSealBytes);
@@ -271,8 +299,8 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
 }
 
 void write_safetensors(const std::filesystem::path& path, const StateDict& state,
-                       const std::map<std::string, std::string>& metadata) {
-  write(path, "safetensors", state, metadata, /*sealed=*/false, /*keep=*/1);
+                       const std::map<std::string, std::string>& metadata, const std::set<std::string>& complex) {
+  write(path, "safetensors", state, metadata, /*sealed=*/false, /*keep=*/1, complex);
 }
 
 void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "core/state_dict.h"
@@ -43,6 +44,7 @@ class SafetensorsReader {
   uint64_t data_start() const { return data_start_; }
 
   /// Reads one tensor directly into its memory on the CPU; dtypes that Weft lacks are widened (io/stored_dtype.h).
+  /// Complex numbers are their parts [..., 2], which view_as_complex() takes.
   Tensor read(size_t index) const;
 
  private:
@@ -55,10 +57,12 @@ class SafetensorsReader {
 /// Reads a whole file with SafetensorsReader.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
-/// Writes the tensors (from any device, any strides) for other libraries; replaces an old file atomically.
-/// Errors: numbers in the state dict (the format has none), two tensors of one name, the disk is full.
+/// Writes the tensors (from any device, any strides) for other libraries; replaces an old file atomically. `complex`
+/// names the parts [..., 2] of complex numbers: C64 of f32, C128 of f64. Errors: numbers in the state dict (the format
+/// has none), two tensors of one name, the disk is full. Also a complex tensor that is missing, or no such parts.
 void write_safetensors(const std::filesystem::path& path, const StateDict& state,
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {},
+                       const std::set<std::string>& complex = {});
 
 /// Writes a seal (io/seal.h) as the last tensor, `seal` u8[20], too. Damage is then found before anything is parsed,
 /// and other libraries still read the file. `what` opens the error texts; `keep`: AtomicFile::commit.

@@ -18,7 +18,7 @@ struct StoredDType {
   bool is_widened() const { return bytes != size_of(dtype); }
 };
 
-/// The row of this name; nullptr for unknown names and for types without a lossless dtype here (U64, complex numbers).
+/// The row of this name; nullptr for unknown names and for types without a lossless dtype here (U64).
 const StoredDType* find_stored_dtype(std::string_view name);
 
 /// The name under which a dtype is stored unchanged.

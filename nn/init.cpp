@@ -114,7 +114,10 @@ void trunc_normal_(const Tensor& x, double mean, double std, double low, double 
              "trunc_normal_: expected a positive std and bounds that keep 1% of the draws, got mean ", mean, ", std ",
              std, " and [", low, ", ", high, "]");
   const NoGrad no_grad;
-  const auto outside = [&](const Tensor& values) { return (values < low) | (values > high); };
+  const auto outside = [&](const Tensor& values) {  // 16 bits would round the bounds
+    const Tensor exact = size_of(values.dtype()) == 2 ? values.to(DType::f32) : values;
+    return (exact < low) | (exact > high);
+  };
   normal_(x, mean, std);
   for (Tensor again = outside(x); any(again); again = outside(x))
     x.copy_(where(again, normal(x.sizes(), mean, std, x.dtype(), x.device()), x));

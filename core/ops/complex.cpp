@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include "core/ops/arithmetic.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/einsum.h"
@@ -173,5 +174,7 @@ ComplexTensor concat(const std::vector<ComplexTensor>& tensors, Integer dim) {
 ComplexTensor pad(const ComplexTensor& z, Integer dim, Integer before, Integer after) {
   return ComplexTensor(pad(z.parts(), wrap_dim("pad", dim, z.dim()), before, after));
 }
+
+Tensor angle(const ComplexTensor& z) { return atan2(imag(z), real(z)); }
 
 }  // namespace weft

@@ -102,4 +102,7 @@ ComplexTensor concat(const std::vector<ComplexTensor>& tensors, Integer dim = 0)
 /// x with zeros before and after along `dim`.
 ComplexTensor pad(const ComplexTensor& z, Integer dim, Integer before, Integer after);
 
+/// The angle of each number, from -pi to pi. The gradient at 0 is 0.
+Tensor angle(const ComplexTensor& z);
+
 }  // namespace weft

@@ -21,5 +21,7 @@ size_t trailing_space(std::string_view) { fail_without(); }
 std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
 std::vector<std::string_view> split_pieces(std::string_view, PiecePattern) { fail_without(); }
 std::string composed_text(std::string_view) { fail_without(); }
+std::string compatible_text(std::string_view) { fail_without(); }
+std::vector<std::string_view> grapheme_clusters(std::string_view) { fail_without(); }
 
 }  // namespace weft::data

@@ -198,6 +198,16 @@ void append_pieces(std::vector<std::string_view>& pieces, std::string_view text,
   for (; !text.empty(); text.remove_prefix(pieces.back().size())) pieces.push_back(text.substr(0, length(text)));
 }
 
+/// As it is where its UTF-8 is invalid.
+std::string mapped(std::string_view text, int options) {
+  utf8proc_uint8_t* made = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | options));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, &std::free);
+  return size < 0 ? std::string(text) : std::string(reinterpret_cast<const char*>(made), static_cast<size_t>(size));
+}
+
 }  // namespace
 
 std::vector<std::string_view> split_pieces(std::string_view text) { return split_pieces(text, PiecePattern::gpt2); }
@@ -227,14 +237,24 @@ std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern p
   return pieces;
 }
 
-std::string composed_text(std::string_view text) {
-  utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
-  return size < 0 ? std::string(text) : std::string(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
+std::vector<std::string_view> grapheme_clusters(std::string_view text) {
+  std::vector<std::string_view> clusters;
+  utf8proc_int32_t last = 0, state = 0;
+  size_t begin = 0, end = 0;
+  for_each_character(text, [&](utf8proc_int32_t c, size_t bytes) {
+    if (end > begin && utf8proc_grapheme_break_stateful(last, c, &state)) {
+      clusters.push_back(text.substr(begin, end - begin));
+      begin = end;
+    }
+    last = c;
+    end += bytes;
+  });
+  if (end > begin) clusters.push_back(text.substr(begin));
+  return clusters;
 }
+
+std::string composed_text(std::string_view text) { return mapped(text, UTF8PROC_COMPOSE); }
+std::string compatible_text(std::string_view text) { return mapped(text, UTF8PROC_COMPOSE | UTF8PROC_COMPAT); }
 
 std::string normalized_text(std::string_view text, const WordOptions& options) {
   const bool plain = options.strip_accents.value_or(options.lowercase);

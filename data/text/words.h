@@ -47,7 +47,13 @@ enum class PiecePattern : uint8_t {
 };
 std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern pattern);
 
-/// The text in Unicode's normal form C; as it is where its UTF-8 is invalid. Errors: built without utf8proc.
+/// The text in Unicode's normal form C (KC: `compatible_text`); as it is where its UTF-8 is invalid. Errors: built without
+/// utf8proc.
 std::string composed_text(std::string_view text);
+std::string compatible_text(std::string_view text);
+
+/// The characters as readers see them: a letter with its marks, or an invalid byte. Together they are the text. Errors:
+/// built without utf8proc.
+std::vector<std::string_view> grapheme_clusters(std::string_view text);
 
 }  // namespace weft::data

@@ -37,6 +37,29 @@ WEFT_HD T raised(T a, T b) {
   return std::pow(a, b);
 }
 
+/// The angle of the point (b, a); of integers without its fraction.
+WEFT_HD int64_t angle_of(int64_t a, int64_t b) {
+  return static_cast<int64_t>(std::atan2(static_cast<double>(a), static_cast<double>(b)));
+}
+template <class T>
+WEFT_HD T angle_of(T a, T b) {
+  return std::atan2(a, b);
+}
+
+/// a - b trunc(a / b); 0 where an integer b is 0.
+WEFT_HD int64_t truncated_rest(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+template <class T>
+WEFT_HD T truncated_rest(T a, T b) {
+  return std::fmod(a, b);
+}
+
+/// a - b floor(a / b): the truncated one, moved to b's side of 0.
+template <class T>
+WEFT_HD T floored_rest(T a, T b) {
+  const T rest = truncated_rest(a, b);
+  return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+}
+
 /// y = f(a, b); only add reads alpha.
 template <Binary f, class T>
 WEFT_HD T binary_value(T a, T b, [[maybe_unused]] T alpha) {

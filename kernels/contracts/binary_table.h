@@ -14,7 +14,10 @@
   ROW(div, quotient(a, b))              \
   ROW(maximum, a > b || a != a ? a : b) \
   ROW(minimum, a < b || a != a ? a : b) \
-  ROW(pow, raised(a, b))
+  ROW(pow, raised(a, b))                \
+  ROW(atan2, angle_of(a, b))            \
+  ROW(fmod, truncated_rest(a, b))       \
+  ROW(remainder, floored_rest(a, b))
 
 /// y is bool. A COMPARISON also compares with a number; the LOGICAL ones take what is not 0 as true.
 #define WEFT_COMPARE_TABLE(COMPARISON, LOGICAL) \

@@ -65,7 +65,7 @@ constexpr int64_t kRows = 48;        // at a time: the pages of as many rows of 
 constexpr int64_t kColumns = 768;    // columns of a slice
 constexpr int64_t kFewRows = 48;     // b is read where it lies
 constexpr int64_t kFewPanels = 4;    // a is read where it lies
-constexpr int64_t kFewVectors = 16;  // b, whose columns are runs, is not copied
+constexpr int64_t kFewVectors = 8;  // b, whose columns are runs, is not copied
 
 const void* at(const GemmFactor& f, int64_t i, int64_t j) {
   return static_cast<const char*>(f.data) + (i * f.row + j * f.column) * static_cast<int64_t>(size_of(f.dtype));

@@ -43,6 +43,12 @@ printf '| PyTorch | Weft |\n| --- | --- |\n| `torch.addd` | the same names |\n' 
 printf '| floats | `no_such_name` |\n' > "$tree/docs/ops.md"
 expect 1 "Weft has no addd" "$here/from_pytorch.py" "$tree"
 expect 1 "the op no_such_name is not on the page" "$here/from_pytorch.py" "$tree"
+printf 'torch.a\tno_such\t\ntorch.b\t-\t\ntorch.b\t-\tits reason\n' > "$tree/docs/pytorch_functions.tsv"
+expect 1 "Weft has no no_such (torch.a)" "$here/from_pytorch.py" "$tree"
+expect 1 "torch.b needs a reason" "$here/from_pytorch.py" "$tree"
+expect 1 "torch.b is there twice" "$here/from_pytorch.py" "$tree"
+expect 1 "the page does not say 1 of 3" "$here/from_pytorch.py" "$tree"
+rm "$tree/docs/pytorch_functions.tsv"
 
 page <<< $'```\nmpirun -np 2 bin/train -- other --else \\\n  bin/train --steps 3 --out=x | tee --append log   # --what\n```'
 expect 0 "1 pages" "$here/commands.py" "$tree/bin" "$tree" docs/a.md

@@ -59,6 +59,24 @@ TEST(Safetensors, WritesWhatOthersRead) {
   EXPECT_EQ(second, 2);
 }
 
+TEST(Safetensors, ComplexNumbersAreTheirParts) {
+  const TemporaryFolder folder;
+  const StateDict state{{{"z", Tensor::from<float>({1, 2, 3, 4}, {2, 2})},
+                         {"w", Tensor::from<double>({5, 6}, {2})},
+                         {"x", Tensor::from<float>({7, 8}, {2})}},
+                        {}};
+  write_safetensors(folder / "c", state, {}, {"z", "w"});
+  const std::string bytes = read_file(folder / "c");
+  EXPECT_NE(bytes.find(R"("z":{"dtype":"C64","shape":[2],"data_offsets":[16,32]})"), bytes.npos) << bytes;
+  EXPECT_NE(bytes.find(R"("w":{"dtype":"C128","shape":[],"data_offsets":[0,16]})"), bytes.npos);
+  EXPECT_NE(bytes.find(R"("x":{"dtype":"F32","shape":[2])"), bytes.npos);
+  test::expect_same_tensors(state, read_safetensors(folder / "c").state);
+  EXPECT_THAT(error_of([&] { write_safetensors(folder / "c", {{{"z", Tensor::zeros({3})}}, {}}, {}, {"z"}); }),
+              testing::HasSubstr("expected the parts [..., 2] of complex numbers in f32 or f64 as 'z', got f32[3]"));
+  EXPECT_THAT(error_of([&] { write_safetensors(folder / "c", state, {}, {"y", "z"}); }),
+              testing::HasSubstr("expected tensors of all 2 complex names, got 1"));
+}
+
 TEST(Safetensors, StridedTensorsAreWrittenInOrder) {
   const TemporaryFolder folder;
   StateDict state;
@@ -181,7 +199,7 @@ TEST(Safetensors, DamagedFilesAreNamed) {
   EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8","shape":[]}})")), "tensor 'a': expected data_offsets [begin, end]");
   EXPECT_EQ(
       error(file_of("{" + tensor("a", "U64", "[1]", "[0,2]") + "}", "xx")),
-      "tensor 'a': expected dtype F32, F64, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 or BOOL, "
+      "tensor 'a': expected dtype F32, F64, C64, C128, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 or BOOL, "
       "got 'U64'");
   EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[-1]", "[0,2]") + "}", "xx")),
             "tensor 'a': expected sizes that are whole numbers, got shape [-1]");

@@ -30,6 +30,11 @@ double value(Binary f, double a, double b, double alpha) {
       return std::min(a, b);
     case Binary::pow:
       return std::pow(a, b);
+    case Binary::atan2:
+      return std::atan(a / b);
+    case Binary::fmod:
+    case Binary::remainder:
+      return a - b * std::floor(a / b);
   }
   return 0;
 }

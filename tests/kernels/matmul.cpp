@@ -182,7 +182,7 @@ TEST(MatmulOnCpu, FewRowsHaveTheBitsOfEachAlone) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
     for (const int64_t K : {1, 31, 128, 769})
       for (const int64_t N : {1, 18, 300}) {
-        constexpr int64_t kMost = 16;
+        constexpr int64_t kMost = 8;
         const DeviceArray x(DeviceKind::cpu, dtype, {kMost, K}, uniform(kMost * K, dtype)),
             w(DeviceKind::cpu, dtype, {N, K}, uniform(N * K, dtype)),
             bias(DeviceKind::cpu, dtype, {N}, uniform(N, dtype));
@@ -202,7 +202,7 @@ TEST(MatmulOnCpu, FewRowsHaveTheBitsOfEachAlone) {
         std::vector<double> alone;
         for (int64_t i = 0; i < kMost; ++i)
           for (const double value : rows(i, 1)) alone.push_back(value);
-        for (const int64_t count : {2, 3, 8, 16}) {
+        for (const int64_t count : {2, 3, 8}) {
           const auto together = rows(0, count);
           EXPECT_TRUE(std::equal(together.begin(), together.end(), alone.begin()))
               << count << ' ' << dtype << ' ' << N << ' ' << K;

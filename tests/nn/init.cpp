@@ -71,6 +71,14 @@ TEST(Init, TruncatedNormal) {
   // Within one deviation: 1 - 2 phi(1) / erf(1 / sqrt(2)) of the variance.
   EXPECT_NEAR(moments(x).variance / (0.25 * 0.29112509), 1, kTolerance);
   EXPECT_LE(moments(x).largest, 0.5);
+  for (const DType dtype : {DType::bf16, DType::f16}) {  // in neither are the bounds numbers
+    const Tensor low = Tensor::zeros({5000}, dtype);
+    trunc_normal_(low, 0, 0.02, -0.03, 0.041);
+    const Tensor values = low.to(DType::f64);
+    EXPECT_GE(values.min().item(), -0.03) << dtype;
+    EXPECT_LE(values.max().item(), 0.041) << dtype;
+    EXPECT_NEAR(values.std().item(), 0.0165, 0.0005) << dtype;
+  }
   EXPECT_EQ(
       error_text([&] { trunc_normal_(x, 0, 1, 5, 6); }),
       "trunc_normal_: expected a positive std and bounds that keep 1% of the draws, got mean 0, std 1 and [5, 6]");

@@ -25,6 +25,9 @@ std::vector<double> draw(const OpInput& input, std::mt19937_64& random) {
     case Values::positive:
       for (double& value : values) value = positive(random);
       break;
+    case Values::unit:
+      for (double& value : values) value = positive(random) - 1.25;
+      break;
     case Values::apart:
       for (size_t i = 0; i < values.size(); ++i) {
         const double step = (static_cast<double>(i) - static_cast<double>(values.size() / 2)) / 8;

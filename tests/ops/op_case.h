@@ -13,6 +13,7 @@ namespace weft::test {
 enum class Values {
   normal,    ///< standard normal
   positive,  ///< uniform in [0.5, 2]
+  unit,      ///< uniform in [-0.75, 0.75]
   apart,     ///< a shuffled grid with steps of 1/8, no zero: all different, so that maxima and kinks stay put
   classes,   ///< i64, 0 <= value < `classes`
   simplex,   ///< positive, each row sums to 1

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/arithmetic.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/broadcast.h"
+#include "core/ops/compare.h"
+#include "core/ops/reduce.h"
+#include "core/ops/trigonometry.h"
+#include "core/ops/unary.h"
+#include "core/trace.h"
+#include "kernels/contracts/binary.h"
+
+namespace weft {
+namespace {
+
+Tensor of_two(kernels::Binary f, const Tensor& a, const Tensor& b, const Shape& sizes) {
+  Tensor y = Tensor::empty(sizes, a.dtype(), a.device());
+  kernels::binary_forward(y.queue(), f, y, broadcast_view(a, sizes), broadcast_view(b, sizes), 1);
+  return y;
+}
+
+/// a - b round(a / b), where `rounded` rounds.
+Tensor rest(const char* op, kernels::Binary f, Tensor (*rounded)(const Tensor&), const Tensor& left,
+            const Tensor& right) {
+  const OpScope scope(op);
+  const auto [a, b, sizes] = operands(op, left, right);
+  if (a.dtype() == DType::boolean || a.dtype() == DType::u8)
+    return rest(op, f, rounded, a.to(DType::i64), b.to(DType::i64));
+  const Tensor y = of_two(f, a, b, sizes);
+  const bool da = wants_gradient(a), db = wants_gradient(b);
+  if (!da && !db) return y;
+  return differentiable(y, op, {a, b},
+                        [da, rounded, a_sizes = a.sizes(), a = db ? Saved(a) : Saved(), b = db ? Saved(b) : Saved(),
+                         b_sizes = b.sizes()](const Tensor& dy) {
+                          Grads grads(2);
+                          if (da) grads[0] = reduce_to(dy, a_sizes);
+                          if (b) grads[1] = reduce_to(neg(mul(dy, rounded(div(a.get(), b.get()).detach()))), b_sizes);
+                          return grads;
+                        });
+}
+
+Tensor number_like(const char* op, const Tensor& x, Number b) {
+  WEFT_CHECK(x.defined(), op, ": expected a tensor, got none");
+  const bool becomes_f32 = !x.is_floating() && !b.is_whole();
+  return Tensor::full({}, b, becomes_f32 ? DType::f32 : x.dtype(), x.device());
+}
+
+}  // namespace
+
+Tensor atan2(const Tensor& left, const Tensor& right) {
+  const OpScope scope("atan2");
+  const auto [a, b, sizes] = operands("atan2", left, right);
+  if (!a.is_floating()) return atan2(a.to(DType::f32), b.to(DType::f32));
+  const Tensor y = of_two(kernels::Binary::atan2, a, b, sizes);
+  if (!wants_gradient(a) && !wants_gradient(b)) return y;
+  return differentiable(y, "atan2", {a, b},
+                        [da = wants_gradient(a), db = wants_gradient(b), a = Saved(a), b = Saved(b)](const Tensor& dy) {
+                          const Tensor squares = add(square(a.get()), square(b.get()));
+                          const Tensor slope = div(dy, where(eq(squares.detach(), 0), 1, squares));
+                          Grads grads(2);
+                          if (da) grads[0] = reduce_to(mul(slope, b), a.get().sizes());
+                          if (db) grads[1] = reduce_to(neg(mul(slope, a)), b.get().sizes());
+                          return grads;
+                        });
+}
+
+Tensor fmod(const Tensor& a, const Tensor& b) { return rest("fmod", kernels::Binary::fmod, trunc, a, b); }
+Tensor fmod(const Tensor& a, Number b) { return fmod(a, number_like("fmod", a, b)); }
+Tensor remainder(const Tensor& a, const Tensor& b) {
+  return rest("remainder", kernels::Binary::remainder, floor, a, b);
+}
+Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like("remainder", a, b)); }
+
+Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {
+  const OpScope scope("lerp");
+  return add(a, sub(b, a), weight);
+}
+Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
+  const OpScope scope("lerp");
+  return add(a, mul(weight, sub(b, a)));
+}
+
+Tensor logaddexp(const Tensor& left, const Tensor& right) {
+  const OpScope scope("logaddexp");
+  const auto [a, b, sizes] = operands("logaddexp", left, right);
+  WEFT_CHECK(a.is_floating(), "logaddexp: expected floating tensors, got ", left, " and ", right);
+  const Tensor apart = where(eq(a.detach(), b.detach()), 0, sub(a, b));  // inf - inf is NaN
+  return add(maximum(a, b), log1p(exp(neg(abs(apart)))));
+}
+
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> infinity,
+                  std::optional<double> negative_infinity) {
+  const OpScope scope("nan_to_num");
+  WEFT_CHECK(x.defined() && x.is_floating(), "nan_to_num: expected a floating tensor, got ", x);
+  const double most = x.dtype() == DType::f64    ? std::numeric_limits<double>::max()
+                      : x.dtype() == DType::f32  ? static_cast<double>(std::numeric_limits<float>::max())
+                      : x.dtype() == DType::bf16 ? 0x1.FEp127
+                                                 : 65504;
+  const Tensor value = x.detach();
+  const Tensor finite = where(isnan(value), nan, x);
+  const Tensor below = where(eq(value, INFINITY), infinity.value_or(most), finite);
+  return where(eq(value, -INFINITY), negative_infinity.value_or(-most), below);
+}
+
+Tensor isclose(const Tensor& left, const Tensor& right, double relative, double absolute) {
+  const OpScope scope("isclose");
+  const NoGrad no_grad;
+  const auto [a, b, sizes] = operands("isclose", left, right);
+  const Tensor allowed = affine(abs(b.is_floating() ? b : b.to(DType::f64)), relative, absolute);
+  const Tensor apart = abs(a.is_floating() ? sub(a, b) : sub(a.to(DType::f64), b.to(DType::f64)));
+  return logical_or(eq(a, b), logical_and(le(apart, allowed), isfinite(apart)));
+}
+bool allclose(const Tensor& a, const Tensor& b, double relative, double absolute) {
+  return static_cast<bool>(all(isclose(a, b, relative, absolute)));
+}
+bool equal(const Tensor& a, const Tensor& b) {
+  const OpScope scope("equal");
+  WEFT_CHECK(a.defined() && b.defined(), "equal: expected two tensors, got ", a, " and ", b);
+  return a.sizes() == b.sizes() && static_cast<bool>(all(eq(a, b)));
+}
+
+}  // namespace weft

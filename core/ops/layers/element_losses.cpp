@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/layers/element_losses.h"
+
+#include "core/autocast.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "core/trace.h"
+
+namespace weft {
+
+namespace {
+
+void check_targets(const char* op, const Tensor& x, const Tensor& y) {
+  WEFT_CHECK(x.defined() && y.defined() && x.is_floating() && x.sizes() == y.sizes(), op,
+             ": expected a floating tensor and targets of its sizes, got ", x, " and ", y);
+}
+
+}  // namespace
+
+Tensor binary_cross_entropy(const Tensor& given, const Tensor& target, Reduction reduction) {
+  const OpScope scope("binary_cross_entropy");
+  check_targets("binary_cross_entropy", given, target);
+  const Tensor p = autocast_full(given), t = target.to(p.dtype());
+  const auto least = [](const Tensor& share) {
+    return maximum(log(share), Tensor::full({}, -100, share.dtype(), share.device()));
+  };
+  return reduced(neg(add(mul(t, least(p)), mul(1 - t, least(1 - p)))), reduction);
+}
+
+Tensor poisson_nll_loss(const Tensor& given, const Tensor& target, const PoissonNllOptions& options) {
+  const OpScope scope("poisson_nll_loss");
+  check_targets("poisson_nll_loss", given, target);
+  const Tensor x = autocast_full(given), t = target.to(x.dtype());
+  return reduced(options.log_input ? sub(exp(x), mul(t, x)) : sub(x, mul(t, log(affine(x, 1, options.eps)))),
+                 options.reduction);
+}
+
+Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y, double margin, Reduction reduction) {
+  const OpScope scope("margin_ranking_loss");
+  check_targets("margin_ranking_loss", a, b);
+  return reduced(relu(affine(mul(y.to(a.dtype()), sub(a, b)), -1, margin)), reduction);
+}
+
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, double margin, Reduction reduction) {
+  const OpScope scope("hinge_embedding_loss");
+  check_targets("hinge_embedding_loss", x, y);
+  return reduced(where(eq(y, 1), x, relu(affine(x, -1, margin))), reduction);
+}
+
+Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  const OpScope scope("soft_margin_loss");
+  check_targets("soft_margin_loss", x, y);
+  return reduced(softplus(neg(mul(y.to(x.dtype()), x))), reduction);
+}
+
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, double eps) {
+  const OpScope scope("pairwise_distance");
+  WEFT_CHECK(a.defined() && b.defined() && a.is_floating() && b.is_floating(),
+             "pairwise_distance: expected two floating tensors, got ", a, " and ", b);
+  return norm(affine(sub(a, b), 1, eps), {-1});
+}
+
+}  // namespace weft

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/arithmetic.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
+#include "core/ops/complex.h"
+#include "core/ops/counts.h"
+#include "core/ops/layers/element_losses.h"
+#include "core/ops/products.h"
+#include "core/ops/reduce.h"
+#include "core/ops/slices.h"
+#include "core/ops/trigonometry.h"
+#include "core/ops/unary.h"
+#include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
+#include "tests/support/error_text.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+OpInput places_of(int64_t count, int64_t below) {
+  return {.sizes = {count}, .values = Values::classes, .classes = below, .gradient = false};
+}
+
+const AddCases arithmetic_cases{
+    {"atan2", {{{3, 5}}, {{5}, Values::positive}}, [](const Inputs& x) { return atan2(x[0], x[1]); }, 8},
+    {"atan2_behind", {{{3, 5}, Values::positive}, {{3, 5}}}, [](const Inputs& x) { return atan2(x[0], x[1]); }, 8},
+    // Quotients from 2.2 to 2.8.
+    {"fmod",
+     {{{3, 5}, Values::unit}, {{5}, Values::unit}},
+     [](const Inputs& x) { return fmod(affine(x[0], 0.1, -2.5), affine(x[1], 0.05, 1)); },
+     8},
+    {"remainder",
+     {{{3, 5}, Values::unit}, {{5}, Values::unit}},
+     [](const Inputs& x) { return remainder(affine(x[0], 0.1, -2.5), affine(x[1], 0.05, 1)); },
+     8},
+    {"angle",
+     {{{4, 2}, Values::apart}},
+     [](const Inputs& x) { return angle(view_as_complex(x[0])); },
+     8,
+     false},
+    {"lerp", {{{3, 5}}, {{5}}, {{3, 1}}}, [](const Inputs& x) { return lerp(x[0], x[1], x[2]); }, 8},
+    {"lerp_number", {{{3, 5}}, {{3, 5}}}, [](const Inputs& x) { return lerp(x[0], x[1], 0.3); }},
+    {"logaddexp", {{{3, 5}, Values::apart}, {{5}}}, [](const Inputs& x) { return logaddexp(x[0], x[1]); }, 8},
+    {"nan_to_num", {{{3, 5}}}, [](const Inputs& x) { return nan_to_num(x[0]); }},
+    {"isclose", {{{3, 5}}, {{3, 5}}}, [](const Inputs& x) { return isclose(x[0], x[1], 0.1, 0.2); }, 1, false, false},
+    {"dot", {{{7}}, {{7}}}, [](const Inputs& x) { return dot(x[0], x[1]); }, 7},
+    {"outer", {{{4}}, {{3}}}, [](const Inputs& x) { return outer(x[0], x[1]); }, 4},
+    {"kron", {{{2, 3}}, {{3, 2}}}, [](const Inputs& x) { return kron(x[0], x[1]); }, 6},
+    {"cross", {{{4, 3}}, {{1, 3}}}, [](const Inputs& x) { return cross(x[0], x[1]); }, 12},
+    {"trace", {{{4, 3}}}, [](const Inputs& x) { return trace(x[0]); }, 3},
+    {"movedim", {{{2, 3, 4}}}, [](const Inputs& x) { return movedim(x[0], 0, -1); }},
+    {"diff", {{{3, 6}}}, [](const Inputs& x) { return diff(x[0], 1, 2); }, 4},
+    {"index_add",
+     {{{3, 5}}, places_of(4, 5), {{3, 4}}},
+     [](const Inputs& x) { return index_add(x[0], 1, x[1], x[2], 2); },
+     5},
+    {"index_copy",
+     {{{5, 2}}, {{2, 2}}},
+     [](const Inputs& x) {
+       return index_copy(x[0], 0, Tensor::from<int64_t>({3, 1}).to(x[0].device()), x[1]);
+     }},
+    {"index_fill", {{{3, 5}}, places_of(2, 5)}, [](const Inputs& x) { return index_fill(x[0], 1, x[1], 7); }},
+    {"count_nonzero", {{{3, 5}}}, [](const Inputs& x) { return count_nonzero(floor(x[0]), {1}); }, 1, false, false},
+    {"nansum", {{{3, 5}}}, [](const Inputs& x) { return nansum(x[0], {1}); }, 5},
+    {"nanmean", {{{3, 5}}}, [](const Inputs& x) { return nanmean(x[0], {0}, true); }, 3},
+    {"binary_cross_entropy",
+     {{{3, 5}}, {{3, 5}, Values::simplex, Layout::dense, 0, false}},
+     [](const Inputs& x) { return binary_cross_entropy(sigmoid(x[0]), x[1]); },
+     60},
+    {"poisson_nll_loss",
+     {{{3, 5}}, {{3, 5}, Values::positive, Layout::dense, 0, false}},
+     [](const Inputs& x) { return poisson_nll_loss(x[0], x[1]); },
+     15},
+    {"poisson_nll_loss_of_rates",
+     {{{3, 5}, Values::positive}, {{3, 5}, Values::positive, Layout::dense, 0, false}},
+     [](const Inputs& x) { return poisson_nll_loss(x[0], x[1], {.log_input = false}); },
+     15},
+    {"margin_ranking_loss",
+     {{{9}, Values::apart}, {{9}, Values::unit}},
+     [](const Inputs& x) { return margin_ranking_loss(x[0], x[1], sign(x[0] - 0.1), 3); },
+     9},
+    {"hinge_embedding_loss",
+     {{{9}, Values::apart}},
+     [](const Inputs& x) { return hinge_embedding_loss(x[0], sign(x[0].detach()), 0.5); },
+     9},
+    {"soft_margin_loss",
+     {{{9}, Values::apart}},
+     [](const Inputs& x) { return soft_margin_loss(x[0], sign(x[0].detach())); },
+     9},
+    {"pairwise_distance", {{{3, 5}}, {{5}}}, [](const Inputs& x) { return pairwise_distance(x[0], x[1]); }, 15}};
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+std::vector<double> of(const Tensor& y) { return y.to(DType::f64).contiguous().to_vector<double>(); }
+
+TEST(Arithmetic, HasPythonsAndCsRemainders) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32}) {
+      const Tensor a = Tensor::from<double>({7, -7, 7, -7, 6, 0}).to(dtype).to(Device{kind});
+      const Tensor b = Tensor::from<double>({3, 3, -3, -3, 3, 5}).to(dtype).to(Device{kind});
+      const auto host = [](const Tensor& y) { return of(y.to(Device{})); };
+      EXPECT_EQ(host(fmod(a, b)), (std::vector<double>{1, -1, 1, -1, 0, 0})) << dtype;
+      EXPECT_EQ(host(remainder(a, b)), (std::vector<double>{1, 2, -2, -1, 0, 0})) << dtype;
+      EXPECT_EQ(host(remainder(a, -3)), (std::vector<double>{-2, -1, -2, -1, 0, 0})) << dtype;
+    }
+  const Tensor i = Tensor::from<int64_t>({5, INT64_MIN}), zero = Tensor::from<int64_t>({0, -1});
+  EXPECT_EQ(of(remainder(i, zero)), (std::vector<double>{0, 0}));
+  EXPECT_TRUE(std::isnan(fmod(Tensor::from<double>({1}), 0).item()));
+  EXPECT_EQ(remainder(Tensor::from<int64_t>({5}), 1.5).item(), 0.5);
+}
+
+TEST(Arithmetic, AtTheEdges) {
+  const Tensor zero = Tensor::from<double>({0}).requires_grad_(), other = Tensor::from<double>({0}).requires_grad_();
+  atan2(zero, other).backward();
+  EXPECT_EQ(zero.grad().item(), 0);
+  EXPECT_EQ(other.grad().item(), 0);
+  EXPECT_EQ(of(atan2(Tensor::from<double>({0, 1, 0, -1}), Tensor::from<double>({1, 0, -1, 0}))),
+            (std::vector<double>{0, M_PI / 2, M_PI, -M_PI / 2}));
+  EXPECT_EQ(of(angle(complex(Tensor::from<double>({0, -1}), Tensor::from<double>({2, 0})))),
+            (std::vector<double>{M_PI / 2, M_PI}));
+  const Tensor a = Tensor::from<double>({-kInf, 1000, kInf}).requires_grad_(),
+               b = Tensor::from<double>({-kInf, 1000, 0});
+  const Tensor sums = logaddexp(a, b);
+  EXPECT_EQ(of(sums), (std::vector<double>{-kInf, 1000 + std::log(2.0), kInf}));
+  sum(sums.slice(0, 1, 1)).backward();
+  EXPECT_EQ(of(a.grad()), (std::vector<double>{0, 0.5, 0}));
+  const Tensor odd = Tensor::from<float>({NAN, INFINITY, -INFINITY, 2});
+  constexpr double kMost = std::numeric_limits<float>::max();
+  EXPECT_EQ(of(nan_to_num(odd)), (std::vector<double>{0, kMost, -kMost, 2}));
+  EXPECT_EQ(of(nan_to_num(odd, 5, 6, 7)), (std::vector<double>{5, 6, 7, 2}));
+  for (const DType dtype : {DType::bf16, DType::f16})
+    EXPECT_TRUE(static_cast<bool>(all(isfinite(nan_to_num(odd.to(dtype)))))) << dtype;
+  const Tensor x = Tensor::from<float>({1, NAN, 3, 0}).requires_grad_();
+  nanmean(x).backward();
+  EXPECT_NEAR(nanmean(x).item(), 4 / 3., 1e-7);
+  EXPECT_EQ(nansum(x).item(), 4);
+  EXPECT_EQ(x.grad().to_vector<float>()[1], 0);
+  EXPECT_EQ(count_nonzero(Tensor::from<int64_t>({1, 0, -2})).item(), 2);
+}
+
+TEST(Arithmetic, ComparesWithinATolerance) {
+  const Tensor a = Tensor::from<double>({1, 100, kInf, NAN, 0}), b = Tensor::from<double>({1.05, 106, kInf, NAN, kInf});
+  EXPECT_EQ(of(isclose(a, b, 0.05, 0)), (std::vector<double>{1, 0, 1, 0, 0}));
+  EXPECT_FALSE(allclose(a, b));
+  EXPECT_TRUE(allclose(Tensor::from<int64_t>({3, 4}), Tensor::from<int64_t>({3, 4})));
+  EXPECT_TRUE(equal(Tensor::ones({2, 2}), Tensor::ones({2, 2})));
+  EXPECT_FALSE(equal(Tensor::ones({2, 2}), Tensor::ones({4})));
+  EXPECT_FALSE(equal(Tensor::ones({2}), Tensor::from<float>({1, 2})));
+}
+
+TEST(Arithmetic, ProductsAndMoves) {
+  EXPECT_EQ(of(cross(Tensor::from<double>({1, 0, 0}), Tensor::from<double>({0, 1, 0}))),
+            (std::vector<double>{0, 0, 1}));
+  EXPECT_EQ(of(kron(Tensor::from<double>({1, 2}, {1, 2}), Tensor::from<double>({3, 4}, {2, 1}))),
+            (std::vector<double>{3, 6, 4, 8}));
+  EXPECT_EQ(dot(Tensor::from<int64_t>({1, 2}), Tensor::from<int64_t>({3, 4})).item(), 11);
+  EXPECT_EQ(movedim(Tensor::zeros({2, 3, 4}), 2, 0).sizes(), (Shape{4, 2, 3}));
+  EXPECT_EQ(of(diff(Tensor::from<int64_t>({1, 4, 9, 16}), 0, 2)), (std::vector<double>{2, 2}));
+  EXPECT_EQ(diff(Tensor::zeros({1}), 0, 3).numel(), 0);
+  const Tensor places = Tensor::from<int64_t>({2, 0});
+  EXPECT_EQ(of(index_fill(Tensor::zeros({3, 2}), 0, places, 1)), (std::vector<double>{1, 1, 0, 0, 1, 1}));
+}
+
+TEST(Arithmetic, SaysWhatIsWrong) {
+  const Tensor x = Tensor::zeros({2, 3}), v = Tensor::zeros({2});
+  EXPECT_EQ(error_text([&] { dot(x, x); }), "dot: expected vectors [N], got f32[2,3] on cpu and f32[2,3] on cpu");
+  EXPECT_EQ(error_text([&] { dot(v, Tensor::zeros({3})); }),
+            "dot: expected vectors of one size, got f32[2] on cpu and f32[3] on cpu");
+  EXPECT_EQ(error_text([&] { cross(v, v); }), "cross: expected 3 elements along dimension -1, got f32[2] on cpu");
+  EXPECT_EQ(error_text([&] { trace(v); }), "trace: expected a matrix [M, N], got f32[2] on cpu");
+  EXPECT_EQ(error_text([&] { index_add(x, 0, Tensor::from<int64_t>({1}), x); }),
+            "index_add: expected a source [1,3], got f32[2,3] on cpu");
+  EXPECT_EQ(error_text([&] { index_fill(x, 0, x, 1); }),
+            "index_fill: expected a tensor and an index [K], got f32[2,3] on cpu and f32[2,3] on cpu");
+  EXPECT_EQ(error_text([&] { diff(x, 0, -1); }), "diff: expected at least 0 times, got -1");
+  EXPECT_EQ(error_text([&] { logaddexp(Tensor::zeros({1}, DType::i64), Tensor::zeros({1}, DType::i64)); }),
+            "logaddexp: expected floating tensors, got i64[1] on cpu and i64[1] on cpu");
+  EXPECT_EQ(
+      error_text([&] { soft_margin_loss(x, v); }),
+      "soft_margin_loss: expected a floating tensor and targets of its sizes, got f32[2,3] on cpu and f32[2] on cpu");
+}
+
+}  // namespace
+}  // namespace weft::test
