@@ -124,7 +124,7 @@ void KeysAndValues::append(const Tensor& k, const Tensor& v) {
   };
   WEFT_CHECK(before == 0 || (is_like(k, keys) && is_like(v, values)), "KeysAndValues: expected tokens like ", keys,
              ", got ", k);
-  // `used` differs where a copy of this object has written its own next token; sizes, where somebody has left rows out.
+  // `used` differs where a copy of this object has written its own next token; sizes differ where rows were left out.
   const bool fits = room && room->used == before && all <= room->keys.size(1) && room->keys.dtype() == k.dtype() &&
                     is_like(keys, room->keys) && is_like(values, room->values) &&
                     keys.raw_data() == room->keys.raw_data() && values.raw_data() == room->values.raw_data();

@@ -104,13 +104,13 @@ class Trainer final : public train::TypedTask<Labelled> {
     board_->scalar("gradient_norm", gradient_norm, at.step);
   }
 
-  train::Validation validate(const train::Epoch& epoch) override {
+  train::Validation validate(const train::Epoch&) override {
     last_ = evaluate(experiment_, validation_);
     return {last_.accuracy,
             str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy))};
   }
 
-  void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override {
+  void epoch_done(const train::Epoch& epoch, const train::Validation&) override {
     trained_seconds_ += epoch.seconds;
     trained_images_ += epoch.samples;
     if (!folder_) return;
