@@ -196,8 +196,11 @@ EMULATOR_PROPERTY(PointerMode, cublasPointerMode_t, pointer_mode,
 EMULATOR_PROPERTY(AtomicsMode, cublasAtomicsMode_t, atomics,
                   value == CUBLAS_ATOMICS_NOT_ALLOWED || value == CUBLAS_ATOMICS_ALLOWED, cublasGetAtomicsMode,
                   cublasSetAtomicsMode)
-EMULATOR_PROPERTY(MathMode, cublasMath_t, math_mode, (value & 0xf) <= CUBLAS_TF32_TENSOR_OP_MATH, cublasGetMathMode,
-                  cublasSetMathMode)
+// Emulated f32 and f64 may be as exact as the plain ones, and are so here.
+EMULATOR_PROPERTY(MathMode, cublasMath_t, math_mode,
+                  (value & 0xf) <= CUBLAS_FP32_EMULATED_BF16X9_MATH ||
+                      (value & 0xf) == CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH,
+                  cublasGetMathMode, cublasSetMathMode)
 EMULATOR_PROPERTY(SmCountTarget, int, processors, value >= 0, cublasGetSmCountTarget, cublasSetSmCountTarget)
 EMULATOR_PROPERTY(Stream, cudaStream_t, stream, true, cublasGetStream_v2, cublasSetStream_v2)
 #undef EMULATOR_PROPERTY

@@ -46,9 +46,9 @@ void store(const Matrix& m, const Dense<S>& all) {
 
 /// A triangle, with ones on its diagonal if `unit`.
 template <class S>
-Dense<S> load_triangle(const Matrix& m, cublasDiagType_t diagonal) {
+Dense<S> load_triangle(const Matrix& m) {
   Dense<S> all = load<S>(m);
-  if (diagonal == CUBLAS_DIAG_UNIT)
+  if (m.unit)
     for (int64_t i = 0; i < m.rows; ++i) all(i, i) = S(1);
   return all;
 }
@@ -75,6 +75,15 @@ Dense<S> product(const Dense<S>& a, const Dense<S>& b) {
       for (int64_t i = 0; i < a.rows; ++i) to[i] += from[i] * factor;
     }
   return c;
+}
+
+/// The diagonal of a Hermitian matrix is real.
+template <class S>
+void make_diagonal_real(const Matrix& c) {
+  for (int64_t i = 0; i < c.rows; ++i) {
+    auto* const at = const_cast<std::byte*>(c.element(i, i));
+    store(c.type, at, S(std::real(load<S>(c.type, at))));
+  }
 }
 
 /// C = alpha X + beta C; C is not read if beta is 0.

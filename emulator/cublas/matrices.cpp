@@ -138,6 +138,7 @@ void syr(const char* name, cublasHandle_t handle, cublasFillMode_t fill, int64_t
     with_scalar(type, [&]<class S>(S) {
       const Dense<S> from = column<S>(xs);
       finish(as, factor.get<S>(), product(from, from.transposed(hermitian)), S(1));
+      if (hermitian) make_diagonal_real<S>(as);
     });
   });
 }
@@ -159,6 +160,7 @@ void syr2(const char* name, cublasHandle_t handle, cublasFillMode_t fill, int64_
       const S a1 = factor.get<S>();
       finish(as, a1, product(x1, y1.transposed(hermitian)), S(1));
       finish(as, hermitian ? conjugate(a1) : a1, product(y1, x1.transposed(hermitian)), S(1));
+      if (hermitian) make_diagonal_real<S>(as);
     });
   });
 }
@@ -168,13 +170,14 @@ void trmv(const char* name, cublasHandle_t handle, Triangle t, int64_t n, Argume
   require_fill(t.fill), require_op(t.op), require_sizes(n, n);
   Request request(handle, text(name, type, n, n));
   const Vector xs = vector("x", x, type, n);
-  const Matrix as = matrix("A", a, type, n, n, t.fill);
+  Matrix as = matrix("A", a, type, n, n, t.fill);
+  as.unit = t.diagonal == CUBLAS_DIAG_UNIT;
   if (n == 0) return;
   request.matrix("A", as, Use::read);
   request.vector("x", xs, Use::update);
   request.run([=] {
     with_scalar(type, [&]<class S>(S) {
-      const Dense<S> factor = load_triangle<S>(as, t.diagonal).with(t.op);
+      const Dense<S> factor = load_triangle<S>(as).with(t.op);
       Dense<S> values = column<S>(xs);
       if (solves)
         solve(factor, (t.fill == CUBLAS_FILL_MODE_UPPER) == (t.op == CUBLAS_OP_N), values);
@@ -229,11 +232,7 @@ void rank_k(const char* name, cublasHandle_t handle, const RankK& w, const void*
       finish(c, factor, product(x, y.transposed(w.hermitian)), b1.get<S>());
       if (w.rank == Rank::both)
         finish(c, w.hermitian ? conjugate(factor) : factor, product(y, x.transposed(w.hermitian)), S(1));
-      if (w.hermitian && w.rank != Rank::with_b)  // the diagonal is real
-        for (int64_t i = 0; i < w.n; ++i) {
-          auto* const at = const_cast<std::byte*>(c.element(i, i));
-          store(w.type, at, S(std::real(load<S>(w.type, at))));
-        }
+      if (w.hermitian && w.rank != Rank::with_b) make_diagonal_real<S>(c);
     });
   });
 }
@@ -245,15 +244,18 @@ void trsm(const char* name, cublasHandle_t handle, const Trsm& w, const void* al
                   w.batches == 1 ? text(name, w.type, w.m, w.n) : cat(w.batches, " of ", text(name, w.type, w.m, w.n)));
   const bool left = w.side == CUBLAS_SIDE_LEFT;
   const int64_t order = left ? w.m : w.n;
-  const Matrix a = matrix("A", w.a, w.type, order, order, t.fill), b = matrix("B", w.b, w.type, w.m, w.n);
+  Matrix a = matrix("A", w.a, w.type, order, order, t.fill);
+  a.unit = t.diagonal == CUBLAS_DIAG_UNIT;
+  const Matrix b = matrix("B", w.b, w.type, w.m, w.n);
   const Matrix c = w.solves ? b : matrix("C", w.c, w.type, w.m, w.n);
   if (w.m == 0 || w.n == 0 || w.batches == 0) return;
   const Factor factor = request.factor("alpha", alpha, w.type);
+  const bool zero = !factor.device && factor.is_zero();  // then neither A nor B is read
   if (w.by_pointers) {
     pointers(request, "the array of A", w.a, w.batches), pointers(request, "the array of B", w.b, w.batches);
   } else {
-    request.matrix("A", a, Use::read);
-    request.matrix("B", b, w.solves ? Use::update : Use::read);
+    if (!zero) request.matrix("A", a, Use::read);
+    if (w.solves || !zero) request.matrix("B", b, !w.solves ? Use::read : zero ? Use::write : Use::update);
     if (!w.solves) {
       request.matrix("C", c, Use::write);
       if (w.c.at == w.b.at && w.c.step == w.b.step) request.may_be("B");
@@ -264,11 +266,15 @@ void trsm(const char* name, cublasHandle_t handle, const Trsm& w, const void* al
       Matrix ai = a, bi = b, ci = c;
       if (w.by_pointers) {
         ai.at = pointer(w.a, i), bi.at = pointer(w.b, i), ci.at = bi.at;
-        cuda::examine_late(call, {operand("A", ai, Use::read), operand("B", bi, Use::update)});
+        if (!factor.is_zero())
+          cuda::examine_late(call, {operand("A", ai, Use::read), operand("B", bi, Use::update)});
+        else
+          cuda::examine_late(call, {operand("B", bi, Use::write)});
       }
       with_scalar(w.type, [&]<class S>(S) {
-        Dense<S> triangle = load_triangle<S>(ai, t.diagonal).with(t.op), x = load<S>(bi);
         const S scale = factor.get<S>();
+        if (scale == S(0)) return store(ci, Dense<S>(w.m, w.n));
+        Dense<S> triangle = load_triangle<S>(ai).with(t.op), x = load<S>(bi);
         if (!w.solves) {
           finish(ci, scale, left ? product(triangle, x) : product(x, triangle), S(0));
           return;

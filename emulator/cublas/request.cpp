@@ -53,6 +53,7 @@ cuda::LibraryOperand operand(const char* name, const Matrix& m, Use use, int64_t
 }
 
 Factor Request::factor(const char* name, const void* at, cudaDataType_t type) {
+  offer(bytes_of(type) != 0, name, " of data type ", type, " is not offered");
   Factor factor{type, nullptr, {}};
   if (context_.pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
     memory(name, at, Use::read, bytes_of(type));
@@ -100,6 +101,7 @@ void Request::run(std::function<void()> compute) {
 }
 
 void Request::result(void* to, size_t bytes, std::function<void(std::byte*)> compute) {
+  offer(bytes != 0, "the result's data type is not offered");
   if (context_.pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
     memory("the result", to, Use::write, bytes);
     return run([to, compute = std::move(compute)] { compute(static_cast<std::byte*>(to)); });

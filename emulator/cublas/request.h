@@ -82,9 +82,10 @@ struct Matrix {
   cudaDataType_t type;
   int64_t rows, columns, ld;
   cublasFillMode_t fill = CUBLAS_FILL_MODE_FULL;  ///< LOWER, UPPER: the other triangle is not touched
+  bool unit = false;                              ///< of a triangle: nor is the diagonal
 
-  int64_t first(int64_t j) const { return fill == CUBLAS_FILL_MODE_LOWER ? j : 0; }
-  int64_t end(int64_t j) const { return fill == CUBLAS_FILL_MODE_UPPER ? std::min(j + 1, rows) : rows; }
+  int64_t first(int64_t j) const { return fill == CUBLAS_FILL_MODE_LOWER ? std::min(j + (unit ? 1 : 0), rows) : 0; }
+  int64_t end(int64_t j) const { return fill == CUBLAS_FILL_MODE_UPPER ? std::min(unit ? j : j + 1, rows) : rows; }
   const std::byte* element(int64_t i, int64_t j) const {
     return static_cast<const std::byte*>(at) + (j * ld + i) * static_cast<int64_t>(bytes_of(type));
   }

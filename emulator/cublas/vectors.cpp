@@ -9,6 +9,14 @@ namespace {
 std::string text(const char* name, const Vector& x) { return cat(name, " of ", x.n, ' ', name_of(x.type)); }
 
 void require_type(const Vector& x) { offer(bytes_of(x.type) != 0, "data type ", x.type, " is not offered"); }
+/// Real and complex numbers do not mix, except real factors of complex vectors.
+void require_alike(const Vector& x, cudaDataType_t type) {
+  offer(bytes_of(type) != 0 && is_complex(x.type) == is_complex(type), "data types ", x.type, " and ", type,
+        " are not offered together");
+}
+void require_factor(Given factor, cudaDataType_t type) {
+  offer(!is_complex(factor.type) || is_complex(type), "a factor of data type ", factor.type, " is not offered with ", type);
+}
 
 /// Level 1 calls this the absolute value.
 template <class S>
@@ -25,6 +33,7 @@ bool is_empty(const Vector& x) { return x.n <= 0; }
 
 void axpy(const char* name, cublasHandle_t handle, Given alpha, const Vector& x, const Vector& y, cudaDataType_t type) {
   require_type(x), require_type(y);
+  require_alike(x, type), require_alike(y, type), require_factor(alpha, type);
   Request request(handle, text(name, x));
   if (is_empty(x)) return;
   const Factor factor = request.factor("alpha", alpha.at, alpha.type);
@@ -42,7 +51,7 @@ void axpy(const char* name, cublasHandle_t handle, Given alpha, const Vector& x,
 }
 
 void scal(const char* name, cublasHandle_t handle, Given alpha, const Vector& x, cudaDataType_t type) {
-  require_type(x);
+  require_type(x), require_alike(x, type), require_factor(alpha, type);
   Request request(handle, text(name, x));
   if (is_empty(x) || x.step <= 0) return;
   const Factor factor = request.factor("alpha", alpha.at, alpha.type);
@@ -58,7 +67,7 @@ void scal(const char* name, cublasHandle_t handle, Given alpha, const Vector& x,
 }
 
 void dot(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y, Given result, bool conjugates) {
-  require_type(x), require_type(y);
+  require_type(x), require_type(y), require_alike(x, y.type), require_alike(x, result.type);
   Request request(handle, text(name, x));
   if (!is_empty(x)) {
     request.vector("x", x, Use::read);
@@ -79,6 +88,7 @@ void dot(const char* name, cublasHandle_t handle, const Vector& x, const Vector&
 
 void norm(const char* name, cublasHandle_t handle, const Vector& x, Given result, Norm which) {
   require_type(x);
+  offer(!is_complex(result.type), "a complex result is not offered");
   Request request(handle, text(name, x));
   const bool empty = is_empty(x) || x.step <= 0;
   if (!empty) request.vector("x", x, Use::read);
@@ -138,6 +148,7 @@ void swap(const char* name, cublasHandle_t handle, const Vector& x, const Vector
 void rot(const char* name, cublasHandle_t handle, const Vector& x, const Vector& y, Given c, Given s,
          cudaDataType_t type) {
   require_type(x), require_type(y);
+  require_alike(x, type), require_alike(y, type), require_factor(c, type), require_factor(s, type);
   Request request(handle, text(name, x));
   if (is_empty(x)) return;
   const Factor cosine = request.factor("c", c.at, c.type), sine = request.factor("s", s.at, s.type);

@@ -110,7 +110,6 @@ void mark_written(const std::vector<LibraryOperand>& operands) {
 LibraryOperand library_operand(const char* name, const void* at, bool written, size_t alignment,
                                std::vector<LibraryRange> ranges) {
   LibraryOperand x{name, at, written, alignment, std::move(ranges)};
-  if (!at) x.ranges.clear();
   x.overlaps_itself = join(x.ranges);
   return x;
 }
@@ -118,8 +117,8 @@ LibraryOperand library_operand(const char* name, const void* at, bool written, s
 LibraryOperand library_operand(const char* name, const void* at, bool written, size_t alignment, int64_t length,
                                int64_t lines, int64_t step, int64_t batches, int64_t batch_step) {
   std::vector<LibraryRange> ranges;
-  if (at) ranges.reserve(static_cast<size_t>(batches * lines));
-  for (int64_t b = 0; at && b < batches; ++b)
+  ranges.reserve(static_cast<size_t>(batches * lines));
+  for (int64_t b = 0; b < batches; ++b)
     for (int64_t line = 0; line < lines; ++line) {
       const uintptr_t begin = address(at) + static_cast<uintptr_t>(b * batch_step + line * step);
       ranges.push_back({begin, begin + static_cast<uintptr_t>(length)});

@@ -277,6 +277,8 @@ curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long
     return call(#name, [] { refuse("this call is not emulated"); }); \
   }
 REFUSED(curandSetQuasiRandomGeneratorDimensions, curandGenerator_t, unsigned)
+REFUSED(curandGenerateBinomial, curandGenerator_t, unsigned*, size_t, unsigned, double)
+REFUSED(curandGenerateBinomialMethod, curandGenerator_t, unsigned*, size_t, unsigned, double, curandMethod_t)
 REFUSED(curandCreatePoissonDistribution, double, curandDiscreteDistribution_t*)
 REFUSED(curandDestroyDistribution, curandDiscreteDistribution_t)
 REFUSED(curandGeneratePoissonMethod, curandGenerator_t, unsigned*, size_t, double, curandMethod_t)

@@ -168,6 +168,8 @@ void gemm() {
   products_ex<double, double, double>(CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F);
   BLAS(cublasSetMathMode(handle(), CUBLAS_TF32_TENSOR_OP_MATH));
   plain_products<float>(cublasSgemm);
+  BLAS(cublasSetMathMode(handle(), CUBLAS_FP32_EMULATED_BF16X9_MATH));
+  plain_products<float>(cublasSgemm);
   BLAS(cublasSetMathMode(handle(), CUBLAS_DEFAULT_MATH));
   // Without a k C is scaled.
   Matrix<float> c(3, 3);
@@ -377,6 +379,12 @@ void statuses() {
   CHECK(cublasGemmEx(handle(), CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, CUDA_R_64F, 4, a.device, CUDA_R_32F,
                      4, &one, a.device, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F,
                      CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
+  BLAS(cublasSetPointerMode(handle(), CUBLAS_POINTER_MODE_DEVICE));
+  CHECK(cublasDotEx(handle(), 4, a.device, CUDA_R_32F, 1, a.device, CUDA_R_32F, 1, a.device, CUDA_C_16F, CUDA_R_32F) ==
+        CUBLAS_STATUS_NOT_SUPPORTED);
+  BLAS(cublasSetPointerMode(handle(), CUBLAS_POINTER_MODE_HOST));
+  CHECK(cublasAxpyEx(handle(), 2, &one, CUDA_R_32F, a.device, CUDA_C_32F, 1, a.device, CUDA_R_32F, 1, CUDA_R_32F) ==
+        CUBLAS_STATUS_NOT_SUPPORTED);
   CHECK(std::string(cublasGetStatusName(CUBLAS_STATUS_NOT_SUPPORTED)) == "CUBLAS_STATUS_NOT_SUPPORTED");
   int version = 0;
   BLAS(cublasGetVersion(handle(), &version));
@@ -386,6 +394,34 @@ void statuses() {
   BLAS(cublasSetMatrix(2, 3, sizeof(float), rows.data(), 2, a.device, 4));
   BLAS(cublasGetMatrix(2, 3, sizeof(float), a.device, 4, back.data(), 2));
   CHECK(std::equal(rows.begin(), rows.begin() + 6, back.begin()));
+}
+
+/// What is not read may be anything: memory that nobody has written here.
+void not_read() {
+  float *fresh = nullptr, *unit = nullptr;
+  CUDA(cudaMalloc(&fresh, 16 * sizeof(float)));
+  CUDA(cudaMalloc(&unit, 4 * sizeof(float)));
+  const float zero = 0, one = 1, three = 3;
+  Matrix<float> b(2, 1, 0);
+  BLAS(cublasStrsm(handle(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, 4, 4, &zero,
+                   nullptr, 4, fresh, 4));
+  std::vector<float> now(16, 1);
+  CUDA(cudaMemcpy(now.data(), fresh, 16 * sizeof(float), cudaMemcpyDeviceToHost));
+  CHECK(now == std::vector<float>(16));
+  CUDA(cudaMemcpy(unit + 1, &three, sizeof three, cudaMemcpyHostToDevice));  // L = 1, 0; 3, 1
+  BLAS(cublasStrsm(handle(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 2, 1, &one, unit, 2,
+                   b.device, 2));
+  CHECK(b.is([&](int i, int) { return i == 0 ? b(0, 0) : b(1, 0) - 3.0 * b(0, 0); }));
+  CUDA(cudaFree(fresh));
+  CUDA(cudaFree(unit));
+  Matrix<cuComplex> h(3, 3), x(3, 1);
+  BLAS(cublasCher(handle(), CUBLAS_FILL_MODE_UPPER, 3, &one, x.device, 1, h.device, h.ld));
+  CHECK(h.is(
+      [&](int i, int j) {
+        const Value sum = h(i, j) + x(i, 0) * std::conj(x(j, 0));
+        return i == j ? Value(sum.real()) : sum;
+      },
+      CUBLAS_FILL_MODE_UPPER));
 }
 
 /// A stream may go before the handle that used it.
@@ -441,8 +477,8 @@ int fault(const std::string& name) {
   if (name == "overlap") std::puts(cublasGetStatusName(product(a.device, a.device)));
   if (name == "host") std::puts(cublasGetStatusName(product(a.host.data(), c.device)));
   if (name == "pointer_mode") std::puts(cublasGetStatusName(cublasSscal(handle(), 8, a.device, c.device, 1)));
-  if (name == "array") {
-    float* list[] = {a.device, b.device, c.device + 1};
+  if (name == "array" || name == "null_in_array") {
+    float* list[] = {name == "array" ? a.device : nullptr, b.device, c.device + (name == "array" ? 1 : 0)};
     float** device = nullptr;
     CUDA(cudaMalloc(&device, sizeof list));
     CUDA(cudaMemcpy(device, list, sizeof list, cudaMemcpyHostToDevice));
@@ -490,7 +526,8 @@ int main(int argc, char** argv) {
                                                        {"level_3", level_3},
                                                        {"destroyed_stream", destroyed_stream},
                                                        {"graph", graph},
-                                                       {"statuses", statuses}};
+                                                       {"statuses", statuses},
+                                                       {"not_read", not_read}};
   for (const auto& [name, check] : checks) {
     if (!what.empty() && what != name) continue;
     check();

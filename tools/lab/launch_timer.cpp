@@ -125,6 +125,12 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
   return timed(function, grid, block, stream, [&] { return launch(function, grid, block, arguments, shared, stream); });
 }
 
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                                        cudaStream_t stream) {
+  const auto launch = WEFT_NEXT(cudaLaunchCooperativeKernel, const void*, dim3, dim3, void**, size_t, cudaStream_t);
+  return timed(function, grid, block, stream, [&] { return launch(function, grid, block, arguments, shared, stream); });
+}
+
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
   const auto launch = WEFT_NEXT(cudaLaunchKernelExC, const cudaLaunchConfig_t*, const void*, void**);
   return timed(function, config->gridDim, config->blockDim, config->stream,

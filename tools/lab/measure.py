@@ -86,6 +86,8 @@ def times(built, arguments, runs):
             raise program.Endless(f"{built.source.name} has not ended after {built.timeout:g} s") from late
         if not file.exists():
             raise program.Problem(f"measure: {built.source.name} has launched no kernel ({program.exit_text(done.returncode)}): {done.stderr.strip()[:300]}")
+        if done.returncode != 0:
+            raise program.Problem(f"measure: {built.source.name} ended with {program.exit_text(done.returncode)}: {done.stderr.strip()[:300]}")
         for key, seconds in read(file.read_text(encoding="utf-8")):
             found.setdefault(key, []).append(seconds)
             launches[key] = launches.get(key, 0) + (number == 0)

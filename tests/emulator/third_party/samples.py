@@ -26,6 +26,8 @@ NEEDS = [
     (r"cudla|nvmedia", "Tegra"),
     (r"\bnvml\.h", "NVML"),
     (r"npp[is]?\.h|nppi", "NPP"),
+    (r"cufftdx|cublasdx|curanddx", "MathDx"),
+    (r"cublasXt", "cuBLASXt"),
     (r"cusparse\w*\.h", "cuSPARSE"),
     (r"cusolver\w*\.h|cusolverdx", "cuSOLVER"),
     (r"(?i)nvjpeg", "nvJPEG"),
@@ -33,6 +35,18 @@ NEEDS = [
     (r"FreeImage", "FreeImage"),
     (r"\bmpi\.h", "MPI"),
 ]
+
+
+# The emulator's libraries, by what the sources include.
+LIBRARIES = {r"cublas\w*\.h": "libcublas.so.13", r"cufft\w*\.h": "libcufft.so.12", r"curand\.h": "libcurand.so.10"}
+
+
+def libraries_of(sources, emulate):
+    """nvcc's flags for the emulator's libraries that the sources include."""
+    text = "\n".join(source.read_text(errors="replace") for source in sources)
+    used = [f"-l:{library}" for pattern, library in LIBRARIES.items() if re.search(rf'#\s*include\s*[<"]{pattern}', text)]
+    home = emulate.resolve().parent.parent
+    return [flag for folder in (home / "emulator/lib", home / "lib/weft-emulate") for flag in ("-L", str(folder), "-Xlinker", f"-rpath-link={folder}")] + used if used else []
 
 
 # Smaller problems, where a sample can be asked for them.
@@ -54,7 +68,7 @@ def needs_of(folder):
     return None
 
 
-def build(folder, samples, work, capability):
+def build(folder, samples, work, capability, emulate):
     """The program's path, or the compiler's first error. A program that is there already stays."""
     program = work / folder.name
     cmake = (folder / "CMakeLists.txt").read_text()
@@ -79,7 +93,7 @@ def build(folder, samples, work, capability):
     if program.exists():
         return program, None
     done = subprocess.run(["nice", "nvcc", "-cudart", "shared", "-Xcompiler", "-fopenmp", *common, *map(str, sources), "-o", str(program),
-                           "-L/usr/local/cuda/lib64/stubs", "-lcuda"], capture_output=True, text=True)
+                           "-L/usr/local/cuda/lib64/stubs", "-lcuda", *libraries_of(sources, emulate)], capture_output=True, text=True)
     return (program, None) if done.returncode == 0 else (None, first_error(done.stderr + done.stdout))
 
 
@@ -135,7 +149,7 @@ def main():
         if need:
             rows.append((folder.name, "needs", need, 0))
         else:
-            program, error = build(folder, options.samples, work, options.capability)
+            program, error = build(folder, options.samples, work, options.capability, pathlib.Path(options.emulate))
             if not program:
                 rows.append((folder.name, "not built", error, 0))
             elif options.build_only:
