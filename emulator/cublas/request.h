@@ -82,7 +82,7 @@ struct Matrix {
   cudaDataType_t type;
   int64_t rows, columns, ld;
   cublasFillMode_t fill = CUBLAS_FILL_MODE_FULL;  ///< LOWER, UPPER: the other triangle is not touched
-  bool unit = false;                              ///< of a triangle: nor is the diagonal
+  bool unit = false;                              ///< a triangle with ones, whose diagonal is not touched
 
   int64_t first(int64_t j) const { return fill == CUBLAS_FILL_MODE_LOWER ? std::min(j + (unit ? 1 : 0), rows) : 0; }
   int64_t end(int64_t j) const { return fill == CUBLAS_FILL_MODE_UPPER ? std::min(unit ? j : j + 1, rows) : rows; }

@@ -396,7 +396,7 @@ void statuses() {
   CHECK(std::equal(rows.begin(), rows.begin() + 6, back.begin()));
 }
 
-/// What is not read may be anything: memory that nobody has written here.
+/// Memory that nobody has written is no finding where a call does not read it.
 void not_read() {
   float *fresh = nullptr, *unit = nullptr;
   CUDA(cudaMalloc(&fresh, 16 * sizeof(float)));
