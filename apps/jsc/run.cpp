@@ -103,7 +103,7 @@ class Trainer final : public train::TypedTask<data::Batch> {
                 {{"train_cross_entropy_step", own.own_loss / count}, {"train_accuracy_step", own.own_correct / count}});
   }
 
-  train::Validation validate(const train::Epoch& epoch) override {
+  train::Validation validate(const train::Epoch&) override {
     validated_ = evaluate(validation_.get(), "validation");
     return {};
   }
