@@ -393,7 +393,7 @@ TEST(Everyday, ReviewedEdges) {
 }
 
 TEST(Everyday, AQueryWhoseBiasIsMinusInfinityEverywhereSeesNothing) {
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : tests::test_devices()) {
     const Device device{kind, 0};
     const float none = -std::numeric_limits<float>::infinity();
     const Tensor q = normal({1, 2, 1, 4}, 0, 1, DType::f32, device).requires_grad_();
