@@ -219,7 +219,7 @@ TEST(Flags, ConfigErrorsNameTheLine) {
   EXPECT_EQ(error("\n\nepochs = \"x\"\n"), path + " line 3: --epochs: expected a whole number, got 'x'");
   EXPECT_EQ(error("optimizer = \"adamx\"\n"),
             path + " line 1: --optimizer: unknown value 'adamx'. Did you mean 'adam'?");
-  EXPECT_EQ(error("batch_size = 3\nbatch-size = 4\n"), path + " line 1: 'batch_size' and 'batch-size' are one key");
+  EXPECT_EQ(error("out_dir = \"a\"\nout-dir = \"b\"\n"), path + " line 1: 'out_dir' and 'out-dir' are one key");
   EXPECT_EQ(error("[train]\nepochs = 3\n"), path + " line 1: unknown key 'train'.");
   EXPECT_EQ(error("mean = [[1], 2, 3]\n"), path + " line 1: expected a flat list");
   EXPECT_EQ(error("lr = 1979-05-27\n"), path + " line 1: expected a text, number, true, false or list");
