@@ -62,7 +62,7 @@ double seconds_per_step(const Work& work, const Timing& timing) {
 
 double in_unit(const std::string& unit, double seconds, double amount) {
   static const std::map<std::string, double> rates = {
-      {"images/s", 1}, {"sequences/s", 1}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"GB/s", 1e9}};
+      {"images/s", 1}, {"sequences/s", 1}, {"tokens/s", 1}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"GB/s", 1e9}};
   static const std::map<std::string, double> times = {{"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
   if (const auto rate = rates.find(unit); rate != rates.end()) return amount / seconds / rate->second;
   if (const auto time = times.find(unit); time != times.end()) return seconds / amount / time->second;

@@ -19,8 +19,8 @@ import statistics
 import sys
 import time
 
-SCALES = {"images/s": 1, "sequences/s": 1, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "GB/s": 1e9, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-RATES = {"images/s", "sequences/s", "GFLOP/s", "TFLOP/s", "GB/s"}
+SCALES = {"images/s": 1, "sequences/s": 1, "tokens/s": 1, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "GB/s": 1e9, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+RATES = {"images/s", "sequences/s", "tokens/s", "GFLOP/s", "TFLOP/s", "GB/s"}
 
 
 def in_unit(unit, seconds, amount):

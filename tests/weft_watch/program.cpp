@@ -43,7 +43,7 @@ void make_run(const std::string& folder, double start, bool ended = true) {
 TEST(WeftWatch, LinesThatNobodyCanReadAreAnError) {
   const TemporaryFolder folder;
   make_run(folder / "run", 1);
-  const Outcome full = watch((folder / "run") + " --list > /dev/full");
+  const Outcome full = shell("( " WEFT_WATCH " " + (folder / "run") + " --list 2>&1 > /dev/full )");
   EXPECT_EQ(full.exit_code, 1);
   EXPECT_THAT(full.output, HasSubstr("standard output: not all lines could be written. Is the disk full?"));
 }
