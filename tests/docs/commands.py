@@ -10,7 +10,7 @@ from pathlib import Path
 
 FENCE = re.compile(r"^[ ]*```(?:sh|bash)?\n(.*?)^[ ]*```[ ]*$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
-SUBCOMMANDS = {"weft-weights": ("show", "convert", "diff"), "weft-lab": ("run", "profile", "compare", "check", "grade")}
+SUBCOMMANDS = {"weft-weights": ("show", "convert", "diff"), "weft-lab": ("run", "profile", "compare", "measure", "check", "score", "grade")}
 ENDS = {"--", "|", "||", "&", "&&", ";", ">", ">>", "{", "}"}
 
 
