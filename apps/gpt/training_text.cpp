@@ -155,7 +155,7 @@ TrainingText::TrainingText(const Options& o, const TextFiles& files, const data:
       return std::make_shared<const data::DocumentRows>(std::move(some), o.context,
                                                         packed_ ? Fill::packed : Fill::single);
     } catch (const Error& error) {
-      fail(files.name(), ": ", what, ": ", error.what());
+      fail(files.name(), ": ", what, ": ", error.what(), " (--context)");
     }
   };
   rows_ = make(std::move(documents), "training");
