@@ -88,7 +88,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   /// ranks hold parts of them.
   Tensor whole_sums(const Tensor& sums) const;
 
-  /// Which parameters a group of ranks divides, and how the ranks' numbers meet: own [k] of each of them -> [ranks, k].
+  /// Which parameters a group of ranks divides, and how the ranks' numbers are gathered: own [k] of each -> [ranks, k].
   struct Division {
     std::function<bool(const Tensor& parameter)> is_divided;
     std::function<Tensor(const Tensor& own, const char* name)> gather;

@@ -42,7 +42,7 @@ void for_defined(const cuda::ElfView& elf, F&& each) {
 }
 
 /// The library of NVIDIA's that is linked into the program, by a function that each use of it needs; empty: none.
-/// Such a library brings tens of megabytes of machine code, a program's own function of that name does not.
+/// Such a library has tens of megabytes of machine code, a program's own function of that name does not.
 std::string library_inside(const cuda::ElfView& elf) {
   constexpr size_t kLeastCode = size_t{4} << 20;
   std::string found;

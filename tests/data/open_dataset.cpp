@@ -22,6 +22,10 @@ TEST(OpenDataset, SuggestsTheNearestKind) {
   const std::string text = error_text([] { open_dataset("cifar:x", Split::train); });
   EXPECT_THAT(text, HasSubstr("unknown kind 'cifar'. Did you mean 'cifar10'?"));
   EXPECT_THAT(error_text([] { open_dataset("shaps", Split::train); }), HasSubstr("Did you mean 'shapes'?"));
+  const TemporaryFolder folder;
+  const std::string photos = folder.path().string();
+  EXPECT_THAT(error_text([&] { open_dataset(photos, Split::train); }),
+              HasSubstr("expected a kind before the path: folder:" + photos));
   EXPECT_THAT(error_text([] { open_dataset("folder", Split::train); }), HasSubstr("expected folder:DIR, got 'folder'"));
   EXPECT_THAT(error_text([] { open_dataset("packed", Split::train); }), HasSubstr("expected packed:FILE, got"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has a function of cuRAND's in itself and, with LARGE, as much code as -lcurand_static brings.
+// Has a function of cuRAND's in itself and, with LARGE, as much code as -lcurand_static has.
 #ifdef LARGE
 __attribute__((section(".nv_fatbin"), used)) const char filler[5 << 20] = {1};
 #endif

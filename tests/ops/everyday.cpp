@@ -469,6 +469,7 @@ TEST(Everyday, Refusals) {
   EXPECT_ERROR(conv_transpose3d(volume, kernel, zeros({2})),
                "conv_transpose3d: expected a bias [3], got f32[2] on cpu");
   EXPECT_ERROR(huber_loss(zeros({2}), zeros({3})), "huber_loss: expected two tensors of one size, got f32[2]");
+  EXPECT_ERROR(flip(zeros({2, 3}), {0, -2}), "flip: expected each dimension once, got -2 again");
   EXPECT_ERROR(huber_loss(zeros({2}), zeros({2}), 0), "huber_loss: expected a positive delta, got 0");
   EXPECT_ERROR(gaussian_nll_loss(zeros({2}), zeros({3}), zeros({2})),
                "gaussian_nll_loss: expected floating predictions");

@@ -252,6 +252,7 @@ TEST_F(Ranks, EvaluationCountsEachImageOnce) {
   const std::string run = "--data random:101x8x8x3 --model resnet8 --eval-only --workers 0 --backend gloo ";
   const Outcome alone = train_image(run);
   ASSERT_EQ(alone.exit_code, 0) << alone.output;
+  EXPECT_THAT(alone.output, HasSubstr("warning: --eval-only without --weights FILE evaluates random weights"));
   const auto until_speed = [](const std::string& text) {
     const size_t begin = text.find("val loss"), end = text.find(" images/s");
     return begin == std::string::npos ? text : text.substr(begin, text.rfind(", ", end) - begin);
