@@ -102,28 +102,6 @@ Json model(const Json& vocabulary, bool bytes = false) {
   return {{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocabulary}, {"byte_fallback", bytes}}}};
 }
 
-TEST(CharacterMap, ReplacesCharactersAndClusters) {
-  const CharacterMap map(
-      charsmap({{"ﬁ", "fi"}, {"①", "1"}, {"\u3000", " "}, {"e\u0301", "é"}, {"\u200b", ""}, {"Ａ", "A"}, {"Ｂ", "B"}}));
-  EXPECT_EQ(map.apply("ﬁne\u3000①ＡＢ\u200b."), "fine 1AB.");
-  EXPECT_EQ(map.apply("cafe\u0301"), "café");
-  EXPECT_EQ(map.apply(""), "");
-  EXPECT_EQ(map.apply("\xFFx\xC3"), "\xFFx\xC3") << "invalid bytes stay";
-  // A cluster of six bytes counts by its characters.
-  EXPECT_EQ(map.apply("Ａ\u0301\u0302"), "A\u0301\u0302");
-}
-
-TEST(CharacterMap, SaysWhatIsWrong) {
-  EXPECT_THAT(error_text([] { CharacterMap("a b"); }),
-              HasSubstr("precompiled_charsmap: expected base64, got the byte 32"));
-  EXPECT_THAT(error_text([] { CharacterMap(base64("abc")); }), HasSubstr("expected a trie of 0 bytes"));
-  EXPECT_THAT(error_text([] { CharacterMap(base64(std::string("\x08\0\0\0abcd", 8))); }),
-              HasSubstr("expected a trie of 8 bytes and replacements that end with zeros, got 8 bytes"));
-  // The root's children would lie beyond the trie.
-  const CharacterMap beyond(base64(std::string("\x04\0\0\0\0\xFF\xFF\0x", 9) + '\0'));
-  EXPECT_THAT(error_text([&] { beyond.apply("a"); }), HasSubstr("its trie leaves its 1 units"));
-}
-
 // Random vocabularies of a and b, whose best segmentation is searched among all.
 TEST(Unigram, FindsTheSegmentationOfTheLargestScore) {
   std::mt19937_64 random(7);
@@ -159,6 +137,30 @@ TEST(Unigram, FindsTheSegmentationOfTheLargestScore) {
     EXPECT_EQ(joined_text, text);
     EXPECT_NEAR(got, best, 1e-12) << text;
   }
+}
+
+#if WEFT_HAVE_UTF8PROC
+
+TEST(CharacterMap, ReplacesCharactersAndClusters) {
+  const CharacterMap map(
+      charsmap({{"ﬁ", "fi"}, {"①", "1"}, {"\u3000", " "}, {"e\u0301", "é"}, {"\u200b", ""}, {"Ａ", "A"}, {"Ｂ", "B"}}));
+  EXPECT_EQ(map.apply("ﬁne\u3000①ＡＢ\u200b."), "fine 1AB.");
+  EXPECT_EQ(map.apply("cafe\u0301"), "café");
+  EXPECT_EQ(map.apply(""), "");
+  EXPECT_EQ(map.apply("\xFFx\xC3"), "\xFFx\xC3") << "invalid bytes stay";
+  // A cluster of six bytes counts by its characters.
+  EXPECT_EQ(map.apply("Ａ\u0301\u0302"), "A\u0301\u0302");
+}
+
+TEST(CharacterMap, SaysWhatIsWrong) {
+  EXPECT_THAT(error_text([] { CharacterMap("a b"); }),
+              HasSubstr("precompiled_charsmap: expected base64, got the byte 32"));
+  EXPECT_THAT(error_text([] { CharacterMap(base64("abc")); }), HasSubstr("expected a trie of 0 bytes"));
+  EXPECT_THAT(error_text([] { CharacterMap(base64(std::string("\x08\0\0\0abcd", 8))); }),
+              HasSubstr("expected a trie of 8 bytes and replacements that end with zeros, got 8 bytes"));
+  // The root's children would lie beyond the trie.
+  const CharacterMap beyond(base64(std::string("\x04\0\0\0\0\xFF\xFF\0x", 9) + '\0'));
+  EXPECT_THAT(error_text([&] { beyond.apply("a"); }), HasSubstr("its trie leaves its 1 units"));
 }
 
 TEST(Unigram, ReadsTheFormOfXlmRoberta) {
@@ -197,6 +199,25 @@ TEST(Unigram, ReadsTheFormOfXlmRoberta) {
   tokens.save(folder / "");
   EXPECT_THAT(Unigram::from_tokenizer_json(folder / "tokenizer.json").ids_of("ab"), ElementsAre(5, 6));
 }
+
+// unigram.py's pipelines; WEFT_UNIGRAM names a folder of more texts.
+TEST(Unigram, EqualsHuggingFacesTokenizers) {
+  const char* const more = std::getenv("WEFT_UNIGRAM");
+  const std::filesystem::path folder = more ? more : std::filesystem::path(WEFT_GOLDEN) / "unigram";
+  for (const char* name : {"xlm_roberta", "t5", "deberta", "bytes"}) {
+    Json json = Json::parse(read_text(folder / name / "tokenizer.json", "tokenizer"));
+    json["normalizer"]["normalizers"][0]["precompiled_charsmap"] = read_text(folder / "characters", "characters");
+    const Unigram tokens = tokenizer(json);
+    const Json cases = Json::parse(read_text(folder / name / "cases.json", "cases"));
+    ASSERT_GT(cases.size(), 80u);
+    for (const auto& one : cases) {
+      const auto text = one["text"].get<std::string>();
+      EXPECT_EQ(tokens.ids_of(text), one["ids"].get<std::vector<int64_t>>()) << name << ": " << text;
+    }
+  }
+}
+
+#endif
 
 TEST(Unigram, WritesUnknownCharactersAsBytes) {
   Json vocabulary = Json::array({{"<unk>", 0.0}, {"▁", -2.0}, {"a", -1.0}});

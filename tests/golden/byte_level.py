@@ -76,4 +76,5 @@ def main():
         (folder / name / "cases.json").write_text(text + "\n", encoding="utf-8")
 
 
-main()
+if __name__ == "__main__":
+    main()
