@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ViT-S/16, BERT-base and GPT-2 of benchmarks/cases/transformers.cpp, written with PyTorch's own layers and fused attention."""
+"""ViT-S/16, BERT-base and GPT-2 of benchmarks/cases/transformers.cpp, written with PyTorch's own layers and fused attention; the decoder is
+Hugging Face's Llama (PyPI's transformers, or the case is left out)."""
+import importlib.util
 
 import torch
 import torch.nn.functional as F
@@ -119,7 +121,29 @@ class Transformer:
             self.forward()
 
 
+def generate(cases, work, precision, batch):
+    """Llama's greedy decoding with its own defaults: a cache, and the dtype of its weights."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+    width, depth, heads, vocabulary = (32, 1, 2, 100) if cases.tiny else (768, 12, 12, 32000)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, hidden_size=width, intermediate_size=width * 8 // 3, num_hidden_layers=depth,
+                                         num_attention_heads=heads, max_position_embeddings=256, tie_word_embeddings=True, bos_token_id=None,
+                                         eos_token_id=None)).to(cases.device, precision).eval()
+    prompts = torch.tensor([[(i + 1) * (row + 3) % 100 for i in range(64)] for row in range(batch)], device=cases.device)
+    tokens = cases.size(128, 4)
+
+    def step():
+        with torch.inference_mode():
+            made = model.generate(prompts, attention_mask=torch.ones_like(prompts), do_sample=False, max_new_tokens=tokens, pad_token_id=0)
+        assert made.shape == (batch, 64 + tokens)
+
+    return work(step, batch * tokens)
+
+
 def add_transformers(cases, work, name_of):
+    for precision in (torch.float32, torch.bfloat16) if importlib.util.find_spec("transformers") else ():
+        for batch in (1, 8):
+            cases.add(f"decoder_generate_{name_of(precision)}_b{batch}", "tokens/s",
+                      lambda precision=precision, batch=batch: generate(cases, work, precision, batch))
     for kind, unit in (("vit_s16", "images/s"), ("bert_base", "sequences/s"), ("gpt2", "sequences/s")):
         for precision in (torch.float32, torch.bfloat16):
             for ending, compiled in (("", False), ("@compiled", True)):
