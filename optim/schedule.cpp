@@ -160,4 +160,6 @@ void Scheduler::set_step(int64_t step) {
   step_ = step;
 }
 
+StateDict Scheduler::state_dict() const { return {{}, {{"step", static_cast<double>(step_)}}}; }
+
 }  // namespace weft::optim

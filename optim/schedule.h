@@ -195,7 +195,7 @@ class Scheduler {
   void set_step(int64_t step);
   int64_t steps() const { return step_; }
 
-  StateDict state_dict() const { return {{}, {{"step", static_cast<double>(step_)}}}; }
+  StateDict state_dict() const;
   void load_state_dict(const StateDict& dict) { set_step(static_cast<int64_t>(dict.scalar("step"))); }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/contracts/unary.h"
 
+#include <cmath>
 #include <limits>
 
 #include "tests/support/compare.h"
@@ -146,6 +147,42 @@ TEST(Unary, Integers) {
         std::vector<double> want;
         for (const double v : x) want.push_back(value(f, v, {-2, 4}));
         EXPECT_TRUE(near(y.host(), want, {})) << name(f);
+      }
+}
+
+// GELU has short forms for 16 bits on a GPU: all of their numbers, to one rounding and 2^-15. What 1 + tanh(…) cancels
+// on the CPU is allowed there.
+TEST(Unary, GeluOfEachNumberOfSixteenBits) {
+  const auto share = [](Unary f, double x) {  // gelu(x) / x
+    if (f == Unary::gelu) return 0.5 * std::erfc(-x / std::sqrt(2.0));
+    return 1 / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  };
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const Unary f : {Unary::gelu, Unary::gelu_tanh}) {
+        SCOPED_TRACE(str(name(f), " of ", dtype, " on ", name(kind)));
+        std::vector<double> x;
+        for (int sign : {-1, 1})
+          for (int exponent = dtype == DType::f16 ? -24 : -60; exponent <= 15; ++exponent)
+            for (int step = 0; step < 128; ++step)
+              x.push_back(rounded(sign * std::ldexp(1 + step / 128.0, exponent), dtype));
+        const auto n = static_cast<int64_t>(x.size());
+        DeviceArray y(kind, dtype, {n}), dx(kind, dtype, {n}), from(kind, dtype, {n}, x),
+            dy(kind, dtype, {n}, std::vector<double>(x.size(), 1));
+        kernels::unary_forward(queue_on(kind), f, y, from, {});
+        kernels::unary_backward(queue_on(kind), f, dx, dy, from, {});
+        const auto got = y.host(), slopes = dx.host();
+        const double relative = (dtype == DType::bf16 ? 0x1p-8 : 0x1p-11) + 0x1p-15;
+        // Beyond -7 the short tail is small in itself only; the smallest f16 is 2^-24.
+        const double tail = kind == DeviceKind::cpu ? 0x1p-20 : f == Unary::gelu ? 1e-11 : 1e-37;
+        const double least = dtype == DType::f16 ? std::max(tail, 0x1p-25 * 1.001) : tail;
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double want = x[i] * share(f, x[i]);
+          ASSERT_LE(std::abs(got[i] - want), relative * std::abs(want) + least) << "of " << x[i];
+          const double h = 1e-5 * std::max(1.0, std::abs(x[i]));
+          const double slope = ((x[i] + h) * share(f, x[i] + h) - (x[i] - h) * share(f, x[i] - h)) / (2 * h);
+          ASSERT_LE(std::abs(slopes[i] - slope), relative * std::abs(slope) + 0x1p-15) << "slope at " << x[i];
+        }
       }
 }
 

@@ -17,15 +17,15 @@ namespace weft::kernels::cuda {
 
 namespace {
 
-/// Results in 16 bits take GELU's short form: erff alone would bind these kernels, not the bandwidth.
+/// Results in 16 bits take GELU's short forms: erff alone would bind these kernels, not the bandwidth.
 template <class T, Unary f>
-inline constexpr bool kIsShort = sizeof(T) == 2 && f == Unary::gelu;
+inline constexpr bool kIsShort = sizeof(T) == 2 && kHasShortForm<f>;
 
 template <class T, Unary f>
 __device__ __forceinline__ Compute<T> value_of(Compute<T> x, Compute<T> a, Compute<T> b) {
   if constexpr (kIsShort<T, f>) {
     float value[1] = {x};
-    short_gelu(value);
+    short_value<f>(value);
     return value[0];
   } else {
     return unary_value<f>(x, a, b);
@@ -37,7 +37,7 @@ __device__ __forceinline__ Compute<T> gradient_of(Compute<T> dy, Compute<T> save
   if constexpr (kIsShort<T, f>) {
     float value[1] = {dy};
     const float at[1] = {saved};
-    multiply_by_short_gelu_slope(value, at);
+    multiply_by_short_slope<f>(value, at);
     return value[0];
   } else {
     return unary_gradient<f>(dy, saved, a, b);

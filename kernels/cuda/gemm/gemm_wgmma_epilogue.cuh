@@ -2,10 +2,11 @@
 #pragma once
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/divider.cuh"
+#include "kernels/cuda/gemm/epilogue_boxes.cuh"
+#include "kernels/cuda/gemm/epilogue_chunk.cuh"
+#include "kernels/cuda/gemm/epilogue_moments.cuh"
 #include "kernels/cuda/gemm/gemm_epilogue.cuh"
-#include "kernels/cuda/gemm/short_gelu.cuh"
 #include "kernels/cuda/gemm/tile_moments.cuh"
-#include "kernels/cuda/ptx/ptx_hopper.cuh"
 
 // The epilogue: from wgmma's accumulators to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the
 // tile; in each group of 8 columns lane l holds columns 2 (l mod 4) and the next, in rows l / 4 and l / 4 + 8. The warp
@@ -30,75 +31,6 @@
 
 namespace weft::kernels::cuda {
 
-constexpr int kStagingBoxBytes = 16 * 128;
-
-/// The two staging boxes of one warp, number `index` of warpgroup `group`; the boxes of the group's four warps are
-/// contiguous.
-class EpilogueWarp {
- public:
-  __device__ EpilogueWarp(unsigned char* boxes, int lane, int index, int group)
-      : boxes_(boxes), lane_(lane), index_(index), group_(group) {}
-  __device__ unsigned char* boxes() const { return boxes_; }
-  __device__ int lane() const { return lane_; }
-  __device__ int index() const { return index_; }
-
-  /// The box that warp `i` of the group sent last; valid after synchronise().
-  __device__ __forceinline__ const unsigned char* sent(int i) const {
-    return boxes_ + (2 * (i - index_) + (turn_ ^ 1)) * kStagingBoxBytes;
-  }
-  __device__ __forceinline__ void synchronise() const {
-    __syncwarp();
-    if (group_ == 0)  // literal ids: with a variable id, ptxas reserves all 16 barriers
-      ptx::named_barrier_sync(1, 128);
-    else
-      ptx::named_barrier_sync(2, 128);
-  }
-
-  /// Writes a box with `fill(box)`, by all lanes, and sends the box to column n, row m, slice z of the map.
-  template <class Fill>
-  __device__ __forceinline__ void send(const TensorMap& map, int n, int m, int z, Fill&& fill) {
-    if (ptx::elect_one()) ptx::tma_store_wait_read<1>();  // always the same lane; this box was sent two calls ago
-    __syncwarp();
-    unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
-    fill(box);
-    ptx::fence_proxy_async();
-    __syncwarp();
-    if (ptx::elect_one()) {
-      ptx::tma_store(map, box, n, m, z);
-      ptx::tma_store_commit();
-    }
-    turn_ ^= 1;
-  }
-  /// Writes one box with `fill(box)`, then calls take(i, run, value) for this lane's 16-byte segments: segment `run` of
-  /// 8 in line(i), i < 4. Must not be mixed with send().
-  template <class Fill, class Take>
-  __device__ __forceinline__ void hand_out(Fill&& fill, Take&& take) {
-    unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
-    fill(box);
-    __syncwarp();
-    WEFT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int run = lane_ % 8;
-      take(i, run, ptx::ld16(box + line(i) * 128 + (run ^ (line(i) & 7)) * 16));
-    }
-    turn_ ^= 1;  // the box is written again two calls later, after the next call's __syncwarp
-  }
-  __device__ int line(int i) const { return i * 4 + lane_ / 8; }
-  /// Waits until TMA has read both boxes.
-  __device__ __forceinline__ void wait_for_boxes() const {
-    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
-    __syncwarp();
-  }
-  /// Waits, before the block ends, until TMA has read all boxes.
-  __device__ void finish() const {
-    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
-  }
-
- private:
-  unsigned char* boxes_;
-  int lane_, index_, group_, turn_ = 0;
-};
-
 /// Rows of y that are pixels of images: row (n, y, x) of slice z is pixel (y stride_h + rows[z], x stride_w +
 /// columns[z]) of image n, if inside the image.
 struct ScatteredRows {
@@ -115,19 +47,6 @@ struct ScatteredRows {
 };
 
 struct NoScatteredRows {};
-
-/// The auxiliary operand in shared memory, as TMA wrote it: chunks of 64 rows x 128 bytes, band by band.
-struct AuxiliaryChunks {
-  const unsigned char *first, *second;  ///< the first stage of the chunks, and the second
-  int in_first;                         ///< chunks in the first stage
-  int begin;                            ///< the consumer's first chunk
-
-  __device__ __forceinline__ const unsigned char* chunk(int i) const {
-    const int at = begin + i;
-    return at < in_first ? first + at * kAuxiliaryBytes : second + (at - in_first) * kAuxiliaryBytes;
-  }
-  static constexpr int kAuxiliaryBytes = 64 * 128;
-};
 
 /// Like Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
 template <class T, bool kScattered = false, bool kChannels = false>
@@ -217,7 +136,7 @@ struct WgmmaEpilogue {
         move_up(sums);
         apply(warp.lane(), at, values);
         at = next(i);
-        with_slope<T>([&](auto&& slope) { combine_brought(warp, of_chunk(i), values, slope); });
+        with_slope<T>(to.activation, [&](auto&& slope) { combine_loaded<T>(warp, of_chunk(i), values, slope); });
         after(i);
         WEFT_UNROLL_BY(32)
         for (int j = 0; j < 32; ++j) sums[kBands - 1][kHalf - 32 + j] = values[j];
@@ -229,7 +148,7 @@ struct WgmmaEpilogue {
       auto& values = part<32>(sums[i / kAcross], i % kAcross * 32);
       apply(warp.lane(), at, values);
       at = next(i);
-      combine_brought(warp, of_chunk(i), values, Plus{});
+      combine_loaded<T>(warp, of_chunk(i), values, Plus{});
       after(i);
     }
   }
@@ -268,7 +187,7 @@ struct WgmmaEpilogue {
           if constexpr (kKeepsMoments) {
             send<T>(warp, y_map, row, column, z, values, Nothing{});
             if (counts) {
-              const auto found = find_moments<T>(warp, row);
+              const auto found = find_moments<T>(warp, rows_of_chunk(row));
               if (warp.lane() / 8 == i) kept = found;
             }
           } else {
@@ -341,7 +260,7 @@ struct WgmmaEpilogue {
         float values[32];
         WEFT_UNROLL_BY(32)
         for (int j = 0; j < 32; ++j) values[j] = sums[band][across * 32 + j];
-        warp.hand_out([&](unsigned char* box) { fill<T>(box, warp.lane(), values); },
+        warp.hand_out([&](unsigned char* box) { fill_box<T>(box, warp.lane(), values); },
                       [&](int i, int run, uint4 eight) {
                         if (offsets[i] >= 0 && column + run * 8 < n)
                           ptx::st16(static_cast<T*>(to.y) + offsets[i] + column + run * 8, eight);
@@ -361,7 +280,7 @@ struct WgmmaEpilogue {
                                               float (&values)[32]) const {
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
-      with_slope<Y>([&](auto&& slope) {
+      with_slope<Y>(to.activation, [&](auto&& slope) {
         combine_read(warp, static_cast<const Y*>(to.saved), first_m, first_n, z, values, slope);
       });
     else
@@ -381,7 +300,7 @@ struct WgmmaEpilogue {
     return [&warp, first_m, this](int column) {
       if constexpr (kChannels && std::is_same_v<Y, T>)
         if (to.moments != nullptr) {
-          const auto found = find_moments<Y>(warp, first_m);
+          const auto found = find_moments<Y>(warp, rows_of_chunk(first_m));
           if (warp.lane() < 8) store_moments<Y>(warp, first_m, column, found);
         }
     };
@@ -390,8 +309,6 @@ struct WgmmaEpilogue {
   /// to four boxes in registers and stores them after the last box: the fence before each TMA store (MEMBAR) would wait
   /// for earlier global stores.
   static constexpr bool kKeepsMoments = kChannels && sizeof(T) == 2;
-
-  static constexpr int kMomentRows = 64;  ///< rows per block of statistics, those of four warps
 
   /// Applies alpha, the bias and the norm, if any. Shuffles pass each column's constants to the lanes that hold its
   /// accumulators; without a norm all columns have the same scale.
@@ -413,64 +330,6 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Batch statistics of a lane's columns of a box.
-  template <class Y>
-  struct ColumnMoments {
-    static constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
-    float mean[kColumns], m2[kColumns];
-  };
-
-  /// Computes the statistics of the group's four boxes just sent. A lane reads 4 bytes, two neighbouring columns (f32:
-  /// one), of each row of a box; eight lanes cover this warp's columns. The lanes of each box start at
-  /// another line, so that a warp's 32 loads hit 32 different banks.
-  ///
-  /// Each value is read once: d, its distance from the column's first value, is summed, and d^2. m2 = sum d^2 - (sum
-  /// d)^2 / rows loses at most a factor of rows + 1 in precision: m2 contains the square of the first value's
-  /// distance.
-  template <class Y>
-  __device__ __forceinline__ ColumnMoments<Y> find_moments(const EpilogueWarp& warp, int first_m) const {
-    constexpr int kColumns = ColumnMoments<Y>::kColumns;
-    warp.synchronise();
-    const int quarter = warp.lane() / 8, part = warp.lane() % 8, run = 2 * warp.index() + part / 4;
-    const int rows = rows_of_chunk(first_m);
-    const unsigned char* const boxes = warp.sent(0);
-    const auto load = [&](int offset) { return Vec<Y, kColumns>::load(reinterpret_cast<const Y*>(boxes + offset)); };
-    const auto first = load(run * 16 + part % 4 * 4);
-    // The offset of line 2 * quarter; the swizzle of line i ^ (2 * quarter) differs in the bits of i.
-    const int own = quarter * (2 * kStagingBoxBytes + 256) + (run ^ (2 * quarter)) * 16 + part % 4 * 4;
-    float distances[kColumns] = {}, squares[kColumns] = {};
-    const auto add = [&](int i) {
-      const auto values = load(own ^ (i * 128 + i % 8 * 16));
-      WEFT_UNROLL
-      for (int c = 0; c < kColumns; ++c) {
-        const float distance = from<float>(values[c]) - from<float>(first[c]);
-        distances[c] += distance;
-        squares[c] += distance * distance;
-      }
-    };
-    if (rows == kMomentRows) {
-      WEFT_UNROLL
-      for (int i = 0; i < 16; ++i) add(i);
-    } else {
-      WEFT_UNROLL_BY(1)
-      for (int i = 0; i < 16; ++i)
-        if (quarter * 16 + (i ^ (2 * quarter)) < rows) add(i);
-    }
-    const auto of_quarters = [](float value) {
-      value += __shfl_xor_sync(0xffffffffu, value, 8);
-      return value + __shfl_xor_sync(0xffffffffu, value, 16);
-    };
-    const float share = rows == kMomentRows ? 1.0f / kMomentRows : 1.0f / static_cast<float>(rows);
-    ColumnMoments<Y> moments;
-    WEFT_UNROLL
-    for (int c = 0; c < kColumns; ++c) {
-      const float sum = of_quarters(distances[c]), from_first = sum * share;
-      const float m2 = of_quarters(squares[c]) - sum * from_first;
-      moments.mean[c] = from<float>(first[c]) + from_first;
-      moments.m2[c] = m2 < 0 ? 0 : m2;  // NaN passes
-    }
-    return moments;
-  }
   __device__ __forceinline__ int rows_of_chunk(int first_m) const {
     return min(m - first_m / kMomentRows * kMomentRows, kMomentRows);
   }
@@ -479,12 +338,11 @@ struct WgmmaEpilogue {
   template <class Y>
   __device__ __forceinline__ void store_moments(const EpilogueWarp& warp, int first_m, int first_n,
                                                 const ColumnMoments<Y>& moments) const {
-    constexpr int kColumns = ColumnMoments<Y>::kColumns;
-    const int column = first_n + (8 * warp.index() + warp.lane() % 8) * kColumns;
+    const int column = first_n + moment_column<Y>(warp);
     if (rows_of_chunk(first_m) <= 0 || column >= n) return;
     float* const at = to.moments + static_cast<int64_t>(2 * (first_m / kMomentRows)) * to.channels + column;
     WEFT_UNROLL
-    for (int c = 0; c < kColumns; ++c) {
+    for (int c = 0; c < ColumnMoments<Y>::kColumns; ++c) {
       at[c] = moments.mean[c];
       at[to.channels + c] = moments.m2[c];
     }
@@ -518,29 +376,8 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Calls f(values, elements) for a lane's elements in a warp's 16 lines of a chunk that TMA loaded, eight at a time.
-  template <class F>
-  __device__ __forceinline__ void combine_brought(const EpilogueWarp& warp, const unsigned char* lines,
-                                                  float (&values)[32], F&& f) const {
-    const int line = warp.lane() % 16;  // lane map of fill()
-    WEFT_UNROLL
-    for (int j = 0; j < 8; j += 2) {
-      uint32_t squares[4];
-      ptx::ldmatrix_x4(squares, lines + line * 128 + ((j + warp.lane() / 16) ^ (line & 7)) * 16);
-      float elements[8];
-      WEFT_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        Vec<T, 2> pair;
-        memcpy(pair.data, &squares[i], sizeof(uint32_t));
-        elements[2 * i] = from<float>(pair[0]);
-        elements[2 * i + 1] = from<float>(pair[1]);
-      }
-      f(part<8>(values, 4 * j), elements);
-    }
-  }
-
-  /// As above for a tensor with y's layout, read from global memory in pairs or single elements. Each is used as soon
-  /// as it is loaded: 32 more registers would spill.
+  /// Calls f(values, elements) for a lane's elements of a tensor with y's layout, read from global memory in pairs or
+  /// single elements. Each is used as soon as it is loaded: 32 more registers would spill.
   template <class Y, class F>
   __device__ __forceinline__ void combine_read(const EpilogueWarp& warp, const Y* tensor, int first_m, int first_n,
                                                int z, float (&values)[32], F&& f) const {
@@ -559,41 +396,6 @@ struct WgmmaEpilogue {
       }
     });
   }
-  template <int N, int kAll>
-  static __device__ __forceinline__ auto part(float (&values)[kAll], int from) -> float (&)[N] {
-    return reinterpret_cast<float(&)[N]>(values[from]);
-  }
-
-  struct Plus {
-    template <int N>
-    __device__ __forceinline__ void operator()(float (&values)[N], const float (&elements)[N]) const {
-      WEFT_UNROLL
-      for (int i = 0; i < N; ++i) values[i] += elements[i];
-    }
-  };
-  /// values *= f'(elements).
-  template <class Y, Unary f>
-  struct Slope {
-    template <int N>
-    __device__ __forceinline__ void operator()(float (&values)[N], const float (&elements)[N]) const {
-      if constexpr (sizeof(Y) == 2 && f == Unary::gelu) {
-        multiply_by_short_gelu_slope(values, elements);
-      } else {
-        WEFT_UNROLL
-        for (int i = 0; i < N; ++i) values[i] = unary_gradient<f>(values[i], elements[i], 0.0f, 0.0f);
-      }
-    }
-  };
-  template <class Y, class Body>
-  __device__ __forceinline__ void with_slope(Body&& body) const {
-    if (to.activation == Activation::relu)
-      body(Slope<Y, Unary::relu>{});
-    else if (to.activation == Activation::gelu)
-      body(Slope<Y, Unary::gelu>{});
-    else if (to.activation == Activation::gelu_tanh)
-      body(Slope<Y, Unary::gelu_tanh>{});
-  }
-
   struct Nothing {
     __device__ void operator()(int) const {}
   };
@@ -608,7 +410,7 @@ struct WgmmaEpilogue {
         const int64_t offset = first_n + run * 8 < n ? offset_of(first_m + warp.line(i), z) : -1;
         if (offset >= 0) ptx::st16(base + offset + first_n + run * 8, eight);
       };
-      return warp.hand_out([&](unsigned char* box) { fill<Y>(box, lane, values); }, take);
+      return warp.hand_out([&](unsigned char* box) { fill_box<Y>(box, lane, values); }, take);
     }
     if (by_tma) return send<Y>(warp, map, first_m, first_n, z, values, sent);
     const auto store_pair = [&](Y* pair, int left, int i) {
@@ -630,39 +432,16 @@ struct WgmmaEpilogue {
   __device__ __forceinline__ void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
                                        const float (&values)[32], Sent&& sent) const {
     if constexpr (sizeof(Y) == 2) {
-      warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill<Y>(box, warp.lane(), values); });
+      warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill_box<Y>(box, warp.lane(), values); });
       sent(first_n);
     } else {
       WEFT_UNROLL
       for (int side = 0; side < 2; ++side) {
         if (first_n + 32 * side >= n) break;
-        warp.send(map, first_n + 32 * side, first_m, z, [&](unsigned char* box) {
-          WEFT_UNROLL
-          for (int j = 0; j < 4; ++j) WEFT_UNROLL
-          for (int half = 0; half < 2; ++half) {
-            const int line = warp.lane() / 4 + 8 * half, run = 2 * j + warp.lane() % 4 / 2,
-                      i = 16 * side + 4 * j + 2 * half;
-            Vec<float, 2> both;
-            both[0] = values[i];
-            both[1] = values[i + 1];
-            both.store(reinterpret_cast<float*>(box + line * 128 + (run ^ (line & 7)) * 16 + warp.lane() % 2 * 8));
-          }
-        });
+        warp.send(map, first_n + 32 * side, first_m, z,
+                  [&](unsigned char* box) { fill_wide_box(box, warp.lane(), side, values); });
         sent(first_n + 32 * side);
       }
-    }
-  }
-
-  /// Writes a box of 64 columns of 16 bits.
-  template <class Y>
-  static __device__ __forceinline__ void fill(unsigned char* box, int lane, const float (&values)[32]) {
-    const int line = lane % 16;  // lanes 0..15 address the rows of 8 columns, lanes 16..31 the rows of the next 8
-    WEFT_UNROLL
-    for (int j = 0; j < 8; j += 2) {
-      const uint32_t squares[4] = {
-          ptx::pack<Y>(values[4 * j], values[4 * j + 1]), ptx::pack<Y>(values[4 * j + 2], values[4 * j + 3]),
-          ptx::pack<Y>(values[4 * j + 4], values[4 * j + 5]), ptx::pack<Y>(values[4 * j + 6], values[4 * j + 7])};
-      ptx::stmatrix_x4(box + line * 128 + ((j + lane / 16) ^ (line & 7)) * 16, squares);
     }
   }
 };
