@@ -152,9 +152,11 @@ class RecurrentCell : public Module {
   const char* name_;
 };
 
+/// The state of an LSTMCell, each [N, hidden].
 struct LstmState {
   Tensor h, c;
 };
+/// One step of LSTM: cell(x, {h, c}) is the next {h, c}, an undefined state is zeros.
 struct LSTMCell : RecurrentCell {
   LSTMCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("LSTMCell", in, hidden, 4, bias) {}
   Tensor forward(const Tensor& x) const override { return step(x, {}).h; }
@@ -165,6 +167,7 @@ struct LSTMCell : RecurrentCell {
   LstmState step(const Tensor& x, const LstmState& state) const;
 };
 
+/// One step of GRU: cell(x, h) is the next h.
 struct GRUCell : RecurrentCell {
   GRUCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("GRUCell", in, hidden, 3, bias) {}
   Tensor forward(const Tensor& x) const override { return step(x, {}); }
