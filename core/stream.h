@@ -52,7 +52,7 @@ class Event {
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record(void* stream);  ///< after all work that the stream has so far
+  void record(void* stream);       ///< after all work that the stream has so far
   void block(void* stream) const;  ///< later work on `stream` waits for this event
   void synchronize() const;
   bool done() const;  ///< asks without waiting

@@ -59,7 +59,8 @@ std::shared_ptr<nn::Module> normed_net();
 inline uint64_t gradient_bytes(const DDP& ddp, int64_t element = 4) {
   uint64_t bytes = 0;
   const int64_t n = ddp.group()->size();
-  for (const Bucket& bucket : ddp.buckets()) bytes += static_cast<uint64_t>(bucket.range.numel * element * 2 * (n - 1) / n);
+  for (const Bucket& bucket : ddp.buckets())
+    bytes += static_cast<uint64_t>(bucket.range.numel * element * 2 * (n - 1) / n);
   return bytes;
 }
 

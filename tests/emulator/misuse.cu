@@ -2,17 +2,11 @@
 // Programs with one planted misuse of warp collectives, barriers, asynchronous copies or division, named by the
 // argument: misuse.cmake has what the emulator must report. A name with `_right` is the repaired twin, which must pass
 // in silence.
-#include "tests/emulator/misuse.h"
-
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstring>
+#include "tests/emulator/planted.h"
 
 namespace {
 
 constexpr int kThreads = 64;
-constexpr size_t kBytes = 1 << 16;  // size of the data, which is 0
 constexpr int kZero = 256;          // an index of data that no thread writes by itself
 constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
 
@@ -133,7 +127,7 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
       data[t] = tile[t];
       return;
     case Misuse::atomic_one_past_the_end:
-      atomicAdd(data + t + (right ? 0 : kBytes / sizeof(int)), 1);
+      atomicAdd(data + t + (right ? 0 : kDataBytes / sizeof(int)), 1);
       return;
     case Misuse::copy_to_global_memory:
       if (!right) to = static_cast<unsigned>(reinterpret_cast<unsigned long long>(data) | 1u << 31);
@@ -190,26 +184,13 @@ constexpr Named kNames[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  char name[128] = "";
-  if (argc > 1) std::strncpy(name, argv[1], sizeof(name) - 1);
-  char* const suffix = std::strstr(name, "_right");
-  const bool right = suffix != nullptr;
-  if (right) *suffix = '\0';
-  int* data = nullptr;
-  if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
-  cudaMemset(data, 0, kBytes);
-  bool found = launch_hopper(name, right, data);
-  for (const Named& known : kNames)
-    if (std::strcmp(known.name, name) == 0) {
-      const auto kernel = known.misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
-      kernel<<<1, known.threads>>>(known.misuse, right, data);
-      found = true;
-    }
-  if (!found) {
-    std::printf("no misuse of this name\n");
-    return 2;
-  }
-  const cudaError_t launched = cudaGetLastError(), status = cudaDeviceSynchronize();
-  std::printf("%s\n", cudaGetErrorName(launched != cudaSuccess ? launched : status));
-  return launched == cudaSuccess && status == cudaSuccess ? 0 : 1;
+  return run_planted(argc, argv, "misuse", [](const std::string& name, bool right, int* data) {
+    for (const Named& known : kNames)
+      if (name == known.name) {
+        const auto kernel = known.misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
+        kernel<<<1, known.threads>>>(known.misuse, right, data);
+        return true;
+      }
+    return false;
+  });
 }

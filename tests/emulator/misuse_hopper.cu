@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "tests/emulator/hopper.cuh"
-#include "tests/emulator/misuse.h"
+#include "tests/emulator/planted.h"
 
 namespace {
 

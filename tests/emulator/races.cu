@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/emulator/races.h"
+#include "tests/emulator/planted.h"
 
 namespace {
 
@@ -456,26 +456,12 @@ void launch(Race race, bool right, int* data) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  char name[128] = "";
-  if (argc > 1) std::strncpy(name, argv[1], sizeof(name) - 1);
-  char* const suffix = std::strstr(name, "_right");
-  const bool right = suffix != nullptr;
-  if (right) *suffix = '\0';
-  int* data = nullptr;
-  constexpr size_t kBytes = 1 << 16;
-  if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
-  cudaMemset(data, 0, kBytes);
-  bool found = launch_hopper(name, right, data);
-  for (const Named& known : kNames)
-    if (std::strcmp(known.name, name) == 0) {
-      launch(known.race, right, data);
-      found = true;
-    }
-  if (!found) {
-    std::printf("no race of this name\n");
-    return 2;
-  }
-  const cudaError_t status = cudaDeviceSynchronize();
-  std::printf("%s\n", cudaGetErrorName(status));
-  return status == cudaSuccess ? 0 : 1;
+  return run_planted(argc, argv, "race", [](const std::string& name, bool right, int* data) {
+    for (const Named& known : kNames)
+      if (name == known.name) {
+        launch(known.race, right, data);
+        return true;
+      }
+    return false;
+  });
 }

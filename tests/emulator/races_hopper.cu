@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tests/emulator/hopper.cuh"
-#include "tests/emulator/races.h"
+#include "tests/emulator/planted.h"
 
 namespace {
 
