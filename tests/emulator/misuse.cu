@@ -7,31 +7,15 @@
 namespace {
 
 constexpr int kThreads = 64;
-constexpr int kZero = 256;          // an index of data that no thread writes by itself
+constexpr int kZero = 256;  // an index of data that no thread writes by itself
 constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
 
-enum class Misuse {
-  mask_without_the_caller,
-  half_warp_calls_full_shuffle,
-  half_warp_calls_full_vote,
-  half_warp_calls_full_match,
-  half_warp_calls_full_reduction,
-  two_collectives_with_one_mask,
-  barrier_against_collective,
-  two_masks_at_two_places,
-  guard_excludes_members,
-  shuffle_from_outside_the_mask,
-  shuffle_from_an_exited_lane,
-  shuffle_from_a_missing_lane,
-  division_by_zero,
-  remainder_by_zero,
-  barrier_of_two_sizes,
-  static_shared_one_past_the_end,
-  atomic_one_past_the_end,
-  copy_to_global_memory,
-  copy_misaligned,
-  copy_at_exit,
-};
+PLANTED(Misuse, mask_without_the_caller, half_warp_calls_full_shuffle, half_warp_calls_full_vote,
+        half_warp_calls_full_match, half_warp_calls_full_reduction, two_collectives_with_one_mask,
+        barrier_against_collective, two_masks_at_two_places, guard_excludes_members, shuffle_from_outside_the_mask,
+        shuffle_from_an_exited_lane, shuffle_from_a_missing_lane, division_by_zero, remainder_by_zero,
+        barrier_of_two_sizes, static_shared_one_past_the_end, atomic_one_past_the_end, copy_to_global_memory,
+        copy_misaligned, copy_at_exit);
 
 __device__ unsigned shared_address(const void* memory) {
   return static_cast<unsigned>(__cvta_generic_to_shared(memory));
@@ -153,44 +137,14 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
   }
 }
 
-struct Named {
-  const char* name;
-  Misuse misuse;
-  int threads = kThreads;
-};
-constexpr Named kNames[] = {
-    {"mask_without_the_caller", Misuse::mask_without_the_caller},
-    {"half_warp_calls_full_shuffle", Misuse::half_warp_calls_full_shuffle},
-    {"half_warp_calls_full_vote", Misuse::half_warp_calls_full_vote},
-    {"half_warp_calls_full_match", Misuse::half_warp_calls_full_match},
-    {"half_warp_calls_full_reduction", Misuse::half_warp_calls_full_reduction},
-    {"two_collectives_with_one_mask", Misuse::two_collectives_with_one_mask},
-    {"barrier_against_collective", Misuse::barrier_against_collective},
-    {"two_masks_at_two_places", Misuse::two_masks_at_two_places, 32},
-    {"guard_excludes_members", Misuse::guard_excludes_members},
-    {"shuffle_from_outside_the_mask", Misuse::shuffle_from_outside_the_mask},
-    {"shuffle_from_an_exited_lane", Misuse::shuffle_from_an_exited_lane},
-    {"shuffle_from_a_missing_lane", Misuse::shuffle_from_a_missing_lane, 40},
-    {"division_by_zero", Misuse::division_by_zero},
-    {"remainder_by_zero", Misuse::remainder_by_zero},
-    {"barrier_of_two_sizes", Misuse::barrier_of_two_sizes},
-    {"static_shared_one_past_the_end", Misuse::static_shared_one_past_the_end},
-    {"atomic_one_past_the_end", Misuse::atomic_one_past_the_end},
-    {"copy_to_global_memory", Misuse::copy_to_global_memory},
-    {"copy_misaligned", Misuse::copy_misaligned},
-    {"copy_at_exit", Misuse::copy_at_exit},
-};
+void launch(Misuse misuse, bool right, int* data) {
+  const auto kernel = misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
+  const int threads = misuse == Misuse::two_masks_at_two_places       ? 32
+                      : misuse == Misuse::shuffle_from_a_missing_lane ? 40
+                                                                      : kThreads;
+  kernel<<<1, threads>>>(misuse, right, data);
+}
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run_planted(argc, argv, "misuse", [](const std::string& name, bool right, int* data) {
-    for (const Named& known : kNames)
-      if (name == known.name) {
-        const auto kernel = known.misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
-        kernel<<<1, known.threads>>>(known.misuse, right, data);
-        return true;
-      }
-    return false;
-  });
-}
+int main(int argc, char** argv) { return run_planted(argc, argv, "misuse", kPlanted, launch); }
