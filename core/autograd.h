@@ -154,6 +154,7 @@ struct AutogradMeta {
 
 namespace autograd_detail {
 
+/// A node whose backward is a lambda of dy, or of dy and a BackwardContext&. release() frees its captures.
 template <class Backward, class Base = Node>
 class LambdaNode final : public Base {
  public:
@@ -177,8 +178,10 @@ class LambdaNode final : public Base {
   std::optional<Backward> backward_;
 };
 
+/// Does an input want a gradient?
 bool any_requires_grad(std::initializer_list<Tensor> inputs);
 bool any_requires_grad(const std::vector<Tensor>& inputs);
+/// Makes `node` the history of y, with edges to the `count` inputs.
 void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inputs, size_t count);
 
 }  // namespace autograd_detail
@@ -201,10 +204,12 @@ Tensor differentiable_from(Tensor y, const char* op, const Inputs& inputs, Backw
   }
   return y;
 }
+/// differentiable_from() with inputs in braces, or in a vector.
 template <class Backward>
 Tensor differentiable(Tensor y, const char* op, std::initializer_list<Tensor> inputs, Backward&& backward) {
   return differentiable_from(std::move(y), op, inputs, std::forward<Backward>(backward));
 }
+/// As above.
 template <class Backward>
 Tensor differentiable(Tensor y, const char* op, const std::vector<Tensor>& inputs, Backward&& backward) {
   return differentiable_from(std::move(y), op, inputs, std::forward<Backward>(backward));

@@ -36,6 +36,7 @@ class Graph {
   /// Enqueues the recorded work on this thread's current stream. Errors: nothing is captured.
   void replay();
 
+  /// Between capture() and clear().
   bool is_captured() const { return static_cast<bool>(state_); }
   /// Waits for the device and forgets what was captured.
   void clear();
@@ -66,6 +67,7 @@ class GraphedFunction {
   /// Errors: those of `f` and of Graph::capture.
   void operator()(const std::vector<Tensor>& inputs);
 
+  /// Calls that fit the capture replay; false: all calls run eagerly, so far or for good.
   bool is_captured() const { return graph_.is_captured(); }
   /// Why the capture failed; empty as long as it has not.
   const std::string& failure() const { return failure_; }

@@ -55,6 +55,7 @@ class Ref {
   T* object_ = nullptr;
 };
 
+/// A new T of these arguments, with its first owner.
 template <class T, class... Args>
 Ref<T> make_ref(Args&&... args) {
   return Ref<T>(new T(std::forward<Args>(args)...));

@@ -15,6 +15,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
+/// A number and its path: `step`, `epoch`.
 struct NamedScalar {
   std::string name;
   double value = 0;

@@ -52,10 +52,10 @@ class Event {
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record(void* stream);
+  void record(void* stream);       ///< after all work that the stream has so far
   void block(void* stream) const;  ///< later work on `stream` waits for this event
   void synchronize() const;
-  bool done() const;
+  bool done() const;  ///< asks without waiting
   /// Milliseconds from this event to `later`; both with timing, both done.
   float elapsed_ms(const Event& later) const;
 

@@ -85,6 +85,7 @@ class Tensor {
   static Tensor from(const std::vector<T>& values, Device device = {}) {
     return from(values, Shape{static_cast<int64_t>(values.size())}, device);
   }
+  /// Copies numel values of this dtype, row-major, from the host's memory.
   static Tensor from_host(const void* data, const Shape& sizes, DType dtype, Device device = {});
   /// Wraps another owner's memory (dense, row-major) without copying; `release` runs when the last tensor goes.
   static Tensor wrap(void* data, const Shape& sizes, DType dtype, Device device, std::function<void()> release = {});
@@ -262,6 +263,7 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
+/// A contiguous tensor of x's sizes, dtype and device: uninitialised, or zeros.
 Tensor empty_like(const Tensor& x);
 Tensor zeros_like(const Tensor& x);
 
@@ -269,6 +271,7 @@ Tensor zeros_like(const Tensor& x);
 /// see. Waits for the device.
 std::string to_string(const Tensor& tensor, int edge_items = 3, int precision = 4);
 
+/// The form of a part in messages: a tensor's description, any other part as it is.
 template <class Part>
 const Part& described(const Part& part) {
   return part;
@@ -280,6 +283,7 @@ template <class... Parts>
 requires(std::is_same_v<Parts, Tensor> || ...) std::string str(const Parts&... parts) {
   return str(described(parts)...);
 }
+/// Throws Error with the text of the parts.
 template <class... Parts>
 requires(std::is_same_v<Parts, Tensor> || ...) [[noreturn]] void fail(const Parts&... parts) {
   throw Error(str(parts...));

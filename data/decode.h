@@ -28,6 +28,7 @@ struct DecodeOptions {
 /// that a file of this length can hold. Errors name `path`: unknown format, corrupt, cut short, more than `max_pixels`.
 Image decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 
+/// decode() for bytes that are known to be a JPEG, a PNG. Errors: those of decode().
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 Image decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 /// WebP, BMP, GIF, TIFF, PNM: by Leptonica, where the build has it.

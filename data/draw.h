@@ -19,6 +19,7 @@ class Draw {
     return Draw(seed ^ 0xDA7A5E7D00000000ull, static_cast<uint64_t>(epoch) << 40 | static_cast<uint64_t>(index));
   }
 
+  /// 32 random bits.
   uint32_t word() {
     if (next_ % 4 == 0) words_ = philox(key_, counter_, next_ / 4);
     return words_.word[next_++ % 4];

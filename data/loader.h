@@ -64,7 +64,7 @@ class BatchQueue {
   BatchQueue(BatchQueue&&) noexcept;
 
   int64_t samples_per_epoch() const;  ///< samples of this rank's epoch
-  int64_t steps_per_epoch() const;
+  int64_t steps_per_epoch() const;    ///< batches of this rank's epoch
   /// Samples of batch `step`, a mean over the ranks.
   double mean_count(int64_t step) const;
   /// Whatever is under way is dropped; the next batch is `step` of `epoch`, and workers begin with it at once. Where

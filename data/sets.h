@@ -33,6 +33,7 @@ class Subset {
   std::vector<int64_t> indices_;
 };
 
+/// Errors: those of Subset.
 template <class Set>
 std::shared_ptr<Subset<Set>> subset(std::shared_ptr<Set> set, std::vector<int64_t> indices) {
   return std::make_shared<Subset<Set>>(std::move(set), std::move(indices));
@@ -93,6 +94,7 @@ class Concat {
   std::vector<int64_t> ends_;
 };
 
+/// Errors: those of Concat.
 template <class Set, std::same_as<Set>... Sets>
 std::shared_ptr<Concat<Set>> concat(std::shared_ptr<Set> first, std::shared_ptr<Sets>... others) {
   return std::make_shared<Concat<Set>>(std::vector<std::shared_ptr<Set>>{std::move(first), std::move(others)...});
@@ -119,6 +121,7 @@ class Mapped {
   Function function_;
 };
 
+/// `function(sample)` in place of each sample, computed when it is read.
 template <class Set, class Function>
 std::shared_ptr<Mapped<Set, Function>> map(std::shared_ptr<Set> set, Function function) {
   return std::make_shared<Mapped<Set, Function>>(std::move(set), std::move(function));
@@ -160,6 +163,7 @@ class TensorRows {
   std::array<Tensor, N> tensors_;
 };
 
+/// Errors: those of TensorRows.
 template <std::same_as<Tensor>... Tensors>
 std::shared_ptr<TensorRows<sizeof...(Tensors)>> rows(Tensors... tensors) {
   return std::make_shared<TensorRows<sizeof...(Tensors)>>(

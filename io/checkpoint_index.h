@@ -68,6 +68,7 @@ struct RankNote {
   CheckpointIndex::File file;
   std::string error;
 };
+/// The note as text, for read_note().
 std::string note_text(const RankNote& note);
 /// Errors: damaged text.
 RankNote read_note(const std::string& text);

@@ -12,8 +12,10 @@ namespace weft::nn {
 struct Fans {
   int64_t in = 1, out = 1;
 };
+/// Errors: a weight of fewer than two dimensions.
 Fans fans_of(const Tensor& weight);
 
+/// The count that scales a weight: inputs per output, or outputs per input.
 enum class Fan { in, out };
 
 /// gain = sqrt(2 / (1 + slope^2)), the slope of the leaky ReLU after the weight (0: ReLU).

@@ -143,7 +143,16 @@ Recurrent::Output Recurrent::run_all(const Tensor& given, const Tensor& given_h,
   return all;
 }
 
-Tensor Recurrent::forward(const Tensor& x) const { return run_all(x, {}, {}).y; }
+Tensor Recurrent::forward(const Tensor& x) const { return run_all(x, {}, {}, nullptr).y; }
+
+Recurrent::Output Recurrent::call(const Tensor& x, const Tensor& h, const Tensor& c, const Lengths* lengths) const {
+  Output output;
+  output.y = with_hooks(x, [&] {
+    output = run_all(x, h, c, lengths);
+    return output.y;
+  });
+  return output;
+}
 
 int64_t Recurrent::flops(const Shape& x, const Shape&) const {
   int64_t per_step = 0;
@@ -162,21 +171,13 @@ Recurrent::Output LSTM::run(const Tensor& x, const RecurrentWeights& w, const Te
 }
 
 LstmOutput LSTM::operator()(const Tensor& x, const Tensor& h, const Tensor& c) const {
-  Output output;
-  const Tensor y = with_hooks(x, [&] {
-    output = run_all(x, h, c);
-    return output.y;
-  });
-  return {y, output.h, output.c};
+  const Output output = call(x, h, c);
+  return {output.y, output.h, output.c};
 }
 
 LstmOutput LSTM::operator()(const Tensor& x, const Lengths& lengths, const Tensor& h, const Tensor& c) const {
-  Output output;
-  const Tensor y = with_hooks(x, [&] {
-    output = run_all(x, h, c, &lengths);
-    return output.y;
-  });
-  return {y, output.h, output.c};
+  const Output output = call(x, h, c, &lengths);
+  return {output.y, output.h, output.c};
 }
 
 Recurrent::Output GRU::run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor&,
@@ -187,21 +188,13 @@ Recurrent::Output GRU::run(const Tensor& x, const RecurrentWeights& w, const Ten
 }
 
 GruOutput GRU::operator()(const Tensor& x, const Tensor& h) const {
-  Output output;
-  const Tensor y = with_hooks(x, [&] {
-    output = run_all(x, h, {});
-    return output.y;
-  });
-  return {y, output.h};
+  const Output output = call(x, h, {});
+  return {output.y, output.h};
 }
 
 GruOutput GRU::operator()(const Tensor& x, const Lengths& lengths, const Tensor& h) const {
-  Output output;
-  const Tensor y = with_hooks(x, [&] {
-    output = run_all(x, h, {}, &lengths);
-    return output.y;
-  });
-  return {y, output.h};
+  const Output output = call(x, h, {}, &lengths);
+  return {output.y, output.h};
 }
 
 Recurrent::Output RNN::run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor&,
@@ -220,21 +213,13 @@ Recurrent::Output RNN::run(const Tensor& x, const RecurrentWeights& w, const Ten
 }
 
 GruOutput RNN::operator()(const Tensor& x, const Tensor& h) const {
-  Output output;
-  const Tensor y = with_hooks(x, [&] {
-    output = run_all(x, h, {});
-    return output.y;
-  });
-  return {y, output.h};
+  const Output output = call(x, h, {});
+  return {output.y, output.h};
 }
 
 GruOutput RNN::operator()(const Tensor& x, const Lengths& lengths, const Tensor& h) const {
-  Output output;
-  const Tensor y = with_hooks(x, [&] {
-    output = run_all(x, h, {}, &lengths);
-    return output.y;
-  });
-  return {y, output.h};
+  const Output output = call(x, h, {}, &lengths);
+  return {output.y, output.h};
 }
 
 RecurrentCell::RecurrentCell(const char* name, int64_t in, int64_t hidden, int64_t gates, bool bias) : name_(name) {
@@ -292,16 +277,8 @@ Tensor GRUCell::step(const Tensor& x, const Tensor& h) const {
   return gru(linear(x, weight_ih, bias_ih).unsqueeze(0), weight_hh, bias_hh, before).select(0, 0);
 }
 
-Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) const {
-  return with_hooks(x, [&] { return step(x, h); });
-}
-
 Tensor RNNCell::step(const Tensor& x, const Tensor& h) const {
   return tanh(add(linear(x, weight_ih, bias_ih), linear(checked(x, h), weight_hh, bias_hh)));
-}
-
-Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) const {
-  return with_hooks(x, [&] { return step(x, h); });
 }
 
 }  // namespace weft::nn

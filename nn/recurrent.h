@@ -60,10 +60,12 @@ class Recurrent : public Module {
                      Direction direction) const = 0;
 
   Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates, RecurrentOptions options);
-  /// Undefined states are zeros. `lengths`: null for T steps of each sequence.
-  Output run_all(const Tensor& x, const Tensor& h, const Tensor& c, const Lengths* lengths = nullptr) const;
+  /// A call of the module that keeps the states. Undefined states are zeros. `lengths`: null for T steps of each
+  /// sequence.
+  Output call(const Tensor& x, const Tensor& h, const Tensor& c, const Lengths* lengths = nullptr) const;
 
  private:
+  Output run_all(const Tensor& x, const Tensor& h, const Tensor& c, const Lengths* lengths) const;
   /// run() of sequences in the order of `lengths`, called for each segment with the states after the one before.
   Output run_segments(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
                       Direction direction, const Lengths& lengths) const;
@@ -152,9 +154,11 @@ class RecurrentCell : public Module {
   const char* name_;
 };
 
+/// The state of an LSTMCell, each [N, hidden].
 struct LstmState {
   Tensor h, c;
 };
+/// One step of LSTM: cell(x, {h, c}) is the next {h, c}, an undefined state is zeros.
 struct LSTMCell : RecurrentCell {
   LSTMCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("LSTMCell", in, hidden, 4, bias) {}
   Tensor forward(const Tensor& x) const override { return step(x, {}).h; }
@@ -165,25 +169,34 @@ struct LSTMCell : RecurrentCell {
   LstmState step(const Tensor& x, const LstmState& state) const;
 };
 
-struct GRUCell : RecurrentCell {
-  GRUCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("GRUCell", in, hidden, 3, bias) {}
+/// A cell whose state is h: cell(x, h) is the next one.
+class OneStateCell : public RecurrentCell {
+ public:
   Tensor forward(const Tensor& x) const override { return step(x, {}); }
   using Module::operator();
-  Tensor operator()(const Tensor& x, const Tensor& h) const;
+  Tensor operator()(const Tensor& x, const Tensor& h) const {
+    return with_hooks(x, [&] { return step(x, h); });
+  }
+
+ protected:
+  using RecurrentCell::RecurrentCell;
+  virtual Tensor step(const Tensor& x, const Tensor& h) const = 0;
+};
+
+/// One step of GRU.
+struct GRUCell : OneStateCell {
+  GRUCell(Integer in, Integer hidden, bool bias = true) : OneStateCell("GRUCell", in, hidden, 3, bias) {}
 
  private:
-  Tensor step(const Tensor& x, const Tensor& h) const;
+  Tensor step(const Tensor& x, const Tensor& h) const override;
 };
 
 /// tanh(W x + b + V h + c).
-struct RNNCell : RecurrentCell {
-  RNNCell(Integer in, Integer hidden, bool bias = true) : RecurrentCell("RNNCell", in, hidden, 1, bias) {}
-  Tensor forward(const Tensor& x) const override { return step(x, {}); }
-  using Module::operator();
-  Tensor operator()(const Tensor& x, const Tensor& h) const;
+struct RNNCell : OneStateCell {
+  RNNCell(Integer in, Integer hidden, bool bias = true) : OneStateCell("RNNCell", in, hidden, 1, bias) {}
 
  private:
-  Tensor step(const Tensor& x, const Tensor& h) const;
+  Tensor step(const Tensor& x, const Tensor& h) const override;
 };
 
 }  // namespace weft::nn

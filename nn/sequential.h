@@ -16,6 +16,7 @@ struct Sequential : Module {
   void fields(Visitor& v) override;
 };
 
+/// A Sequential of these modules.
 template <class... Modules>
 std::shared_ptr<Sequential> sequential(std::shared_ptr<Modules>... modules) {
   static_assert((std::is_base_of_v<Module, Modules> && ...),

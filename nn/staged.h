@@ -20,7 +20,9 @@ struct LayerRange {
 ///   forward(x) = run({k, layers()}, run({0, k}, x))
 struct Staged {
   virtual ~Staged() = default;
+  /// The number of layers.
   virtual int64_t layers() const = 0;
+  /// x is the input of layer `range.first`; the result is the output of the last one of the range.
   virtual Tensor run(LayerRange range, const Tensor& x) const = 0;
   /// Whether run(range, …) uses the parameter of this name. One that two stretches use is tied: their gradients add up.
   virtual bool uses(LayerRange range, const std::string& parameter) const = 0;

@@ -25,6 +25,7 @@ class LossScaler {
   /// After each backward: returns whether to make the step.
   bool update(bool gradients_are_finite);
 
+  /// The scale and its count of steps, for a checkpoint. Errors of load: a missing name.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& dict);
 

@@ -198,6 +198,7 @@ class Engine {
   /// Each step has the learning rates of its number in the run; without a schedule, those of the optimizer.
   void follow(optim::SchedulePtr schedule) { schedule_ = std::move(schedule); }
 
+  /// Epoch, step and samples of the run so far.
   Position& position() { return position_; }
   const Position& position() const { return position_; }
   int64_t steps_per_epoch() const;

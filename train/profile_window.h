@@ -22,6 +22,7 @@ class ProfileWindow {
   /// that is not there.
   ProfileWindow(const std::string& file, const std::string& steps);
 
+  /// Starts the profiler before step A.
   void before_step();
   /// Returns a line to print when the files have just been written, else an empty text.
   std::string after_step();

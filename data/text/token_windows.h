@@ -28,6 +28,7 @@ class TokenWindows {
     const int64_t last = tokens_.size() - 1 - length_;  // where the last window may begin
     return last < 0 ? 0 : last / stride_ + 1;
   }
+  /// i64 [length] from token index * stride on, and its targets, a token later.
   std::tuple<Tensor, Tensor> get(int64_t index) const {
     WEFT_CHECK(index >= 0 && index < size(), "token windows: expected an index below ", size(), ", got ", index);
     return {tokens_.tensor(index * stride_, length_), tokens_.tensor(index * stride_ + 1, length_)};

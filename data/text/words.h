@@ -45,6 +45,7 @@ enum class PiecePattern : uint8_t {
   qwen2,   ///< as Llama-3's, but each digit alone
   digits,  ///< SmolLM: digits alone, GPT-2's pieces between them
 };
+/// As above by another pattern.
 std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern pattern);
 
 /// The text in Unicode's normal form C (KC: `compatible_text`); as it is where its UTF-8 is invalid. Errors: built without

@@ -150,12 +150,4 @@ std::string DDP::describe() const {
   return str("ddp, ", buckets().size(), buckets().size() == 1 ? " bucket" : " buckets", describe_norms(*model_));
 }
 
-int64_t DDP::gradient_bytes_per_step() const {
-  int64_t bytes = 0;
-  const auto n = static_cast<int64_t>(group_->size());
-  const auto element = static_cast<int64_t>(options_.compress_bf16 ? sizeof(bf16) : size_of(flat_->dtype()));
-  for (const Bucket& bucket : buckets()) bytes += bucket.range.numel * element * 2 * (n - 1) / n;
-  return bytes;
-}
-
 }  // namespace weft::dist

@@ -89,9 +89,6 @@ class DDP final : public Strategy {
   std::vector<NamedTensor> parameters() const override { return parameters_; }
   const ProcessGroupPtr& group() const { return group_; }
   const std::vector<Bucket>& buckets() const { return reducer_->buckets(); }
-  /// Bytes of gradients that one backward hands to the network on this rank: 2 (n-1)/n of the buckets in the dtype that
-  /// travels.
-  int64_t gradient_bytes_per_step() const;
 
   Tensor forward(const Tensor& x) override { return operator()(x); }
   void stand_in() override { set_samples(0); }

@@ -7,6 +7,7 @@ namespace weft::dist {
 // Full state: the names, shapes and values of one process, independent of the strategy and the number of ranks. Call
 // all functions between steps, on all ranks.
 
+/// The ranks that get a full state: rank 0, or all.
 enum class Receivers : uint8_t { first, all };
 
 /// Module::state_dict() of the unsharded model, on the CPU, as copies; on rank 0 (the other ranks get nothing), or on

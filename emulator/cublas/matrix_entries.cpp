@@ -7,21 +7,5 @@
 
 using namespace emulator::blas;
 
-#define JOIN_PLAIN(a, b) a##b
-#define JOIN(a, b) JOIN_PLAIN(a, b)
-
-extern "C" {
-
-#define Int int
-#define NAME(name) JOIN(name, )
-#include "emulator/cublas/matrix_entries.inc"
-#undef Int
-#undef NAME
-
-#define Int int64_t
-#define NAME(name) JOIN(name, _64)
-#include "emulator/cublas/matrix_entries.inc"
-#undef Int
-#undef NAME
-
-}  // extern "C"
+#define ENTRIES "emulator/cublas/matrix_entries.inc"
+#include "emulator/cublas/entries.inc"

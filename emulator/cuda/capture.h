@@ -57,6 +57,18 @@ struct CaptureInfo {
   cudaGraph_t graph = nullptr;
   const cudaGraphNode_t* dependencies = nullptr;
   size_t count = 0;
+
+  /// Writes what a program asks for: pointers may be null, but for the status's.
+  template <class Status, class Id, class Edge>
+  void write(Status* to_status, Id* to_id, cudaGraph_t* to_graph, const cudaGraphNode_t** to_dependencies,
+             const Edge** to_edges, size_t* to_count) const {
+    *to_status = Status(status);
+    if (to_id) *to_id = id;
+    if (to_graph) *to_graph = graph;
+    if (to_dependencies) *to_dependencies = dependencies;
+    if (to_edges) *to_edges = nullptr;
+    if (to_count) *to_count = count;
+  }
 };
 CaptureInfo capture_info(cudaStream_t stream);
 void update_capture(cudaStream_t stream, const cudaGraphNode_t* dependencies, size_t count, unsigned flags);

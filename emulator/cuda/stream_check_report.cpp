@@ -12,21 +12,7 @@ namespace {
 const char* memory_text(const void* memory) {
   Allocation owner;
   if (!find_allocation(reinterpret_cast<uintptr_t>(memory), owner)) return "pageable host memory";
-  switch (owner.kind) {
-    case MemoryKind::device:
-      return "device memory";
-    case MemoryKind::pinned:
-      return "pinned host memory";
-    case MemoryKind::managed:
-      return "managed memory";
-    case MemoryKind::module:
-      return "a variable";
-    case MemoryKind::parameters:
-      return "kernel parameters";
-    case MemoryKind::imported:
-      return "memory of another process";
-  }
-  return "memory";
+  return owner.kind == MemoryKind::device ? "device memory" : kind_text(owner.kind);
 }
 
 std::string stream_text(const Trace& trace) {

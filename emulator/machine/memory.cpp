@@ -19,6 +19,24 @@
 
 namespace emulator {
 
+const char* kind_text(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::device:
+      return "a device allocation";
+    case MemoryKind::pinned:
+      return "pinned host memory";
+    case MemoryKind::managed:
+      return "managed memory";
+    case MemoryKind::module:
+      return "a variable";
+    case MemoryKind::parameters:
+      return "kernel parameters";
+    case MemoryKind::imported:
+      return "memory of another process";
+  }
+  return "memory";
+}
+
 namespace {
 
 constexpr size_t kAlignment = 512;
@@ -205,20 +223,20 @@ class Registry {
     if (const Entry* const entry = before(address)) {
       const Allocation& a = entry->owner;
       if (address < a.end)
-        return {cat("byte ", address - a.begin, " of ", text(a.kind), " of ", a.end - a.begin, " bytes")};
+        return {cat("byte ", address - a.begin, " of ", kind_text(a.kind), " of ", a.end - a.begin, " bytes")};
       const uintptr_t reach = entry->bytes ? entry->pages + entry->bytes : a.end + 4096;
       if (address < reach)
         // Behind a registered range the program may have other memory of its own.
-        return {cat(address - a.end, " bytes past the end of ", text(a.kind), " of ", a.end - a.begin, " bytes"),
+        return {cat(address - a.end, " bytes past the end of ", kind_text(a.kind), " of ", a.end - a.begin, " bytes"),
                 entry->bytes != 0};
     }
     const auto next = live_.upper_bound(address);
     if (next != live_.end() && next->second.bytes && address >= next->second.pages)
-      return {cat(next->first - address, " bytes before ", text(next->second.owner.kind), " of ",
+      return {cat(next->first - address, " bytes before ", kind_text(next->second.owner.kind), " of ",
                   next->second.owner.end - next->second.owner.begin, " bytes")};
     for (auto freed = quarantine_.rbegin(); freed != quarantine_.rend(); ++freed)
       if (address >= freed->page && address < freed->page + freed->bytes)
-        return {cat("byte ", static_cast<int64_t>(address - freed->begin), " of ", text(freed->kind), " of ",
+        return {cat("byte ", static_cast<int64_t>(address - freed->begin), " of ", kind_text(freed->kind), " of ",
                     freed->end - freed->begin, " bytes that was freed"),
                 true};
     std::ostringstream hex;
@@ -235,24 +253,6 @@ class Registry {
     uint64_t file_number = 0;
     bool mapped = false;  // piece by piece, at addresses that were reserved
   };
-
-  static const char* text(MemoryKind kind) {
-    switch (kind) {
-      case MemoryKind::device:
-        return "a device allocation";
-      case MemoryKind::pinned:
-        return "pinned host memory";
-      case MemoryKind::managed:
-        return "managed memory";
-      case MemoryKind::module:
-        return "a variable";
-      case MemoryKind::parameters:
-        return "kernel parameters";
-      case MemoryKind::imported:
-        return "memory of another process";
-    }
-    return "memory";
-  }
 
   static void changed() { memory_generation_count.fetch_add(1, std::memory_order_acq_rel); }
 

@@ -13,6 +13,8 @@
 namespace emulator {
 
 enum class MemoryKind : uint8_t { device, pinned, managed, module, parameters, imported };
+/// `pinned host memory`, `a variable`, …
+const char* kind_text(MemoryKind kind);
 
 struct Allocation {
   uintptr_t begin = 0, end = 0;  ///< [begin, end): the requested bytes

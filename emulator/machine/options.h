@@ -19,7 +19,7 @@ struct Options {
   StreamOptions streams;
   uint64_t seed = 0;  ///< 0: fixed orders; else the seed for random orders of streams, blocks, warps and async copies
   int threads = 0;    ///< OS threads that run blocks; 0: all processors
-  bool check_races = false, check_bounds = true, check_uninitialised = false, check_streams = false;
+  bool check_races = false, check_uninitialised = false, check_streams = false;
   std::string break_at;    ///< KERNEL[:LINE], or empty
   std::string profile;     ///< the file for the counts of each instruction, or empty
   bool count = false;      ///< whether to print each kernel's cost at the end

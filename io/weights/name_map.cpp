@@ -83,18 +83,11 @@ namespace {
 
 /// facebookresearch/dinov2: its training checkpoints group blocks in chunks, blocks.CHUNK.BLOCK; its published weights
 /// have the names as they are.
-NameMap dinov2() {
-  return {"dinov2",
-          "facebookresearch/dinov2, training checkpoints too (--key teacher --prefix backbone.)",
-          {{"blocks.@.#.*", "blocks.#.*", false}},
-          {},
-          "*blocks.#.#.*"};
-}
+NameMap dinov2() { return {"dinov2", {{"blocks.@.#.*", "blocks.#.*", false}}, {}, "*blocks.#.#.*"}; }
 
 /// huggingface/transformers, models/dinov2 and dinov2_with_registers (convert_dinov2_to_hf.py).
 NameMap hf_dinov2() {
   return {"hf_dinov2",
-          "Hugging Face's DINOv2, with and without registers, to the original's names",
           {
               {"embeddings.cls_token", "cls_token"},
               {"embeddings.mask_token", "mask_token"},
@@ -120,7 +113,6 @@ NameMap hf_dinov2() {
 /// huggingface/transformers, models/bert; gamma and beta occur in files that were converted from TensorFlow.
 NameMap hf_bert() {
   return {"hf_bert",
-          "Hugging Face's BERT to nn::Bert's names, with query, key and value stacked",
           {
               {"*embeddings.position_ids", "", false},
               {"*embeddings.token_type_ids", "", false},
@@ -138,7 +130,6 @@ NameMap hf_bert() {
 NameMap hf_roberta() {
   return {
       "hf_roberta",
-      "Hugging Face's RoBERTa to nn::Bert's names",
       {
           {"roberta.embeddings.position_ids", "", false},
           {"roberta.embeddings.token_type_ids", "", false},
@@ -158,7 +149,6 @@ NameMap hf_roberta() {
 /// huggingface/transformers, models/distilbert.
 NameMap hf_distilbert() {
   return {"hf_distilbert",
-          "Hugging Face's DistilBERT to nn::Bert's names",
           {
               {"distilbert.embeddings.position_ids", "", false},
               {"distilbert.transformer.layer.#.attention.{q_lin,k_lin,v_lin}.*",
@@ -180,7 +170,6 @@ NameMap hf_distilbert() {
 NameMap hf_gpt2() {
   constexpr bool kBothWays = true, kTurned = true;
   return {"hf_gpt2",
-          "Hugging Face's GPT-2 to nn::Gpt's names and to matrices [out, in]",
           {
               {"h.#.attn.bias", "", false},
               {"h.#.attn.masked_bias", "", false},
@@ -199,7 +188,6 @@ NameMap hf_gpt2() {
 /// karpathy/nanoGPT: GPT-2's names, and matrices that lie as ours. torch.compile puts a word before them.
 NameMap nanogpt() {
   return {"nanogpt",
-          "nanoGPT's names to nn::Gpt's",
           {
               {"h.#.attn.bias", "", false},
               {"lm_head.weight", "", false},
@@ -211,8 +199,8 @@ NameMap nanogpt() {
 }
 
 /// The map's rows from right to left.
-NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
-  NameMap result{name, purpose, {}, {}, nullptr};
+NameMap inverse(const NameMap& map, const char* name) {
+  NameMap result{name, {}, {}, nullptr};
   for (const NameRule& rule : map.rules)
     if (rule.both_ways) result.rules.push_back({rule.to, rule.from, true, rule.turned});
   return result;
@@ -221,16 +209,16 @@ NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
 std::vector<NameMap> all_maps() {
   return {dinov2(),
           hf_dinov2(),
-          inverse(hf_dinov2(), "to_hf_dinov2", "the way back from hf_dinov2"),
+          inverse(hf_dinov2(), "to_hf_dinov2"),
           hf_roberta(),
-          inverse(hf_roberta(), "to_hf_roberta", "the way back from hf_roberta"),
+          inverse(hf_roberta(), "to_hf_roberta"),
           hf_distilbert(),
-          inverse(hf_distilbert(), "to_hf_distilbert", "the way back from hf_distilbert"),
+          inverse(hf_distilbert(), "to_hf_distilbert"),
           hf_bert(),
-          inverse(hf_bert(), "to_hf_bert", "the way back from hf_bert"),
+          inverse(hf_bert(), "to_hf_bert"),
           nanogpt(),
           hf_gpt2(),
-          inverse(hf_gpt2(), "to_hf_gpt2", "the way back from hf_gpt2 (--add-prefix transformer.)")};
+          inverse(hf_gpt2(), "to_hf_gpt2")};
 }
 
 /// The shape of the matrix that makes queries, keys and values: three times as many rows as columns.

@@ -38,7 +38,6 @@ struct NameRule {
 /// The names of a publisher's files (`from`) and of Weft's modules (`to`). A name that matches no row stays.
 struct NameMap {
   const char* name;
-  const char* purpose;
   std::vector<NameRule> rules;
   std::vector<const char*> prefixes;  ///< stripped from names first
   const char* sign = nullptr;         ///< a name that only such files have: `auto` recognises them by it

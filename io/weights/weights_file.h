@@ -36,6 +36,7 @@ class WeightsFile {
   /// The tensor's number, or -1.
   int64_t find(std::string_view name) const;
 
+  /// A tensor by its number, or all in the file's order, on the CPU. Errors: the file is cut short or damaged.
   virtual Tensor read(size_t index) const = 0;
   StateDict read_all() const;
 

@@ -91,6 +91,23 @@ __device__ inline Range cover_of(int at, int kernel, const Divider& stride, int 
   return {before < 0 ? 0 : stride.quotient(before) + 1, min(stride.quotient(at + padding) + 1, count)};
 }
 
+/// Stores this thread's unit `at` of each image n of y (`size` elements): `sum_of(sum, n, at)` adds to zeros.
+template <int V, class T, class SumOf>
+__device__ __forceinline__ void store_sums(T* y, int64_t size, const Units& units, const SumOf& sum_of) {
+  using A = Accumulate<T>;
+  if (units.own() >= units.count) return;
+  const int unit = static_cast<int>(units.own());
+  const Units::Position at = units.position<V>(unit);
+  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
+    A sum[V];
+    for (int i = 0; i < V; ++i) sum[i] = A(0);
+    sum_of(sum, n, at);
+    Vec<T, V> out;
+    for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
+    out.store(y + n * size + unit * V);
+  }
+}
+
 template <int V, class T>
 __global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape s, const Window w, const Units units) {
   using A = Accumulate<T>;
@@ -129,17 +146,12 @@ template <int V, class T>
 __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, const Shape s, const Window w,
                                     const Units units) {
   using A = Accumulate<T>;
-  if (units.own() >= units.count) return;
-  const int unit = static_cast<int>(units.own());
-  const Units::Position at = units.position<V>(unit);
-  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
+  store_sums<V>(dx, s.inputs(), units, [&](A(&sum)[V], int64_t n, const Units::Position& at) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
     const int32_t* const indices = index + n * s.outputs() + at.channel;
     const int here = at.row * s.W + at.column;
     const Range rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Range columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
-    A sum[V];
-    for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int p = rows.first; p < rows.end; ++p) {
       for (int q = columns.first; q < columns.end; ++q) {
         const int from_y = (p * s.Q + q) * s.C;
@@ -149,10 +161,7 @@ __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, co
           if (found[i] == here) sum[i] += from<A>(values[i]);
       }
     }
-    Vec<T, V> out;
-    for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
-    out.store(dx + n * s.inputs() + unit * V);
-  }
+  });
 }
 
 /// The divisor, along one dimension, of an average over window row or column `at` of extent `kernel`.
@@ -166,15 +175,10 @@ template <int V, class T>
 __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window w, const bool count_padding,
                                    const Units units) {
   using A = Accumulate<T>;
-  if (units.own() >= units.count) return;
-  const int unit = static_cast<int>(units.own());
-  const Units::Position at = units.position<V>(unit);
-  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
+  store_sums<V>(y, s.outputs(), units, [&](A(&sum)[V], int64_t n, const Units::Position& at) {
     const T* const image = x + n * s.inputs() + at.channel;
     const Range rows = window_range(at.row, w.kernel_h, w.stride_h, w.padding_h, s.H);
     const Range columns = window_range(at.column, w.kernel_w, w.stride_w, w.padding_w, s.W);
-    A sum[V];
-    for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int h = rows.first; h < rows.end; ++h) {
       for (int q = columns.first; q < columns.end; ++q) {
         const Vec<T, V> values = Vec<T, V>::load(image + (h * s.W + q) * s.C);
@@ -183,25 +187,18 @@ __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window
     }
     const int count = extent_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.H, count_padding) *
                       extent_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.W, count_padding);
-    Vec<T, V> out;
-    for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i] / static_cast<A>(count));
-    out.store(y + n * s.outputs() + unit * V);
-  }
+    for (int i = 0; i < V; ++i) sum[i] /= static_cast<A>(count);
+  });
 }
 
 template <int V, class T>
 __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Window w, const bool count_padding,
                                     const Units units) {
   using A = Accumulate<T>;
-  if (units.own() >= units.count) return;
-  const int unit = static_cast<int>(units.own());
-  const Units::Position at = units.position<V>(unit);
-  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
+  store_sums<V>(dx, s.inputs(), units, [&](A(&sum)[V], int64_t n, const Units::Position& at) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
     const Range rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Range columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
-    A sum[V];
-    for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int p = rows.first; p < rows.end; ++p) {
       const int height = extent_of(p, w.kernel_h, w.stride_h, w.padding_h, s.H, count_padding);
       for (int q = columns.first; q < columns.end; ++q) {
@@ -211,10 +208,7 @@ __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Win
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]) * share;
       }
     }
-    Vec<T, V> out;
-    for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
-    out.store(dx + n * s.inputs() + unit * V);
-  }
+  });
 }
 
 /// Rows (or columns) that adaptive output `p` of `count` averages.
@@ -225,14 +219,9 @@ __device__ inline Range adaptive_range(int64_t p, int64_t size, int64_t count) {
 template <int V, class T>
 __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const Units units) {
   using A = Accumulate<T>;
-  if (units.own() >= units.count) return;
-  const int unit = static_cast<int>(units.own());
-  const Units::Position at = units.position<V>(unit);
-  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
+  store_sums<V>(y, s.outputs(), units, [&](A(&sum)[V], int64_t n, const Units::Position& at) {
     const T* const image = x + n * s.inputs() + at.channel;
     const Range rows = adaptive_range(at.row, s.H, s.P), columns = adaptive_range(at.column, s.W, s.Q);
-    A sum[V];
-    for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int h = rows.first; h < rows.end; ++h) {
       A of_row[V];  // partial sums per row reduce rounding
       for (int i = 0; i < V; ++i) of_row[i] = A(0);
@@ -244,22 +233,15 @@ __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, const U
       for (int i = 0; i < V; ++i) sum[i] += of_row[i];
     }
     const int count = (rows.end - rows.first) * (columns.end - columns.first);
-    Vec<T, V> out;
-    for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i] / static_cast<A>(count));
-    out.store(y + n * s.outputs() + unit * V);
-  }
+    for (int i = 0; i < V; ++i) sum[i] /= static_cast<A>(count);
+  });
 }
 
 template <int V, class T>
 __global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, const Units units) {
   using A = Accumulate<T>;
-  if (units.own() >= units.count) return;
-  const int unit = static_cast<int>(units.own());
-  const Units::Position at = units.position<V>(unit);
-  for (int64_t n = blockIdx.y; n < units.images; n += gridDim.y) {
+  store_sums<V>(dx, s.inputs(), units, [&](A(&sum)[V], int64_t n, const Units::Position& at) {
     const T* const slopes = dy + n * s.outputs() + at.channel;
-    A sum[V];
-    for (int i = 0; i < V; ++i) sum[i] = A(0);
     // Spans start at floor(p size / count): the outputs that cover a row are neighbours around row count / size.
     const Range rows_p = adaptive_range(at.row, s.P, s.H), columns_q = adaptive_range(at.column, s.Q, s.W);
     for (int p = rows_p.first; p < rows_p.end; ++p) {
@@ -271,10 +253,7 @@ __global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, cons
         for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]) * share;
       }
     }
-    Vec<T, V> out;
-    for (int i = 0; i < V; ++i) out[i] = to<T>(sum[i]);
-    out.store(dx + n * s.inputs() + unit * V);
-  }
+  });
 }
 
 /// Calls `body.operator()<V>(grid, units)` for images [N, rows, columns, C] in units of V channels.

@@ -40,6 +40,7 @@ struct CifarResNet : Module {
 };
 
 std::shared_ptr<CifarResNet> resnet8(CifarResNetOptions options = {});  ///< n = 1, for tests and demonstrations
+/// n = 3, 5, 7, 9 and 18.
 std::shared_ptr<CifarResNet> resnet20(CifarResNetOptions options = {});
 std::shared_ptr<CifarResNet> resnet32(CifarResNetOptions options = {});
 std::shared_ptr<CifarResNet> resnet44(CifarResNetOptions options = {});

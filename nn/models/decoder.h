@@ -29,6 +29,7 @@ struct RotaryPositions {
   bool whole = true;            ///< yarn: the ramp begins and ends at whole pairs
   double attention_factor = 0;  ///< yarn: of queries and keys; 0: 0.1 ln(factor) + 1
 
+  /// rotary()'s options for heads of `size` elements.
   RotaryOptions of_heads(int64_t size) const;
 };
 

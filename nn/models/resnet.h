@@ -65,6 +65,7 @@ struct ResNet : Module {
   void fields(Visitor& v) override;
 };
 
+/// The networks of He et al. 2016, table 1; bottlenecks from 50 layers on.
 std::shared_ptr<ResNet> resnet18(ResNetOptions options = {});
 std::shared_ptr<ResNet> resnet34(ResNetOptions options = {});
 std::shared_ptr<ResNet> resnet50(ResNetOptions options = {});

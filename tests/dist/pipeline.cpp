@@ -433,7 +433,7 @@ TEST(Pipeline, GradientsAreAveragedBesideTheLastBackward) {
   run_ranks(4, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, 1, 2);
     Pipeline pipeline(task.make(grid.model()), grid, {.ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001}});
-    const auto all = static_cast<uint64_t>(pipeline.tensor().ddp()->gradient_bytes_per_step());
+    const auto all = gradient_bytes(*pipeline.tensor().ddp());
     const std::string layer = str("blocks.", 4 * grid.pipe()->rank(), ".norm1.weight");
     uint64_t before = 0, during = 0;
     int backwards = 0;

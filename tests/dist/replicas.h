@@ -55,6 +55,15 @@ std::shared_ptr<nn::Module> small_net();
 /// As net(), with a BatchNorm2d after each convolution.
 std::shared_ptr<nn::Module> normed_net();
 
+/// Bytes that a backward hands to the network on this rank: 2 (n-1)/n of each bucket, by bytes of an element.
+inline uint64_t gradient_bytes(const DDP& ddp, int64_t element = 4) {
+  uint64_t bytes = 0;
+  const int64_t n = ddp.group()->size();
+  for (const Bucket& bucket : ddp.buckets())
+    bytes += static_cast<uint64_t>(bucket.range.numel * element * 2 * (n - 1) / n);
+  return bytes;
+}
+
 /// All elements of the model's parameters, and of its buffers.
 std::vector<double> weights_of(nn::Module& model);
 std::vector<double> buffers_of(nn::Module& model);

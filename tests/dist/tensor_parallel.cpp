@@ -360,7 +360,7 @@ Bytes measure(int data, int model_ranks, int blocks, DType low) {
       const auto after = sent();
       if (world->rank() == 0)
         bytes = {between.first - before.first, after.first - between.first, after.second - before.second,
-                 static_cast<uint64_t>(parallel.ddp()->gradient_bytes_per_step())};
+                 gradient_bytes(*parallel.ddp())};
     }
   });
   return bytes;

@@ -8,20 +8,13 @@
 
 #include <complex>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#define CHECK(condition)                                                  \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition); \
-      std::exit(1);                                                       \
-    }                                                                     \
-  } while (0)
-#define CUDA(call) CHECK((call) == cudaSuccess)
+#include "tests/emulator/library_program.h"
+
 #define BLAS(call) CHECK((call) == CUBLAS_STATUS_SUCCESS)
 
 namespace {

@@ -6,7 +6,6 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 #include <cuda_runtime.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,19 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/emulator/library_program.h"
+
 namespace cublaslt_program {
 
-#define CHECK(condition, ...)                                   \
-  do {                                                          \
-    if (!(condition)) die(__LINE__, #condition, ##__VA_ARGS__); \
-  } while (0)
-#define CUDA(call) CHECK((call) == cudaSuccess)
+using library_program::die;
+
 #define LT(call) CHECK(is_success(call))
 
-[[noreturn]] inline void die(int line, const char* condition, const std::string& why = {}) {
-  std::fprintf(stderr, "line %d: %s failed %s\n", line, condition, why.c_str());
-  _exit(1);
-}
 inline bool is_success(cublasStatus_t status) {
   if (status != CUBLAS_STATUS_SUCCESS) std::fprintf(stderr, "%s\n", cublasLtGetStatusName(status));
   return status == CUBLAS_STATUS_SUCCESS;

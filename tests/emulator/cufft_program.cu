@@ -15,37 +15,15 @@
 #include <type_traits>
 #include <vector>
 
-#define CHECK(condition)                                                  \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition); \
-      std::exit(1);                                                       \
-    }                                                                     \
-  } while (0)
-#define CUDA(call) CHECK((call) == cudaSuccess)
+#include "tests/emulator/library_program.h"
+
 #define FFT(call) CHECK((call) == CUFFT_SUCCESS)
 
 namespace {
 
+using library_program::Memory;
 using Complex = std::complex<double>;
 using Shape = std::vector<int>;
-
-template <class T>
-struct Memory {
-  T* device = nullptr;
-  size_t count;
-  explicit Memory(size_t n) : count(n) { CUDA(cudaMalloc(&device, n * sizeof(T))); }
-  explicit Memory(const std::vector<T>& all) : Memory(all.size()) {
-    CUDA(cudaMemcpy(device, all.data(), count * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  ~Memory() { cudaFree(device); }
-  Memory(const Memory&) = delete;
-  std::vector<T> get() const {
-    std::vector<T> all(count);
-    CUDA(cudaMemcpy(all.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
-    return all;
-  }
-};
 
 /// The numbers of a type, as they lie on the device.
 template <class R>

@@ -6,35 +6,16 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#define CHECK(condition)                                                  \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      std::fprintf(stderr, "line %d: %s failed\n", __LINE__, #condition); \
-      std::exit(1);                                                       \
-    }                                                                     \
-  } while (0)
-#define CUDA(call) CHECK((call) == cudaSuccess)
+#include "tests/emulator/library_program.h"
+
 #define RAND(call) CHECK((call) == CURAND_STATUS_SUCCESS)
 
 namespace {
 
-template <class T>
-struct Memory {
-  T* device = nullptr;
-  size_t count;
-  explicit Memory(size_t n) : count(n) { CUDA(cudaMalloc(&device, n * sizeof(T))); }
-  ~Memory() { cudaFree(device); }
-  Memory(const Memory&) = delete;
-  std::vector<T> get() const {
-    std::vector<T> all(count);
-    CUDA(cudaMemcpy(all.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
-    return all;
-  }
-};
+using library_program::Memory;
 
 curandGenerator_t generator(curandRngType_t type, bool on_host = false) {
   curandGenerator_t made = nullptr;

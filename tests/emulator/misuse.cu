@@ -2,42 +2,20 @@
 // Programs with one planted misuse of warp collectives, barriers, asynchronous copies or division, named by the
 // argument: misuse.cmake has what the emulator must report. A name with `_right` is the repaired twin, which must pass
 // in silence.
-#include "tests/emulator/misuse.h"
-
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstring>
+#include "tests/emulator/planted.h"
 
 namespace {
 
 constexpr int kThreads = 64;
-constexpr size_t kBytes = 1 << 16;  // size of the data, which is 0
-constexpr int kZero = 256;          // an index of data that no thread writes by itself
+constexpr int kZero = 256;  // an index of data that no thread writes by itself
 constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
 
-enum class Misuse {
-  mask_without_the_caller,
-  half_warp_calls_full_shuffle,
-  half_warp_calls_full_vote,
-  half_warp_calls_full_match,
-  half_warp_calls_full_reduction,
-  two_collectives_with_one_mask,
-  barrier_against_collective,
-  two_masks_at_two_places,
-  guard_excludes_members,
-  shuffle_from_outside_the_mask,
-  shuffle_from_an_exited_lane,
-  shuffle_from_a_missing_lane,
-  division_by_zero,
-  remainder_by_zero,
-  barrier_of_two_sizes,
-  static_shared_one_past_the_end,
-  atomic_one_past_the_end,
-  copy_to_global_memory,
-  copy_misaligned,
-  copy_at_exit,
-};
+PLANTED(Misuse, mask_without_the_caller, half_warp_calls_full_shuffle, half_warp_calls_full_vote,
+        half_warp_calls_full_match, half_warp_calls_full_reduction, two_collectives_with_one_mask,
+        barrier_against_collective, two_masks_at_two_places, guard_excludes_members, shuffle_from_outside_the_mask,
+        shuffle_from_an_exited_lane, shuffle_from_a_missing_lane, division_by_zero, remainder_by_zero,
+        barrier_of_two_sizes, static_shared_one_past_the_end, atomic_one_past_the_end, copy_to_global_memory,
+        copy_misaligned, copy_at_exit);
 
 __device__ unsigned shared_address(const void* memory) {
   return static_cast<unsigned>(__cvta_generic_to_shared(memory));
@@ -133,7 +111,7 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
       data[t] = tile[t];
       return;
     case Misuse::atomic_one_past_the_end:
-      atomicAdd(data + t + (right ? 0 : kBytes / sizeof(int)), 1);
+      atomicAdd(data + t + (right ? 0 : kDataBytes / sizeof(int)), 1);
       return;
     case Misuse::copy_to_global_memory:
       if (!right) to = static_cast<unsigned>(reinterpret_cast<unsigned long long>(data) | 1u << 31);
@@ -159,57 +137,14 @@ __global__ void block_kernel(Misuse misuse, bool right, int* data) {
   }
 }
 
-struct Named {
-  const char* name;
-  Misuse misuse;
-  int threads = kThreads;
-};
-constexpr Named kNames[] = {
-    {"mask_without_the_caller", Misuse::mask_without_the_caller},
-    {"half_warp_calls_full_shuffle", Misuse::half_warp_calls_full_shuffle},
-    {"half_warp_calls_full_vote", Misuse::half_warp_calls_full_vote},
-    {"half_warp_calls_full_match", Misuse::half_warp_calls_full_match},
-    {"half_warp_calls_full_reduction", Misuse::half_warp_calls_full_reduction},
-    {"two_collectives_with_one_mask", Misuse::two_collectives_with_one_mask},
-    {"barrier_against_collective", Misuse::barrier_against_collective},
-    {"two_masks_at_two_places", Misuse::two_masks_at_two_places, 32},
-    {"guard_excludes_members", Misuse::guard_excludes_members},
-    {"shuffle_from_outside_the_mask", Misuse::shuffle_from_outside_the_mask},
-    {"shuffle_from_an_exited_lane", Misuse::shuffle_from_an_exited_lane},
-    {"shuffle_from_a_missing_lane", Misuse::shuffle_from_a_missing_lane, 40},
-    {"division_by_zero", Misuse::division_by_zero},
-    {"remainder_by_zero", Misuse::remainder_by_zero},
-    {"barrier_of_two_sizes", Misuse::barrier_of_two_sizes},
-    {"static_shared_one_past_the_end", Misuse::static_shared_one_past_the_end},
-    {"atomic_one_past_the_end", Misuse::atomic_one_past_the_end},
-    {"copy_to_global_memory", Misuse::copy_to_global_memory},
-    {"copy_misaligned", Misuse::copy_misaligned},
-    {"copy_at_exit", Misuse::copy_at_exit},
-};
+void launch(Misuse misuse, bool right, int* data) {
+  const auto kernel = misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
+  const int threads = misuse == Misuse::two_masks_at_two_places       ? 32
+                      : misuse == Misuse::shuffle_from_a_missing_lane ? 40
+                                                                      : kThreads;
+  kernel<<<1, threads>>>(misuse, right, data);
+}
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  char name[128] = "";
-  if (argc > 1) std::strncpy(name, argv[1], sizeof(name) - 1);
-  char* const suffix = std::strstr(name, "_right");
-  const bool right = suffix != nullptr;
-  if (right) *suffix = '\0';
-  int* data = nullptr;
-  if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
-  cudaMemset(data, 0, kBytes);
-  bool found = launch_hopper(name, right, data);
-  for (const Named& known : kNames)
-    if (std::strcmp(known.name, name) == 0) {
-      const auto kernel = known.misuse < Misuse::barrier_of_two_sizes ? warp_kernel : block_kernel;
-      kernel<<<1, known.threads>>>(known.misuse, right, data);
-      found = true;
-    }
-  if (!found) {
-    std::printf("no misuse of this name\n");
-    return 2;
-  }
-  const cudaError_t launched = cudaGetLastError(), status = cudaDeviceSynchronize();
-  std::printf("%s\n", cudaGetErrorName(launched != cudaSuccess ? launched : status));
-  return launched == cudaSuccess && status == cudaSuccess ? 0 : 1;
-}
+int main(int argc, char** argv) { return run_planted(argc, argv, "misuse", kPlanted, launch); }

@@ -5,71 +5,18 @@
 #include <cuda_runtime.h>
 
 #include <cstdio>
-#include <cstring>
 
 #include "tests/emulator/hopper.cuh"
-#include "tests/emulator/misuse.h"
+#include "tests/emulator/planted.h"
 
 namespace {
 
-enum class Misuse {
-  load_at_exit,
-  store_at_exit,
-  mbarrier_not_made,
-  mbarrier_written_over,
-  mbarrier_not_fenced,
-  no_such_parity,
-  too_few_bytes,
-  too_few_arrivals,
-  too_many_arrivals,
-  load_misaligned,
-  two_loads_to_one_place,
-  wgmma_at_exit,
-  wgmma_without_fence,
-  wgmma_operand_out_of_bounds,
-  sums_changed_without_fence,
-  sums_written_before_wait,
-  wrong_count_of_coordinates,
-  map_of_freed_memory,
-  releases_more_registers,
-  acquires_fewer_registers,
-  registers_by_one_warp,
-  registers_of_two_sizes,
-  registers_above_the_file,
-  cluster_wait_without_arriving,
-  cluster_arrive_twice,
-};
-struct Named {
-  const char* name;
-  Misuse misuse;
-};
-constexpr Named kNames[] = {
-    {"load_at_exit", Misuse::load_at_exit},
-    {"store_at_exit", Misuse::store_at_exit},
-    {"mbarrier_not_made", Misuse::mbarrier_not_made},
-    {"mbarrier_written_over", Misuse::mbarrier_written_over},
-    {"mbarrier_not_fenced", Misuse::mbarrier_not_fenced},
-    {"no_such_parity", Misuse::no_such_parity},
-    {"too_few_bytes", Misuse::too_few_bytes},
-    {"too_few_arrivals", Misuse::too_few_arrivals},
-    {"too_many_arrivals", Misuse::too_many_arrivals},
-    {"load_misaligned", Misuse::load_misaligned},
-    {"two_loads_to_one_place", Misuse::two_loads_to_one_place},
-    {"wgmma_at_exit", Misuse::wgmma_at_exit},
-    {"wgmma_without_fence", Misuse::wgmma_without_fence},
-    {"wgmma_operand_out_of_bounds", Misuse::wgmma_operand_out_of_bounds},
-    {"sums_changed_without_fence", Misuse::sums_changed_without_fence},
-    {"sums_written_before_wait", Misuse::sums_written_before_wait},
-    {"wrong_count_of_coordinates", Misuse::wrong_count_of_coordinates},
-    {"map_of_freed_memory", Misuse::map_of_freed_memory},
-    {"releases_more_registers", Misuse::releases_more_registers},
-    {"acquires_fewer_registers", Misuse::acquires_fewer_registers},
-    {"registers_by_one_warp", Misuse::registers_by_one_warp},
-    {"registers_of_two_sizes", Misuse::registers_of_two_sizes},
-    {"registers_above_the_file", Misuse::registers_above_the_file},
-    {"cluster_wait_without_arriving", Misuse::cluster_wait_without_arriving},
-    {"cluster_arrive_twice", Misuse::cluster_arrive_twice},
-};
+PLANTED(Misuse, load_at_exit, store_at_exit, mbarrier_not_made, mbarrier_written_over, mbarrier_not_fenced,
+        no_such_parity, too_few_bytes, too_few_arrivals, too_many_arrivals, load_misaligned, two_loads_to_one_place,
+        wgmma_at_exit, wgmma_without_fence, wgmma_operand_out_of_bounds, sums_changed_without_fence,
+        sums_written_before_wait, wrong_count_of_coordinates, map_of_freed_memory, releases_more_registers,
+        acquires_fewer_registers, registers_by_one_warp, registers_of_two_sizes, registers_above_the_file,
+        cluster_wait_without_arriving, cluster_arrive_twice);
 constexpr int kThreads = 128;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -307,27 +254,26 @@ CUtensorMap map_of(void* memory) {
 }  // namespace
 
 bool launch_hopper(const char* name, bool right, int* data) {
-  for (const Named& known : kNames) {
-    if (std::strcmp(known.name, name) != 0) continue;
-    if (known.misuse >= Misuse::cluster_wait_without_arriving) {
-      cluster_kernel<<<2, 32>>>(known.misuse, right);
-    } else if (known.misuse == Misuse::registers_above_the_file) {
-      three_groups_kernel<<<1, 3 * kThreads>>>(right);
-    } else if (known.misuse >= Misuse::releases_more_registers) {
-      registers_kernel<<<1, kThreads>>>(known.misuse, right);
-    } else if (known.misuse >= Misuse::wrong_count_of_coordinates) {
-      void* tensor = nullptr;
-      cudaMalloc(&tensor, 32 * 16 * sizeof(int));
-      cudaMemset(tensor, 0, 32 * 16 * sizeof(int));
-      const CUtensorMap map = map_of(tensor);
-      if (known.misuse == Misuse::map_of_freed_memory && !right) cudaFree(tensor);
-      tensor_kernel<<<1, 32>>>(known.misuse, right, map);
-    } else if (known.misuse >= Misuse::wgmma_at_exit) {
-      wgmma_kernel<<<1, kThreads>>>(known.misuse, right, data);
-    } else {
-      block_kernel<<<1, kThreads>>>(known.misuse, right, data);
-    }
-    return true;
+  const int number = planted_number(kPlanted, name);
+  if (number < 0) return false;
+  const auto misuse = static_cast<Misuse>(number);
+  if (misuse >= Misuse::cluster_wait_without_arriving) {
+    cluster_kernel<<<2, 32>>>(misuse, right);
+  } else if (misuse == Misuse::registers_above_the_file) {
+    three_groups_kernel<<<1, 3 * kThreads>>>(right);
+  } else if (misuse >= Misuse::releases_more_registers) {
+    registers_kernel<<<1, kThreads>>>(misuse, right);
+  } else if (misuse >= Misuse::wrong_count_of_coordinates) {
+    void* tensor = nullptr;
+    cudaMalloc(&tensor, 32 * 16 * sizeof(int));
+    cudaMemset(tensor, 0, 32 * 16 * sizeof(int));
+    const CUtensorMap map = map_of(tensor);
+    if (misuse == Misuse::map_of_freed_memory && !right) cudaFree(tensor);
+    tensor_kernel<<<1, 32>>>(misuse, right, map);
+  } else if (misuse >= Misuse::wgmma_at_exit) {
+    wgmma_kernel<<<1, kThreads>>>(misuse, right, data);
+  } else {
+    block_kernel<<<1, kThreads>>>(misuse, right, data);
   }
-  return false;
+  return true;
 }

@@ -5,7 +5,6 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 #include <nccl.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -18,21 +17,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "tests/emulator/library_program.h"
+
 namespace nccl_program {
+
+using library_program::die;
 
 using Clock = std::chrono::steady_clock;
 
-#define CHECK(condition, ...)                                   \
-  do {                                                          \
-    if (!(condition)) die(__LINE__, #condition, ##__VA_ARGS__); \
-  } while (0)
-#define CUDA(call) CHECK((call) == cudaSuccess)
 #define NCCL(call) CHECK((call) == ncclSuccess, ncclGetLastError(nullptr))
-
-[[noreturn]] inline void die(int line, const char* condition, const std::string& why = {}) {
-  std::fprintf(stderr, "line %d: %s failed %s\n", line, condition, why.c_str());
-  _exit(1);
-}
 
 /// Memory that the processes of a check share, apart from NCCL.
 struct Board {

@@ -4,54 +4,21 @@
 #include <cuda_runtime.h>
 #include <mma.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
-#include "tests/emulator/races.h"
+#include "tests/emulator/planted.h"
 
 namespace {
 
 constexpr int kThreads = 64;
 
-enum class Race {
-  no_barrier_before_reading,
-  no_barrier_at_the_end_of_the_loop,
-  shared_histogram_without_atomics,
-  atomic_read_plainly,
-  warp_synchronous,
-  shuffle_is_no_barrier,
-  partial_mask,
-  one_place_two_values,
-  one_place_one_value,
-  between_warps,
-  copy_waits_for_too_few,
-  copy_never_waited_for_here,
-  copy_waited_for_by_one_warp,
-  no_barrier_after_the_wait,
-  copy_source_overwritten,
-  blocks_overlap,
-  histogram_without_atomics,
-  atomic_of_the_block,
-  plain_write_before_atomics,
-  plain_read_before_atomics,
-  last_block_without_fence,
-  last_block_with_a_fence_of_the_block,
-  last_block_without_atomic,
-  other_threads_not_published,
-  flag_without_release,
-  volatile_flag_without_fence,
-  exchanged_by_many,
-  ldmatrix_too_early,
-  wmma_too_early,
-  named_barrier_of_others,
-  arrival_is_no_wait,
-  uninitialised_global,
-  uninitialised_shared,
-  uninitialised_local,
-  uninitialised_copy,
-  sub_word,
-};
+PLANTED(Race, no_barrier_before_reading, no_barrier_at_the_end_of_the_loop, shared_histogram_without_atomics,
+        atomic_read_plainly, warp_synchronous, shuffle_is_no_barrier, partial_mask, one_place_two_values,
+        one_place_one_value, between_warps, copy_waits_for_too_few, copy_never_waited_for_here,
+        copy_waited_for_by_one_warp, no_barrier_after_the_wait, copy_source_overwritten, blocks_overlap,
+        histogram_without_atomics, atomic_of_the_block, plain_write_before_atomics, plain_read_before_atomics,
+        last_block_without_fence, last_block_with_a_fence_of_the_block, last_block_without_atomic,
+        other_threads_not_published, flag_without_release, volatile_flag_without_fence, exchanged_by_many,
+        ldmatrix_too_early, wmma_too_early, named_barrier_of_others, arrival_is_no_wait, uninitialised_global,
+        uninitialised_shared, uninitialised_local, uninitialised_copy, sub_word);
 
 __global__ void shared_kernel(Race race, bool right, int* data) {
   __shared__ int tile[kThreads];
@@ -183,7 +150,8 @@ __global__ void three_warps_kernel(bool right, int* data) {
 
 __device__ void copy_async(int* to, const int* from) {
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.commit_group;" ::"r"(address), "l"(from) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.commit_group;" ::"r"(address), "l"(from)
+               : "memory");
 }
 template <int kOpen>
 __device__ void wait_copies() {
@@ -243,7 +211,10 @@ __global__ void matrix_kernel(Race race, bool right, int* data) {
   if (race == Race::ldmatrix_too_early) {
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(tile + t % 16 * 16));
     unsigned x, y;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(x), "=r"(y) : "r"(address) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(x), "=r"(y)
+                 : "r"(address)
+                 : "memory");
     data[t] = static_cast<int>(x ^ y);
   } else {
     nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, __half, nvcuda::wmma::row_major> a;
@@ -363,49 +334,6 @@ __global__ void fresh_kernel(bool right, int* data, int* fresh) {
   data[t] = fresh[t];
 }
 
-struct Named {
-  const char* name;
-  Race race;
-};
-constexpr Named kNames[] = {
-    {"no_barrier_before_reading", Race::no_barrier_before_reading},
-    {"no_barrier_at_the_end_of_the_loop", Race::no_barrier_at_the_end_of_the_loop},
-    {"shared_histogram_without_atomics", Race::shared_histogram_without_atomics},
-    {"atomic_read_plainly", Race::atomic_read_plainly},
-    {"warp_synchronous", Race::warp_synchronous},
-    {"shuffle_is_no_barrier", Race::shuffle_is_no_barrier},
-    {"partial_mask", Race::partial_mask},
-    {"one_place_two_values", Race::one_place_two_values},
-    {"one_place_one_value", Race::one_place_one_value},
-    {"between_warps", Race::between_warps},
-    {"copy_waits_for_too_few", Race::copy_waits_for_too_few},
-    {"copy_never_waited_for_here", Race::copy_never_waited_for_here},
-    {"copy_waited_for_by_one_warp", Race::copy_waited_for_by_one_warp},
-    {"no_barrier_after_the_wait", Race::no_barrier_after_the_wait},
-    {"copy_source_overwritten", Race::copy_source_overwritten},
-    {"blocks_overlap", Race::blocks_overlap},
-    {"histogram_without_atomics", Race::histogram_without_atomics},
-    {"atomic_of_the_block", Race::atomic_of_the_block},
-    {"plain_write_before_atomics", Race::plain_write_before_atomics},
-    {"plain_read_before_atomics", Race::plain_read_before_atomics},
-    {"last_block_without_fence", Race::last_block_without_fence},
-    {"last_block_with_a_fence_of_the_block", Race::last_block_with_a_fence_of_the_block},
-    {"last_block_without_atomic", Race::last_block_without_atomic},
-    {"other_threads_not_published", Race::other_threads_not_published},
-    {"flag_without_release", Race::flag_without_release},
-    {"volatile_flag_without_fence", Race::volatile_flag_without_fence},
-    {"exchanged_by_many", Race::exchanged_by_many},
-    {"ldmatrix_too_early", Race::ldmatrix_too_early},
-    {"wmma_too_early", Race::wmma_too_early},
-    {"named_barrier_of_others", Race::named_barrier_of_others},
-    {"arrival_is_no_wait", Race::arrival_is_no_wait},
-    {"uninitialised_global", Race::uninitialised_global},
-    {"uninitialised_shared", Race::uninitialised_shared},
-    {"uninitialised_local", Race::uninitialised_local},
-    {"uninitialised_copy", Race::uninitialised_copy},
-    {"sub_word", Race::sub_word},
-};
-
 void launch(Race race, bool right, int* data) {
   switch (race) {
     case Race::copy_waits_for_too_few:
@@ -455,27 +383,4 @@ void launch(Race race, bool right, int* data) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  char name[128] = "";
-  if (argc > 1) std::strncpy(name, argv[1], sizeof(name) - 1);
-  char* const suffix = std::strstr(name, "_right");
-  const bool right = suffix != nullptr;
-  if (right) *suffix = '\0';
-  int* data = nullptr;
-  constexpr size_t kBytes = 1 << 16;
-  if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
-  cudaMemset(data, 0, kBytes);
-  bool found = launch_hopper(name, right, data);
-  for (const Named& known : kNames)
-    if (std::strcmp(known.name, name) == 0) {
-      launch(known.race, right, data);
-      found = true;
-    }
-  if (!found) {
-    std::printf("no race of this name\n");
-    return 2;
-  }
-  const cudaError_t status = cudaDeviceSynchronize();
-  std::printf("%s\n", cudaGetErrorName(status));
-  return status == cudaSuccess ? 0 : 1;
-}
+int main(int argc, char** argv) { return run_planted(argc, argv, "race", kPlanted, launch); }

@@ -2,67 +2,18 @@
 // Planted races of races.cu that need compute capability 9.0: mbarriers, bulk copies, wgmma, clusters.
 #include <cuda_runtime.h>
 
-#include <cstring>
-
 #include "tests/emulator/hopper.cuh"
-#include "tests/emulator/races.h"
+#include "tests/emulator/planted.h"
 
 namespace {
 
-enum class Race {
-  mbarrier_without_wait,
-  mbarrier_relaxed_arrival,
-  mbarrier_not_published,
-  copy_told_to_nobody,
-  load_without_wait,
-  load_waited_for_by_one,
-  load_overwrites_what_is_read,
-  load_without_proxy_fence,
-  load_over_a_write_without_proxy_fence,
-  store_without_proxy_fence,
-  store_source_overwritten,
-  store_waits_for_too_few,
-  store_result_too_early,
-  wgmma_without_proxy_fence,
-  wgmma_operand_overwritten,
-  wgmma_reads_rows_of_others,
-  wgmma_load_not_awaited_by_all,
-  wgmma_not_awaited_by_all,
-  wgmma_wait_skipped_by_one_warp,
-  stores_of_two_tiles,
-  remote_write_too_early,
-  remote_read_too_early,
-  cluster_relaxed_arrival,
-};
-struct Named {
-  const char* name;
-  Race race;
-};
-constexpr Named kNames[] = {
-    {"mbarrier_without_wait", Race::mbarrier_without_wait},
-    {"mbarrier_relaxed_arrival", Race::mbarrier_relaxed_arrival},
-    {"mbarrier_not_published", Race::mbarrier_not_published},
-    {"copy_told_to_nobody", Race::copy_told_to_nobody},
-    {"load_without_wait", Race::load_without_wait},
-    {"load_waited_for_by_one", Race::load_waited_for_by_one},
-    {"load_overwrites_what_is_read", Race::load_overwrites_what_is_read},
-    {"load_without_proxy_fence", Race::load_without_proxy_fence},
-    {"load_over_a_write_without_proxy_fence", Race::load_over_a_write_without_proxy_fence},
-    {"store_without_proxy_fence", Race::store_without_proxy_fence},
-    {"store_source_overwritten", Race::store_source_overwritten},
-    {"store_waits_for_too_few", Race::store_waits_for_too_few},
-    {"store_result_too_early", Race::store_result_too_early},
-    {"wgmma_without_proxy_fence", Race::wgmma_without_proxy_fence},
-    {"wgmma_operand_overwritten", Race::wgmma_operand_overwritten},
-    {"wgmma_reads_rows_of_others", Race::wgmma_reads_rows_of_others},
-    {"wgmma_load_not_awaited_by_all", Race::wgmma_load_not_awaited_by_all},
-    {"wgmma_not_awaited_by_all", Race::wgmma_not_awaited_by_all},
-    {"wgmma_wait_skipped_by_one_warp", Race::wgmma_wait_skipped_by_one_warp},
-    {"stores_of_two_tiles", Race::stores_of_two_tiles},
-    {"remote_write_too_early", Race::remote_write_too_early},
-    {"remote_read_too_early", Race::remote_read_too_early},
-    {"cluster_relaxed_arrival", Race::cluster_relaxed_arrival},
-};
+PLANTED(Race, mbarrier_without_wait, mbarrier_relaxed_arrival, mbarrier_not_published, copy_told_to_nobody,
+        load_without_wait, load_waited_for_by_one, load_overwrites_what_is_read, load_without_proxy_fence,
+        load_over_a_write_without_proxy_fence, store_without_proxy_fence, store_source_overwritten,
+        store_waits_for_too_few, store_result_too_early, wgmma_without_proxy_fence, wgmma_operand_overwritten,
+        wgmma_reads_rows_of_others, wgmma_load_not_awaited_by_all, wgmma_not_awaited_by_all,
+        wgmma_wait_skipped_by_one_warp, stores_of_two_tiles, remote_write_too_early, remote_read_too_early,
+        cluster_relaxed_arrival);
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
@@ -211,7 +162,8 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       if (right || race != Race::wgmma_without_proxy_fence) proxy_fence();
       __syncthreads();
       multiply(tile, tile + 512, sums);
-      if (right || race != Race::wgmma_operand_overwritten) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      if (right || race != Race::wgmma_operand_overwritten)
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       __syncthreads();
       tile[t] = 1;
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -332,13 +284,12 @@ __global__ void cluster_kernel(Race, bool, int*) {}
 }  // namespace
 
 bool launch_hopper(const char* name, bool right, int* data) {
-  for (const Named& known : kNames) {
-    if (std::strcmp(known.name, name) != 0) continue;
-    if (known.race >= Race::remote_write_too_early)
-      cluster_kernel<<<2, 32>>>(known.race, right, data);
-    else
-      block_kernel<<<1, 128>>>(known.race, right, data);
-    return true;
-  }
-  return false;
+  const int number = planted_number(kPlanted, name);
+  if (number < 0) return false;
+  const auto race = static_cast<Race>(number);
+  if (race >= Race::remote_write_too_early)
+    cluster_kernel<<<2, 32>>>(race, right, data);
+  else
+    block_kernel<<<1, 128>>>(race, right, data);
+  return true;
 }

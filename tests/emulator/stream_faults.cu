@@ -238,6 +238,18 @@ void pinned_freed(bool right) {
   MUST(cudaDeviceSynchronize());
 }
 
+/// A graph that can run; both go at the end.
+struct Replay {
+  explicit Replay(cudaGraph_t g) : graph(g) { MUST(cudaGraphInstantiate(&exec, graph, 0)); }
+  ~Replay() {
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+  }
+  Replay(const Replay&) = delete;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec = nullptr;
+};
+
 /// Two branches of a captured graph write one tensor.
 void graph_branches(bool right) {
   float *a = zeros(), *b = zeros();
@@ -255,12 +267,9 @@ void graph_branches(bool right) {
   end.block(main);
   cudaGraph_t graph;
   MUST(cudaStreamEndCapture(main, &graph));
-  cudaGraphExec_t exec;
-  MUST(cudaGraphInstantiate(&exec, graph, 0));
-  for (int i = 0; i < 3; ++i) MUST(cudaGraphLaunch(exec, main));
+  const Replay replay(graph);
+  for (int i = 0; i < 3; ++i) MUST(cudaGraphLaunch(replay.exec, main));
   MUST(cudaDeviceSynchronize());
-  MUST(cudaGraphExecDestroy(exec));
-  MUST(cudaGraphDestroy(graph));
 }
 
 /// A kernel of another stream reads what a graph writes.
@@ -272,15 +281,12 @@ void graph_and_kernel(bool right) {
   add<<<1, 64, 0, main>>>(a, 1, kN);
   cudaGraph_t graph;
   MUST(cudaStreamEndCapture(main, &graph));
-  cudaGraphExec_t exec;
-  MUST(cudaGraphInstantiate(&exec, graph, 0));
-  MUST(cudaGraphLaunch(exec, main));
+  const Replay replay(graph);
+  MUST(cudaGraphLaunch(replay.exec, main));
   done.record(main);
   if (right) done.block(eager);
   copy<<<1, 64, 0, eager>>>(a, b, kN);
   MUST(cudaDeviceSynchronize());
-  MUST(cudaGraphExecDestroy(exec));
-  MUST(cudaGraphDestroy(graph));
 }
 
 __global__ void set_condition(cudaGraphConditionalHandle handle, const float* from) {
@@ -307,15 +313,12 @@ void conditional_and_kernel(bool right) {
   add<<<1, 64, 0, main>>>(a, 1, kN);
   set_condition<<<1, 1, 0, main>>>(p.conditional.handle, a);
   MUST(cudaStreamEndCapture(main, nullptr));
-  cudaGraphExec_t exec;
-  MUST(cudaGraphInstantiate(&exec, graph, 0));
-  MUST(cudaGraphLaunch(exec, main));
+  const Replay replay(graph);
+  MUST(cudaGraphLaunch(replay.exec, main));
   done.record(main);
   if (right) done.block(eager);
   copy<<<1, 64, 0, eager>>>(a, b, kN);
   MUST(cudaDeviceSynchronize());
-  MUST(cudaGraphExecDestroy(exec));
-  MUST(cudaGraphDestroy(graph));
 }
 
 /// A conditional node asks a value that nobody has set in this launch.
@@ -335,12 +338,9 @@ void condition_of_nobody(bool right) {
                                      cudaStreamCaptureModeThreadLocal));
   add<<<1, 64, 0, main>>>(a, 1, kN);
   MUST(cudaStreamEndCapture(main, nullptr));
-  cudaGraphExec_t exec;
-  MUST(cudaGraphInstantiate(&exec, graph, 0));
-  MUST(cudaGraphLaunch(exec, main));
+  const Replay replay(graph);
+  MUST(cudaGraphLaunch(replay.exec, main));
   MUST(cudaDeviceSynchronize());
-  MUST(cudaGraphExecDestroy(exec));
-  MUST(cudaGraphDestroy(graph));
 }
 
 /// A host function is a part of its stream: other streams do not wait, and the kernel before is as unordered as without

@@ -60,7 +60,10 @@ __global__ void stmatrix_kernel(uint16_t* out, const uint32_t* registers, bool t
   uint32_t r[4];
   for (int m = 0; m < 4; ++m) r[m] = registers[m * 32 + lane];
   if (transposed)
-    ptx::stmatrix_x4_trans(tile + lane * 8, r);
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     ptx::shared_address(tile + lane * 8)),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
   else
     ptx::stmatrix_x4(tile + lane * 8, r);
   __syncwarp();

@@ -22,6 +22,7 @@ class ConfusionMatrix {
   void set_counts(std::vector<int64_t> counts);
 
   int classes() const { return classes_; }
+  /// Samples of class `truth` that were taken for `guess`.
   int64_t count(int truth, int guess) const;
   int64_t total() const;
   /// The share on the diagonal; 0 when nothing was counted.

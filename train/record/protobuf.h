@@ -47,7 +47,7 @@ class Message {
 
 /// Walks over the fields of a protobuf message (protobuf.dev/programming-guides/encoding), the reverse of Message:
 ///   for (MessageReader in(bytes); in.next();) if (in.field() == 2) step = in.varint();
-/// A damaged message ends early, and then `damaged()`; nothing is read outside of the bytes.
+/// A damaged message ends early; nothing is read outside of the bytes.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
@@ -71,7 +71,6 @@ class MessageReader {
       damaged_ = true;  // groups, which nobody writes any more
     return !damaged_;
   }
-  bool damaged() const { return damaged_; }
 
   uint64_t field() const { return field_; }
   /// The value of the present field in its expected type; 0 or empty when the message has another type there.

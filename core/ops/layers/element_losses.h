@@ -8,12 +8,12 @@ namespace weft {
 /// -(t log p + (1 - t) log(1 - p)) of probabilities p, where logarithms are at least -100: its mean, its sum, or each.
 /// bce_with_logits() is better. Errors: sizes differ, not floating.
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, Reduction reduction = Reduction::mean);
-/// e^x - t x, or with `log_input` false x - t log(x + eps): its mean, its sum, or each. Errors: sizes differ.
 struct PoissonNllOptions {
   bool log_input = true;
   double eps = 1e-8;
   Reduction reduction = Reduction::mean;
 };
+/// e^x - t x, or with `log_input` false x - t log(x + eps): its mean, its sum, or each. Errors: sizes differ.
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllOptions& options = {});
 /// max(0, margin - y (a - b)), y of 1 and -1, with broadcasting: its mean, its sum, or each.
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y, double margin = 0,

@@ -4,6 +4,7 @@
 
 namespace weft {
 
+/// How the rows of a bag become one.
 enum class Bag { sum, mean, max };
 
 struct EmbeddingBagOptions {

@@ -5,6 +5,7 @@
 
 namespace weft {
 
+/// A new pixel follows from 1, 2 x 2 or 4 x 4 old ones; resize2d() has the formulas.
 enum class Interpolation { nearest, bilinear, bicubic };
 
 /// Factors of height and width, or one for both.

@@ -228,25 +228,23 @@ CUresult cuFuncLoad(CUfunction function) {
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** arguments, void** extra) {
-  LaunchRequest request;
-  request.handle = function;
-  request.grid = dim3(gx, gy, gz);
-  request.block = dim3(bx, by, bz);
-  request.shared = shared;
-  request.arguments = arguments;
-  request.extra = extra;
-  return launch(request, stream);
+  return launch({.handle = function,
+                 .grid = dim3(gx, gy, gz),
+                 .block = dim3(bx, by, bz),
+                 .shared = shared,
+                 .arguments = arguments,
+                 .extra = extra},
+                stream);
 }
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                    unsigned bz, unsigned shared, CUstream stream, void** arguments) {
-  LaunchRequest request;
-  request.handle = function;
-  request.grid = dim3(gx, gy, gz);
-  request.block = dim3(bx, by, bz);
-  request.shared = shared;
-  request.arguments = arguments;
-  request.cooperative = true;
-  return launch(request, stream);
+  return launch({.handle = function,
+                 .grid = dim3(gx, gy, gz),
+                 .block = dim3(bx, by, bz),
+                 .shared = shared,
+                 .arguments = arguments,
+                 .cooperative = true},
+                stream);
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra) {
   return call([&] {

@@ -109,15 +109,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
 }
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                                 const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
-  return call([&] {
-    const CaptureInfo info = capture_info(stream);
-    *status = CUstreamCaptureStatus(info.status);
-    if (id) *id = info.id;
-    if (graph) *graph = info.graph;
-    if (dependencies) *dependencies = info.dependencies;
-    if (edges) *edges = nullptr;
-    if (count) *count = info.count;
-  });
+  return call([&] { capture_info(stream).write(status, id, graph, dependencies, edges, count); });
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return call([&] { *mode = CUstreamCaptureMode(exchange_mode(cudaStreamCaptureMode(*mode))); });

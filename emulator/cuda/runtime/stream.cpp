@@ -107,15 +107,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
                                      cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* count) {
-  return runtime_call([&] {
-    const CaptureInfo info = capture_info(stream);
-    *status = info.status;
-    if (id) *id = info.id;
-    if (graph) *graph = info.graph;
-    if (dependencies) *dependencies = info.dependencies;
-    if (edges) *edges = nullptr;
-    if (count) *count = info.count;
-  });
+  return runtime_call([&] { capture_info(stream).write(status, id, graph, dependencies, edges, count); });
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return runtime_call([&] { *mode = exchange_mode(*mode); });

@@ -21,7 +21,7 @@ namespace emulator::ptx {
 /// A form of cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk or cp.reduce.async.bulk.tensor as written.
 struct BulkForm {
   enum class Way : uint8_t { global_to_shared, shared_to_global, shared_to_shared } way{};
-  bool tensor = false, im2col = false, tiled_only = false;
+  bool tensor = false, im2col = false;
   Addresses to, from;  ///< on the side that is a tensor: the map's addresses
   Addresses barrier;
   Ref size = kNoRef;

@@ -95,11 +95,8 @@ struct Warp {
   std::vector<Group> groups;
   char* local = nullptr;   ///< lane l's local memory is at local + l * local_bytes
   uint32_t local_bytes = 0;  ///< per lane: Kernel::local_bytes and the stack
-  Allocation recent;       ///< the last global range that was found, for the next access
-  uint64_t recent_generation = 0;
   uint32_t cluster_arrived = 0, cluster_phase = 0;  ///< barrier.cluster, by lane: has arrived and not waited; in an odd phase
-  struct Async;            ///< cp.async groups and the like, by lane; copy_family's and bulk_family's own
-  std::shared_ptr<void> async, bulk;
+  std::shared_ptr<void> async, bulk;  ///< cp.async groups and the like, by lane; copy_family's and bulk_family's own
   std::shared_ptr<CallStacks> calls;
 
   /// Registers as 32 lanes of T (4 or 8 bytes; 16 for b128).

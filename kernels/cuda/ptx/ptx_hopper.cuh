@@ -235,15 +235,10 @@ __device__ __forceinline__ bool elect_one() {
   return elected != 0;
 }
 
-/// The inverse of ldmatrix_x4 (_trans: of ldmatrix_x4_trans): lane 8 m + i gives the address of row i of matrix m.
+/// The inverse of ldmatrix_x4: lane 8 m + i gives the address of row i of matrix m.
 __device__ __forceinline__ void stmatrix_x4(void* row, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])
-               : "memory");
-}
-__device__ __forceinline__ void stmatrix_x4_trans(void* row, const uint32_t (&r)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
-               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
 }
 
