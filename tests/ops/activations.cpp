@@ -9,24 +9,24 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
-
+// clang-format off
 const AddCases activation_cases{
-    {"relu6", {{{3, 30}, Values::apart}}, [](const Inputs& x) { return relu6(x[0]); }},
-    {"hardtanh", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return hardtanh(x[0], -0.8, 1.1); }},
-    {"hardsigmoid", {{{3, 30}, Values::apart}}, [](const Inputs& x) { return hardsigmoid(x[0]); }},
-    {"hardswish", {{{3, 30}, Values::apart}}, [](const Inputs& x) { return hardswish(x[0]); }},
-    {"selu", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return selu(x[0]); }},
-    {"celu", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return celu(x[0], 0.7); }},
-    {"logsigmoid", {{{3, 9}}}, [](const Inputs& x) { return logsigmoid(x[0]); }},
-    {"glu", {{{3, 8}}}, [](const Inputs& x) { return glu(x[0]); }},
-    {"glu_of_rows", {{{4, 3}}}, [](const Inputs& x) { return glu(x[0], 0); }},
-    {"prelu", {{{3, 5}, Values::apart}, {{5}}}, [](const Inputs& x) { return prelu(x[0], x[1]); }, 3},
-    {"prelu_of_one", {{{3, 5}, Values::apart}, {{1}}}, [](const Inputs& x) { return prelu(x[0], x[1]); }, 15},
-    {"softshrink", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return softshrink(x[0], 0.6); }},
-    {"hardshrink", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return hardshrink(x[0], 0.6); }},
-    {"tanhshrink", {{{3, 9}}}, [](const Inputs& x) { return tanhshrink(x[0]); }, 8},
-    {"threshold", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return threshold(x[0], 0.2, -3); }}};
+    {"relu6", {{{3, 30}, Values::apart}}, BOTH(relu6(x[0]))},
+    {"hardtanh", {{{3, 9}, Values::apart}}, BOTH(hardtanh(x[0], -0.8, 1.1))},
+    {"hardsigmoid", {{{3, 30}, Values::apart}}, BOTH(hardsigmoid(x[0]))},
+    {"hardswish", {{{3, 30}, Values::apart}}, BOTH(hardswish(x[0]))},
+    {"selu", {{{3, 9}, Values::apart}}, BOTH(selu(x[0]))},
+    {"celu", {{{3, 9}, Values::apart}}, BOTH(celu(x[0], 0.7))},
+    {"logsigmoid", {{{3, 9}}}, BOTH(logsigmoid(x[0]))},
+    {"glu", {{{3, 8}}}, BOTH(glu(x[0]))},
+    {"glu_of_rows", {{{4, 3}}}, BOTH(glu(x[0], 0))},
+    {"prelu", {{{3, 5}, Values::apart}, {{5}}}, BOTH(prelu(x[0], x[1])), 3},
+    {"prelu_of_one", {{{3, 5}, Values::apart}, {{1}}}, BOTH(prelu(x[0], x[1])), 15},
+    {"softshrink", {{{3, 9}, Values::apart}}, BOTH(softshrink(x[0], 0.6))},
+    {"hardshrink", {{{3, 9}, Values::apart}}, BOTH(hardshrink(x[0], 0.6))},
+    {"tanhshrink", {{{3, 9}}}, BOTH(tanhshrink(x[0])), 8},
+    {"threshold", {{{3, 9}, Values::apart}}, BOTH(threshold(x[0], 0.2, -3))}};
+// clang-format on
 
 std::vector<double> computed(Tensor (*f)(const Tensor&), std::vector<double> x) {
   return f(Tensor::from(x)).to_vector<double>();

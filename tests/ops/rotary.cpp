@@ -10,22 +10,14 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
-
+// clang-format off
 const AddCases rotary_cases{
-    {"rotary",
-     {{{2, 5, 3, 6}}},
-     [](const Inputs& x) {
-       return rotary(x[0], {.frequencies = {1, 0.3, 0.01}, .first = 3, .scale = 1.5});
-     },
-     16},
-    {"rotary_slice",
-     {{{2, 3, 4, 8}, Values::normal, Layout::strided}},
-     [](const Inputs& x) {
-       return rotary(x[0].slice(2, 1, 2), {.frequencies = {1, 0.5, 0.25, 0}});
-     },
-     16},
-};
+    {"rotary", {{{2, 5, 3, 6}}}, CALL(rotary(x[0], {.frequencies = {1, 0.3, 0.01}, .first = 3, .scale = 1.5})),
+     "1.5 * turned(x[0], [1, 0.3, 0.01], 3)", 16},
+    {"rotary_slice", {{{2, 3, 4, 8}, Values::normal, Layout::strided}},
+     CALL(rotary(x[0].slice(2, 1, 2), {.frequencies = {1, 0.5, 0.25, 0}})),
+     "turned(x[0][:, :, 1:3], [1, 0.5, 0.25, 0], 0)", 16}};
+// clang-format on
 
 TEST(Rotary, ProductsDependOnTheDistanceAlone) {
   const Tensor q = Tensor::from(std::vector<float>{0.3f, -1.2f, 0.7f, 2.0f}, {1, 1, 1, 4}).to(DType::f64);
