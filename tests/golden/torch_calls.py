@@ -86,12 +86,16 @@ def log_softmax(x, dim=-1):
     return torch.log_softmax(x, dim)
 
 
+def in_dtype(vector, x):
+    return None if vector is None else vector.to(x.dtype)
+
+
 def layer_norm(x, w=None, b=None, eps=1e-5):
-    return F.layer_norm(x, x.shape[-1:], w, b, eps)
+    return F.layer_norm(x, x.shape[-1:], in_dtype(w, x), in_dtype(b, x), eps)
 
 
 def rms_norm(x, w=None, eps=1e-6):
-    return F.rms_norm(x, x.shape[-1:], w, eps)
+    return F.rms_norm(x, x.shape[-1:], in_dtype(w, x), eps)
 
 
 def normed(x, w=None, b=None, mean=None, var=None, eps=1e-5):

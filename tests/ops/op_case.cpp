@@ -22,48 +22,48 @@ std::vector<OpCase>& op_cases() {
 namespace {
 
 /// In [0, 1).
-double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+double draw_uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 /// Box and Muller 1958.
-double normal(std::mt19937_64& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - uniform(random)));
-  return radius * std::cos(2 * std::numbers::pi * uniform(random));
+double draw_normal(std::mt19937_64& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - draw_uniform(random)));
+  return radius * std::cos(2 * std::numbers::pi * draw_uniform(random));
 }
 
-int64_t whole(int64_t below, std::mt19937_64& random) {
+int64_t draw_whole(int64_t below, std::mt19937_64& random) {
   return static_cast<int64_t>(random() % static_cast<uint64_t>(std::max<int64_t>(below, 1)));
 }
 
-std::vector<double> numbers(const OpInput& input, std::mt19937_64& random) {
+std::vector<double> draw_numbers(const OpInput& input, std::mt19937_64& random) {
   std::vector<double> values(static_cast<size_t>(input.sizes.numel()));
   const size_t columns = input.sizes.rank() ? static_cast<size_t>(input.sizes[input.sizes.rank() - 1]) : 1;
   const auto fill = [&](const auto& next) { std::generate(values.begin(), values.end(), next); };
   switch (input.values) {
     case Values::normal:
-      fill([&] { return normal(random); });
+      fill([&] { return draw_normal(random); });
       break;
     case Values::positive:
     case Values::simplex:
-      fill([&] { return 0.5 + 1.5 * uniform(random); });
+      fill([&] { return 0.5 + 1.5 * draw_uniform(random); });
       break;
     case Values::unit:
-      fill([&] { return 1.5 * uniform(random) - 0.75; });
+      fill([&] { return 1.5 * draw_uniform(random) - 0.75; });
       break;
     case Values::apart:
       for (size_t i = 0; i < values.size(); ++i) {
         const double step = (static_cast<double>(i) - static_cast<double>(values.size() / 2)) / 8;
         values[i] = step + (step < 0 ? -0.0625 : 0.0625);
-        std::swap(values[i], values[static_cast<size_t>(whole(static_cast<int64_t>(i) + 1, random))]);
+        std::swap(values[i], values[static_cast<size_t>(draw_whole(static_cast<int64_t>(i) + 1, random))]);
       }
       break;
     case Values::ties:
-      fill([&] { return static_cast<double>(whole(7, random) - 3); });
+      fill([&] { return static_cast<double>(draw_whole(7, random) - 3); });
       break;
     case Values::classes:
-      fill([&] { return static_cast<double>(whole(input.classes, random)); });
+      fill([&] { return static_cast<double>(draw_whole(input.classes, random)); });
       break;
     case Values::boolean:
-      fill([&] { return static_cast<double>(whole(2, random)); });
+      fill([&] { return static_cast<double>(draw_whole(2, random)); });
       break;
   }
   if (input.values == Values::simplex)
@@ -89,7 +89,7 @@ Tensor laid_out(const Tensor& x, Layout layout) {
 }  // namespace
 
 Tensor draw(const OpInput& input, std::mt19937_64& random) {
-  const Tensor x = Tensor::from(numbers(input, random), input.sizes);
+  const Tensor x = Tensor::from(draw_numbers(input, random), input.sizes);
   const DType dtype = input.values == Values::classes   ? DType::i64
                       : input.values == Values::boolean ? DType::boolean
                                                         : DType::f64;

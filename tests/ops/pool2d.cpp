@@ -15,6 +15,8 @@ const AddCases pool2d_cases{
      CALL(max_pool2d(x[0], {.kernel = {2, 4}, .stride = {3, 1}, .padding = {1, 2}})),
      "images(F.max_pool2d, x[0], (2, 4), (3, 1), (1, 2))", 8},
     {"avg_pool2d", {{{2, 6, 6, 3}}}, CALL(avg_pool2d(x[0])), "images(F.avg_pool2d, x[0], 2)", 4},
+    {"avg_pool2d_overlapping", {{{2, 6, 6, 3}}}, CALL(avg_pool2d(x[0], {.kernel = 3, .stride = 1})),
+     "images(F.avg_pool2d, x[0], 3, 1)", 9},
     {"avg_pool2d_padded", {{{1, 7, 8, 3}}},
      CALL(avg_pool2d(x[0], {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}})),
      "images(F.avg_pool2d, x[0], 3, 2, 1)", 9},

@@ -47,6 +47,7 @@ const AddCases reduce_cases{
      "var(x[0], (0, 2), correction=0, keepdim=True)", 67},
     {"logsumexp_all", {{{3, 5, 2}}}, BOTH(logsumexp(x[0])), 30},
     {"var", {{{7, 9}, Values::positive}}, CALL(var(x[0], {.dims = {0}})), "var(x[0], 0)", 67},
+    {"var_columns", {{{7, 9}}}, CALL(var(x[0], {.dims = {1}})), "var(x[0], 1)", 67},
     {"var_of_these", {{{3, 5, 4}}}, CALL(var(x[0], {.correction = 0})), "var(x[0], correction=0)", 67},
     {"std", {{{7, 9}}}, CALL(weft::std(x[0], {.dims = {1}, .keep_dims = true})), "std(x[0], 1, keepdim=True)", 67}};
 // clang-format on
