@@ -28,30 +28,7 @@ const AddCases activation_cases{
     {"threshold", {{{3, 9}, Values::apart}}, BOTH(threshold(x[0], 0.2, -3))}};
 // clang-format on
 
-std::vector<double> computed(Tensor (*f)(const Tensor&), std::vector<double> x) {
-  return f(Tensor::from(x)).to_vector<double>();
-}
-
-TEST(Activations, AreTheirFormulas) {
-  const std::vector<double> x{-7, -3, -0.5, 0, 0.5, 3, 7};
-  EXPECT_EQ(computed(relu6, x), (std::vector<double>{0, 0, 0, 0, 0.5, 3, 6}));
-  const auto of = [](const Tensor& y) { return y.to_vector<double>(); };
-  const Tensor t = Tensor::from(x);
-  EXPECT_EQ(of(softshrink(t, 1)), (std::vector<double>{-6, -2, 0, 0, 0, 2, 6}));
-  EXPECT_EQ(of(hardshrink(t, 1)), (std::vector<double>{-7, -3, 0, 0, 0, 3, 7}));
-  EXPECT_EQ(of(threshold(t, 0.5, 9)), (std::vector<double>{9, 9, 9, 9, 9, 3, 7}));
-  EXPECT_EQ(of(prelu(t, Tensor::from<double>({0.5}))), (std::vector<double>{-3.5, -1.5, -0.25, 0, 0.5, 3, 7}));
-  const auto near = [&](const Tensor& y, const std::function<double(double)>& f) {
-    const std::vector<double> got = of(y);
-    for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(got[i], f(x[i]), 1e-15 * std::max(1.0, std::abs(x[i]))) << x[i];
-  };
-  near(hardsigmoid(t), [](double v) { return std::clamp((v + 3) / 6, 0.0, 1.0); });
-  near(hardswish(t), [](double v) { return v * std::clamp((v + 3) / 6, 0.0, 1.0); });
-  near(celu(t, 2), [](double v) { return v > 0 ? v : 2 * (std::exp(v / 2) - 1); });
-  near(selu(t), [](double v) { return 1.0507009873554805 * (v > 0 ? v : 1.6732632423543772 * (std::exp(v) - 1)); });
-  near(logsigmoid(t), [](double v) { return -std::log(1 + std::exp(-v)); });
-  EXPECT_EQ(of(celu(Tensor::from<double>({1e6})))[0], 1e6) << "no infinity times 0";
-}
+TEST(Activations, OfALargeNumberAreNoInfinityTimesZero) { EXPECT_EQ(celu(Tensor::full({}, 1e6)).item(), 1e6); }
 
 TEST(Activations, SayWhatIsWrong) {
   const Tensor x = Tensor::zeros({2, 3});

@@ -84,13 +84,6 @@ TEST(Attention, PackedEqualsItsParts) {
   }
 }
 
-TEST(Attention, TheScaleIsOneOverTheRootOfTheSize) {
-  for (const DeviceKind kind : tests::test_devices()) {
-    const Tensor qkv = normal({1, 5, 3, 2, 16}, 0, 1, DType::f32, {kind, 0});
-    EXPECT_EQ(attention_packed(qkv).to_vector<float>(), attention_packed(qkv, {.scale = 0.25}).to_vector<float>());
-  }
-}
-
 TEST(Attention, OnlyTheGradientsThatAreWanted) {
   const Tensor q = normal({1, 4, 1, 8}), k = normal({1, 5, 1, 8}), v = normal({1, 5, 1, 8});
   const Tensor only_v = v.detach().requires_grad_(), only_q = q.detach().requires_grad_();

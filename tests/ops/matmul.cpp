@@ -40,6 +40,7 @@ const AddCases matmul_cases{
     {"linear_gelu_no_rows", {{{0, 7}}, {{3, 7}}, {{3}}}, CALL(linear_gelu(x[0], x[1], x[2])), "gelu(linear(*x))"},
     {"einsum", {{{2, 3, 4}}, {{5, 2, 4}}}, CALL(einsum("bik,jbk->ijb", {x[0], x[1]})), "einsum('bik,jbk->ijb', *x)",
      4},
+    {"einsum_sums", {{{2, 3}}, {{2, 2}}}, CALL(einsum("ij,kl->j", {x[0], x[1]})), "einsum('ij,kl->j', *x)", 12},
     {"einsum_of_three", {{{3, 4}}, {{4, 5}}, {{5, 3}}}, CALL(einsum("ij, jk, ki -> i", {x[0], x[1], x[2]})),
      "einsum('ij, jk, ki -> i', *x)", 60}};
 // clang-format on
