@@ -45,14 +45,13 @@ struct OpInput {
 /// Which references a case's gradients have: central differences and PyTorch; with kinks (equal elements) PyTorch alone.
 enum class Derivative { smooth, kinks, none };
 
-/// One call of an op, the one place that states it. Everything else is derived: first and second derivatives against
-/// central differences, results and gradients on every device and in every dtype against f64 on the CPU (derived.cpp),
-/// and both against PyTorch's (golden.cpp).
+/// One call of an op: every test of the op reads this row. derived.cpp compares first and second derivatives with central
+/// differences, and results on every device in every dtype with f64 on the CPU. golden.cpp compares with PyTorch.
 struct OpCase {
   std::string name;
   std::vector<OpInput> inputs;
   OpFunction function;
-  /// The same call in Python with the names of tests/golden/torch_calls.py, or `#` and the reason why PyTorch has none.
+  /// PyTorch's expression in the names of tests/golden/torch_calls.py. `#` and a reason: PyTorch has none.
   std::string torch = {};
   int64_t length = 1;  ///< terms of the longest sum in forward or backward: tolerances grow with its root
   bool low = true;     ///< also in bf16
