@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names in PyTorch's expressions of the rows of tests/ops: those of torch and torch.nn.functional, `x`, the list of
 inputs, and the functions here, which take Weft's arguments or its order of dimensions (channels last)."""
+import builtins
 import math
 
 import torch
@@ -71,7 +72,7 @@ def topk(x, k, dim=-1, largest=True):
 
 
 def bits(*truths):
-    return __builtins__["sum"](truth.long() << place for place, truth in enumerate(reversed(truths)))
+    return builtins.sum(truth.long() << place for place, truth in enumerate(reversed(truths)))
 
 
 def affine(x, a, b):
@@ -124,16 +125,18 @@ def ctc(x, blank=0, reduction="mean"):
     return F.ctc_loss(x.log_softmax(2), targets, (9, 7, 4), (3, 2, 1), blank, reduction)
 
 
-def attention(q, k, v, scale=None, causal=False, window=None, seen=None, bias=None):
-    """softmax(scale q k^T + bias) v for [B, N, H, D]. `seen` has a truth for each key of a batch entry [B, M], or of each
-    query [N, M]. A query that sees nothing is 0."""
+def attention(q, k, v, scale=None, causal=False, window=None, keys=None, seen=None, bias=None):
+    """softmax(scale q k^T + bias) v for [B, N, H, D]. A truth for each key of a batch entry, `keys` [B, M], and for each
+    key of a query, `seen` [N, M]. A query that sees nothing is 0."""
     q, k, v = (t.transpose(1, 2) for t in (q, k, v))
     ago = torch.arange(q.shape[2])[:, None] - torch.arange(k.shape[2])
     visible = torch.ones_like(ago, dtype=torch.bool)
     if causal:
         visible = (ago >= 0) & (ago < (window or len(ago)))
     if seen is not None:
-        visible = visible & (seen if len(seen) == len(ago) and len(seen) != q.shape[0] else seen[:, None, None]).bool()
+        visible = visible & seen.bool()
+    if keys is not None:
+        visible = visible & keys[:, None, None].bool()
     mask = torch.zeros(1) if bias is None else bias
     mask = torch.where(visible, mask, -inf).expand(q.shape[0], q.shape[1], *ago.shape)
     y = F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
@@ -142,8 +145,11 @@ def attention(q, k, v, scale=None, causal=False, window=None, seen=None, bias=No
 
 def one_direction(layer, from_x, states, weights, bias, backward):
     """A recurrent layer whose product with the input is from_x: the weight of the input is the identity."""
-    flat = [torch.eye(from_x.shape[-1]), *weights] if bias is None else [torch.eye(from_x.shape[-1]), *weights, torch.zeros_like(bias), bias]
-    y, *last = layer(from_x.flip(0) if backward else from_x, states, flat, bias is not None, 1, 0.0, False, False, False)
+    flat = [torch.eye(from_x.shape[-1]), *weights]
+    if bias is not None:
+        flat += [torch.zeros_like(bias), bias]
+    x = from_x.flip(0) if backward else from_x
+    y, *last = layer(x, states, flat, bias is not None, 1, 0.0, False, False, False)
     return torch.cat([y.flip(0) if backward else y, *last[1:]])
 
 
@@ -197,7 +203,7 @@ def svd(x):
 def apart(x):
     """Matrices with singular values well apart (tests/ops/linalg.cpp)."""
     d = torch.zeros(x.shape[-2:], dtype=x.dtype)
-    k = math.prod(x.shape[-2:]) // __builtins__["max"](x.shape[-2:])
+    k = math.prod(x.shape[-2:]) // builtins.max(x.shape[-2:])
     d[range(k), range(k)] = 2.0 * torch.arange(1, k + 1, dtype=x.dtype)
     return 0.2 * x + d
 
