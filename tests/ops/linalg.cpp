@@ -42,6 +42,8 @@ Tensor apart(const Tensor& x) {
 }
 Tensor symmetric(const Tensor& x) { return (apart(x) + t(apart(x))) / 2; }
 
+Tensor factors(const Qr& of) { return concat({of.q, of.r}, 1); }
+
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // clang-format off
@@ -63,15 +65,18 @@ const AddCases linalg_cases{
      "(lambda u, s, v: u * exp(-s) @ v)(*svd(apart(x[0])))"),
     factored("svdvals", {{{2, 3, 4}}}, CALL(svdvals(apart(x[0]))), "linalg.svdvals(apart(x[0]))"),
     factored("eigh", {{{2, 4, 4}}},
-     [](const Inputs& x) { const auto [w, v] = eigh(symmetric(x[0])); return concat({square(v), w.unsqueeze(1)}, 1); },
+     [](const Inputs& x) {
+       const auto [w, v] = eigh(symmetric(x[0]));
+       return concat({square(v), w.unsqueeze(1)}, 1);
+     },
      "(lambda w, v: concat([v.square(), w.unsqueeze(1)], 1))(*linalg.eigh(symmetric(x[0])))"),
     factored("eigvalsh", {{{3, 3}}}, CALL(eigvalsh(symmetric(x[0]))), "linalg.eigvalsh(symmetric(x[0]))"),
     factored("qr", {{{2, 4, 3}}},
-     [](const Inputs& x) { const auto [q, r] = qr(apart(x[0])); return concat({q, r}, 1); },
+     CALL(factors(qr(apart(x[0])))),
      "concat([*linalg.qr(apart(x[0]))], 1)"),
     factored("qr_wide", {{{3, 5}}},
-     [](const Inputs& x) { const auto [q, r] = qr(apart(x[0])); return concat({q, r}, 1); },
-     "# has no gradient of a wide matrix"),
+     CALL(factors(qr(apart(x[0])))),
+     "concat([*linalg.qr(apart(x[0]))], 1)"),
     factored("cholesky", {{{2, 4, 4}}}, BOTH(cholesky(symmetric(x[0])))),
     factored("solve", {{{2, 3, 3}}, {{2, 3, 4}}}, CALL(solve(apart(x[0]), x[1])), "linalg.solve(apart(x[0]), x[1])"),
     factored("solve_vector", {{{2, 3, 3}, Values::normal, Layout::transposed}, {{3}}}, CALL(solve(apart(x[0]), x[1])),
