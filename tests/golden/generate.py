@@ -3,7 +3,7 @@
 """Writes the golden files of this folder: what PyTorch computes, for the tests to compare with.
 
 Run by hand when a case is added (`generate.py`, or `generate.py ops resnet8` for some of the files); needs PyTorch (2.15
-writes the same ops and optimizers as 1.13 did). PyTorch runs in f64, so that the files hold the value itself (rounded
+writes the same optimizers as 1.13 did), and `ops` build/bin/test_ops, or the program WEFT_TEST_OPS. PyTorch runs in f64, so that the files hold the value itself (rounded
 to f32) and the tests' tolerance is Weft's alone.
 """
 import pathlib

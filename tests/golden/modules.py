@@ -89,25 +89,6 @@ def cases():
     }
 
 
-def losses():
-    weight = values(X + 5, (7,)).double() + 1.5
-    labels = torch.tensor([3, 0, 6, 1, 1, 5, 2, 0])
-    target = torch.softmax(values(X + 6, (8, 7)).double(), 1)
-    result = {}
-    for reduction in ("mean", "sum", "none"):
-        for smoothing in (0.0, 0.3):
-            name = f"cross_entropy_{reduction}_{'smooth' if smoothing else 'plain'}"
-            result[name] = lambda x, r=reduction, s=smoothing: F.cross_entropy(
-                x, labels, weight, ignore_index=1, reduction=r, label_smoothing=s)
-        result[f"cross_entropy_{reduction}_probabilities"] = lambda x, r=reduction: F.cross_entropy(
-            x, target, weight, reduction=r, label_smoothing=0.2)
-        for swap in (False, True):
-            result[f"triplet_{reduction}_{'swap' if swap else 'plain'}"] = lambda x, r=reduction, s=swap: (
-                F.triplet_margin_loss(x, values(X + 1, (8, 7)).double(), values(X + 2, (8, 7)).double(), margin=2.0,
-                                      swap=s, reduction=r))
-    return result
-
-
 def gradients(name, outputs, tensors, result):
     for i, y in enumerate(outputs):
         result[f"{name}.y{i}"] = y.detach()
@@ -129,7 +110,4 @@ def all_cases():
             outputs = run(x)
             tensors = {"x": x, **tensors}
         gradients(name, outputs, tensors, result)
-    for name, loss in losses().items():
-        x = (3 * values(X, (8, 7)).double()).requires_grad_()
-        gradients(name, [loss(x)], {"x": x}, result)
     return {key: value.float() for key, value in result.items()}

@@ -9,49 +9,26 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
-
+// clang-format off
 const AddCases activation_cases{
-    {"relu6", {{{3, 30}, Values::apart}}, [](const Inputs& x) { return relu6(x[0]); }},
-    {"hardtanh", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return hardtanh(x[0], -0.8, 1.1); }},
-    {"hardsigmoid", {{{3, 30}, Values::apart}}, [](const Inputs& x) { return hardsigmoid(x[0]); }},
-    {"hardswish", {{{3, 30}, Values::apart}}, [](const Inputs& x) { return hardswish(x[0]); }},
-    {"selu", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return selu(x[0]); }},
-    {"celu", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return celu(x[0], 0.7); }},
-    {"logsigmoid", {{{3, 9}}}, [](const Inputs& x) { return logsigmoid(x[0]); }},
-    {"glu", {{{3, 8}}}, [](const Inputs& x) { return glu(x[0]); }},
-    {"glu_of_rows", {{{4, 3}}}, [](const Inputs& x) { return glu(x[0], 0); }},
-    {"prelu", {{{3, 5}, Values::apart}, {{5}}}, [](const Inputs& x) { return prelu(x[0], x[1]); }, 3},
-    {"prelu_of_one", {{{3, 5}, Values::apart}, {{1}}}, [](const Inputs& x) { return prelu(x[0], x[1]); }, 15},
-    {"softshrink", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return softshrink(x[0], 0.6); }},
-    {"hardshrink", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return hardshrink(x[0], 0.6); }},
-    {"tanhshrink", {{{3, 9}}}, [](const Inputs& x) { return tanhshrink(x[0]); }, 8},
-    {"threshold", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return threshold(x[0], 0.2, -3); }}};
+    {"relu6", {{{3, 30}, Values::apart}}, BOTH(relu6(x[0]))},
+    {"hardtanh", {{{3, 9}, Values::apart}}, BOTH(hardtanh(x[0], -0.8, 1.1))},
+    {"hardsigmoid", {{{3, 30}, Values::apart}}, BOTH(hardsigmoid(x[0]))},
+    {"hardswish", {{{3, 30}, Values::apart}}, BOTH(hardswish(x[0]))},
+    {"selu", {{{3, 9}, Values::apart}}, BOTH(selu(x[0]))},
+    {"celu", {{{3, 9}, Values::apart}}, BOTH(celu(x[0], 0.7))},
+    {"logsigmoid", {{{3, 9}}}, BOTH(logsigmoid(x[0]))},
+    {"glu", {{{3, 8}}}, BOTH(glu(x[0]))},
+    {"glu_of_rows", {{{4, 3}}}, BOTH(glu(x[0], 0))},
+    {"prelu", {{{3, 5}, Values::apart}, {{5}}}, BOTH(prelu(x[0], x[1])), 3},
+    {"prelu_of_one", {{{3, 5}, Values::apart}, {{1}}}, BOTH(prelu(x[0], x[1])), 15},
+    {"softshrink", {{{3, 9}, Values::apart}}, BOTH(softshrink(x[0], 0.6))},
+    {"hardshrink", {{{3, 9}, Values::apart}}, BOTH(hardshrink(x[0], 0.6))},
+    {"tanhshrink", {{{3, 9}}}, BOTH(tanhshrink(x[0])), 8},
+    {"threshold", {{{3, 9}, Values::apart}}, BOTH(threshold(x[0], 0.2, -3))}};
+// clang-format on
 
-std::vector<double> computed(Tensor (*f)(const Tensor&), std::vector<double> x) {
-  return f(Tensor::from(x)).to_vector<double>();
-}
-
-TEST(Activations, AreTheirFormulas) {
-  const std::vector<double> x{-7, -3, -0.5, 0, 0.5, 3, 7};
-  EXPECT_EQ(computed(relu6, x), (std::vector<double>{0, 0, 0, 0, 0.5, 3, 6}));
-  const auto of = [](const Tensor& y) { return y.to_vector<double>(); };
-  const Tensor t = Tensor::from(x);
-  EXPECT_EQ(of(softshrink(t, 1)), (std::vector<double>{-6, -2, 0, 0, 0, 2, 6}));
-  EXPECT_EQ(of(hardshrink(t, 1)), (std::vector<double>{-7, -3, 0, 0, 0, 3, 7}));
-  EXPECT_EQ(of(threshold(t, 0.5, 9)), (std::vector<double>{9, 9, 9, 9, 9, 3, 7}));
-  EXPECT_EQ(of(prelu(t, Tensor::from<double>({0.5}))), (std::vector<double>{-3.5, -1.5, -0.25, 0, 0.5, 3, 7}));
-  const auto near = [&](const Tensor& y, const std::function<double(double)>& f) {
-    const std::vector<double> got = of(y);
-    for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(got[i], f(x[i]), 1e-15 * std::max(1.0, std::abs(x[i]))) << x[i];
-  };
-  near(hardsigmoid(t), [](double v) { return std::clamp((v + 3) / 6, 0.0, 1.0); });
-  near(hardswish(t), [](double v) { return v * std::clamp((v + 3) / 6, 0.0, 1.0); });
-  near(celu(t, 2), [](double v) { return v > 0 ? v : 2 * (std::exp(v / 2) - 1); });
-  near(selu(t), [](double v) { return 1.0507009873554805 * (v > 0 ? v : 1.6732632423543772 * (std::exp(v) - 1)); });
-  near(logsigmoid(t), [](double v) { return -std::log(1 + std::exp(-v)); });
-  EXPECT_EQ(of(celu(Tensor::from<double>({1e6})))[0], 1e6) << "no infinity times 0";
-}
+TEST(Activations, OfALargeNumberAreNoInfinityTimesZero) { EXPECT_EQ(celu(Tensor::full({}, 1e6)).item(), 1e6); }
 
 TEST(Activations, SayWhatIsWrong) {
   const Tensor x = Tensor::zeros({2, 3});

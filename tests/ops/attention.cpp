@@ -17,7 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-using Inputs = std::vector<Tensor>;
 
 Tensor ones_like(const Tensor& x) { return Tensor::ones(x.sizes(), x.dtype(), x.device()); }
 
@@ -27,63 +26,49 @@ Tensor mask_on(Device device) {
   return Tensor::from<int64_t>({1, 1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1}, {2, 7}, device).to(DType::boolean);
 }
 
+// clang-format off
 const AddCases attention_cases{
-    {"attention",
-     {{{2, 5, 3, 8}}, {{2, 7, 3, 8}}, {{2, 7, 3, 8}}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2]); },
-     8},
-    {"attention_odd",
-     {{{1, 3, 2, 5}}, {{1, 4, 2, 5}}, {{1, 4, 2, 5}}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.scale = 0.7}); },
-     5},
-    {"attention_masked",
-     {{{2, 7, 1, 16}}, {{2, 7, 1, 16}}, {{2, 7, 1, 16}}},
-     [](const Inputs& x) {
-       const Device device = x[0].device();
-       return attention(x[0], x[1], x[2],
-                        {.causal = true, .key_lengths = lengths_on(device), .key_mask = mask_on(device)});
-     },
-     16},
-    {"attention_dropout",
-     {{{2, 7, 2, 8}}, {{2, 7, 2, 8}}, {{2, 7, 2, 8}}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.dropout = 0.3}); },
-     8},
+    {"attention", {{{2, 5, 3, 8}}, {{2, 7, 3, 8}}, {{2, 7, 3, 8}}}, BOTH(attention(x[0], x[1], x[2])), 8},
+    {"attention_odd", {{{1, 3, 2, 5}}, {{1, 4, 2, 5}}, {{1, 4, 2, 5}}},
+     CALL(attention(x[0], x[1], x[2], {.scale = 0.7})), "attention(x[0], x[1], x[2], scale=0.7)", 5},
+    {"attention_masked", {{{2, 7, 1, 16}}, {{2, 7, 1, 16}}, {{2, 7, 1, 16}}},
+     CALL(attention(x[0], x[1], x[2],
+                    {.causal = true, .key_lengths = lengths_on(x[0].device()), .key_mask = mask_on(x[0].device())})),
+     "attention(x[0], x[1], x[2], causal=True, keys=tensor([[1, 1, 0, 1, 1, 0, 1], [0, 1, 1, 1, 0, 0, 0]]))", 16},
+    {"attention_dropout", {{{2, 7, 2, 8}}, {{2, 7, 2, 8}}, {{2, 7, 2, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.dropout = 0.3})), "# draws other numbers", 8},
     {"attention_transposed",
-     {{{2, 5, 3, 8}, Values::normal, Layout::transposed},
-      {{2, 7, 3, 8}, Values::normal, Layout::strided},
+     {{{2, 5, 3, 8}, Values::normal, Layout::transposed}, {{2, 7, 3, 8}, Values::normal, Layout::strided},
       {{2, 7, 3, 8}, Values::normal, Layout::stretched}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2]); },
-     14},
-    {"attention_groups",
-     {{{2, 5, 6, 8}}, {{2, 7, 2, 8}}, {{2, 7, 2, 8}}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.key_mask = mask_on(x[0].device())}); },
-     20},
-    {"attention_groups_window",
-     {{{1, 9, 4, 8}}, {{1, 9, 1, 8}}, {{1, 9, 1, 8}}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.causal = true, .window = 3, .dropout = 0.3}); },
-     36},
-    {"attention_groups_one_query",
-     {{{2, 1, 6, 8}}, {{2, 7, 3, 8}}, {{2, 7, 3, 8}}},
-     [](const Inputs& x) {
-       return attention(x[0], x[1], x[2], {.key_lengths = lengths_on(x[0].device()), .dropout = 0.3});
-     },
-     8},
-    {"attention_packed_window",
-     {{{2, 9, 3, 2, 16}}},
-     [](const Inputs& x) { return attention_packed(x[0], {.causal = true, .window = 4}); },
-     16},
-    {"attention_packed", {{{2, 70, 3, 2, 64}}}, [](const Inputs& x) { return attention_packed(x[0]); }, 70},
-    {"attention_packed_causal",
-     {{{2, 7, 3, 2, 16}}},
-     [](const Inputs& x) {
-       return attention_packed(x[0], {.causal = true, .key_lengths = lengths_on(x[0].device()), .dropout = 0.2});
-     },
-     16},
-    {"attention_packed_strided",
-     {{{1, 6, 3, 2, 8}, Values::normal, Layout::strided}},
-     [](const Inputs& x) { return attention_packed(x[0]); },
-     8},
-};
+     BOTH(attention(x[0], x[1], x[2])), 14},
+    {"attention_groups", {{{2, 5, 6, 8}}, {{2, 7, 2, 8}}, {{2, 7, 2, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.key_mask = mask_on(x[0].device())})),
+     "attention(x[0], x[1], x[2], keys=tensor([[1, 1, 0, 1, 1, 0, 1], [0, 1, 1, 1, 1, 1, 1]]))", 20},
+    {"attention_groups_window", {{{1, 9, 4, 8}}, {{1, 9, 1, 8}}, {{1, 9, 1, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.causal = true, .window = 3, .dropout = 0.3})), "# draws other numbers", 36},
+    {"attention_groups_one_query", {{{2, 1, 6, 8}}, {{2, 7, 3, 8}}, {{2, 7, 3, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.key_lengths = lengths_on(x[0].device()), .dropout = 0.3})),
+     "# draws other numbers", 8},
+    {"attention_causal_window", {{{2, 9, 4, 8}}, {{2, 9, 1, 8}}, {{2, 9, 1, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.causal = true, .window = 3})), "attention(*x, causal=True, window=3)", 36},
+    {"attention_window_of_one", {{{1, 12, 2, 8}}, {{1, 12, 2, 8}}, {{1, 12, 2, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.causal = true, .window = 1})), "attention(*x, causal=True, window=1)", 12, true,
+     Derivative::none},
+    {"attention_window_of_two", {{{1, 12, 2, 8}}, {{1, 12, 2, 8}}, {{1, 12, 2, 8}}},
+     CALL(attention(x[0], x[1], x[2], {.causal = true, .window = 2})), "attention(*x, causal=True, window=2)", 12},
+    {"attention_one_query", {{{2, 1, 6, 16}}, {{2, 20, 2, 16}}, {{2, 20, 2, 16}}}, BOTH(attention(x[0], x[1], x[2])),
+     60},
+    {"attention_of_a_vit", {{{1, 197, 1, 64}}, {{1, 197, 1, 64}}, {{1, 197, 1, 64}}},
+     BOTH(attention(x[0], x[1], x[2])), 197},
+    {"attention_packed_window", {{{2, 9, 3, 2, 16}}}, CALL(attention_packed(x[0], {.causal = true, .window = 4})),
+     "attention(*x[0].unbind(2), causal=True, window=4)", 16},
+    {"attention_packed", {{{2, 70, 3, 2, 64}}}, CALL(attention_packed(x[0])), "attention(*x[0].unbind(2))", 70},
+    {"attention_packed_causal", {{{2, 7, 3, 2, 16}}},
+     CALL(attention_packed(x[0], {.causal = true, .key_lengths = lengths_on(x[0].device()), .dropout = 0.2})),
+     "# draws other numbers", 16},
+    {"attention_packed_strided", {{{1, 6, 3, 2, 8}, Values::normal, Layout::strided}}, CALL(attention_packed(x[0])),
+     "attention(*x[0].unbind(2))", 8}};
+// clang-format on
 
 TEST(Attention, PackedEqualsItsParts) {
   for (const DeviceKind kind : tests::test_devices()) {
@@ -96,13 +81,6 @@ TEST(Attention, PackedEqualsItsParts) {
     z.backward(dy);
     EXPECT_EQ(y.to_vector<float>(), z.to_vector<float>());
     EXPECT_EQ(qkv.grad().to_vector<float>(), parts.grad().to_vector<float>());
-  }
-}
-
-TEST(Attention, TheScaleIsOneOverTheRootOfTheSize) {
-  for (const DeviceKind kind : tests::test_devices()) {
-    const Tensor qkv = normal({1, 5, 3, 2, 16}, 0, 1, DType::f32, {kind, 0});
-    EXPECT_EQ(attention_packed(qkv).to_vector<float>(), attention_packed(qkv, {.scale = 0.25}).to_vector<float>());
   }
 }
 

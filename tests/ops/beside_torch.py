@@ -11,68 +11,25 @@ import tempfile
 
 try:
     import torch
-    import torch.nn.functional as F
 except ImportError:
     sys.exit("beside_torch: NOT COMPARED, this Python has no PyTorch")
 
-ROWS, COLUMNS = 6, 40
-DTYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
-WIDE = ("layer_norm", "rms_norm")  # their vectors stay f32
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
+import torch_calls  # pylint: disable=wrong-import-position
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64}
 
 
-def labels(x):
-    return torch.tensor([row * 7 % COLUMNS for row in range(x.shape[0])], dtype=torch.long)
-
-
-def image(x):
-    return x.reshape(-1, 6, 10, 4).permute(0, 3, 1, 2)
-
-
-def nhwc(y):
-    return y.permute(0, 2, 3, 1)
-
-
-def cross_entropy(smoothing):
-    return lambda x: F.cross_entropy(x, labels(x), reduction="none", label_smoothing=smoothing)
-
-
-OPS = {name: getattr(torch, name) for name in
-       "neg square abs sign exp log sqrt reciprocal sin cos relu sigmoid tanh".split()}
-for name in "add sub mul div maximum minimum".split():
-    OPS[name] = OPS[name + " of a row"] = getattr(torch, name)
-OPS.update({
-    "clamp": lambda x: x.clamp(-1, 1), "leaky_relu": lambda x: F.leaky_relu(x, 0.25), "affine": lambda x: 0.5 * x + 3,
-    "pow": lambda x: x**3, "sum": lambda x: x.sum(), "mean": lambda x: x.mean(), "sum of rows": lambda x: x.sum(0),
-    "mean of columns": lambda x: x.mean(1), "softmax": lambda x: x.softmax(-1),
-    "var": lambda x: x.var(1), "std": lambda x: x.std(1), "cumsum": lambda x: x.cumsum(1),
-    # Weft takes the first of equal elements; torch.topk any.
-    "sort": lambda x: x.sort(stable=True).values, "topk": lambda x: x.sort(stable=True, descending=True).values[:, :7],
-    "log_softmax": lambda x: x.log_softmax(-1), "cross_entropy 0": cross_entropy(0.0),
-    "cross_entropy 0.125": cross_entropy(0.125),
-    "layer_norm": lambda x, w, b: F.layer_norm(x, (COLUMNS,), w.to(x.dtype), b.to(x.dtype)),
-    "rms_norm": lambda x, w: F.rms_norm(x, (COLUMNS,), w.to(x.dtype), 1e-5),
-    "batch_norm": lambda x: nhwc(F.batch_norm(image(x), None, None, training=True)), "linear": F.linear,
-    "matmul": lambda a, b: a @ b, "mse_loss": F.mse_loss, "max_pool2d": lambda x: nhwc(F.max_pool2d(image(x), 2)),
-    "avg_pool2d": lambda x: nhwc(F.avg_pool2d(image(x), 3, 1)),
-    "adaptive_avg_pool2d": lambda x: nhwc(F.adaptive_avg_pool2d(image(x), 1)),
-    "conv2d": lambda x, w: nhwc(F.conv2d(image(x), w.permute(0, 3, 1, 2))),
-})
-SHAPES = {"linear": [(3, COLUMNS)], "matmul": [(COLUMNS, 3)], "conv2d": [(2, 3, 3, 4)]}
-
-
-def results(case, dtype):
-    name = case["op"]
-    leaves = []
-    for i, values in enumerate(case["inputs"]):
-        vector = i > 0 and (name in WIDE or name.endswith("of a row"))
-        shape = (COLUMNS,) if vector else SHAPES[name][i - 1] if i > 0 and name in SHAPES else (-1, COLUMNS)
-        kept = torch.float32 if i > 0 and name in WIDE and dtype.itemsize == 2 else dtype
-        leaves.append(torch.tensor(values, dtype=torch.float64).reshape(shape).to(kept).requires_grad_())
-    y = OPS[name](*leaves)
+def results(case, wide=False):
+    """y and the gradients, by PyTorch in the case's dtypes, or in f64."""
+    x = [torch.tensor(one["values"], dtype=torch.float64).reshape(one["sizes"]).to(DTYPES[one["dtype"]]) for one in case["inputs"]]
+    x = [one.double() if wide and one.is_floating_point() else one for one in x]
+    x = [one.requires_grad_(one.is_floating_point()) for one in x]
+    y = torch_calls.value(case["torch"], x)
     if y.requires_grad:
         y.backward(torch.tensor(case["dy"], dtype=torch.float64).reshape(y.shape).to(y.dtype))
-    zeros = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves]
-    return [t.detach().double().flatten() for t in (y, *zeros)], [y.dtype, *(leaf.dtype for leaf in leaves)]
+    gradients = [torch.zeros_like(one, dtype=torch.float64) if one.grad is None else one.grad for one in x]
+    return [t.detach().double().flatten() for t in (y, *gradients)], [y.dtype, *(one.dtype for one in x)]
 
 
 def error(got, truth, dtype):
@@ -98,11 +55,13 @@ def main():
     count, passed = collections.Counter(), collections.Counter()
     for case in cases:
         dtype, group = DTYPES[case["dtype"]], (case["device"], case["dtype"])
-        own, dtypes = results(case, dtype)
+        own, dtypes = results(case)
         truth = [torch.tensor(values, dtype=torch.float64) for values in case["truth"]] if dtype == torch.float64 \
-            else results(case, torch.float64)[0]
+            else results(case, wide=True)[0]
         faults = []
         for i, got in enumerate(torch.tensor(values, dtype=torch.float64) for values in case["got"]):
+            if not dtypes[i].is_floating_point:
+                continue
             eps = torch.finfo(dtypes[i]).eps
             ours, theirs = error(got, truth[i], dtypes[i]), error(own[i], truth[i], dtypes[i])
             # In f64 the formulas differ, if they are far apart; but of a truth of nearly 0 PyTorch may be any number of units away.

@@ -8,69 +8,32 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
-
+// clang-format off
 const AddCases drawn_cases{
-    {"dropout", {{{7, 9}}}, [](const Inputs& x) { return dropout(x[0], 0.4); }},
-    {"dropout_transposed",
-     {{{6, 5}, Values::normal, Layout::transposed}},
-     [](const Inputs& x) { return dropout(x[0], 0.25); }},
-    {"bernoulli",
-     {{{3, 5}}},
-     [](const Inputs& x) {
-       return bernoulli({40, 11}, 0.3, x[0].dtype(), x[0].device());
-     },
-     1,
-     true,
-     false},
-    {"permutation",
-     {{{1}, Values::classes, Layout::dense, 1}},
-     [](const Inputs& x) { return permutation(100, x[0].device()); },
-     1,
-     false,
-     false},
-    {"randint",
-     {{{1}, Values::classes, Layout::dense, 1}},
-     [](const Inputs& x) {
-       return randint({40, 11}, -3, 9, x[0].device());
-     },
-     1,
-     false,
-     false},
-    {"multinomial",
-     {{{3, 7}, Values::simplex}},
-     [](const Inputs& x) { return multinomial(x[0], 50); },
-     1,
-     false,
-     false},
+    {"dropout", {{{7, 9}}}, CALL(dropout(x[0], 0.4)), "# draws other numbers"},
+    {"dropout_transposed", {{{6, 5}, Values::normal, Layout::transposed}}, CALL(dropout(x[0], 0.25)),
+     "# draws other numbers"},
+    {"bernoulli", {{{3, 5}}}, CALL(bernoulli({40, 11}, 0.3, x[0].dtype(), x[0].device())), "# draws other numbers", 1,
+     true, Derivative::none},
+    {"permutation", {{{1}, Values::classes, Layout::dense, 1}}, CALL(permutation(100, x[0].device())),
+     "# draws other numbers", 1, false, Derivative::none},
+    {"randint", {{{1}, Values::classes, Layout::dense, 1}}, CALL(randint({40, 11}, -3, 9, x[0].device())),
+     "# draws other numbers", 1, false, Derivative::none},
+    {"multinomial", {{{3, 7}, Values::simplex}}, CALL(multinomial(x[0], 50)), "# draws other numbers", 1, false,
+     Derivative::none},
     // Images are bytes, whatever the result.
-    {"image_normalize",
-     {{{2, 5, 6, 3}, Values::classes, Layout::dense, 256}},
-     [](const Inputs& x) {
-       return image_normalize(x[0].to(DType::u8), {}, {0.5f, 0.25f, 0.75f}, {0.25f, 0.5f, 0.125f}, 4, 8, DType::f64);
-     },
-     1,
-     false,
-     false},
-    {"image_mix",
-     {{{3, 5, 4, 3}}},
-     [](const Inputs& x) { return image_mix(x[0], {.top = 1, .bottom = 5, .left = 0, .right = 3}, 0.3); },
-     1,
-     true,
-     false},
-    {"image_mix_copied",
-     {{{2, 4, 8, 1}, Values::normal, Layout::transposed}},
-     [](const Inputs& x) { return image_mix(x[0], {.top = 0, .bottom = 2, .left = 3, .right = 8}, 0); },
-     1,
-     true,
-     false},
-    {"mixed_targets",
-     {{{6}, Values::classes, Layout::dense, 5}},
-     [](const Inputs& x) { return mixed_targets(x[0], 5, 0.75); },
-     1,
-     false,
-     false},
-};
+    {"image_normalize", {{{2, 5, 6, 3}, Values::classes, Layout::dense, 256}},
+     CALL(image_normalize(x[0].to(DType::u8), {}, {0.5f, 0.25f, 0.75f}, {0.25f, 0.5f, 0.125f}, 4, 8, DType::f64)),
+     "(F.pad(x[0].double(), (0, 0, 1, 1))[:, :4] / 255 - tensor([0.5, 0.25, 0.75])) / tensor([0.25, 0.5, 0.125])", 1,
+     false, Derivative::none},
+    {"image_mix", {{{3, 5, 4, 3}}}, CALL(image_mix(x[0], {.top = 1, .bottom = 5, .left = 0, .right = 3}, 0.3)),
+     "mixed(x[0], 1, 5, 0, 3, 0.3)", 1, true, Derivative::none},
+    {"image_mix_copied", {{{2, 4, 8, 1}, Values::normal, Layout::transposed}},
+     CALL(image_mix(x[0], {.top = 0, .bottom = 2, .left = 3, .right = 8}, 0)), "mixed(x[0], 0, 2, 3, 8, 0)", 1, true,
+     Derivative::none},
+    {"mixed_targets", {{{6}, Values::classes, Layout::dense, 5}}, CALL(mixed_targets(x[0], 5, 0.75)),
+     "0.75 * one_hot(x[0], 5) + 0.25 * one_hot(x[0].roll(1), 5)", 1, false, Derivative::none}};
+// clang-format on
 
 }  // namespace
 }  // namespace weft::test

@@ -29,7 +29,6 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -39,226 +38,154 @@ Tensor on(const Tensor& x, const std::vector<int64_t>& values, const Shape& size
   return Tensor::from(values, sizes).to(x.device());
 }
 
+/// [3, 5]: all of the last row goes to place 0.
+Tensor places(const Tensor& x) { return on(x, {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}); }
+
+/// Every reduction, with x's own elements or without.
+Tensor reduced(const Tensor& x, const Tensor& source, const std::vector<bool>& with_own) {
+  Inputs all;
+  for (const bool own : with_own)
+    for (const Reduce reduce : {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min})
+      all.push_back(scatter_reduce(x, 1, places(x), source, reduce, own));
+  return concat(all);
+}
+
+Tensor ctc(const Tensor& x, const CtcLossOptions& options) {
+  return ctc_loss(log_softmax(x.to(x.dtype() == DType::f64 ? DType::f64 : DType::f32), 2),
+                  on(x, {1, 2, 2, 4, 3, 0, 1, 0, 0}, {3, 3}), on(x, {9, 7, 4}, {3}), on(x, {3, 2, 1}, {3}), options);
+}
+
 const PatchOptions kPatches{.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}};
 
+// clang-format off
 const AddCases everyday_cases{
-    {"logical_not", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return !(x[0] > 0.5); }, 1, true, false},
-    {"logical_xor",
-     {{{3, 5}, Values::apart}, {{5}, Values::apart}},
-     [](const Inputs& x) { return logical_xor(x[0] > 0, x[1] > 0); },
-     1,
-     true,
-     false},
-    {"isinf",
-     {{{3, 5}, Values::apart}},
-     [](const Inputs& x) { return isinf(1 / (x[0] - x[0].select(0, 1))); },
-     1,
-     true,
-     false},
-    {"cumprod", {{{3, 7}, Values::positive}}, [](const Inputs& x) { return cumprod(x[0], 1); }, 49},
-    {"cumprod_first", {{{5, 2}, Values::positive}}, [](const Inputs& x) { return cumprod(x[0], 0); }, 25},
-    {"cdist", {{{2, 3, 4}}, {{2, 5, 4}}}, [](const Inputs& x) { return cdist(x[0], x[1]); }, 20},
-    {"median", {{{4, 6}, Values::apart}}, [](const Inputs& x) { return median(x[0]); }},
-    {"median_rows", {{{4, 7}, Values::apart}}, [](const Inputs& x) { return median(x[0], 0, true).values; }},
-    {"quantile", {{{4, 6}, Values::apart}}, [](const Inputs& x) { return quantile(x[0], 0.3); }, 4},
-    {"quantile_rows", {{{4, 6}, Values::apart}}, [](const Inputs& x) { return quantile(x[0], 0.7, 0); }, 4},
-    {"histogram",
-     {{{4, 6}, Values::apart}},
-     [](const Inputs& x) { return histogram(x[0], 5, -1.01, 1.01); },
-     1,
-     true,
-     false},
-    {"repeat_interleave", {{{3, 4}}}, [](const Inputs& x) { return repeat_interleave(x[0], 3, 1); }, 3},
-    {"repeat_interleave_counts",
-     {{{4, 3}}},
-     [](const Inputs& x) {
-       return repeat_interleave(x[0], on(x[0], {2, 0, 3, 1}, {4}), 0);
-     },
+    {"logical_not", {{{3, 5}, Values::apart}}, CALL(!(x[0] > 0.5)), "logical_not(x[0] > 0.5)", 1, true,
+     Derivative::none},
+    {"logical_xor", {{{3, 5}, Values::apart}, {{5}, Values::apart}}, BOTH(logical_xor(x[0] > 0, x[1] > 0)), 1, true,
+     Derivative::none},
+    {"isinf", {{{3, 5}, Values::apart}}, BOTH(isinf(1 / (x[0] - x[0].select(0, 1)))), 1, true, Derivative::none},
+    {"cumprod", {{{3, 7}, Values::positive}}, BOTH(cumprod(x[0], 1)), 49},
+    {"cumprod_first", {{{5, 2}, Values::positive}}, BOTH(cumprod(x[0], 0)), 25},
+    {"cdist", {{{2, 3, 4}}, {{2, 5, 4}}}, BOTH(cdist(x[0], x[1])), 20},
+    {"median", {{{4, 6}, Values::apart}}, BOTH(median(x[0]))},
+    {"median_rows", {{{4, 7}, Values::apart}}, BOTH(median(x[0], 0, true).values)},
+    {"quantile", {{{4, 6}, Values::apart}}, BOTH(quantile(x[0], 0.3)), 4},
+    {"quantile_ends", {{{4, 6}, Values::apart}},
+     CALL(concat({quantile(x[0], 0, 1, true), quantile(x[0], 1, 1, true)})),
+     "concat([quantile(x[0], 0., 1, True), quantile(x[0], 1., 1, True)])", 4},
+    {"quantile_rows", {{{4, 6}, Values::apart}}, BOTH(quantile(x[0], 0.7, 0)), 4},
+    {"histogram", {{{4, 6}, Values::apart}}, CALL(histogram(x[0], 5, -1.01, 1.01)), "histc(x[0], 5, -1.01, 1.01)", 1,
+     true, Derivative::none},
+    {"repeat_interleave", {{{3, 4}}}, BOTH(repeat_interleave(x[0], 3, 1)), 3},
+    {"repeat_interleave_counts", {{{4, 3}}}, CALL(repeat_interleave(x[0], on(x[0], {2, 0, 3, 1}, {4}), 0)),
+     "repeat_interleave(x[0], tensor([2, 0, 3, 1]), 0)", 3},
+    {"linspace", {{{1}}}, CALL(linspace(-1, 2, 7, x[0].dtype(), x[0].device())), "linspace(-1, 2, 7)", 1, true,
+     Derivative::none},
+    {"eye", {{{1}}}, CALL(eye(4, x[0].dtype(), x[0].device())), "eye(4)", 1, true, Derivative::none},
+    {"diagonal", {{{2, 4, 5}}}, CALL(diagonal(x[0], 1)), "diagonal(x[0], 1, -2, -1)"},
+    {"diag_embed", {{{2, 4}}}, BOTH(diag_embed(x[0], -1))},
+    {"diagonal_below", {{{4, 5}}}, BOTH(diagonal(x[0], -2))},
+    {"diag_embed_above", {{{2, 4}}}, BOTH(diag_embed(x[0], 2))},
+    {"diag_of_a_matrix", {{{3, 5}}}, BOTH(diag(x[0], 2))},
+    {"diag", {{{4}}}, BOTH(diag(x[0], 2))},
+    {"meshgrid", {{{3}}, {{4}}}, CALL(stack(meshgrid({x[0], x[1]}))), "stack(meshgrid(*x, indexing='ij'))", 4},
+    {"unbind", {{{3, 4}}}, BOTH(unbind(x[0], 1)[2])},
+    {"scatter_reduce", {{{3, 4}, Values::apart}, {{3, 5}, Values::apart}},
+     CALL(reduced(x[0], x[1] + 0.0625, {true, false})), "reduced(x[0], x[1] + 0.0625, True, False)", 6},
+    {"scatter_reduce_ties", {{{3, 4}, Values::ties}, {{3, 5}, Values::ties}}, CALL(reduced(x[0], x[1], {true})),
+     "reduced(x[0], x[1], True)", 6, true, Derivative::kinks},
+    {"pad_reflect", {{{2, 5}}}, CALL(pad(x[0], 1, 3, 2, PadMode::reflect)), "F.pad(x[0], (3, 2), 'reflect')", 2},
+    {"pad_replicate", {{{2, 3}}}, CALL(pad(x[0], 1, 4, 1, PadMode::replicate)), "F.pad(x[0], (4, 1), 'replicate')",
+     5},
+    {"pad_circular", {{{4, 2}}}, CALL(pad(x[0], 0, 3, 4, PadMode::circular)), "F.pad(x[0].mT, (3, 4), 'circular').mT",
      3},
-    {"linspace",
-     {{{1}}},
-     [](const Inputs& x) { return linspace(-1, 2, 7, x[0].dtype(), x[0].device()); },
-     1,
-     true,
-     false},
-    {"eye", {{{1}}}, [](const Inputs& x) { return eye(4, x[0].dtype(), x[0].device()); }, 1, true, false},
-    {"diagonal", {{{2, 4, 5}}}, [](const Inputs& x) { return diagonal(x[0], 1); }},
-    {"diag_embed", {{{2, 4}}}, [](const Inputs& x) { return diag_embed(x[0], -1); }},
-    {"diag", {{{4}}}, [](const Inputs& x) { return diag(x[0], 2); }},
-    {"meshgrid",
-     {{{3}}, {{4}}},
-     [](const Inputs& x) {
-       return stack(meshgrid({x[0], x[1]}));
-     },
-     4},
-    {"unbind", {{{3, 4}}}, [](const Inputs& x) { return unbind(x[0], 1)[2]; }},
-    {"scatter_reduce_sum",
-     {{{3, 4}}, {{3, 5}}},
-     [](const Inputs& x) {
-       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}), x[1],
-                             Reduce::sum, false);
-     },
-     6},
-    {"scatter_reduce_mean",
-     {{{3, 4}}, {{3, 5}}},
-     [](const Inputs& x) {
-       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}), x[1],
-                             Reduce::mean);
-     },
-     6},
-    {"scatter_reduce_max",
-     {{{3, 4}, Values::apart}, {{3, 5}, Values::apart}},
-     [](const Inputs& x) {
-       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}),
-                             affine(x[1], 1, 0.0625), Reduce::max);
-     },
-     6},
-    {"scatter_reduce_min",
-     {{{3, 4}, Values::apart}, {{3, 5}, Values::apart}},
-     [](const Inputs& x) {
-       return scatter_reduce(x[0], 1, on(x[0], {0, 1, 1, 3, 0, 2, 2, 2, 3, 0, 0, 0, 0, 0, 0}, {3, 5}),
-                             affine(x[1], 1, 0.0625), Reduce::min, false);
-     },
-     6},
-    {"pad_reflect", {{{2, 5}}}, [](const Inputs& x) { return pad(x[0], 1, 3, 2, PadMode::reflect); }, 2},
-    {"pad_replicate", {{{2, 3}}}, [](const Inputs& x) { return pad(x[0], 1, 4, 1, PadMode::replicate); }, 5},
-    {"pad_circular", {{{4, 2}}}, [](const Inputs& x) { return pad(x[0], 0, 3, 4, PadMode::circular); }, 3},
-    {"pixel_shuffle", {{{2, 2, 3, 8}}}, [](const Inputs& x) { return pixel_shuffle(x[0], 2); }},
-    {"pixel_unshuffle", {{{2, 4, 6, 2}}}, [](const Inputs& x) { return pixel_unshuffle(x[0], 2); }},
-    {"unfold", {{{2, 5, 6, 3}}}, [](const Inputs& x) { return unfold(x[0], kPatches); }, 6},
-    {"fold",
-     {{{2, 12, 18}}},
-     [](const Inputs& x) {
-       return fold(x[0], {5, 6}, kPatches);
-     },
-     6},
-    {"grid_sample",
-     {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}},
-     [](const Inputs& x) { return grid_sample(x[0], x[1]); },
-     48,
-     false},
-    {"grid_sample_border",
-     {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}},
-     [](const Inputs& x) { return grid_sample(x[0], x[1], {.beyond = Beyond::border, .align_corners = true}); },
-     48,
-     false},
-    {"grid_sample_nearest",
-     {{{2, 5, 6, 3}}, {{2, 3, 4, 2}, Values::normal, Layout::dense, 0, false}},
-     [](const Inputs& x) { return grid_sample(x[0], x[1], {.nearest = true}); },
-     48,
-     false},
-    {"max_pool1d",
-     {{{2, 9, 3}, Values::apart}},
-     [](const Inputs& x) { return max_pool1d(x[0], {.kernel = 3, .stride = 2, .padding = 1}); },
+    {"pixel_shuffle", {{{2, 2, 3, 8}}}, CALL(pixel_shuffle(x[0], 2)), "images(F.pixel_shuffle, x[0], 2)"},
+    {"pixel_unshuffle", {{{2, 4, 6, 2}}}, CALL(pixel_unshuffle(x[0], 2)), "images(F.pixel_unshuffle, x[0], 2)"},
+    {"unfold", {{{2, 5, 6, 3}}}, CALL(unfold(x[0], kPatches)), "unfolded(x[0], (3, 2), (1, 2), (1, 0), (2, 1))", 6},
+    {"fold", {{{2, 12, 18}}}, CALL(fold(x[0], {5, 6}, kPatches)),
+     "folded(x[0], (5, 6), (3, 2), (1, 2), (1, 0), (2, 1))", 6},
+    {"grid_sample", {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}}, CALL(grid_sample(x[0], x[1])),
+     "images(F.grid_sample, *x, align_corners=False)", 48, false},
+    {"grid_sample_border", {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}},
+     CALL(grid_sample(x[0], x[1], {.beyond = Beyond::border, .align_corners = true})),
+     "images(F.grid_sample, *x, padding_mode='border', align_corners=True)", 48, false},
+    {"grid_sample_border_only", {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}},
+     CALL(grid_sample(x[0], x[1], {.beyond = Beyond::border})),
+     "images(F.grid_sample, *x, padding_mode='border', align_corners=False)", 48, false},
+    {"grid_sample_corners", {{{2, 5, 6, 3}}, {{2, 3, 4, 2}}}, CALL(grid_sample(x[0], x[1], {.align_corners = true})),
+     "images(F.grid_sample, *x, align_corners=True)", 48, false},
+    {"grid_sample_nearest_border", {{{2, 5, 6, 3}}, {{2, 3, 4, 2}, Values::normal, Layout::dense, 0, false}},
+     CALL(grid_sample(x[0], x[1], {.nearest = true, .beyond = Beyond::border, .align_corners = true})),
+     "images(F.grid_sample, *x, 'nearest', 'border', True)", 48, false},
+    {"grid_sample_nearest", {{{2, 5, 6, 3}}, {{2, 3, 4, 2}, Values::normal, Layout::dense, 0, false}},
+     CALL(grid_sample(x[0], x[1], {.nearest = true})),
+     "images(F.grid_sample, *x, mode='nearest', align_corners=False)", 48, false},
+    {"max_pool1d", {{{2, 9, 3}, Values::apart}}, CALL(max_pool1d(x[0], {.kernel = 3, .stride = 2, .padding = 1})),
+     "images(F.max_pool1d, x[0], 3, 2, 1)", 3},
+    {"avg_pool1d", {{{2, 9, 3}}}, CALL(avg_pool1d(x[0], {.kernel = 3, .padding = 1})),
+     "images(F.avg_pool1d, x[0], 3, 3, 1)", 3},
+    {"adaptive_max_pool1d", {{{2, 9, 3}, Values::apart}}, CALL(adaptive_max_pool1d(x[0], 4)),
+     "images(F.adaptive_max_pool1d, x[0], 4)"},
+    {"adaptive_max_pool1d_up", {{{2, 3, 2}, Values::apart}}, CALL(adaptive_max_pool1d(x[0], 5)),
+     "images(F.adaptive_max_pool1d, x[0], 5)", 3},
+    {"adaptive_max_pool2d", {{{2, 7, 6, 3}, Values::apart}}, CALL(adaptive_max_pool2d(x[0], {3, 2})),
+     "images(F.adaptive_max_pool2d, x[0], (3, 2))"},
+    {"adaptive_max_pool2d_global", {{{2, 5, 4, 3}, Values::apart}}, CALL(adaptive_max_pool2d(x[0])),
+     "images(F.adaptive_max_pool2d, x[0], 1)"},
+    {"adaptive_max_pool3d", {{{1, 4, 5, 4, 2}, Values::apart}}, CALL(adaptive_max_pool3d(x[0], {2, 1, 3})),
+     "images(F.adaptive_max_pool3d, x[0], (2, 1, 3))"},
+    {"adaptive_avg_pool1d", {{{2, 9, 3}}}, CALL(adaptive_avg_pool1d(x[0], 4)), "images(F.adaptive_avg_pool1d, x[0], 4)",
      3},
-    {"avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return avg_pool1d(x[0], {.kernel = 3, .padding = 1}); }, 3},
-    {"adaptive_max_pool1d", {{{2, 9, 3}, Values::apart}}, [](const Inputs& x) { return adaptive_max_pool1d(x[0], 4); }},
-    {"adaptive_max_pool1d_up",
-     {{{2, 3, 2}, Values::apart}},
-     [](const Inputs& x) { return adaptive_max_pool1d(x[0], 5); },
-     3},
-    {"adaptive_max_pool2d",
-     {{{2, 7, 6, 3}, Values::apart}},
-     [](const Inputs& x) {
-       return adaptive_max_pool2d(x[0], {3, 2});
-     }},
-    {"adaptive_max_pool2d_global",
-     {{{2, 5, 4, 3}, Values::apart}},
-     [](const Inputs& x) { return adaptive_max_pool2d(x[0]); }},
-    {"adaptive_max_pool3d",
-     {{{1, 4, 5, 4, 2}, Values::apart}},
-     [](const Inputs& x) {
-       return adaptive_max_pool3d(x[0], {2, 1, 3});
-     }},
-    {"adaptive_avg_pool1d", {{{2, 9, 3}}}, [](const Inputs& x) { return adaptive_avg_pool1d(x[0], 4); }, 3},
-    {"max_pool3d",
-     {{{1, 4, 5, 4, 2}, Values::apart}},
-     [](const Inputs& x) {
-       return max_pool3d(x[0], {.kernel = {2, 3, 2}, .stride = 2});
-     },
+    {"max_pool3d", {{{1, 4, 5, 4, 2}, Values::apart}},
+     CALL(max_pool3d(x[0], {.kernel = {2, 3, 2}, .stride = 2, .padding = {1, 1, 0}})),
+     "images(F.max_pool3d, x[0], (2, 3, 2), 2, (1, 1, 0))", 12},
+    {"avg_pool3d", {{{1, 4, 5, 4, 2}}},
+     CALL(avg_pool3d(x[0], {.kernel = 3, .stride = 2, .padding = 1, .count_include_pad = false})),
+     "images(F.avg_pool3d, x[0], 3, 2, 1, count_include_pad=False)", 27},
+    {"avg_pool3d_padded", {{{1, 4, 5, 4, 2}}},
+     CALL(avg_pool3d(x[0], {.kernel = {2, 3, 2}, .stride = 2, .padding = {1, 1, 0}})),
+     "images(F.avg_pool3d, x[0], (2, 3, 2), 2, (1, 1, 0))", 12},
+    {"adaptive_avg_pool3d", {{{1, 4, 5, 4, 2}}}, CALL(adaptive_avg_pool3d(x[0], {2, 1, 3})),
+     "images(F.adaptive_avg_pool3d, x[0], (2, 1, 3))", 27},
+    {"conv_transpose1d", {{{2, 5, 4}}, {{4, 3, 3}}, {{6}}},
+     CALL(conv_transpose1d(x[0], x[1], x[2], {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2})),
+     "conv(F.conv_transpose1d, *x, 2, 1, 1, 2)", 60},
+    {"conv_transpose3d", {{{1, 3, 2, 3, 4}}, {{4, 2, 3, 2, 3}}, {{6}}},
+     CALL(conv_transpose3d(x[0], x[1], x[2],
+                           {.stride = {2, 1, 2}, .padding = {1, 1, 0}, .output_padding = {1, 0, 1}, .groups = 2})),
+     "conv(F.conv_transpose3d, *x, (2, 1, 2), (1, 1, 0), (1, 0, 1), 2)", 150},
+    {"huber_loss", {{{3, 7}, Values::apart}, {{3, 7}, Values::positive}}, CALL(huber_loss(4 * x[0], x[1], 0.7)),
+     "huber_loss(4 * x[0], x[1], delta=0.7)", 21},
+    {"gaussian_nll_loss", {{{3, 7}}, {{3, 7}}, {{3, 1}, Values::positive}},
+     CALL(gaussian_nll_loss(x[0], x[1], x[2], {.full = true})), "gaussian_nll_loss(*x, full=True)", 60},
+    {"normalize", {{{3, 7}}}, BOTH(normalize(x[0])), 14},
+    {"normalize_first", {{{3, 7}}}, CALL(normalize(x[0], 0)), "normalize(x[0], dim=0)", 14},
+    {"cosine_similarity", {{{3, 7}}, {{3, 7}}}, BOTH(cosine_similarity(x[0], x[1])), 28},
+    {"cosine_embedding_loss", {{{4, 7}}, {{4, 7}}},
+     CALL(cosine_embedding_loss(x[0], x[1], on(x[0], {1, -1, 1, -1}, {4}), -1.5)),
+     "cosine_embedding_loss(*x, tensor([1, -1, 1, -1]), -1.5)", 60},
+    {"ctc_loss", {{{9, 3, 5}}}, CALL(ctc(x[0], {})), "ctc(x[0])", 200},
+    {"ctc_loss_reductions", {{{9, 3, 6}}},
+     CALL(concat({ctc(x[0], {.blank = 5, .reduction = Reduction::sum}).flatten(),
+                  ctc(x[0], {.blank = 5, .reduction = Reduction::none})})),
+     "concat([ctc(x[0], 5, 'sum').flatten(), ctc(x[0], 5, 'none')])", 200},
+    {"einsum_ellipsis", {{{2, 3, 4}}, {{3, 4, 5}}},
+     CALL(einsum("...ij,...jk", {x[0].unsqueeze(0), x[1].unsqueeze(1).expand({3, 2, 4, 5})})),
+     "einsum('...ij,...jk', x[0].unsqueeze(0), x[1].unsqueeze(1).expand(3, 2, 4, 5))", 20},
+    {"einsum_diagonal", {{{4, 3, 4}}, {{4, 2}}}, CALL(einsum("iji,ik->jk", {x[0], x[1]})), "einsum('iji,ik->jk', *x)",
      12},
-    {"avg_pool3d",
-     {{{1, 4, 5, 4, 2}}},
-     [](const Inputs& x) {
-       return avg_pool3d(x[0], {.kernel = 3, .stride = 2, .padding = 1, .count_include_pad = false});
-     },
-     27},
-    {"adaptive_avg_pool3d",
-     {{{1, 4, 5, 4, 2}}},
-     [](const Inputs& x) {
-       return adaptive_avg_pool3d(x[0], {2, 1, 3});
-     },
-     27},
-    {"conv_transpose1d",
-     {{{2, 5, 4}}, {{4, 3, 3}}, {{6}}},
-     [](const Inputs& x) {
-       return conv_transpose1d(x[0], x[1], x[2], {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2});
-     },
+    {"attention_bias", {{{2, 3, 2, 4}}, {{2, 5, 2, 4}}, {{2, 5, 2, 4}}, {{2, 1, 5}}},
+     CALL(attention(x[0], x[1], x[2], {.bias = x[3].unsqueeze(0)})), "attention(x[0], x[1], x[2], bias=x[3])", 60},
+    {"attention_bias_causal", {{{2, 4, 2, 3}}, {{2, 5, 2, 3}}, {{2, 5, 2, 3}}, {{4, 5}}},
+     CALL(attention(x[0], x[1], x[2], {.causal = true, .bias = x[3]})),
+     "attention(x[0], x[1], x[2], causal=True, bias=x[3])",
      60},
-    {"conv_transpose3d",
-     {{{1, 3, 2, 3, 4}}, {{4, 2, 3, 2, 3}}, {{6}}},
-     [](const Inputs& x) {
-       return conv_transpose3d(x[0], x[1], x[2],
-                               {.stride = {2, 1, 2}, .padding = {1, 1, 0}, .output_padding = {1, 0, 1}, .groups = 2});
-     },
-     150},
-    {"huber_loss",
-     {{{3, 7}, Values::apart}, {{3, 7}, Values::positive}},
-     [](const Inputs& x) { return huber_loss(4 * x[0], x[1], 0.7); },
-     21},
-    {"gaussian_nll_loss",
-     {{{3, 7}}, {{3, 7}}, {{3, 1}, Values::positive}},
-     [](const Inputs& x) { return gaussian_nll_loss(x[0], x[1], x[2], {.full = true}); },
-     60},
-    {"normalize", {{{3, 7}}}, [](const Inputs& x) { return normalize(x[0]); }, 14},
-    {"cosine_similarity", {{{3, 7}}, {{3, 7}}}, [](const Inputs& x) { return cosine_similarity(x[0], x[1]); }, 28},
-    {"cosine_embedding_loss",
-     {{{4, 7}}, {{4, 7}}},
-     [](const Inputs& x) {
-       return cosine_embedding_loss(x[0], x[1], on(x[0], {1, -1, 1, -1}, {4}), -1.5);
-     },
-     60},
-    {"ctc_loss",
-     {{{9, 3, 5}}},
-     [](const Inputs& x) {
-       return ctc_loss(log_softmax(x[0].to(x[0].dtype() == DType::f64 ? DType::f64 : DType::f32), 2),
-                       on(x[0], {1, 2, 2, 4, 3, 0, 1, 0, 0}, {3, 3}), on(x[0], {9, 7, 4}, {3}),
-                       on(x[0], {3, 2, 1}, {3}));
-     },
-     200},
-    {"einsum_ellipsis",
-     {{{2, 3, 4}}, {{3, 4, 5}}},
-     [](const Inputs& x) {
-       return einsum("...ij,...jk->...ik", {x[0].unsqueeze(0), x[1].unsqueeze(1).expand({3, 2, 4, 5})});
-     },
-     20},
-    {"einsum_diagonal",
-     {{{4, 3, 4}}, {{4, 2}}},
-     [](const Inputs& x) {
-       return einsum("iji,ik->jk", {x[0], x[1]});
-     },
-     12},
-    {"attention_bias",
-     {{{2, 3, 2, 4}}, {{2, 5, 2, 4}}, {{2, 5, 2, 4}}, {{2, 1, 5}}},
-     [](const Inputs& x) { return attention(x[0], x[1], x[2], {.bias = x[3].unsqueeze(0)}); },
-     60},
-    {"attention_hidden",
-     {{{2, 3, 2, 4}}, {{2, 5, 2, 4}}, {{2, 5, 2, 4}}},
-     [](const Inputs& x) {
-       return attention(x[0], x[1], x[2],
-                        {.bias = on(x[0], {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}, {3, 5}) != 0});
-     },
-     60},
-    {"index_list",
-     {{{4, 5}}},
-     [](const Inputs& x) {
-       return x[0].index({std::vector<int64_t>{2, 0, -1}, Slice{1}});
-     },
-     3,
-     true,
-     true,
-     {"index"}},
-};
+    {"attention_hidden", {{{2, 3, 2, 4}}, {{2, 5, 2, 4}}, {{2, 5, 2, 4}}},
+     CALL(attention(x[0], x[1], x[2], {.bias = on(x[0], {1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}, {3, 5}) != 0})),
+     "attention(x[0], x[1], x[2], seen=tensor([[1, 0, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]]))", 60},
+    {"index_list", {{{4, 5}}}, CALL(x[0].index({std::vector<int64_t>{2, 0, -1}, Slice{1}})), "x[0][[2, 0, -1], 1:]", 3,
+     true, Derivative::smooth, {"index"}}};
+// clang-format on
 
 std::vector<double> numbers(const Tensor& x) { return x.to_vector<double>(); }
 
@@ -313,7 +240,6 @@ TEST(Everyday, TruthsAreCombined) {
   EXPECT_EQ(truths(a & b), (std::vector<int>{1, 0, 0, 0}));
   EXPECT_EQ(truths(a | b), (std::vector<int>{1, 1, 1, 0}));
   EXPECT_EQ(truths(!a), (std::vector<int>{0, 0, 1, 1}));
-  EXPECT_EQ(truths(logical_xor(a, b)), (std::vector<int>{0, 1, 1, 0}));
   if (!Tensor::ones({})) FAIL() << "one element is a condition";
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_EQ(truths(isinf(Tensor::from<double>({inf, -inf, 1, std::nan("")}))), (std::vector<int>{1, 1, 0, 0}));

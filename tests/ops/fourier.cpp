@@ -14,97 +14,99 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
 using testing::HasSubstr;
 
 #define EXPECT_REFUSAL(call, text) EXPECT_THAT(error_text([&] { call; }), HasSubstr(text))
 
 /// A case in f32 and f64.
-OpCase wide(std::string name, std::vector<OpInput> inputs, std::function<Tensor(const Inputs&)> function,
+OpCase wide(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch,
             std::vector<std::string> ops = {}) {
   const bool lacks = !WEFT_HAVE_KISSFFT && name.find("fft") != std::string::npos;
-  return {std::move(name), std::move(inputs), std::move(function),  60, false, true,
-          std::move(ops), lacks ? "kissfft" : ""};
+  return {std::move(name), std::move(inputs), std::move(function), std::move(torch),          60,
+          false,           Derivative::smooth, std::move(ops),      lacks ? "kissfft" : ""};
 }
 
 /// A case without a gradient.
-OpCase numbers(std::string name, std::function<Tensor(const Inputs&)> function) {
-  return {std::move(name), {{{2}}}, std::move(function), 1, false, false};
+OpCase numbers(std::string name, OpFunction function, std::string torch) {
+  return {std::move(name), {{{2}}}, std::move(function), std::move(torch), 1, false, Derivative::none};
 }
 
 ComplexTensor z(const Tensor& parts) { return view_as_complex(parts); }
+Tensor parts(const ComplexTensor& z) { return z.parts(); }
 
+Tensor viewed(const ComplexTensor& a) {
+  return parts(
+      concat({pad(a, -1, 1, 0).squeeze(1).reshape({2, -1}), a.select(0, 1).expand({2, 2, 4}).reshape({2, 8})}, 1));
+}
+
+// clang-format off
 const AddCases complex_cases{
-    wide("complex", {{{3, 4}}, {{4}}}, [](const Inputs& x) { return complex(x[0], x[1]).parts(); }),
-    wide("polar", {{{3, 4}}, {{3, 4}}}, [](const Inputs& x) { return polar(x[0], x[1]).parts(); }),
-    wide("view_as_real", {{{3, 2}}}, [](const Inputs& x) { return view_as_real(view_as_complex(x[0])); },
-         {"view_as_real", "view_as_complex"}),
-    wide("real", {{{3, 2}}}, [](const Inputs& x) { return real(z(x[0])); }),
-    wide("imag", {{{3, 2}}}, [](const Inputs& x) { return imag(z(x[0])); }),
-    wide("conj", {{{3, 2}}}, [](const Inputs& x) { return conj(z(x[0])).parts(); }),
-    wide("complex_abs", {{{3, 2}}}, [](const Inputs& x) { return abs(z(x[0])); }),
-    wide("complex_exp", {{{3, 2}}}, [](const Inputs& x) { return exp(z(x[0])).parts(); }),
-    wide("complex_add", {{{3, 2}}, {{1, 2}}},
-         [](const Inputs& x) { return (z(x[0]) + z(x[1]) - neg(z(x[1])) * 3).parts(); }),
-    wide("complex_mul", {{{3, 4, 2}}, {{4, 2}}}, [](const Inputs& x) { return (z(x[0]) * z(x[1])).parts(); }),
-    wide("complex_mul_real", {{{3, 4, 2}}, {{4}}}, [](const Inputs& x) { return (z(x[0]) * x[1]).parts(); }),
-    wide("complex_div", {{{3, 4, 2}}, {{4, 2}, Values::positive}},
-         [](const Inputs& x) { return (z(x[0]) / z(x[1])).parts(); }),
-    wide("complex_matmul", {{{2, 3, 4, 2}}, {{4, 5, 2}}},
-         [](const Inputs& x) { return matmul(z(x[0]), z(x[1])).parts(); }),
-    wide("complex_einsum", {{{2, 3, 4, 2}}, {{3, 4, 5, 2}}},
-         [](const Inputs& x) { return einsum("nhc,hcd->nhd", z(x[0]), z(x[1])).parts(); }),
-    wide("complex_views", {{{2, 3, 4, 2}}}, [](const Inputs& x) {
-      const ComplexTensor a = z(x[0]).permute({2, 0, 1}).transpose(0, -1).slice(0, 1, 2).unsqueeze(1).contiguous();
-      return concat({pad(a, -1, 1, 0).squeeze(1).reshape({2, -1}), a.select(0, 1).expand({2, 2, 4}).reshape({2, 8})}, 1)
-          .parts();
-    })};
+    wide("complex", {{{3, 4}}, {{4}}}, BOTH(parts(complex(x[0], x[1])))),
+    wide("polar", {{{3, 4}, Values::positive}, {{3, 4}}}, BOTH(parts(polar(x[0], x[1])))),
+    wide("polar_negative", {{{3, 4}}, {{3, 4}}}, CALL(parts(polar(x[0], x[1]))),
+     "# gives a negative size no slope of its own"),
+    wide("view_as_real", {{{3, 2}}}, BOTH(view_as_real(view_as_complex(x[0]))), {"view_as_real", "view_as_complex"}),
+    wide("real", {{{3, 2}}}, BOTH(real(z(x[0])))),
+    wide("imag", {{{3, 2}}}, BOTH(imag(z(x[0])))),
+    wide("conj", {{{3, 2}}}, BOTH(parts(conj(z(x[0]))))),
+    wide("complex_abs", {{{3, 2}}}, BOTH(abs(z(x[0])))),
+    wide("complex_exp", {{{3, 2}}}, BOTH(parts(exp(z(x[0]))))),
+    wide("complex_add", {{{3, 2}}, {{1, 2}}}, BOTH(parts(z(x[0]) + z(x[1]) - neg(z(x[1])) * 3))),
+    wide("complex_mul", {{{3, 4, 2}}, {{4, 2}}}, BOTH(parts(z(x[0]) * z(x[1])))),
+    wide("complex_mul_real", {{{3, 4, 2}}, {{4}}}, BOTH(parts(z(x[0]) * x[1]))),
+    wide("complex_div", {{{3, 4, 2}}, {{4, 2}, Values::positive}}, BOTH(parts(z(x[0]) / z(x[1])))),
+    wide("complex_matmul", {{{2, 3, 4, 2}}, {{4, 5, 2}}}, BOTH(parts(matmul(z(x[0]), z(x[1]))))),
+    wide("complex_einsum", {{{2, 3, 4, 2}}, {{3, 4, 5, 2}}}, BOTH(parts(einsum("nhc,hcd->nhd", z(x[0]), z(x[1]))))),
+    wide("complex_views", {{{2, 3, 4, 2}}},
+     CALL(viewed(z(x[0]).permute({2, 0, 1}).transpose(0, -1).slice(0, 1, 2).unsqueeze(1).contiguous())),
+     "(lambda a: parts(concat([F.pad(a, (1, 0)).squeeze(1).reshape(2, -1), a[1].expand(2, 2, 4).reshape(2, 8)], 1)))"
+     "(z(x[0]).permute(2, 0, 1).transpose(0, -1)[1:3].unsqueeze(1))")};
 
 const AddCases fft_cases{
-    wide("fft", {{{2, 6, 3, 2}}}, [](const Inputs& x) { return fft(z(x[0]), {.dim = 1}).parts(); }),
-    wide("fft_real", {{{5, 7}}}, [](const Inputs& x) { return fft(x[0], {.norm = FftNorm::ortho}).parts(); }),
-    wide("fft_prime", {{{2, 53, 2}}}, [](const Inputs& x) { return fft(z(x[0])).parts(); }),
-    wide("fft_cut", {{{3, 9, 2}}},
-         [](const Inputs& x) { return fft(z(x[0]), {.n = 5, .norm = FftNorm::forward}).parts(); }),
-    wide("ifft", {{{3, 8, 2}}}, [](const Inputs& x) { return ifft(z(x[0]), {.n = 10}).parts(); }),
-    wide("rfft", {{{2, 8, 3}}}, [](const Inputs& x) { return rfft(x[0], {.dim = -2}).parts(); }),
-    wide("rfft_odd", {{{2, 9}}}, [](const Inputs& x) { return rfft(x[0], {.norm = FftNorm::forward}).parts(); }),
-    wide("rfft_long", {{{2, 7}}}, [](const Inputs& x) { return rfft(x[0], {.n = 106}).parts(); }),
-    wide("irfft", {{{2, 5, 3, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.dim = 1}); }),
-    wide("irfft_odd", {{{2, 5, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.n = 9, .norm = FftNorm::ortho}); }),
-    wide("irfft_cut", {{{2, 9, 2}}}, [](const Inputs& x) { return irfft(z(x[0]), {.n = 7}); }),
-    wide("fft2", {{{2, 4, 5, 2}}}, [](const Inputs& x) { return fft2(z(x[0])).parts(); }),
-    wide("fft2_real", {{{4, 5}}}, [](const Inputs& x) { return fft2(x[0]).parts(); }),
-    wide("ifft2", {{{2, 4, 5, 2}}},
-         [](const Inputs& x) {
-           return ifft2(z(x[0]), {.lengths = {3, 6}}).parts();
-         }),
-    wide("rfft2", {{{2, 4, 6}}}, [](const Inputs& x) { return rfft2(x[0], {.norm = FftNorm::ortho}).parts(); }),
-    wide("irfft2", {{{2, 4, 4, 2}}},
-         [](const Inputs& x) {
-           return irfft2(z(x[0]), {.lengths = {4, 7}});
-         }),
-    wide("fftn", {{{2, 3, 4, 2}}}, [](const Inputs& x) { return fftn(z(x[0])).parts(); }),
-    wide("fftn_real", {{{2, 3, 4}}},
-         [](const Inputs& x) {
-           return fftn(x[0], {.lengths = {3, 3}}).parts();
-         }),
-    wide("ifftn", {{{2, 3, 4, 2}}},
-         [](const Inputs& x) {
-           return ifftn(z(x[0]), {.dims = {2, 0}}).parts();
-         }),
-    wide("rfftn", {{{2, 3, 4}}}, [](const Inputs& x) { return rfftn(x[0]).parts(); }),
-    wide("irfftn", {{{2, 3, 3, 2}}}, [](const Inputs& x) { return irfftn(z(x[0]), {.norm = FftNorm::forward}); }),
+    wide("fft", {{{2, 6, 3, 2}}}, CALL(fft(z(x[0]), {.dim = 1}).parts()), "parts(fft.fft(z(x[0]), dim=1))"),
+    wide("fft_real", {{{5, 7}}}, CALL(fft(x[0], {.norm = FftNorm::ortho}).parts()),
+     "parts(fft.fft(x[0], norm='ortho'))"),
+    wide("fft_prime", {{{2, 53, 2}}}, CALL(fft(z(x[0])).parts()), "parts(fft.fft(z(x[0])))"),
+    wide("fft_cut", {{{3, 9, 2}}}, CALL(fft(z(x[0]), {.n = 5, .norm = FftNorm::forward}).parts()),
+     "parts(fft.fft(z(x[0]), 5, norm='forward'))"),
+    wide("ifft", {{{3, 8, 2}}}, CALL(ifft(z(x[0]), {.n = 10}).parts()), "parts(fft.ifft(z(x[0]), 10))"),
+    wide("ifft_ortho", {{{2, 7, 3, 2}}}, CALL(ifft(z(x[0]), {.n = 6, .dim = 1, .norm = FftNorm::ortho}).parts()),
+         "parts(fft.ifft(z(x[0]), 6, 1, 'ortho'))"),
+    wide("ifft_forward", {{{2, 7, 3, 2}}}, CALL(ifft(z(x[0]), {.dim = 1, .norm = FftNorm::forward}).parts()),
+         "parts(fft.ifft(z(x[0]), dim=1, norm='forward'))"),
+    wide("ifftn_ortho", {{{2, 3, 4, 2}}}, CALL(ifftn(z(x[0]), {.norm = FftNorm::ortho}).parts()),
+         "parts(fft.ifftn(z(x[0]), norm='ortho'))"),
+    wide("rfft", {{{2, 8, 3}}}, CALL(rfft(x[0], {.dim = -2}).parts()), "parts(fft.rfft(x[0], dim=-2))"),
+    wide("rfft_odd", {{{2, 9}}}, CALL(rfft(x[0], {.norm = FftNorm::forward}).parts()),
+     "parts(fft.rfft(x[0], norm='forward'))"),
+    wide("rfft_long", {{{2, 7}}}, CALL(rfft(x[0], {.n = 106}).parts()), "parts(fft.rfft(x[0], 106))"),
+    wide("irfft", {{{2, 5, 3, 2}}}, CALL(irfft(z(x[0]), {.dim = 1})), "fft.irfft(z(x[0]), dim=1)"),
+    wide("irfft_odd", {{{2, 5, 2}}}, CALL(irfft(z(x[0]), {.n = 9, .norm = FftNorm::ortho})),
+     "fft.irfft(z(x[0]), 9, norm='ortho')"),
+    wide("irfft_cut", {{{2, 9, 2}}}, CALL(irfft(z(x[0]), {.n = 7})), "fft.irfft(z(x[0]), 7)"),
+    wide("fft2", {{{2, 4, 5, 2}}}, CALL(fft2(z(x[0])).parts()), "parts(fft.fft2(z(x[0])))"),
+    wide("fft2_real", {{{4, 5}}}, CALL(fft2(x[0]).parts()), "parts(fft.fft2(x[0]))"),
+    wide("ifft2", {{{2, 4, 5, 2}}}, CALL(ifft2(z(x[0]), {.lengths = {3, 6}}).parts()),
+     "parts(fft.ifft2(z(x[0]), (3, 6)))"),
+    wide("rfft2", {{{2, 4, 6}}}, CALL(rfft2(x[0], {.norm = FftNorm::ortho}).parts()),
+     "parts(fft.rfft2(x[0], norm='ortho'))"),
+    wide("irfft2", {{{2, 4, 4, 2}}}, CALL(irfft2(z(x[0]), {.lengths = {4, 7}})), "fft.irfft2(z(x[0]), (4, 7))"),
+    wide("fftn", {{{2, 3, 4, 2}}}, CALL(fftn(z(x[0])).parts()), "parts(fft.fftn(z(x[0])))"),
+    wide("fftn_real", {{{2, 3, 4}}}, CALL(fftn(x[0], {.lengths = {3, 3}}).parts()), "parts(fft.fftn(x[0], (3, 3)))"),
+    wide("ifftn", {{{2, 3, 4, 2}}}, CALL(ifftn(z(x[0]), {.dims = {2, 0}}).parts()),
+     "parts(fft.ifftn(z(x[0]), dim=(2, 0)))"),
+    wide("rfftn", {{{2, 3, 4}}}, CALL(rfftn(x[0]).parts()), "parts(fft.rfftn(x[0]))"),
+    wide("irfftn", {{{2, 3, 3, 2}}}, CALL(irfftn(z(x[0]), {.norm = FftNorm::forward})),
+     "fft.irfftn(z(x[0]), norm='forward')"),
     wide("fftshift", {{{3, 4}}},
-         [](const Inputs& x) {
-           return concat({fftshift(x[0]), fftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})});
-         }),
+     CALL(concat({fftshift(x[0]), fftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})})),
+     "concat([fft.fftshift(x[0]), parts(fft.fftshift(z(x[0].reshape(3, 2, 2)), 0)).reshape(3, 4)])"),
     wide("ifftshift", {{{3, 4}}},
-         [](const Inputs& x) {
-           return concat({ifftshift(x[0]), ifftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})});
-         }),
-    numbers("fftfreq", [](const Inputs& x) { return fftfreq(5, 0.5, x[0].dtype(), x[0].device()); }),
-    numbers("rfftfreq", [](const Inputs& x) { return rfftfreq(6, 2, x[0].dtype(), x[0].device()); })};
+     CALL(concat({ifftshift(x[0]), ifftshift(z(x[0].reshape({3, 2, 2})), {0}).parts().reshape({3, 4})})),
+     "concat([fft.ifftshift(x[0]), parts(fft.ifftshift(z(x[0].reshape(3, 2, 2)), 0)).reshape(3, 4)])"),
+    numbers("fftfreq", CALL(fftfreq(5, 0.5, x[0].dtype(), x[0].device())), "fft.fftfreq(5, 0.5)"),
+    numbers("rfftfreq", CALL(rfftfreq(6, 2, x[0].dtype(), x[0].device())), "fft.rfftfreq(6, 2)")};
+// clang-format on
 
 TEST(Complex, PrintsAndReads) {
   const ComplexTensor a = complex(Tensor::from<double>({1, -2.5}), Tensor::from<double>({0.25, -1}));

@@ -17,103 +17,67 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
 using Numbers = std::vector<double>;
 
 OpInput positions(Shape sizes, int64_t below) { return {std::move(sizes), Values::classes, Layout::dense, below}; }
 
+Tensor at(const Tensor& x, const std::vector<int64_t>& places) { return Tensor::from(places).to(x.device()); }
+
+// clang-format off
 const AddCases indexing_cases{
-    {"sort", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return sort(x[0], 1).values; }},
-    {"sort_descending",
-     {{{3, 40}, Values::apart, Layout::strided}},
-     [](const Inputs& x) { return sort(x[0], -1, true).values; }},
-    {"argsort", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return argsort(x[0], 1); }, 1, true, false},
-    {"searchsorted",
-     {{{4, 9}, Values::apart}},
-     [](const Inputs& x) { return searchsorted(sort(x[0], 1).values, x[0], true); },
-     9,
-     true,
-     false},
-    {"unique",
-     {{{5, 9}, Values::apart}},
+    {"sort", {{{4, 9, 3}, Values::apart}}, BOTH(sort(x[0], 1).values)},
+    {"sort_descending", {{{3, 40}, Values::apart, Layout::strided}}, BOTH(sort(x[0], -1, true).values)},
+    {"sort_ties", {{{4, 9, 3}, Values::ties}}, BOTH(sort(x[0], 1).values), 1, true, Derivative::kinks},
+    {"sort_ties_descending", {{{1, 2100}, Values::ties}}, BOTH(sort(x[0], -1, true).values), 1, true,
+     Derivative::kinks},
+    {"argsort_ties", {{{4, 9, 3}, Values::ties}}, BOTH(argsort(x[0], 1)), 1, true, Derivative::none},
+    {"argsort_ties_descending", {{{1, 2100}, Values::ties}}, BOTH(argsort(x[0], 1, true)), 1, true, Derivative::none},
+    {"topk_ties", {{{4, 9}, Values::ties}}, BOTH(topk(x[0], 3).values), 1, true, Derivative::kinks},
+    {"topk_long", {{{1, 2100}, Values::apart}}, BOTH(topk(x[0], 50, 1).values), 1, false},
+    {"cumsum_long", {{{1300}}}, BOTH(cumsum(x[0], 0)), 1300},
+    {"argsort", {{{4, 9, 3}, Values::apart}}, BOTH(argsort(x[0], 1)), 1, true, Derivative::none},
+    {"searchsorted", {{{4, 9}, Values::apart}}, CALL(searchsorted(sort(x[0], 1).values, x[0], true)),
+     "searchsorted(sort(x[0], 1).values, x[0], right=True)", 9, true, Derivative::none},
+    {"unique", {{{5, 9}, Values::apart}},
      [](const Inputs& x) {
        const Unique found = unique(clamp(x[0], -0.5, 0.5));
        return found.values.index({found.inverse});
      },
-     1,
-     true,
-     false},
-    {"unique_counts",
-     {{{5, 9}, Values::apart}},
-     [](const Inputs& x) { return unique(clamp(x[0], -0.5, 0.5)).counts; },
-     1,
-     true,
-     false},
-    {"bincount",
-     {{{40}, Values::classes, Layout::dense, 7, false}},
-     [](const Inputs& x) { return bincount(x[0], {}, 9); },
-     1,
-     true,
-     false},
-    {"bincount_weights",
-     {{{40}, Values::classes, Layout::dense, 7, false}, {{40}, Values::positive}},
-     [](const Inputs& x) { return bincount(x[0], x[1]); },
-     40,
-     true,
-     false},
-    {"topk", {{{4, 9}, Values::apart}}, [](const Inputs& x) { return topk(x[0], 3).values; }},
-    {"topk_smallest",
-     {{{9, 4}, Values::apart, Layout::transposed}},
-     [](const Inputs& x) { return topk(x[0], 2, 0, false).values; }},
-    {"cumsum", {{{3, 11}}}, [](const Inputs& x) { return cumsum(x[0], 1); }, 11},
-    {"cumsum_middle",
-     {{{2, 7, 3}, Values::normal, Layout::transposed}},
-     [](const Inputs& x) { return cumsum(x[0], 1); },
-     7},
-    {"nonzero", {{{4, 5}, Values::boolean}}, [](const Inputs& x) { return nonzero(x[0]); }, 1, true, false},
-    {"masked_select", {{{4, 6}}, {{4, 6}, Values::boolean}}, [](const Inputs& x) { return masked_select(x[0], x[1]); }},
-    {"masked_select_broadcast",
-     {{{4, 1}}, {{6}, Values::boolean}},
-     [](const Inputs& x) { return masked_select(x[0], x[1]); },
-     6},
-    {"index",  // a view: numbers, slices, ellipsis, a new dimension
-     {{{5, 2, 3, 4}}},
-     [](const Inputs& x) {
-       return x[0].index({Slice{-4, {}, 2}, new_axis, ellipsis, -1});
-     }},
-    {"index_tensors",  // one after the other, broadcast
-     {{{3, 4, 5, 2}}, positions({2, 1}, 4), positions({3}, 5)},
-     [](const Inputs& x) {
-       return x[0].index({Slice{1}, x[1], x[2]});
-     },
-     6},
-    {"index_apart",  // with a slice between them
-     {{{4, 3, 5}}, positions({6}, 4), positions({6}, 5)},
-     [](const Inputs& x) {
-       return x[0].index({x[1], Slice{}, x[2]});
-     },
-     6},
-    {"index_mask",
-     {{{2, 3, 4}}, {{3, 4}, Values::boolean}},
-     [](const Inputs& x) {
-       return x[0].index({1, x[1]});
-     }},
-    {"index_put",
-     {{{4, 5, 2}}, {{6, 2}}, positions({6}, 4), positions({6}, 5)},
-     [](const Inputs& x) {
-       return index_put(x[0], {x[2], x[3]}, x[1]);
-     }},
-    {"index_put_slice",
-     {{{4, 5}, Values::normal, Layout::transposed}, {{3, 1}}},
-     [](const Inputs& x) {
-       return index_put(x[0], {Slice{1}, Slice{{}, {}, 2}}, x[1]);
-     },
-     3},
-    {"index_put_accumulate",
-     {{{4, 5}}, {{6, 5}}, positions({6}, 4)},
-     [](const Inputs& x) { return index_put(x[0], {x[2]}, x[1], true); },
-     7},
-};
+     "clamp(x[0], -0.5, 0.5)", 1, true, Derivative::none},
+    {"unique_counts", {{{5, 9}, Values::apart}}, CALL(unique(clamp(x[0], -0.5, 0.5)).counts),
+     "clamp(x[0], -0.5, 0.5).unique(return_counts=True)[1]", 1, true, Derivative::none},
+    {"bincount", {{{40}, Values::classes, Layout::dense, 7, false}}, CALL(bincount(x[0], {}, 9)),
+     "bincount(x[0], minlength=9)", 1, true, Derivative::none},
+    {"bincount_weights", {{{40}, Values::classes, Layout::dense, 7, false}, {{40}, Values::positive}},
+     BOTH(bincount(x[0], x[1])), 40, true, Derivative::none},
+    {"topk", {{{4, 9}, Values::apart}}, BOTH(topk(x[0], 7).values)},
+    {"topk_smallest", {{{9, 4}, Values::apart, Layout::transposed}}, BOTH(topk(x[0], 2, 0, false).values)},
+    {"cumsum", {{{3, 11}}}, BOTH(cumsum(x[0], 1)), 11},
+    {"cumsum_middle", {{{2, 7, 3}, Values::normal, Layout::transposed}}, BOTH(cumsum(x[0], 1)), 7},
+    {"nonzero", {{{4, 5}, Values::boolean}}, BOTH(nonzero(x[0])), 1, true, Derivative::none},
+    {"masked_select", {{{4, 6}}, {{4, 6}, Values::boolean}}, BOTH(masked_select(x[0], x[1]))},
+    {"masked_select_broadcast", {{{4, 1}}, {{6}, Values::boolean}}, BOTH(masked_select(x[0], x[1])), 6},
+    // a view: numbers, slices, ellipsis, a new dimension
+    {"index", {{{5, 2, 3, 4}}}, CALL(x[0].index({Slice{-4, {}, 2}, new_axis, ellipsis, -1})),
+     "x[0][-4::2, None, ..., -1]"},
+    // one after the other, broadcast
+    {"index_tensors", {{{3, 4, 5, 2}}, positions({2, 1}, 4), positions({3}, 5)},
+     CALL(x[0].index({Slice{1}, x[1], x[2]})), "x[0][1:, x[1], x[2]]", 6},
+    // with a slice between them
+    {"index_apart", {{{4, 3, 5}}, positions({6}, 4), positions({6}, 5)}, CALL(x[0].index({x[1], Slice{}, x[2]})),
+     "x[0][x[1], :, x[2]]", 6},
+    {"index_mask", {{{2, 3, 4}}, {{3, 4}, Values::boolean}}, CALL(x[0].index({1, x[1]})), "x[0][1, x[1]]"},
+    {"index_put", {{{4, 5, 2}}, {{6, 2}}, positions({6}, 4), positions({6}, 5)},
+     CALL(index_put(x[0], {x[2], x[3]}, x[1])), "# keeps any of several values for one place"},
+    {"index_put_once", {{{4, 5, 2}}, {{3, 2}}},
+     CALL(index_put(x[0], {at(x[0], {3, -1, 0}), at(x[0], {1, 4, -5})}, x[1])),
+     "x[0].index_put((tensor([3, -1, 0]), tensor([1, 4, -5])), x[1])"},
+    {"index_put_slice", {{{4, 5}, Values::normal, Layout::transposed}, {{3, 1}}},
+     CALL(index_put(x[0], {Slice{1}, Slice{{}, {}, 2}}, x[1])),
+     "slice_scatter(x[0], slice_scatter(x[0][1:], x[1].expand(3, 3), 1, step=2), 0, 1)", 3},
+    {"index_put_accumulate", {{{4, 5}}, {{6, 5}}, positions({6}, 4)}, CALL(index_put(x[0], {x[2]}, x[1], true)),
+     "x[0].index_put((x[2],), x[1], accumulate=True)", 7}};
+// clang-format on
 
 Tensor given(const Numbers& values) { return Tensor::from(values); }
 Tensor given(const Numbers& values, const Shape& sizes) { return Tensor::from(values, sizes); }
@@ -125,20 +89,8 @@ void expect(const Tensor& y, const Shape& sizes, const Numbers& want) {
 }
 
 TEST(Values, Order) {
-  const Tensor x = given({3, 1, 2, 1, 3, 0}, {2, 3});
-  const Sorted rows = sort(x), columns = sort(x, 0, true);
-  expect(rows.values, {2, 3}, {1, 2, 3, 0, 1, 3});
-  expect(rows.indices, {2, 3}, {1, 2, 0, 2, 0, 1});
-  expect(columns.values, {2, 3}, {3, 3, 2, 1, 1, 0});
-  expect(columns.indices, {2, 3}, {0, 1, 0, 1, 0, 1});
-  expect(argsort(given({5, 2, 5, 2})), {4}, {1, 3, 0, 2});
-  expect(argsort(given({5, 2, 5, 2}), 0, true), {4}, {0, 2, 1, 3});
-  expect(topk(x, 2).values, {2, 2}, {3, 2, 3, 1});
-  expect(topk(x, 2).indices, {2, 2}, {0, 2, 1, 0});
-  expect(topk(x, 1, 0, false).values, {1, 3}, {1, 1, 0});
-  expect(topk(x, 0).values, {2, 0}, {});
-  expect(cumsum(x, 1), {2, 3}, {3, 4, 6, 1, 4, 4});
-  expect(cumsum(x, 0), {2, 3}, {3, 1, 2, 4, 4, 2});
+  expect(topk(given({3, 1, 2, 1, 3, 0}, {2, 3}), 2).indices, {2, 2}, {0, 2, 1, 0});
+  expect(topk(given({3, 1}), 0).values, {0}, {});
   const Tensor counts = cumsum(whole({1, 0, 1}).to(DType::boolean), 0);
   EXPECT_EQ(counts.dtype(), DType::i64);
   expect(counts, {3}, {1, 1, 2});

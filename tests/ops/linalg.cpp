@@ -17,18 +17,17 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
 using testing::HasSubstr;
 
 #define EXPECT_REFUSAL(call, text) EXPECT_THAT(error_text([&] { call; }), HasSubstr(text))
 
-OpCase factored(std::string name, std::vector<OpInput> inputs, std::function<Tensor(const Inputs&)> function) {
-  return {
-      std::move(name), std::move(inputs), std::move(function), 60, false, true, {}, WEFT_HAVE_LAPACKE ? "" : "LAPACKE"};
+OpCase factored(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch) {
+  return {std::move(name), std::move(inputs),  std::move(function), std::move(torch),                60,
+          false,           Derivative::smooth, {},                  WEFT_HAVE_LAPACKE ? "" : "LAPACKE"};
 }
 
-OpCase without_lapack(std::string name, std::vector<OpInput> inputs, std::function<Tensor(const Inputs&)> function) {
-  OpCase made = factored(std::move(name), std::move(inputs), std::move(function));
+OpCase without_lapack(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch) {
+  OpCase made = factored(std::move(name), std::move(inputs), std::move(function), std::move(torch));
   made.needs = {};
   return made;
 }
@@ -43,77 +42,81 @@ Tensor apart(const Tensor& x) {
 }
 Tensor symmetric(const Tensor& x) { return (apart(x) + t(apart(x))) / 2; }
 
+Tensor factors(const Qr& of) { return concat({of.q, of.r}, 1); }
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// clang-format off
 const AddCases linalg_cases{
     factored("svd", {{{2, 4, 3}}},
-             [](const Inputs& x) {
-               const auto [u, s, vh] = svd(apart(x[0]));
-               return concat({square(u), s.unsqueeze(1), square(vh)}, 1);
-             }),
+     [](const Inputs& x) {
+       const auto [u, s, vh] = svd(apart(x[0]));
+       return concat({square(u), s.unsqueeze(1), square(vh)}, 1);
+     },
+     "(lambda u, s, v: concat([u.square(), s.unsqueeze(1), v.square()], 1))(*svd(apart(x[0])))"),
     factored("svd_wide", {{{3, 5}}},
-             [](const Inputs& x) {
-               const auto [u, s, vh] = svd(apart(x[0]));
-               return concat({square(u).flatten(), s, square(vh).flatten()});
-             }),
+     [](const Inputs& x) {
+       const auto [u, s, vh] = svd(apart(x[0]));
+       return concat({square(u).flatten(), s, square(vh).flatten()});
+     },
+     "(lambda u, s, v: concat([u.square().flatten(), s, v.square().flatten()]))(*svd(apart(x[0])))"),
     factored("svd_square", {{{3, 3}}},
-             [](const Inputs& x) {
-               const auto [u, s, vh] = svd(apart(x[0]));
-               return matmul(u * exp(-s), vh);
-             }),
-    factored("svdvals", {{{2, 3, 4}}}, [](const Inputs& x) { return svdvals(apart(x[0])); }),
+     [](const Inputs& x) { const auto [u, s, vh] = svd(apart(x[0])); return matmul(u * exp(-s), vh); },
+     "(lambda u, s, v: u * exp(-s) @ v)(*svd(apart(x[0])))"),
+    factored("svdvals", {{{2, 3, 4}}}, CALL(svdvals(apart(x[0]))), "linalg.svdvals(apart(x[0]))"),
     factored("eigh", {{{2, 4, 4}}},
-             [](const Inputs& x) {
-               const auto [w, v] = eigh(symmetric(x[0]));
-               return concat({square(v), w.unsqueeze(1)}, 1);
-             }),
-    factored("eigvalsh", {{{3, 3}}}, [](const Inputs& x) { return eigvalsh(symmetric(x[0])); }),
+     [](const Inputs& x) {
+       const auto [w, v] = eigh(symmetric(x[0]));
+       return concat({square(v), w.unsqueeze(1)}, 1);
+     },
+     "(lambda w, v: concat([v.square(), w.unsqueeze(1)], 1))(*linalg.eigh(symmetric(x[0])))"),
+    factored("eigvalsh", {{{3, 3}}}, CALL(eigvalsh(symmetric(x[0]))), "linalg.eigvalsh(symmetric(x[0]))"),
     factored("qr", {{{2, 4, 3}}},
-             [](const Inputs& x) {
-               const auto [q, r] = qr(apart(x[0]));
-               return concat({q, r}, 1);
-             }),
+     CALL(factors(qr(apart(x[0])))),
+     "concat([*linalg.qr(apart(x[0]))], 1)"),
     factored("qr_wide", {{{3, 5}}},
-             [](const Inputs& x) {
-               const auto [q, r] = qr(apart(x[0]));
-               return concat({q, r}, 1);
-             }),
-    factored("cholesky", {{{2, 4, 4}}}, [](const Inputs& x) { return cholesky(symmetric(x[0])); }),
-    factored("solve", {{{2, 3, 3}}, {{2, 3, 4}}}, [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
-    factored("solve_vector", {{{2, 3, 3}, Values::normal, Layout::transposed}, {{3}}},
-             [](const Inputs& x) { return solve(apart(x[0]), x[1]); }),
-    factored("triangular_solve", {{{3, 3}}, {{2, 3, 2}}},
-             [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], false); }),
-    factored("triangular_solve_upper", {{{2, 3, 3}}, {{3, 2}}},
-             [](const Inputs& x) { return triangular_solve(apart(x[0]), x[1], true); }),
-    factored("inverse", {{{2, 3, 3}}}, [](const Inputs& x) { return inverse(apart(x[0])); }),
-    factored("lstsq", {{{2, 5, 3}}, {{2, 5, 2}}}, [](const Inputs& x) { return lstsq(apart(x[0]), x[1]); }),
-    factored("lstsq_wide", {{{3, 5}}, {{3, 2}}}, [](const Inputs& x) { return lstsq(apart(x[0]), x[1]); }),
-    factored("pinv", {{{2, 4, 3}}}, [](const Inputs& x) { return pinv(apart(x[0])); }),
-    factored("pinv_wide", {{{2, 4}}}, [](const Inputs& x) { return pinv(apart(x[0])); }),
-    factored("pinv_of_low_rank", {{{4, 2}}, {{2, 3}}},
-             [](const Inputs& x) { return pinv(matmul(apart(x[0]), apart(x[1])), 1e-4); }),
-    factored("det", {{{2, 3, 3}}}, [](const Inputs& x) { return det(apart(x[0])); }),
+     CALL(factors(qr(apart(x[0])))),
+     "concat([*linalg.qr(apart(x[0]))], 1)"),
+    factored("cholesky", {{{2, 4, 4}}}, BOTH(cholesky(symmetric(x[0])))),
+    factored("solve", {{{2, 3, 3}}, {{2, 3, 4}}}, CALL(solve(apart(x[0]), x[1])), "linalg.solve(apart(x[0]), x[1])"),
+    factored("solve_vector", {{{2, 3, 3}, Values::normal, Layout::transposed}, {{3}}}, CALL(solve(apart(x[0]), x[1])),
+     "linalg.solve(apart(x[0]), x[1].expand(2, 3))"),
+    factored("triangular_solve", {{{3, 3}}, {{2, 3, 2}}}, CALL(triangular_solve(apart(x[0]), x[1], false)),
+     "linalg.solve_triangular(apart(x[0]), x[1], upper=False)"),
+    factored("triangular_solve_upper", {{{2, 3, 3}}, {{3, 2}}}, CALL(triangular_solve(apart(x[0]), x[1], true)),
+     "linalg.solve_triangular(apart(x[0]), x[1], upper=True)"),
+    factored("inverse", {{{2, 3, 3}}}, BOTH(inverse(apart(x[0])))),
+    factored("lstsq", {{{2, 5, 3}}, {{2, 5, 2}}}, CALL(lstsq(apart(x[0]), x[1])),
+     "linalg.lstsq(apart(x[0]), x[1]).solution"),
+    factored("lstsq_wide", {{{3, 5}}, {{3, 2}}}, CALL(lstsq(apart(x[0]), x[1])),
+     "linalg.lstsq(apart(x[0]), x[1]).solution"),
+    factored("pinv", {{{2, 4, 3}}}, CALL(pinv(apart(x[0]))), "linalg.pinv(apart(x[0]))"),
+    factored("pinv_wide", {{{2, 4}}}, CALL(pinv(apart(x[0]))), "linalg.pinv(apart(x[0]))"),
+    factored("pinv_of_low_rank", {{{4, 2}}, {{2, 3}}}, CALL(pinv(matmul(apart(x[0]), apart(x[1])), 1e-4)),
+     "linalg.pinv(apart(x[0]) @ apart(x[1]), rtol=1e-4)"),
+    factored("det", {{{2, 3, 3}}}, BOTH(det(apart(x[0])))),
     factored("slogdet", {{{2, 4, 4}}},
-             [](const Inputs& x) {
-               const auto [sign, log] = slogdet(-apart(x[0]));
-               return sign * log;
-             }),
-    without_lapack("matrix_norm", {{{2, 3, 4}}}, [](const Inputs& x) { return matrix_norm(x[0]); }),
-    factored("matrix_norm_nuclear", {{{2, 3, 4}}},
-             [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::nuclear, true); }),
-    factored("matrix_norm_spectral", {{{2, 3, 4}}},
-             [](const Inputs& x) { return matrix_norm(apart(x[0]), MatrixNorm::spectral); }),
-    without_lapack("matrix_norm_columns", {{{2, 3, 4}, Values::positive}},
-                   [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::columns); }),
-    without_lapack("matrix_norm_rows", {{{2, 3, 4}, Values::positive}},
-                   [](const Inputs& x) { return matrix_norm(x[0], MatrixNorm::rows, true); }),
-    without_lapack("vector_norm", {{{3, 4}}}, [](const Inputs& x) { return vector_norm(x[0], 2, {1}); }),
-    without_lapack("vector_norm_3", {{{3, 4}, Values::apart}},
-                   [](const Inputs& x) { return vector_norm(x[0], 3, {0}, true); }),
-    without_lapack("vector_norm_1", {{{3, 4}, Values::apart}}, [](const Inputs& x) { return vector_norm(x[0], 1); }),
+     [](const Inputs& x) { const auto [sign, log] = slogdet(-apart(x[0])); return sign * log; },
+     "(lambda s, log_abs: s * log_abs)(*slogdet(-apart(x[0])))"),
+    without_lapack("matrix_norm", {{{2, 3, 4}}}, CALL(matrix_norm(x[0])), "linalg.matrix_norm(x[0])"),
+    factored("matrix_norm_nuclear", {{{2, 3, 4}}}, CALL(matrix_norm(apart(x[0]), MatrixNorm::nuclear, true)),
+     "linalg.matrix_norm(apart(x[0]), 'nuc', keepdim=True)"),
+    factored("matrix_norm_spectral", {{{2, 3, 4}}}, CALL(matrix_norm(apart(x[0]), MatrixNorm::spectral)),
+     "linalg.matrix_norm(apart(x[0]), 2)"),
+    without_lapack("matrix_norm_columns", {{{2, 3, 4}, Values::positive}}, CALL(matrix_norm(x[0], MatrixNorm::columns)),
+     "linalg.matrix_norm(x[0], 1)"),
+    without_lapack("matrix_norm_rows", {{{2, 3, 4}, Values::positive}}, CALL(matrix_norm(x[0], MatrixNorm::rows, true)),
+     "linalg.matrix_norm(x[0], inf, keepdim=True)"),
+    without_lapack("vector_norm", {{{3, 4}}}, CALL(vector_norm(x[0], 2, {1})), "linalg.vector_norm(x[0], 2, 1)"),
+    without_lapack("vector_norm_3", {{{3, 4}, Values::apart}}, CALL(vector_norm(x[0], 3, {0}, true)),
+     "linalg.vector_norm(x[0], 3, 0, True)"),
+    without_lapack("vector_norm_1", {{{3, 4}, Values::apart}}, CALL(vector_norm(x[0], 1)),
+     "linalg.vector_norm(x[0], 1)"),
     without_lapack("vector_norm_largest", {{{3, 4}, Values::positive}},
-                   [](const Inputs& x) { return vector_norm(x[0], std::numeric_limits<double>::infinity(), {1}); }),
+     CALL(vector_norm(x[0], kInf, {1})), "linalg.vector_norm(x[0], inf, 1)"),
     without_lapack("vector_norm_smallest", {{{3, 4}, Values::positive}},
-                   [](const Inputs& x) { return vector_norm(x[0], -std::numeric_limits<double>::infinity(), {1}); })};
+     CALL(vector_norm(x[0], -kInf, {1})), "linalg.vector_norm(x[0], -inf, 1)")};
+// clang-format on
 
 class Linalg : public testing::Test {
   void SetUp() override {

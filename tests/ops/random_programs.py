@@ -4,7 +4,6 @@
 numbers. COMMAND is build/bin/run_programs, perhaps behind weft-emulate. A program that differs is printed, with its seed; ends with 77
 where Python has no PyTorch."""
 import argparse
-import math
 import os
 import random
 import subprocess
@@ -19,13 +18,15 @@ except ImportError:
     print("SKIPPED: random_programs: no PyTorch here. pip install torch, and name its python in WEFT_TORCH_PYTHON")
     sys.exit(77)
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
+import torch_calls as calls  # pylint: disable=wrong-import-position
+
 UNARY = {"neg": torch.neg, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu, "gelu": F.gelu, "silu": F.silu, "sin": torch.sin,
          "softplus": F.softplus}
 BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": lambda a, b: a / (b.abs() + 1.5), "maximum": torch.maximum,
           "minimum": torch.minimum}
-REDUCTIONS = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin, "logsumexp": torch.logsumexp,
-              "norm": lambda x, dims, keepdim: torch.linalg.vector_norm(x, dim=dims, keepdim=keepdim),
-              "var": lambda x, dims, keepdim: x.var(dims, unbiased=False, keepdim=keepdim)}
+REDUCTIONS = {"sum": calls.sum, "mean": calls.mean, "max": calls.max, "min": calls.min, "logsumexp": calls.logsumexp, "norm": calls.norm,
+              "var": lambda x, dims, keep: x.var(dims, unbiased=False, keepdim=keep)}
 MOST_ELEMENTS = 3000
 
 
@@ -305,40 +306,34 @@ class Program(Drawn):
             self.op("cumsum", x.cumsum(d), [n], [named])
             self.op(*self.random.choice([("softmax", x.softmax(d)), ("log_softmax", x.log_softmax(d))]), [n], [named])
             down, k = self.random.random() < 0.5, self.random.randint(1, x.shape[d])
-            self.op("sort", x.sort(dim=d, descending=down, stable=True).values, [n], [named, down])
-            self.op("topk", x.sort(dim=d, descending=True, stable=True).values.narrow(d, 0, k), [n], [named, k])
+            self.op("sort", calls.sort(x, d, down).values, [n], [named, down])
+            self.op("topk", calls.topk(x, k, d).values, [n], [named, k])
 
     def draw_reduced(self, n, x):
         if x.dim() >= 1 and x.numel():
             dims, keep = self.random.sample(range(x.dim()), self.random.randint(1, x.dim())), self.random.random() < 0.5
             name = self.random.choice(list(REDUCTIONS))
-            self.op(name, REDUCTIONS[name](x, dims, keepdim=keep), [n], [keep, *(self.random.choice([d, d - x.dim()]) for d in dims)])
+            self.op(name, REDUCTIONS[name](x, dims, keep), [n], [keep, *(self.random.choice([d, d - x.dim()]) for d in dims)])
 
     def draw_norm(self, n, x):
         if x.dim() >= 1 and x.numel() and x.shape[-1] > 1:
             w, b = self.leaf(x.shape[-1:]), self.leaf(x.shape[-1:])
-            self.op("layer_norm", F.layer_norm(x, x.shape[-1:], self.tensors[w], self.tensors[b]), [n, w, b])
-            self.op("rms_norm", x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.tensors[w], [n, w])
+            self.op("layer_norm", calls.layer_norm(x, self.tensors[w], self.tensors[b]), [n, w, b])
+            self.op("rms_norm", calls.rms_norm(x, self.tensors[w]), [n, w])
 
     def draw_image(self, n, x):
         if x.dim() == 4 and x.numel() and min(x.shape[1:3]) >= 2:
-            def nhwc(f, *others):
-                return f(*(t.permute(0, 3, 1, 2) for t in (x, *others))).permute(0, 2, 3, 1)
             stride, padding = self.random.randint(1, 2), self.random.randint(0, 1)
             w = self.leaf([self.random.randint(1, 3), 2, 2, x.shape[3]])
             b = self.leaf(self.tensors[w].shape[:1])
-            self.op("conv2d", nhwc(lambda x, w: F.conv2d(x, w, self.tensors[b], stride, padding), self.tensors[w]), [n, w, b], [stride, padding])
-            self.op("max_pool2d", nhwc(lambda x: F.max_pool2d(x, 2, stride)), [n], [stride])
-            self.op("avg_pool2d", nhwc(lambda x: F.avg_pool2d(x, 2, stride)), [n], [stride])
+            self.op("conv2d", calls.conv(F.conv2d, x, self.tensors[w], self.tensors[b], stride, padding), [n, w, b], [stride, padding])
+            self.op("max_pool2d", calls.images(F.max_pool2d, x, 2, stride), [n], [stride])
+            self.op("avg_pool2d", calls.images(F.avg_pool2d, x, 2, stride), [n], [stride])
 
     def draw_attention(self, n, x):
         if x.dim() == 4 and x.numel():
             k, v, causal = self.leaf(x.shape), self.leaf(x.shape), self.random.random() < 0.5
-            heads = [t.transpose(1, 2) for t in (x, self.tensors[k], self.tensors[v])]
-            scores = heads[0] @ heads[1].transpose(-1, -2) / math.sqrt(x.shape[-1])
-            if causal:
-                scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1) > 0, -math.inf)
-            self.op("attention", (scores.softmax(-1) @ heads[2]).transpose(1, 2), [n, k, v], [causal])
+            self.op("attention", calls.attention(x, self.tensors[k], self.tensors[v], causal=causal), [n, k, v], [causal])
 
     def draw_loss(self, n, x):
         if x.dim() == 2 and x.numel():

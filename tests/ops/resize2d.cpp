@@ -8,46 +8,21 @@
 namespace weft::test {
 namespace {
 
-using Inputs = std::vector<Tensor>;
-
+// clang-format off
 const AddCases resize2d_cases{
-    {"resize2d",
-     {{{2, 5, 4, 3}}},
-     [](const Inputs& x) {
-       return resize2d(x[0], {7, 9});
-     },
-     4},
-    {"resize2d_nearest",
-     {{{2, 5, 4, 3}}},
-     [](const Inputs& x) {
-       return resize2d(x[0], {7, 3}, {.interpolation = Interpolation::nearest});
-     },
-     4},
-    {"resize2d_corners",
-     {{{2, 5, 4, 3}}},
-     [](const Inputs& x) {
-       return resize2d(x[0], {7, 1}, {.align_corners = true});
-     },
-     4},
-    {"resize2d_smaller",
-     {{{2, 9, 8, 3}}},
-     [](const Inputs& x) {
-       return resize2d(x[0], {3, 4}, {.antialias = true});
-     },
-     36},
-    {"resize2d_bicubic",
-     {{{1, 6, 5, 4}}},
-     [](const Inputs& x) {
-       return resize2d(x[0], {4, 11}, {.interpolation = Interpolation::bicubic});
-     },
-     16},
-    {"resize2d_bicubic_scaled",
-     {{{1, 6, 6, 2}, Values::normal, Layout::transposed}},
-     [](const Inputs& x) {
-       return resize2d(x[0], {4, 4}, {.interpolation = Interpolation::bicubic, .antialias = true, .scale = 4.1 / 6});
-     },
-     36},
-};
+    {"resize2d", {{{2, 5, 4, 3}}}, CALL(resize2d(x[0], {7, 9})), "resized(x[0], (7, 9))", 4},
+    {"resize2d_nearest", {{{2, 5, 4, 3}}}, CALL(resize2d(x[0], {7, 3}, {.interpolation = Interpolation::nearest})),
+     "resized(x[0], (7, 3), 'nearest')", 4},
+    {"resize2d_corners", {{{2, 5, 4, 3}}}, CALL(resize2d(x[0], {7, 1}, {.align_corners = true})),
+     "resized(x[0], (7, 1), align_corners=True)", 4},
+    {"resize2d_smaller", {{{2, 9, 8, 3}}}, CALL(resize2d(x[0], {3, 4}, {.antialias = true})),
+     "resized(x[0], (3, 4), antialias=True)", 36},
+    {"resize2d_bicubic", {{{1, 6, 5, 4}}}, CALL(resize2d(x[0], {4, 11}, {.interpolation = Interpolation::bicubic})),
+     "resized(x[0], (4, 11), 'bicubic')", 16},
+    {"resize2d_bicubic_scaled", {{{1, 6, 6, 2}, Values::normal, Layout::transposed}},
+     CALL(resize2d(x[0], {4, 4}, {.interpolation = Interpolation::bicubic, .antialias = true, .scale = 4.1 / 6})),
+     "resized(x[0], None, 'bicubic', antialias=True, scale_factor=4.1 / 6)", 36}};
+// clang-format on
 
 TEST(Resize2d, WeightsOfANewPixelSumToOne) {
   for (const Interpolation interpolation : {Interpolation::bilinear, Interpolation::bicubic})
