@@ -5,6 +5,7 @@
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/labels.h"
 #include "apps/finetune/trainer.h"
+#include "apps/finetune/trainer_state.h"
 #include "core/choose_device.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -212,11 +213,10 @@ int run(int argc, char** argv) {
   const data::TextEncoder* const tokens = tokenizer.encoder.get();
   const nn::BertOptions sizes = model_sizes(options, configuration, labels, *tokens);
   const int64_t most = longest_text(options, sizes, tokenizer, ranks);
-  const Texts train_texts = encode(train, labels, *tokens, sizes, most),
-              dev_texts = encode(dev, labels, *tokens, sizes, most);
+  Texts train_texts = encode(train, labels, *tokens, sizes, most),
+        dev_texts = encode(dev, labels, *tokens, sizes, most);
   train::defer_weights(options);
   const auto model = make_model(options, sizes, labels, ranks);
-  const SavedConfiguration saved{.from = configuration.text, .labels = labels.names, .regression = labels.regression};
   if (!options.dry_run) make_room(options, wanted, ranks);  // not before the weights could be read
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
@@ -229,8 +229,10 @@ int run(int argc, char** argv) {
               << options.weights << ", " << options.precision << '\n'
               << "run     " << options.out << std::endl;
   }
-  Trainer trainer(options, folder.get(), ranks, tokenizer, saved, model, train_texts, dev_texts);
-  return train::run_or_plan(options, ranks, trainer);
+  return train_classifier(
+      {options, folder.get(), ranks, tokenizer,
+       SavedConfiguration{.from = configuration.text, .labels = labels.names, .regression = labels.regression}, model,
+       std::move(train_texts), std::move(dev_texts)});
 }
 
 }  // namespace

@@ -7,17 +7,23 @@
 #include <numeric>
 
 #include "apps/finetune/bert_files.h"
+#include "apps/finetune/evaluation.h"
 #include "apps/finetune/optimizer_files.h"
+#include "apps/finetune/trainer_state.h"
 #include "apps/support/python_text.h"
-#include "core/autocast.h"
 #include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
 #include "optim/layer_decay.h"
+#include "optim/optimizers.h"
 #include "optim/schedule.h"
+#include "train/loader_task.h"
 #include "train/memory.h"
+#include "train/record/metrics.h"
 #include "train/record/scalar_log.h"
+#include "train/record/stopwatch.h"
+#include "train/record/tensorboard.h"
 #include "train/resume.h"
 #include "train/shell_word.h"
 
@@ -28,6 +34,13 @@ using Json = nlohmann::ordered_json;
 using support::python_number;
 
 double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+/// `{'loss': 0.5, 'epoch': 1.0}`: a line as Python prints a dict.
+void print_dict(const train::NamedNumbers& values) {
+  std::string line;
+  for (const auto& [name, value] : values) line += str(line.empty() ? "{'" : ", '", name, "': ", python_number(value));
+  std::cout << line << '}' << std::endl;
+}
 
 void note(TrainerState& state, Json line) {
   line["step"] = state.step;
@@ -80,6 +93,266 @@ train::EngineOptions engine_options(const Options& o) {
   return options;
 }
 
+/// Trains a classifier of texts; prints lines as Hugging Face's Trainer does, which go into the state's history, too.
+class Trainer final : public train::TypedTask<TextBatch> {
+ public:
+  explicit Trainer(const Experiment& e)
+      : TypedTask(std::make_shared<TextLoader>(
+            e.train,
+            data::Sampler(static_cast<int64_t>(e.train.labels.size()), train::training_order(e.options, e.world)),
+            e.options.batch_size, e.tokenizer.encoder->padding_id(), e.world.device())),
+        e_(e),
+        options_(e.options),
+        folder_(e.folder),
+        world_(e.world),
+        strategy_(train::make_strategy(strategy_options(options_, *e.model, world_.device()), e.model, world_)),
+        adam_(make_adam(options_, *strategy_)),
+        averages_(train::make_averages(options_.averages, *adam_, *e.model)),
+        engine_(*this, {world_, *e.model, *strategy_, *adam_, averages_.get()}, engine_options(options_)),
+        state_{.total_steps = options_.epochs * engine_.steps_per_epoch(), .texts_per_step = engine_.global_batch()},
+        scheduler_(*adam_, make_schedule(options_.warmup_ratio, state_.total_steps)) {
+    if (!options_.resume.empty()) resume();
+    if (folder_ == nullptr) return;
+    const bool fresh = !options_.may_resume;
+    // The validation of an epoch follows its last step.
+    const int64_t validated = state_.step - (engine_.position().step_in_epoch == engine_.steps_per_epoch() ? 1 : 0);
+    metrics_.emplace(folder_->metrics(), fresh ? -1 : validated);
+    board_.emplace(folder_->path(), fresh ? -1 : state_.step);
+    folder_->write_config(options_.toml);
+    const train::HyperParameters values = hyper_parameters(options_);
+    write_atomically(folder_->file("config.yaml"), train::wandb_config(values), "config");
+    board_->hyper_parameters(values);
+  }
+
+  /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
+  train::RunEnd run() {
+    watch_ = {};
+    if (folder_) folder_->remove_summary();
+    return engine_.run();
+  }
+
+  /// The plan of run(), for --dry-run.
+  std::string plan() const {
+    return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", state_.texts_per_step,
+               " texts each, lr ", options_.lr, state_.step > 0 ? str(", from step ", state_.step) : "", ", and write ",
+               options_.out);
+  }
+
+ private:
+  train::Measured loss(const TextBatch& batch) override {
+    const Tensor logits = engine_.forward(batch.input);
+    if (!e_.train.regression) return {cross_entropy(logits, batch.labels)};
+    return {mse_loss(logits.to(DType::f32).select(1, 0).contiguous(), batch.labels)};
+  }
+
+  void after_step() override {
+    lr_of_step_ = lr();
+    scheduler_.step();
+    state_.step = engine_.position().step;
+    state_.epoch = static_cast<double>(state_.step) / static_cast<double>(engine_.steps_per_epoch());
+  }
+
+  void log_steps(const train::StepSums::Totals& totals) override {
+    const double sum = totals.loss / world_.size();
+    state_.run_loss += sum;
+    state_.logged = state_.step;
+    if (!folder_) return;
+    engine_.progress().make_way();
+    print_training(sum / static_cast<double>(totals.steps), engine_.gradient_norm().item());
+  }
+
+  train::Validation validate(const train::Epoch& epoch) override {
+    e_.model->eval();
+    score_ = evaluate(engine_, options_, e_.dev, e_.tokenizer.encoder->padding_id());
+    if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
+    if (folder_) print_evaluation();
+    return {};
+  }
+
+  /// The folder appears under its name when it is whole.
+  std::string save() override {
+    if (saved_ == state_.step) return "";
+    if (folder_) folder_->confirm();
+    saved_ = state_.step;
+    const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
+    const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
+    state_.losses.assign(static_cast<size_t>(world_.size()), 0);
+    state_.losses[static_cast<size_t>(world_.rank())] = engine_.since_log().own_loss;
+    state_.losses = world_.sum(state_.losses, "losses");
+    const std::vector<Generator> generators = generators_of_ranks(world_);
+    if (!folder_) return "";
+    const std::string name = str("checkpoint-", state_.step);
+    const std::filesystem::path made = folder_->file("." + name + ".tmp"), final = folder_->file(name);
+    std::filesystem::remove_all(made);
+    save_bert(made, whole, e_.model->options, e_.configuration, e_.tokenizer);
+    save_optimizer(made, moments, *adam_, e_.model->options);
+    if (averages_) save_averages(made, averages, e_.model->options.kind);
+    save_scheduler(made, *adam_, state_.step);
+    save_generators(made, generators);
+    write_trainer_state(made / "trainer_state.json", state_, options_);
+    std::filesystem::remove_all(final);
+    std::filesystem::rename(made, final);
+    return final.string();
+  }
+
+  void stopped(train::StopRule& rule) override {
+    if (!folder_) return;
+    std::cout << "stopped by " << rule.reason() << " after step " << state_.step
+              << "; continue with: finetune --config " << train::shell_word(folder_->file("config.toml").string())
+              << " --max-steps 0 --resume-from-checkpoint last --out " << train::shell_word(folder_->path().string())
+              << std::endl;
+  }
+
+  void ended(train::RunEnd end) override {
+    if (!folder_ || end != train::RunEnd::finished) return;
+    state_.run_loss += engine_.since_log().loss / world_.size();
+    print_end();
+  }
+
+  /// Weights are in the model already: main() has read them from the same folder.
+  void resume() {
+    const std::filesystem::path folder = options_.resume;
+    const TrainerState saved = read_trainer_state(folder / "trainer_state.json");
+    const bool own = saved.texts_per_step > 0;
+    WEFT_CHECK(own || saved.total_steps == state_.total_steps, "checkpoint ", folder.string(), " was made in a run of ",
+               saved.total_steps, " steps, this run has ", state_.total_steps);
+    WEFT_CHECK(!own || (saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps),
+               "checkpoint ", folder.string(), " was made in a run of ", saved.total_steps, " steps of ",
+               saved.texts_per_step, " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
+    check_settings(folder);
+    const int64_t texts_per_step = state_.texts_per_step;
+    state_ = saved;
+    state_.texts_per_step = texts_per_step;
+    saved_ = saved.step;
+    adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, e_.model->options)));
+    if (averages_)
+      averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step, e_.model->options.kind)), {});
+    scheduler_.set_step(load_scheduler(folder));
+    WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
+               ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),
+               ", optimizer.pt of ", adam_->steps());
+    if (!own || !load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
+      std::cout << "rank " << world_.rank() << ": " << folder.string()
+                << " has no random state for it: dropout starts from its seed" << std::endl;
+    // After the last step of an epoch its validation is still to come.
+    const int64_t steps = engine_.steps_per_epoch(), epoch = std::max<int64_t>(saved.step - 1, 0) / steps;
+    engine_.position() = {.epoch = epoch, .step_in_epoch = saved.step - epoch * steps, .step = saved.step};
+    // The mean over the ranks goes on where there are as many as before, else from the first one.
+    train::StepSums::Totals& sums = engine_.since_log();
+    sums.steps = saved.step - saved.logged;
+    if (saved.losses.size() == static_cast<size_t>(world_.size()))
+      sums.own_loss = saved.losses[static_cast<size_t>(world_.rank())];
+    else if (world_.is_first())
+      sums.own_loss = std::accumulate(saved.losses.begin(), saved.losses.end(), 0.0) * world_.size() /
+                      static_cast<double>(saved.losses.size());
+    sums.loss = world_.sum({sums.own_loss}, "losses")[0];
+    if (world_.is_first()) std::cout << "resumed from " << folder.string() << " at step " << saved.step << std::endl;
+  }
+
+  /// The run folder around the checkpoint names its settings. Rank 0 looks, before it writes there.
+  void check_settings(const std::filesystem::path& checkpoint) const {
+    const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
+    train::on_first(world_, "settings", [&] {
+      std::error_code ignored;
+      if (!std::filesystem::is_regular_file(config, ignored)) return "";
+      const auto changes = train::changed_settings(read_text(config, "config"), options_,
+                                                   "resume-from-checkpoint save-steps logging-steps model vocab "
+                                                   "config-file machine-rank main-process-ip main-process-port "
+                                                   "num-processes train-file validation-file");
+      WEFT_CHECK(!changes.contains("seed"), "checkpoint ", checkpoint.string(), " was made with another --seed (",
+                 changes.at("seed"), "), on which the order of texts depends");
+      if (!changes.empty()) std::cout << train::note_of(changes) << std::endl;
+      return "";
+    });
+  }
+
+  void print_training(double loss, double gradient_norm) {
+    print_dict({{"loss", rounded(loss, 1e4)},
+                {"grad_norm", gradient_norm},
+                {"learning_rate", lr_of_step_},
+                {"epoch", rounded(state_.epoch, 1e2)}});
+    note(state_, {{"epoch", state_.epoch},
+                  {"grad_norm", gradient_norm},
+                  {"learning_rate", lr_of_step_},
+                  {"loss", rounded(loss, 1e4)}});
+    board_->scalar("train/loss", loss, state_.step);
+    board_->scalar("train/grad_norm", gradient_norm, state_.step);
+    board_->scalar("train/learning_rate", lr_of_step_, state_.step);
+  }
+
+  void print_evaluation() {
+    const int64_t peak = train::peak_tensor_bytes(world_.device());
+    train::NamedNumbers shown{{"eval_loss", rounded(score_.loss, 1e4)}};
+    for (const auto& [name, value] : scores()) shown.emplace_back("eval_" + name, rounded(value, 1e4));
+    shown.emplace_back("epoch", rounded(state_.epoch, 1e2));
+    print_dict(shown);
+    Json line{{"epoch", state_.epoch}, {"eval_loss", score_.loss}};
+    for (const auto& [name, value] : scores()) line["eval_" + name] = value;
+    note(state_, line);
+    metrics_->append({.epoch = std::llround(state_.epoch),
+                      .step = state_.step,
+                      .split = train::Split::val,
+                      .loss = score_.loss,
+                      .accuracy = score_.accuracy,
+                      .lr = lr(),
+                      .images_per_second = texts_per_second_,
+                      .peak_tensor_bytes = peak});
+    board_->scalar("texts_per_second", texts_per_second_, state_.step);
+    board_->scalar("peak_tensor_bytes", static_cast<double>(peak), state_.step);
+    board_->scalar("eval/loss", score_.loss, state_.step);
+    for (const auto& [name, value] : scores()) board_->scalar("eval/" + name, value, state_.step);
+  }
+
+  void print_end() {
+    const double seconds = watch_.seconds();
+    const double texts = static_cast<double>(e_.train.labels.size()) * static_cast<double>(options_.epochs);
+    const auto steps = static_cast<double>(state_.step);
+    const double loss = state_.run_loss / steps;
+    print_dict({{"train_runtime", rounded(seconds, 1e4)},
+                {"train_samples_per_second", rounded(texts / seconds, 1e3)},
+                {"train_steps_per_second", rounded(steps / seconds, 1e3)},
+                {"train_loss", loss},
+                {"epoch", rounded(state_.epoch, 1e2)}});
+    train::Summary summary{{"steps", state_.step}, {"train_loss", loss}, {"eval_loss", score_.loss}};
+    for (const auto& [name, value] : scores()) summary.emplace_back("eval_" + name, value);
+    summary.emplace_back("seconds", seconds);
+    summary.emplace_back("texts_per_second", texts_per_second_);
+    summary.emplace_back("peak_tensor_bytes", train::peak_tensor_bytes(world_.device()));
+    folder_->write_summary(summary);
+  }
+
+  /// The names and values of what is known of the last score but the loss.
+  train::NamedNumbers scores() const {
+    const int64_t outputs = e_.model->options.classes;
+    if (outputs == 1)
+      return {{"pearson", score_.pearson},
+              {"spearmanr", score_.spearman},
+              {"combined_score", (score_.pearson + score_.spearman) / 2}};
+    if (outputs == 2) return {{"accuracy", score_.accuracy}, {"f1", score_.f1}};
+    return {{"accuracy", score_.accuracy}};
+  }
+
+  double lr() const { return adam_->lr(adam_->groups() - 1); }  // the classifier's
+
+  const Experiment& e_;
+  const Options& options_;
+  const train::RunFolder* folder_;
+  const dist::World& world_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::AdamW> adam_;
+  std::unique_ptr<optim::Ema> averages_;
+  train::Engine engine_;
+  TrainerState state_;
+  optim::Scheduler scheduler_;
+  std::optional<train::Metrics> metrics_;  // as the next: where there is a folder
+  std::optional<train::TensorBoard> board_;
+  Score score_;
+  train::Stopwatch watch_;       // since run() began
+  int64_t saved_ = 0;            // step of the last checkpoint
+  double lr_of_step_ = 0;        // rate of the last step, which the Trainer prints
+  double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
+};
+
 }  // namespace
 
 Tensor Classifier::forward(const Tensor& x) const {
@@ -87,241 +360,9 @@ Tensor Classifier::forward(const Tensor& x) const {
   return Bert::forward(nn::TokenBatch{x.select(1, 0).contiguous(), x.select(1, 1).contiguous(), lengths});
 }
 
-Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-                 const Tokenizer& tokenizer, const SavedConfiguration& saved, const std::shared_ptr<Classifier>& model,
-                 const Texts& train, const Texts& dev)
-    : TypedTask(std::make_shared<TextLoader>(
-          train, data::Sampler(static_cast<int64_t>(train.labels.size()), train::training_order(options, world)),
-          options.batch_size, tokenizer.encoder->padding_id(), world.device())),
-      options_(options),
-      folder_(folder),
-      world_(world),
-      tokenizer_(tokenizer),
-      saved_configuration_(saved),
-      model_(model),
-      train_(train),
-      dev_(dev),
-      strategy_(train::make_strategy(strategy_options(options, *model, world.device()), model, world)),
-      adam_(make_adam(options, *strategy_)),
-      averages_(train::make_averages(options.averages, *adam_, *model_)),
-      engine_(*this, {world, *model_, *strategy_, *adam_, averages_.get()}, engine_options(options)),
-      state_{.total_steps = options.epochs * engine_.steps_per_epoch(), .texts_per_step = engine_.global_batch()},
-      scheduler_(*adam_, make_schedule(options.warmup_ratio, state_.total_steps)) {
-  if (!options.resume.empty()) resume();
-  if (folder == nullptr) return;
-  const bool fresh = !options.may_resume;
-  // The validation of an epoch follows its last step.
-  const int64_t validated = state_.step - (engine_.position().step_in_epoch == engine_.steps_per_epoch() ? 1 : 0);
-  metrics_.emplace(folder_->metrics(), fresh ? -1 : validated);
-  board_.emplace(folder_->path(), fresh ? -1 : state_.step);
-  folder_->write_config(options.toml);
-  const train::HyperParameters values = hyper_parameters(options);
-  write_atomically(folder_->file("config.yaml"), train::wandb_config(values), "config");
-  board_->hyper_parameters(values);
-}
-
-std::string Trainer::plan() const {
-  return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", state_.texts_per_step,
-             " texts each, lr ", options_.lr, state_.step > 0 ? str(", from step ", state_.step) : "", ", and write ",
-             options_.out);
-}
-
-/// Weights are in the model already: main() has read them from the same folder.
-void Trainer::resume() {
-  const std::filesystem::path folder = options_.resume;
-  const TrainerState saved = read_trainer_state(folder / "trainer_state.json");
-  const bool own = saved.texts_per_step > 0;
-  WEFT_CHECK(own || saved.total_steps == state_.total_steps, "checkpoint ", folder.string(), " was made in a run of ",
-             saved.total_steps, " steps, this run has ", state_.total_steps);
-  WEFT_CHECK(!own || (saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps),
-             "checkpoint ", folder.string(), " was made in a run of ", saved.total_steps, " steps of ",
-             saved.texts_per_step, " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
-  check_settings(folder);
-  const int64_t texts_per_step = state_.texts_per_step;
-  state_ = saved;
-  state_.texts_per_step = texts_per_step;
-  saved_ = saved.step;
-  adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options)));
-  if (averages_)
-    averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step, model_->options.kind)), {});
-  scheduler_.set_step(load_scheduler(folder));
-  WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
-             ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),
-             ", optimizer.pt of ", adam_->steps());
-  if (!own || !load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
-    std::cout << "rank " << world_.rank() << ": " << folder.string()
-              << " has no random state for it: dropout starts from its seed" << std::endl;
-  // After the last step of an epoch its validation is still to come.
-  const int64_t steps = engine_.steps_per_epoch(), epoch = std::max<int64_t>(saved.step - 1, 0) / steps;
-  engine_.position() = {.epoch = epoch, .step_in_epoch = saved.step - epoch * steps, .step = saved.step};
-  // The mean over the ranks goes on where there are as many as before, else from the first one.
-  train::StepSums::Totals& sums = engine_.since_log();
-  sums.steps = saved.step - saved.logged;
-  if (saved.losses.size() == static_cast<size_t>(world_.size()))
-    sums.own_loss = saved.losses[static_cast<size_t>(world_.rank())];
-  else if (world_.is_first())
-    sums.own_loss = std::accumulate(saved.losses.begin(), saved.losses.end(), 0.0) * world_.size() /
-                    static_cast<double>(saved.losses.size());
-  sums.loss = world_.sum({sums.own_loss}, "losses")[0];
-  if (world_.is_first()) std::cout << "resumed from " << folder.string() << " at step " << saved.step << std::endl;
-}
-
-/// The run folder around the checkpoint names its settings. Rank 0 looks, before it writes there.
-void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
-  const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
-  train::on_first(world_, "settings", [&] {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(config, ignored)) return "";
-    const auto changes = train::changed_settings(read_text(config, "config"), options_,
-                                                 "resume-from-checkpoint save-steps logging-steps model vocab "
-                                                 "config-file machine-rank main-process-ip main-process-port "
-                                                 "num-processes train-file validation-file");
-    WEFT_CHECK(!changes.contains("seed"), "checkpoint ", checkpoint.string(), " was made with another --seed (",
-               changes.at("seed"), "), on which the order of texts depends");
-    if (!changes.empty()) std::cout << train::note_of(changes) << std::endl;
-    return "";
-  });
-}
-
-train::RunEnd Trainer::run() {
-  watch_ = {};
-  if (folder_) folder_->remove_summary();
-  return engine_.run();
-}
-
-void Trainer::ended(train::RunEnd end) {
-  if (!folder_ || end != train::RunEnd::finished) return;
-  state_.run_loss += engine_.since_log().loss / world_.size();
-  print_end();
-}
-
-train::Measured Trainer::loss(const TextBatch& batch) {
-  const Autocast low(options_.dtype());
-  const Tensor logits = engine_.forward(batch.input);
-  if (!train_.regression) return {cross_entropy(logits, batch.labels)};
-  return {mse_loss(logits.to(DType::f32).select(1, 0).contiguous(), batch.labels)};
-}
-
-void Trainer::after_step() {
-  lr_of_step_ = lr();
-  scheduler_.step();
-  state_.step = engine_.position().step;
-  state_.epoch = static_cast<double>(state_.step) / static_cast<double>(engine_.steps_per_epoch());
-}
-
-void Trainer::log_steps(const train::StepSums::Totals& totals) {
-  const double sum = totals.loss / world_.size();
-  state_.run_loss += sum;
-  state_.logged = state_.step;
-  if (!folder_) return;
-  engine_.progress().make_way();
-  print_training(sum / static_cast<double>(totals.steps), engine_.gradient_norm().item());
-}
-
-train::Validation Trainer::validate(const train::Epoch& epoch) {
-  model_->eval();
-  score_ = evaluate(engine_, options_, dev_, tokenizer_.encoder->padding_id());
-  if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
-  if (folder_) print_evaluation();
-  return {};
-}
-
-/// The folder appears under its name when it is whole.
-std::string Trainer::save() {
-  if (saved_ == state_.step) return "";
-  if (folder_) folder_->confirm();
-  saved_ = state_.step;
-  const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
-  const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
-  state_.losses.assign(static_cast<size_t>(world_.size()), 0);
-  state_.losses[static_cast<size_t>(world_.rank())] = engine_.since_log().own_loss;
-  state_.losses = world_.sum(state_.losses, "losses");
-  const std::vector<Generator> generators = generators_of_ranks(world_);
-  if (!folder_) return "";
-  const std::string name = str("checkpoint-", state_.step);
-  const std::filesystem::path made = folder_->file("." + name + ".tmp"), final = folder_->file(name);
-  std::filesystem::remove_all(made);
-  save_bert(made, whole, model_->options, saved_configuration_, tokenizer_);
-  save_optimizer(made, moments, *adam_, model_->options);
-  if (averages_) save_averages(made, averages, model_->options.kind);
-  save_scheduler(made, *adam_, state_.step);
-  save_generators(made, generators);
-  write_trainer_state(made / "trainer_state.json", state_, options_);
-  std::filesystem::remove_all(final);
-  std::filesystem::rename(made, final);
-  return final.string();
-}
-
-void Trainer::stopped(train::StopRule& rule) {
-  if (!folder_) return;
-  std::cout << "stopped by " << rule.reason() << " after step " << state_.step << "; continue with: finetune --config "
-            << train::shell_word(folder_->file("config.toml").string())
-            << " --max-steps 0 --resume-from-checkpoint last --out " << train::shell_word(folder_->path().string())
-            << std::endl;
-}
-
-void Trainer::print_training(double loss, double gradient_norm) {
-  std::cout << "{'loss': " << python_number(rounded(loss, 1e4)) << ", 'grad_norm': " << python_number(gradient_norm)
-            << ", 'learning_rate': " << python_number(lr_of_step_)
-            << ", 'epoch': " << python_number(rounded(state_.epoch, 1e2)) << '}' << std::endl;
-  note(state_, {{"epoch", state_.epoch},
-                {"grad_norm", gradient_norm},
-                {"learning_rate", lr_of_step_},
-                {"loss", rounded(loss, 1e4)}});
-  board_->scalar("train/loss", loss, state_.step);
-  board_->scalar("train/grad_norm", gradient_norm, state_.step);
-  board_->scalar("train/learning_rate", lr_of_step_, state_.step);
-}
-
-void Trainer::print_evaluation() {
-  const int64_t peak = train::peak_tensor_bytes(world_.device());
-  std::cout << "{'eval_loss': " << python_number(rounded(score_.loss, 1e4));
-  for (const auto& [name, value] : scores())
-    std::cout << ", 'eval_" << name << "': " << python_number(rounded(value, 1e4));
-  std::cout << ", 'epoch': " << python_number(rounded(state_.epoch, 1e2)) << '}' << std::endl;
-  Json line{{"epoch", state_.epoch}, {"eval_loss", score_.loss}};
-  for (const auto& [name, value] : scores()) line["eval_" + name] = value;
-  note(state_, line);
-  metrics_->append({.epoch = std::llround(state_.epoch),
-                    .step = state_.step,
-                    .split = train::Split::val,
-                    .loss = score_.loss,
-                    .accuracy = score_.accuracy,
-                    .lr = lr(),
-                    .images_per_second = texts_per_second_,
-                    .peak_tensor_bytes = peak});
-  board_->scalar("texts_per_second", texts_per_second_, state_.step);
-  board_->scalar("peak_tensor_bytes", static_cast<double>(peak), state_.step);
-  board_->scalar("eval/loss", score_.loss, state_.step);
-  for (const auto& [name, value] : scores()) board_->scalar("eval/" + name, value, state_.step);
-}
-
-void Trainer::print_end() {
-  const double seconds = watch_.seconds();
-  const double texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs);
-  const auto steps = static_cast<double>(state_.step);
-  const double loss = state_.run_loss / steps;
-  std::cout << "{'train_runtime': " << python_number(rounded(seconds, 1e4))
-            << ", 'train_samples_per_second': " << python_number(rounded(texts / seconds, 1e3))
-            << ", 'train_steps_per_second': " << python_number(rounded(steps / seconds, 1e3))
-            << ", 'train_loss': " << python_number(loss) << ", 'epoch': " << python_number(rounded(state_.epoch, 1e2))
-            << '}' << std::endl;
-  train::Summary summary{{"steps", state_.step}, {"train_loss", loss}, {"eval_loss", score_.loss}};
-  for (const auto& [name, value] : scores()) summary.emplace_back("eval_" + name, value);
-  summary.emplace_back("seconds", seconds);
-  summary.emplace_back("texts_per_second", texts_per_second_);
-  summary.emplace_back("peak_tensor_bytes", train::peak_tensor_bytes(world_.device()));
-  folder_->write_summary(summary);
-}
-
-std::vector<std::pair<std::string, double>> Trainer::scores() const {
-  const int64_t outputs = model_->options.classes;
-  if (outputs == 1)
-    return {{"pearson", score_.pearson},
-            {"spearmanr", score_.spearman},
-            {"combined_score", (score_.pearson + score_.spearman) / 2}};
-  if (outputs == 2) return {{"accuracy", score_.accuracy}, {"f1", score_.f1}};
-  return {{"accuracy", score_.accuracy}};
+int train_classifier(const Experiment& e) {
+  Trainer trainer(e);
+  return train::run_or_plan(e.options, e.world, trainer);
 }
 
 }  // namespace weft::finetune

@@ -146,11 +146,33 @@ struct Sequences {
 class Trainer final : public train::TypedTask<Sequences> {
  public:
   /// Errors: a text that is too short for one step.
-  explicit Trainer(const Experiment& experiment);
+  explicit Trainer(const Experiment& e)
+      : TypedTask(e.text.batches(*e.grid.data(), e.world.device())),
+        e_(e),
+        options_(e.options),
+        strategy_(make_strategy(e)),
+        adam_(make_adam(options_, *strategy_)),
+        engine_(*this, {e.world, *e.model, *strategy_, *adam_}, engine_options(options_, e.text)) {
+    const int64_t steps = options_.epochs * engine_.steps_per_epoch();
+    engine_.follow(make_schedule(options_, steps));
+    if (options_.warmup_steps >= steps && options_.warmup_steps != Options().warmup_steps && e.world.is_first())
+      std::cerr << str("warning: --warmup-steps ", options_.warmup_steps, " is not shorter than the run of ", steps,
+                       " steps: it is cut to end with the last one\n")
+                << std::flush;
+    if (!options_.resume.empty()) resume();
+    if (e.folder == nullptr) return;
+    e.folder->write_config(options_.toml);
+    log_.emplace(e.folder->path(), options_.resume.empty() ? -1 : engine_.position().step);
+  }
 
   train::RunEnd run() { return engine_.run_in(e_.folder); }
   /// The line of --dry-run.
-  std::string plan() const;
+  std::string plan() const {
+    return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", engine_.global_batch(),
+               " sequences of ", options_.context, " tokens each, lr ", options_.lr,
+               engine_.position().step > 0 ? str(", from step ", engine_.position().step) : "", ", and write ",
+               options_.out);
+  }
 
  private:
   /// Whole steps: all ranks have the same number of sequences, and one process with their batches together has the
@@ -158,13 +180,90 @@ class Trainer final : public train::TypedTask<Sequences> {
   int64_t samples() const override {
     return e_.text.samples(batch_size() * options_.accumulate, e_.grid.data()->size());
   }
-  train::Measured loss(const Sequences& batch) override;
-  void log_steps(const train::StepSums::Totals& totals) override;
-  train::Validation validate(const train::Epoch& epoch) override;
-  void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override;
-  std::string save() override;
-  void ended(train::RunEnd end) override;
-  void resume();
+
+  /// Every trained token of packed or single rows has the same weight, in whichever row, batch or rank it is: a batch's
+  /// sum is divided by how many its rows have on average over the data.
+  train::Measured loss(const Sequences& batch) override {
+    if (e_.text.is_rows())
+      return {loss_of(batch, Reduction::sum) /
+              (e_.text.trained_per_sequence() * static_cast<double>(batch.next.size(0)))};
+    return {loss_of(batch, Reduction::mean)};
+  }
+
+  void log_steps(const train::StepSums::Totals& totals) override {
+    const double gradient_norm = engine_.gradient_norm().item();
+    if (!log_) return;
+    log_->log(engine_.position().step, {{"train_loss", totals.loss / static_cast<double>(totals.samples)},
+                                        {"lr", adam_->lr(0)},
+                                        {"gradient_norm", gradient_norm}});
+  }
+
+  /// Each token of the validation text once, but for those after the last whole sequence; each trained token of rows.
+  train::Validation validate(const train::Epoch&) override {
+    e_.model->eval();
+    const auto loader = e_.text.validation(*e_.grid.data(), e_.world.device());
+    double sum = 0, count = 0;
+    const auto each = [&](const data::Stacked& batch) {
+      if (e_.text.is_rows()) {
+        const Sequences rows = typed(batch.tensors);
+        sum += loss_of(rows, Reduction::sum).item();
+        count += weft::sum(ge(rows.next, 0).to(DType::f64)).item();
+        return;
+      }
+      const double mean = loss(typed(batch.tensors)).loss.item();
+      sum += mean * static_cast<double>(batch.count);
+      count += static_cast<double>(batch.count);
+    };
+    train::Progress quiet({.quiet = true});
+    train::evaluate_batches(e_.world, *strategy_, quiet, "validation", loader.get(), each, [&] {
+      engine_.forward(Tensor::zeros({1, options_.context}, DType::i64, e_.world.device()));
+    });
+    const std::vector<double> sums = e_.world.sum({sum, count}, "validation");
+    val_loss_ = sums[0] / sums[1];
+    return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};
+  }
+
+  void epoch_done(const train::Epoch& epoch, const train::Validation&) override {
+    const double tokens = static_cast<double>(epoch.samples) * e_.text.tokens_per_sequence();
+    if (log_)
+      log_->log(engine_.position().step,
+                {{"epoch", static_cast<double>(epoch.number)},
+                 {"epoch_loss", epoch.loss},
+                 {"val_loss", val_loss_},
+                 {"tokens_per_second", tokens / epoch.seconds},
+                 {"peak_tensor_bytes", static_cast<double>(train::peak_tensor_bytes(e_.world.device()))}});
+  }
+
+  std::string save() override {
+    const Checkpoint saved =
+        engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
+    if (!saved.parts.empty()) save_model(saved.part("model"));
+    return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
+  }
+
+  void ended(train::RunEnd end) override {
+    if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded())  // checkpoints left the published form out
+      save_model(strategy_->model_state());
+    if (!log_) return;
+    const bool finished = end == train::RunEnd::finished;
+    log_->end(finished);
+    e_.folder->write_summary({{"finished", finished}, {"steps", engine_.position().step}, {"val_loss", val_loss_}});
+  }
+
+  void resume() {
+    const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, e_.world);
+    if (path.empty()) return;
+    const Checkpoint saved = engine_.read(path);
+    const auto changes = train::changed_settings(
+        saved, options_, "tokenizer tensor sequence pipeline chunks micro-batches fsdp-accumulate recompute");
+    bool others = false;
+    for (const char* name : {"seed", "context", "rows", "loss-on"}) others = others || changes.contains(name);
+    WEFT_CHECK(!others, "checkpoint ", path, " was made with other sequences: ", train::text_of(changes));
+    engine_.note(train::note_of(changes));
+    engine_.take(path, saved);
+    engine_.note(str("resumed from ", path, " at step ", engine_.position().step));
+  }
+
   /// The loss of the batch's trained tokens. Ranks that divide the layers divide the vocabulary.
   Tensor loss_of(const Sequences& batch, Reduction reduction) {
     const int64_t vocabulary = e_.config.with_sizes([](const auto& sizes) { return sizes.vocabulary; });
@@ -183,115 +282,6 @@ class Trainer final : public train::TypedTask<Sequences> {
   std::optional<train::ScalarLog> log_;  // on rank 0; none in a dry run
   double val_loss_ = std::numeric_limits<double>::quiet_NaN();
 };
-
-Trainer::Trainer(const Experiment& e)
-    : TypedTask(e.text.batches(*e.grid.data(), e.world.device())),
-      e_(e),
-      options_(e.options),
-      strategy_(make_strategy(e)),
-      adam_(make_adam(options_, *strategy_)),
-      engine_(*this, {e.world, *e.model, *strategy_, *adam_}, engine_options(options_, e.text)) {
-  const int64_t steps = options_.epochs * engine_.steps_per_epoch();
-  engine_.follow(make_schedule(options_, steps));
-  if (options_.warmup_steps >= steps && options_.warmup_steps != Options().warmup_steps && e.world.is_first())
-    std::cerr << str("warning: --warmup-steps ", options_.warmup_steps, " is not shorter than the run of ", steps,
-                     " steps: it is cut to end with the last one\n")
-              << std::flush;
-  if (!options_.resume.empty()) resume();
-  if (e.folder == nullptr) return;
-  e.folder->write_config(options_.toml);
-  log_.emplace(e.folder->path(), options_.resume.empty() ? -1 : engine_.position().step);
-}
-
-std::string Trainer::plan() const {
-  return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", engine_.global_batch(),
-             " sequences of ", options_.context, " tokens each, lr ", options_.lr,
-             engine_.position().step > 0 ? str(", from step ", engine_.position().step) : "", ", and write ",
-             options_.out);
-}
-
-void Trainer::resume() {
-  const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, e_.world);
-  if (path.empty()) return;
-  const Checkpoint saved = engine_.read(path);
-  const auto changes = train::changed_settings(
-      saved, options_, "tokenizer tensor sequence pipeline chunks micro-batches fsdp-accumulate recompute");
-  bool others = false;
-  for (const char* name : {"seed", "context", "rows", "loss-on"}) others = others || changes.contains(name);
-  WEFT_CHECK(!others, "checkpoint ", path, " was made with other sequences: ", train::text_of(changes));
-  engine_.note(train::note_of(changes));
-  engine_.take(path, saved);
-  engine_.note(str("resumed from ", path, " at step ", engine_.position().step));
-}
-
-/// Every trained token of packed or single rows has the same weight, in whichever row, batch or rank it is: a batch's
-/// sum is divided by how many its rows have on average over the data.
-train::Measured Trainer::loss(const Sequences& batch) {
-  if (e_.text.is_rows())
-    return {loss_of(batch, Reduction::sum) /
-            (e_.text.trained_per_sequence() * static_cast<double>(batch.next.size(0)))};
-  return {loss_of(batch, Reduction::mean)};
-}
-
-void Trainer::log_steps(const train::StepSums::Totals& totals) {
-  const double gradient_norm = engine_.gradient_norm().item();
-  if (!log_) return;
-  log_->log(engine_.position().step, {{"train_loss", totals.loss / static_cast<double>(totals.samples)},
-                                      {"lr", adam_->lr(0)},
-                                      {"gradient_norm", gradient_norm}});
-}
-
-/// Each token of the validation text once, but for those after the last whole sequence; each trained token of rows.
-train::Validation Trainer::validate(const train::Epoch&) {
-  e_.model->eval();
-  const auto loader = e_.text.validation(*e_.grid.data(), e_.world.device());
-  double sum = 0, count = 0;
-  const auto each = [&](const data::Stacked& batch) {
-    if (e_.text.is_rows()) {
-      const Sequences rows = typed(batch.tensors);
-      sum += loss_of(rows, Reduction::sum).item();
-      count += weft::sum(ge(rows.next, 0).to(DType::f64)).item();
-      return;
-    }
-    const double mean = loss(typed(batch.tensors)).loss.item();
-    sum += mean * static_cast<double>(batch.count);
-    count += static_cast<double>(batch.count);
-  };
-  train::Progress quiet({.quiet = true});
-  train::evaluate_batches(e_.world, *strategy_, quiet, "validation", loader.get(), each, [&] {
-    engine_.forward(Tensor::zeros({1, options_.context}, DType::i64, e_.world.device()));
-  });
-  const std::vector<double> sums = e_.world.sum({sum, count}, "validation");
-  val_loss_ = sums[0] / sums[1];
-  return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};
-}
-
-void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
-  const double tokens = static_cast<double>(epoch.samples) * e_.text.tokens_per_sequence();
-  if (log_)
-    log_->log(engine_.position().step,
-              {{"epoch", static_cast<double>(epoch.number)},
-               {"epoch_loss", epoch.loss},
-               {"val_loss", val_loss_},
-               {"tokens_per_second", tokens / epoch.seconds},
-               {"peak_tensor_bytes", static_cast<double>(train::peak_tensor_bytes(e_.world.device()))}});
-}
-
-std::string Trainer::save() {
-  const Checkpoint saved =
-      engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
-  if (!saved.parts.empty()) save_model(saved.part("model"));
-  return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
-}
-
-void Trainer::ended(train::RunEnd end) {
-  if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded())  // checkpoints left the published form out
-    save_model(strategy_->model_state());
-  if (!log_) return;
-  const bool finished = end == train::RunEnd::finished;
-  log_->end(finished);
-  e_.folder->write_summary({{"finished", finished}, {"steps", engine_.position().step}, {"val_loss", val_loss_}});
-}
 
 int run(int argc, char** argv) {
   Options options;

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/jsc/run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 
 #include "apps/jsc/course.h"
-#include "apps/jsc/images.h"
 #include "apps/jsc/lightning.h"
 #include "apps/support/run_flags.h"
 #include "core/autograd.h"
 #include "core/choose_device.h"
 #include "core/ops/layers/losses.h"
 #include "core/random.h"
+#include "data/hdf5_images.h"
+#include "data/image_folder.h"
+#include "data/image_loader.h"
+#include "data/packed_images.h"
+#include "io/home.h"
 #include "io/torch/zip_archive.h"
 #include "nn/models/resnet.h"
 #include "optim/optimizers.h"
@@ -25,7 +30,97 @@
 namespace weft::jsc {
 namespace {
 
+namespace fs = std::filesystem;
+
+/// The flags of one_gpu and ddp; the originals have none, and these are their values.
+struct Options : train::RunOptions {
+  Options() { data = "data/hymenoptera_data", epochs = 50, batch_size = 1, seed = 42; }
+  std::string backbone = "resnet18";
+};
+
 constexpr int64_t kLogEvery = 50;  // steps between two train_…_step, as Lightning's log_every_n_steps
+
+/// `DIR` is `folder:DIR`.
+std::string with_kind(const std::string& text) {
+  constexpr const char* kKinds[] = {"folder:", "hdf5:", "packed:", "random:", "cifar10:"};
+  const bool said =
+      std::any_of(std::begin(kKinds), std::end(kKinds), [&](auto kind) { return text.starts_with(kind); });
+  if (said) return text;
+  WEFT_CHECK(fs::exists(text), "data: expected images in ", text,
+             ", got nothing there. `tools/fetch_data hymenoptera data` brings the ants and bees to "
+             "data/hymenoptera, --data names that or another place");
+  return "folder:" + text;
+}
+
+/// The test part beside train and val; null where there is none.
+std::shared_ptr<const data::Dataset> open_test(const std::string& text, const std::vector<std::string>& classes) {
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const fs::path place = expand_home(text.substr(colon + 1));
+  const auto has = [](const std::vector<std::string>& parts) {
+    const auto is = [&](const char* name) { return std::find(parts.begin(), parts.end(), name) != parts.end(); };
+    return is("val") && is("test");
+  };
+  if (kind == "folder")
+    for (const auto& [part, folder] : data::image_folder_parts(place))
+      if (part == "test") return data::image_folder_root(folder, "folder test", classes);
+  if (kind == "packed" && has(data::packed_parts(place))) return data::packed_images(place, "test");
+  if (kind == "hdf5" && has(data::hdf5_parts(place))) return data::hdf5_images(place, "test");
+  return nullptr;
+}
+
+/// The images of a run, and how they reach the model: 196x196 with antialiasing, ImageNet's normalisation; in
+/// training mirrored half of the time.
+class Images {
+ public:
+  /// Errors: those of the readers; a hint where nothing is at the usual place.
+  Images(const Options& options, const dist::World& ranks) : options_(options), ranks_(ranks) {
+    const std::string text = with_kind(options.data);
+    train_ = data::open_dataset(text, data::Split::train);
+    val_ = data::open_dataset(text, data::Split::val);
+    WEFT_CHECK(train_->classes() == val_->classes(), "data: training and validation part have other classes (",
+               train_->classes().size(), " and ", val_->classes().size(), ")");
+    WEFT_CHECK(train_->channels() == 3, "data: expected images of 3 channels, got ", train_->channels());
+    test_ = open_test(text, train_->classes());
+    train::require_same_images(ranks, train_.get(), val_.get(), test_.get());
+  }
+
+  /// Shuffled, and the same number for each rank: some come twice where the set does not divide.
+  std::unique_ptr<data::ImageLoader> training() const {
+    return loader(train_, data::Split::train, train::training_order(options_, ranks_));
+  }
+  /// In order, each image once on one of the ranks; null where this rank has none.
+  std::unique_ptr<data::ImageLoader> validation() const { return in_order(val_); }
+  std::unique_ptr<data::ImageLoader> test() const { return test_ ? in_order(test_) : nullptr; }
+  bool has_test() const { return test_ != nullptr; }
+
+  const std::vector<std::string>& classes() const { return train_->classes(); }
+  /// One line for each part.
+  std::string describe() const {
+    return str("train   ", train_->describe(), "\nval     ", val_->describe(), '\n',
+               test_ ? str("test    ", test_->describe(), '\n') : "");
+  }
+
+ private:
+  using Set = std::shared_ptr<const data::Dataset>;
+
+  std::unique_ptr<data::ImageLoader> in_order(const Set& set) const {
+    return loader(set, data::Split::val, train::validation_order(ranks_));
+  }
+
+  std::unique_ptr<data::ImageLoader> loader(const Set& set, data::Split split, data::SamplerOptions how) const {
+    const data::Sampler order(set->size(), how);
+    data::ImageLoaderOptions loading = train::image_loading(options_, ranks_.device());
+    if (split == data::Split::val) loading.batch_size = std::min(options_.batch_size, order.size());
+    if (loading.batch_size == 0) return nullptr;
+    loading.mean = {0.485f, 0.456f, 0.406f}, loading.std = {0.229f, 0.224f, 0.225f};  // of ImageNet; white is 1
+    return std::make_unique<data::ImageLoader>(set, order, data::make_pipeline("resize:196", split), loading);
+  }
+
+  const Options& options_;
+  const dist::World& ranks_;
+  Set train_, val_, test_;
+};
 
 std::shared_ptr<nn::Module> make_model(const Options& options, const Images& images, Device device) {
   manual_seed(static_cast<uint64_t>(options.seed));
@@ -74,7 +169,7 @@ class Trainer final : public train::TypedTask<data::Batch> {
   /// All epochs. Errors: a loss that is not finite, the disk's.
   train::RunEnd run() {
     if (ranks_.is_first()) {
-      const std::filesystem::path folder = make_version_folder(kLogs);
+      const fs::path folder = make_version_folder(kLogs);
       write_hparams(folder, hyper_parameters());
       log_ = std::make_unique<train::ScalarLog>(folder);
       log_->config(hyper_parameters());
@@ -196,6 +291,23 @@ class Trainer final : public train::TypedTask<data::Batch> {
   std::unique_ptr<train::ScalarLog> log_;  ///< on rank 0
 };
 
+/// False: --help was printed. Errors: UsageError, see support::Flags.
+bool parse_options(const std::string& program, const std::string& purpose, int argc, char** argv, Options& o) {
+  support::Flags flags(program, purpose);
+  flags.group("Data and model");
+  flags.add("data", o.data,
+            "folder with train/CLASS/*.jpg and val/CLASS/*.jpg (and test/…), or hdf5:FILE, packed:FILE, as `pack` "
+            "writes them; `tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera");
+  flags.add_choice("backbone", o.backbone, {"resnet18", "resnet50"},
+                   "resnet50: the later course's, which begins at random weights here");
+  support::add_run_flags(flags, o, "epochs batch-size seed device workers dry-run");
+  flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");
+  if (program == "ddp") flags.example("srun -n 4 ddp");
+  if (!flags.parse(argc, argv)) return false;
+  o.toml = flags.toml();
+  return true;
+}
+
 void describe(std::ostream& out, const dist::World& ranks, const Images& images, const Trainer& trainer) {
   out << "device  " << weft::describe(ranks.device()) << '\n'
       << images.describe() << "model   " << trainer.describe() << std::endl;
@@ -214,22 +326,6 @@ int dry_run(const Options& options, bool alone) {
 }
 
 }  // namespace
-
-bool parse_options(const std::string& program, const std::string& purpose, int argc, char** argv, Options& o) {
-  support::Flags flags(program, purpose);
-  flags.group("Data and model");
-  flags.add("data", o.data,
-            "folder with train/CLASS/*.jpg and val/CLASS/*.jpg (and test/…), or hdf5:FILE, packed:FILE, as `pack` "
-            "writes them; `tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera");
-  flags.add_choice("backbone", o.backbone, {"resnet18", "resnet50"},
-                   "resnet50: the later course's, which begins at random weights here");
-  support::add_run_flags(flags, o, "epochs batch-size seed device workers dry-run");
-  flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");
-  if (program == "ddp") flags.example("srun -n 4 ddp");
-  if (!flags.parse(argc, argv)) return false;
-  o.toml = flags.toml();
-  return true;
-}
 
 int run(const std::string& program, const std::string& purpose, bool alone, int argc, char** argv) {
   return train::training_main(program, [&] {

@@ -197,7 +197,7 @@ class Run {
     if (how.layer_decay < 1)
       together.order = optim::in_order(optim::by_layer(model->parameters(), {.factor = how.layer_decay}));
     const auto strategy = train::make_strategy(together, model, ranks_);
-    const bool finished = Phase(options_, ranks_, session_, *strategy, *model, how, std::move(data)).run();
+    const bool finished = run_phase(options_, ranks_, session_, *strategy, *model, how, std::move(data));
     restore(*strategy, *model);
     return finished;
   }

@@ -7,9 +7,9 @@
 #include "apps/linear_probe/features.h"
 #include "apps/linear_probe/options.h"
 #include "apps/linear_probe/session.h"
+#include "data/loader.h"
 #include "nn/module.h"
-#include "optim/optimizers.h"
-#include "train/loader_task.h"
+#include "train/strategy.h"
 
 namespace weft::linear_probe {
 
@@ -18,12 +18,6 @@ struct PhaseOptions {
   double lr = 1e-3;
   double layer_decay = 1;    ///< see optim/layer_decay.h; 1: one rate
   std::string saved_prefix;  ///< a checkpoint has the weights whose names begin so: those that the phase changes
-};
-
-/// Images for a backbone, or what a backbone says of them, for the classifier alone.
-struct Examples {
-  Tensor input, labels;
-  void fields(auto& v) { v("input", input), v("labels", labels); }
 };
 
 /// Where the steps of a phase come from.
@@ -35,34 +29,10 @@ struct PhaseData {
   };  ///< an input on its way to the model
 };
 
-/// Some epochs of a model with a fresh Adam, or the rest after the session's checkpoint; validation after
-/// each. Prints the lines of the workflow.
-class Phase final : public train::TypedTask<Examples> {
- public:
-  /// Trains `strategy`, whose module is `model`. All ranks make it.
-  Phase(const Options& options, const dist::World& ranks, Session& session, train::Strategy& strategy,
-        nn::Module& model, const PhaseOptions& how, PhaseData data);
-
-  /// False: the run is to stop, and its checkpoint is written. All ranks call it.
-  bool run();
-
- private:
-  int64_t batch_size() const override { return options_.batch_size; }
-  void epoch_begins() override;
-  train::Measured loss(const Examples& batch) override;
-  train::Validation validate(const train::Epoch&) override;
-  void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
-  std::string save() override;
-
-  const Options& options_;
-  const dist::World& ranks_;
-  Session& session_;
-  PhaseData data_;
-  double lr_;
-  optim::AdamW adam_;
-  std::unique_ptr<optim::Ema> averages_;
-  train::Engine engine_;
-  double accuracy_ = 0;  // from the last validation
-};
+/// Some epochs of a model with a fresh Adam, or the rest after the session's checkpoint; validation after each. Prints
+/// the lines of the workflow. Trains `strategy`, whose module is `model`. False: the run is to stop, and its checkpoint
+/// is written. All ranks call it.
+bool run_phase(const Options& options, const dist::World& ranks, Session& session, train::Strategy& strategy,
+               nn::Module& model, const PhaseOptions& how, PhaseData data);
 
 }  // namespace weft::linear_probe

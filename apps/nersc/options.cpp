@@ -35,11 +35,11 @@ void visit_keys(Values& c, Visit&& visit) {
   visit("batch_size", c.batch_size, Range{.min = 1, .max = kLargest});
   visit("valid_batch_size", c.valid_batch_size, Range{.min = 1, .max = kLargest});
   visit("seed", c.seed, Range{.min = 0});
-  visit("log_to_screen", c.log_to_screen, 0);
-  visit("save_checkpoint", c.save_checkpoint, 0);
-  visit("log_to_wandb", c.track, 0);
-  visit("entity", c.entity, 0);
-  visit("project", c.project, 0);
+  visit("log_to_screen", c.log_to_screen);
+  visit("save_checkpoint", c.save_checkpoint);
+  visit("log_to_wandb", c.track);
+  visit("entity", c.entity);
+  visit("project", c.project);
 }
 
 /// A value as YAML.
@@ -84,14 +84,8 @@ bool parse_options(int argc, char** argv, bool several, Options& o) {
 Config read_config(const Options& options) {
   support::YamlSection section(options.yaml_config, options.config);
   Config config;
-  visit_keys(config, [&](const char* key, auto& variable, const auto& allowed) {
-    if constexpr (std::is_same_v<decltype(allowed), const Words&>)
-      section.read_choice(key, variable, allowed);
-    else if constexpr (std::is_same_v<decltype(allowed), const Range&>)
-      section.read(key, variable, allowed);
-    else
-      section.read(key, variable);
-  });
+  visit_keys(config,
+             [&](const char* key, auto& variable, const auto&... allowed) { section.read(key, variable, allowed...); });
   for (const char* unused : {"train_path", "val_path"}) section.ignore(unused);  // samples are made on demand
   section.finish();
   if (options.lr > 0) config.lr = options.lr;
@@ -109,13 +103,13 @@ std::filesystem::path experiment_folder(const Options& options, const Config& co
 std::string yaml(const Config& config) {
   std::string out;
   visit_keys(config,
-             [&](const char* key, const auto& value, const auto&) { out += str(key, ": ", text_of(value), "\n"); });
+             [&](const char* key, const auto& value, const auto&...) { out += str(key, ": ", text_of(value), "\n"); });
   return out;
 }
 
 train::HyperParameters hyper_parameters(const Config& config) {
   train::HyperParameters out;
-  visit_keys(config, [&](const char* key, const auto& value, const auto&) {
+  visit_keys(config, [&](const char* key, const auto& value, const auto&...) {
     if constexpr (std::is_same_v<decltype(value), const int64_t&>)
       out.emplace_back(key, static_cast<double>(value));
     else

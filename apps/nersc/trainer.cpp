@@ -11,10 +11,9 @@
 #include <system_error>
 
 #include "apps/nersc/checkpoint.h"
-#include "apps/nersc/cnn.h"
+#include "apps/nersc/fields_cnn.h"
 #include "apps/nersc/learning_rate.h"
 #include "apps/nersc/options.h"
-#include "apps/nersc/random_fields.h"
 #include "apps/support/python_text.h"
 #include "core/autograd.h"
 #include "core/choose_device.h"

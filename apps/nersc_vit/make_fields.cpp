@@ -3,10 +3,13 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <numbers>
+#include <random>
+#include <vector>
 
-#include "apps/nersc_vit/waves.h"
 #include "apps/support/flags.h"
 #include "core/tensor.h"
+#include "data/hdf5_fields.h"
 #include "io/npy.h"
 
 namespace weft::nersc_vit {
@@ -35,6 +38,61 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("make_fields --out fields --years 3 --times 128");
   return flags.parse(argc, argv);
 }
+
+constexpr int kWaves = 4;
+constexpr double kTurn = 2 * std::numbers::pi;
+
+/// Equal on every machine, unlike the standard library's distributions.
+double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+/// Made-up weather of one year: in each channel waves that travel eastward, each at a speed of its own, on a mean and
+/// with an amplitude of the channel's; the present fields determine the next. A pure function of the seed.
+class Waves {
+ public:
+  Waves(const data::FieldSize& size, uint64_t seed) : size_(size) {
+    std::mt19937_64 of_channels(1);  // speeds and amplitudes are the weather's, phases the year's
+    std::mt19937_64 of_year(seed);
+    for (int64_t c = 0; c < size.channels; ++c) {
+      Channel channel{.mean = 20 * uniform(of_channels) - 10, .amplitude = 1 + 9 * uniform(of_channels), .waves = {}};
+      for (int k = 0; k < kWaves; ++k)
+        channel.waves.push_back({.number = 1 + static_cast<int64_t>(3 * uniform(of_channels)),
+                                 .phase = kTurn * uniform(of_year),
+                                 .speed = 0.1 + 0.3 * uniform(of_channels),
+                                 .amplitude = 0.5 + uniform(of_channels),
+                                 .tilt = 2 * uniform(of_channels) - 1});
+      channels_.push_back(std::move(channel));
+    }
+  }
+
+  /// [channels, rows, columns] at one time.
+  void fill(int64_t time, float* values) const {
+    for (const Channel& channel : channels_)
+      for (int64_t row = 0; row < size_.rows; ++row) {
+        const double latitude = (static_cast<double>(row) + 0.5) / static_cast<double>(size_.rows) - 0.5;  // half turns
+        for (int64_t column = 0; column < size_.columns; ++column) {
+          const double longitude = static_cast<double>(column) / static_cast<double>(size_.columns);  // turns
+          double sum = 0;
+          for (const Wave& wave : channel.waves)
+            sum += wave.amplitude * std::sin(kTurn * static_cast<double>(wave.number) * longitude + wave.phase +
+                                             wave.tilt * latitude * kTurn - wave.speed * static_cast<double>(time));
+          *values++ =
+              static_cast<float>(channel.mean + channel.amplitude * std::cos(latitude * std::numbers::pi) * sum);
+        }
+      }
+  }
+
+ private:
+  struct Wave {
+    int64_t number;  ///< number of crests around the globe
+    double phase, speed, amplitude, tilt;
+  };
+  struct Channel {
+    double mean, amplitude;
+    std::vector<Wave> waves;
+  };
+  data::FieldSize size_;
+  std::vector<Channel> channels_;
+};
 
 /// Sums over all values of the training years, by channel.
 struct Moments {

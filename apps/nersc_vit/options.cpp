@@ -11,6 +11,7 @@ namespace weft::nersc_vit {
 namespace {
 
 using train::UsageError;
+using Words = std::vector<std::string>;
 
 constexpr support::Range kPositive{.min = 1, .max = 1e9};
 constexpr support::Range kFromZero{.min = 0, .max = 1e9};
@@ -56,54 +57,49 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.example("srun -n 8 train_vit --config base --pipeline_parallel_size 4 --pipeline_chunks 3");
 }
 
-/// A number that may be left out or 'None'.
-void read_limit(support::YamlSection& yaml, const std::string& key, int64_t& limit) {
-  limit = 0;
-  yaml.read(key, limit, kPositive);
+/// Calls `visit` with each key of a section that --resume compares, its variable and its permitted values.
+template <class Values, class Visit>
+void visit_keys(Values& o, Visit&& visit) {
+  visit("embed_dim", o.model.width, kPositive);
+  visit("depth", o.model.depth, kPositive);
+  visit("num_heads", o.model.heads, kPositive);
+  visit("patch_size", o.model.patch, kPositive);
+  visit("img_size", o.img_size);
+  visit("n_in_channels", o.model.in_channels, kPositive);
+  visit("n_out_channels", o.model.out_channels, kPositive);
+  visit("dt", o.dt, kPositive);
+  visit("global_batch_size", o.global_batch_size, kPositive);
+  visit("num_iters", o.num_iters, kPositive);
+  visit("lr", o.lr, support::Range{.min = 0, .above = true});
+  visit("lr_schedule", o.lr_schedule, Words{"cosine", "none"});
+  visit("warmup", o.warmup, kFromZero);
+  visit("amp_mode", o.precision, Words{"none", "fp16", "bf16"});
+  visit("num_data_workers", o.num_data_workers, support::Range{.min = 0, .max = 256});
 }
 
-void read_paths(support::YamlSection& yaml, Options& o) {
+void read_yaml(Options& o) {
+  support::YamlSection yaml(o.yaml_config, o.config);
+  visit_keys(o, [&](const char* key, auto& variable, const auto&... allowed) { yaml.read(key, variable, allowed...); });
+  double dropout = 0;
+  yaml.read("dropout", dropout, {.min = 0, .max = 1});
+  if (dropout > 0) throw UsageError(str(yaml.where("dropout"), ": expected 0, got ", dropout, ": this model has none"));
+  if (o.img_size.size() != 2 || o.img_size[0] < 1 || o.img_size[1] < 1)
+    throw UsageError(str(yaml.where("img_size"), ": expected two sizes such as [360, 720]"));
+  o.model.rows = o.img_size[0], o.model.columns = o.img_size[1];
+  yaml.read("mlp_ratio", o.model.hidden_ratio, kPositive);
+  yaml.read("expdir", o.expdir);
+  yaml.read("enable_fused", o.enable_fused);
+  yaml.read("enable_jit", o.enable_jit);
+  yaml.read("limit_nsamples", o.limit_nsamples, kPositive);
+  yaml.read("limit_nsamples_val", o.limit_nsamples_val, kPositive);
+  yaml.read("optimizer", o.optimizer, {"Adam"});
+  yaml.read("data_loader_config", o.data_loader_config, {"pytorch", "dali"});
   for (const auto& [key, path] :
        {std::pair("train_data_path", &o.train_data_path), std::pair("valid_data_path", &o.valid_data_path),
         std::pair("global_means_path", &o.global_means_path), std::pair("global_stds_path", &o.global_stds_path)})
     if (!yaml.read(key, *path)) throw UsageError(str(o.yaml_config, ": section ", o.config, ": ", key, " is missing"));
   for (const char* key : {"inf_data_path", "time_means_path", "wireup_info", "wireup_store", "enable_apex"})
     yaml.ignore(key);
-}
-
-void read_yaml(Options& o) {
-  support::YamlSection yaml(o.yaml_config, o.config);
-  yaml.read("embed_dim", o.model.width, kPositive);
-  yaml.read("depth", o.model.depth, kPositive);
-  yaml.read("num_heads", o.model.heads, kPositive);
-  yaml.read("mlp_ratio", o.model.hidden_ratio, kPositive);
-  yaml.read("patch_size", o.model.patch, kPositive);
-  yaml.read("n_in_channels", o.model.in_channels, kPositive);
-  yaml.read("n_out_channels", o.model.out_channels, kPositive);
-  double dropout = 0;
-  yaml.read("dropout", dropout, {.min = 0, .max = 1});
-  if (dropout > 0) throw UsageError(str(yaml.where("dropout"), ": expected 0, got ", dropout, ": this model has none"));
-  std::vector<int64_t> size{o.model.rows, o.model.columns};
-  yaml.read("img_size", size);
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
-    throw UsageError(str(yaml.where("img_size"), ": expected two sizes such as [360, 720]"));
-  o.model.rows = size[0], o.model.columns = size[1];
-  yaml.read("dt", o.dt, kPositive);
-  yaml.read("global_batch_size", o.global_batch_size, kPositive);
-  yaml.read("num_iters", o.num_iters, kPositive);
-  yaml.read("lr", o.lr, {.min = 0, .above = true});
-  yaml.read("warmup", o.warmup, kFromZero);
-  yaml.read("expdir", o.expdir);
-  yaml.read("num_data_workers", o.num_data_workers, {.min = 0, .max = 256});
-  yaml.read("enable_fused", o.enable_fused);
-  yaml.read("enable_jit", o.enable_jit);
-  read_limit(yaml, "limit_nsamples", o.limit_nsamples);
-  read_limit(yaml, "limit_nsamples_val", o.limit_nsamples_val);
-  yaml.read_choice("amp_mode", o.precision, {"none", "fp16", "bf16"});
-  yaml.read_choice("lr_schedule", o.lr_schedule, {"cosine", "none"});
-  yaml.read_choice("optimizer", o.optimizer, {"Adam"});
-  yaml.read_choice("data_loader_config", o.data_loader_config, {"pytorch", "dali"});
-  read_paths(yaml, o);
   yaml.finish();
 }
 
@@ -143,53 +139,33 @@ bool parse_options(int argc, char** argv, Options& o) {
       "Trains a vision transformer to forecast weather fields, on one GPU or on a grid of data x model "
       "ranks.",
       support::ConfigFlag::none);
-  Options on_command_line;
-  add_flags(flags, on_command_line);
+  add_flags(flags, o);
   if (!flags.parse(argc, argv)) return false;
-  o = on_command_line;
   read_yaml(o);
-  // A flag wins over the key of the same name.
-  const auto prefer = [&](const char* name, auto member) {
-    if (flags.given(name)) o.*member = on_command_line.*member;
-  };
-  prefer("amp_mode", &Options::precision);
-  prefer("num_iters", &Options::num_iters);
-  prefer("num_data_workers", &Options::num_data_workers);
-  prefer("data_loader_config", &Options::data_loader_config);
-  prefer("enable_fused", &Options::enable_fused);
-  prefer("enable_jit", &Options::enable_jit);
+  flags.parse(argc, argv);  // a flag wins over the key of the same name
   check(o);
   note_what_means_nothing(o);
   return true;
 }
 
 std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
-  const auto text = [](const auto& value) { return str(value); };
-  return {{"config", o.config},
-          {"run_num", o.run_num},
-          {"embed_dim", text(o.model.width)},
-          {"depth", text(o.model.depth)},
-          {"num_heads", text(o.model.heads)},
-          {"patch_size", text(o.model.patch)},
-          {"img_size", str('[', o.model.rows, ", ", o.model.columns, ']')},
-          {"n_in_channels", text(o.model.in_channels)},
-          {"n_out_channels", text(o.model.out_channels)},
-          {"dt", text(o.dt)},
-          {"global_batch_size", text(o.global_batch_size)},
-          {"num_iters", text(o.num_iters)},
-          {"lr", text(o.lr)},
-          {"lr_schedule", o.lr_schedule},
-          {"warmup", text(o.warmup)},
-          {"amp_mode", o.precision},
-          {"num_data_workers", text(o.num_data_workers)},
-          {"row_parallel_size", text(o.row_parallel_size)},
-          {"pipeline_parallel_size", text(o.pipeline_parallel_size)},
-          {"pipeline_chunks", text(o.pipeline_chunks)},
-          {"micro_batches", text(o.micro_batches)},
-          {"max_grad_norm", text(o.clip_norm)},
-          {"seed", text(o.seed)},
-          {"train_data_path", o.train_data_path},
-          {"valid_data_path", o.valid_data_path}};
+  std::vector<std::pair<std::string, std::string>> lines{{"config", o.config}, {"run_num", o.run_num}};
+  const auto add = [&](const char* key, const auto& value, const auto&...) {
+    if constexpr (std::is_same_v<decltype(value), const std::vector<int64_t>&>)
+      lines.emplace_back(key, str('[', value[0], ", ", value[1], ']'));
+    else
+      lines.emplace_back(key, str(value));
+  };
+  visit_keys(o, add);
+  add("row_parallel_size", o.row_parallel_size);
+  add("pipeline_parallel_size", o.pipeline_parallel_size);
+  add("pipeline_chunks", o.pipeline_chunks);
+  add("micro_batches", o.micro_batches);
+  add("max_grad_norm", o.clip_norm);
+  add("seed", o.seed);
+  add("train_data_path", o.train_data_path);
+  add("valid_data_path", o.valid_data_path);
+  return lines;
 }
 
 std::string experiment_folder(const Options& o, int ranks) {

@@ -34,6 +34,7 @@ struct Options : train::RunOptions {
 
   // Keys of the YAML file.
   ForecastVitOptions model = {};
+  std::vector<int64_t> img_size{360, 720};  ///< rows and columns of the fields
   int64_t dt = 1, global_batch_size = 16, warmup = 0;
   std::string lr_schedule = "cosine", optimizer = "Adam", expdir = "/logs";
   std::string train_data_path, valid_data_path, global_means_path, global_stds_path;

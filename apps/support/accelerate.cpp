@@ -60,14 +60,14 @@ AccelerateConfig read_accelerate_config(const std::filesystem::path& path) {
   YamlSection file(path);
   AccelerateConfig config;
   std::string word;
-  file.read_choice("compute_environment", word, {"LOCAL_MACHINE"});
+  file.read("compute_environment", word, {"LOCAL_MACHINE"});
   file.read("distributed_type", word);
   for (const auto& [type, cure] : kOfTheProgram)
     if (word == type) throw train::UsageError(file.where("distributed_type") + ": " + type + ": " + cure);
-  file.read_choice("distributed_type", word, {"NO", "MULTI_CPU", "MULTI_GPU"});
+  file.read("distributed_type", word, {"NO", "MULTI_CPU", "MULTI_GPU"});
   bool is_fp16 = false;  // accelerate 0.6's
   if (file.read("fp16", is_fp16) && is_fp16) config.mixed_precision = "fp16";
-  file.read_choice("mixed_precision", config.mixed_precision, {"no", "bf16", "fp16"});
+  file.read("mixed_precision", config.mixed_precision, {"no", "bf16", "fp16"});
   file.read("num_machines", config.num_machines, {.min = 1, .max = kMost});
   file.read("num_processes", config.num_processes, {.min = 1, .max = kMost});
   file.read("machine_rank", config.machine_rank, {.min = 0, .max = kMost});

@@ -232,7 +232,7 @@ bool YamlSection::read(const std::string& key, std::vector<std::string>& variabl
   return node_->read(key, variable);
 }
 
-bool YamlSection::read_choice(const std::string& key, std::string& variable, const std::vector<std::string>& choices) {
+bool YamlSection::read(const std::string& key, std::string& variable, const std::vector<std::string>& choices) {
   std::string word;
   if (!read(key, word)) return false;
   if (std::find(choices.begin(), choices.end(), word) == choices.end())

@@ -41,7 +41,7 @@ class YamlSection {
   bool read(const std::string& key, std::vector<double>& variable);
   bool read(const std::string& key, std::vector<std::string>& variable);
   /// One word of a list.
-  bool read_choice(const std::string& key, std::string& variable, const std::vector<std::string>& choices);
+  bool read(const std::string& key, std::string& variable, const std::vector<std::string>& choices);
   /// `FILE:LINE: KEY`, for an error about a value that has been read; `FILE: KEY` where the key is not there.
   std::string where(const std::string& key) const;
   /// The content of a key that is not read: the values of its section by name, or its own, without those that are

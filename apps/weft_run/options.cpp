@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <sstream>
-#include <string_view>
 #include <utility>
 
 #include "apps/support/accelerate.h"
@@ -52,14 +52,27 @@ Examples:
   weft-run --nnodes 2 --nproc_per_node 4 --rdzv_endpoint gpu1:29401 train_image --data cifar100:DIR    # on each node
 )";
 
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
 /// A flag and who else has it. PyTorch's launcher also reads each of its flags from a variable, PET_NNODES and so on.
 struct Flag {
   enum class Owner { weft, torchrun, accelerate };
   enum class Kind { value, on, passed_over, passed_over_on, refused };  ///< `on`: no value follows
-  const char* name;
+  std::string name;
   Owner owner;
   Kind kind;
-  const char* why = "";  ///< it is passed over; or, of a refused one, the cure
+  const char* why;  ///< it is passed over; or, of a refused one, the cure
+};
+
+/// Flags that differ in their names alone.
+struct FlagsAlike {
+  const char* names;
+  Flag::Owner owner;
+  Flag::Kind kind;
+  const char* why = "";
 };
 
 using Owner = Flag::Owner;
@@ -71,34 +84,22 @@ constexpr const char* kShards = "sharding is the program's choice: give it --par
 constexpr const char* kProgram = "it is the program's choice: give it its own flag";
 constexpr const char* kDevices = "ranks use GPUs of NVIDIA, or the CPU (--cpu). Leave it out";
 
-constexpr Flag kFlags[] = {
-    {"nnodes", Owner::torchrun, Kind::value},
-    {"nproc-per-node", Owner::torchrun, Kind::value},
-    {"rdzv-backend", Owner::torchrun, Kind::value},
-    {"rdzv-endpoint", Owner::torchrun, Kind::value},
-    {"rdzv-id", Owner::torchrun, Kind::value},
-    {"rdzv-conf", Owner::torchrun, Kind::value},
+constexpr FlagsAlike kFlagsAlike[] = {
+    {"nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf", Owner::torchrun, Kind::value},
     {"standalone", Owner::torchrun, Kind::on},
-    {"max-restarts", Owner::torchrun, Kind::value},
-    {"role", Owner::torchrun, Kind::value},
+    {"max-restarts role", Owner::torchrun, Kind::value},
     {"no-python", Owner::torchrun, Kind::on},
     {"log-dir", Owner::torchrun, Kind::value},
     {"explain", Owner::weft, Kind::value},
-    {"node-rank", Owner::torchrun, Kind::value},
-    {"master-addr", Owner::torchrun, Kind::value},
-    {"master-port", Owner::torchrun, Kind::value},
-    {"shutdown-timeout", Owner::torchrun, Kind::value},
+    {"node-rank master-addr master-port shutdown-timeout", Owner::torchrun, Kind::value},
     {"monitor-interval", Owner::torchrun, Kind::passed_over, "the end of a rank is seen at once"},
-    {"start-method", Owner::torchrun, Kind::passed_over, kOnlyPython},
-    {"event-log-handler", Owner::torchrun, Kind::passed_over, kOnlyPython},
-    {"logs-specs", Owner::torchrun, Kind::passed_over, kOnlyPython},
+    {"start-method event-log-handler logs-specs", Owner::torchrun, Kind::passed_over, kOnlyPython},
     {"use-env", Owner::torchrun, Kind::passed_over_on, "ranks always get their variables"},
-    {"redirects", Owner::torchrun, Kind::passed_over, kOutput},
-    {"tee", Owner::torchrun, Kind::passed_over, kOutput},
+    {"redirects tee", Owner::torchrun, Kind::passed_over, kOutput},
     {"log-line-prefix-template", Owner::torchrun, Kind::passed_over, "lines pass unchanged"},
     {"local-ranks-filter", Owner::torchrun, Kind::passed_over, "all ranks' lines are shown"},
-    {"duplicate-stdout-filters", Owner::torchrun, Kind::passed_over, "all lines are shown once"},
-    {"duplicate-stderr-filters", Owner::torchrun, Kind::passed_over, "all lines are shown once"},
+    {"duplicate-stdout-filters duplicate-stderr-filters", Owner::torchrun, Kind::passed_over,
+     "all lines are shown once"},
     {"local-addr", Owner::torchrun, Kind::passed_over,
      "a node finds its own address; WEFT_SOCKET_IFNAME names a network interface"},
     {"numa-binding", Owner::torchrun, Kind::passed_over,
@@ -109,45 +110,34 @@ constexpr Flag kFlags[] = {
     {"module", Owner::torchrun, Kind::refused, "a program is started, no module of Python: write python3 -m MODULE"},
     {"run-path", Owner::torchrun, Kind::refused, "a program is started, no script of Python: write python3 SCRIPT"},
     {"print-completion", Owner::torchrun, Kind::refused, "--help lists the flags"},
-    {"grace", Owner::weft, Kind::value},
-    {"start-timeout", Owner::weft, Kind::value},
-    {"help", Owner::weft, Kind::on},
-    {"version", Owner::weft, Kind::on},
-    {"num-machines", Owner::accelerate, Kind::value},
-    {"machine-rank", Owner::accelerate, Kind::value},
-    {"main-process-ip", Owner::accelerate, Kind::value},
-    {"main-process-port", Owner::accelerate, Kind::value},
-    {"num-processes", Owner::accelerate, Kind::value},
-    {"mixed-precision", Owner::accelerate, Kind::value},
-    {"config-file", Owner::accelerate, Kind::value},
-    {"gpu-ids", Owner::accelerate, Kind::value},
-    {"num-cpu-threads-per-process", Owner::accelerate, Kind::value},
-    {"cpu", Owner::accelerate, Kind::on},
-    {"multi-gpu", Owner::accelerate, Kind::on},
-    {"same-network", Owner::accelerate, Kind::on},
+    {"grace start-timeout", Owner::weft, Kind::value},
+    {"help version", Owner::weft, Kind::on},
+    {"num-machines machine-rank main-process-ip main-process-port num-processes mixed-precision config-file gpu-ids "
+     "num-cpu-threads-per-process",
+     Owner::accelerate, Kind::value},
+    {"cpu multi-gpu same-network", Owner::accelerate, Kind::on},
     {"quiet", Owner::accelerate, Kind::passed_over_on, "one line names the rank that failed"},
     {"debug", Owner::accelerate, Kind::passed_over_on, "collectives are always compared between ranks"},
     {"enable-cpu-affinity", Owner::accelerate, Kind::passed_over_on,
      "ranks run on all cores; numactl before the program binds them"},
     {"main-training-function", Owner::accelerate, Kind::passed_over, kOnlyPython},
     {"downcast-bf16", Owner::accelerate, Kind::passed_over_on, "it is for TPUs alone"},
-    {"dynamo-backend", Owner::accelerate, Kind::passed_over, kOnlyPython},
-    {"dynamo-mode", Owner::accelerate, Kind::passed_over, kOnlyPython},
-    {"dynamo-use-fullgraph", Owner::accelerate, Kind::passed_over_on, kOnlyPython},
-    {"dynamo-use-dynamic", Owner::accelerate, Kind::passed_over_on, kOnlyPython},
-    {"dynamo-use-regional-compilation", Owner::accelerate, Kind::passed_over_on, kOnlyPython},
-    {"use-fsdp", Owner::accelerate, Kind::refused, kShards},
-    {"use-deepspeed", Owner::accelerate, Kind::refused, kShards},
-    {"use-megatron-lm", Owner::accelerate, Kind::refused, kShards},
-    {"use-parallelism-config", Owner::accelerate, Kind::refused, kShards},
-    {"zero-stage", Owner::accelerate, Kind::refused, kShards},
-    {"gradient-accumulation-steps", Owner::accelerate, Kind::refused, kProgram},
-    {"gradient-clipping", Owner::accelerate, Kind::refused, kProgram},
-    {"tpu", Owner::accelerate, Kind::refused, kDevices},
-    {"ipex", Owner::accelerate, Kind::refused, kDevices},
-    {"use-xpu", Owner::accelerate, Kind::refused, kDevices},
+    {"dynamo-backend dynamo-mode", Owner::accelerate, Kind::passed_over, kOnlyPython},
+    {"dynamo-use-fullgraph dynamo-use-dynamic dynamo-use-regional-compilation", Owner::accelerate, Kind::passed_over_on,
+     kOnlyPython},
+    {"use-fsdp use-deepspeed use-megatron-lm use-parallelism-config zero-stage", Owner::accelerate, Kind::refused,
+     kShards},
+    {"gradient-accumulation-steps gradient-clipping", Owner::accelerate, Kind::refused, kProgram},
+    {"tpu ipex use-xpu", Owner::accelerate, Kind::refused, kDevices},
     {"mpirun-hostfile", Owner::accelerate, Kind::refused, "start mpirun itself: mpirun --hostfile FILE PROGRAM"},
 };
+
+const std::vector<Flag> kFlags = [] {
+  std::vector<Flag> flags;
+  for (const auto& [names, owner, kind, why] : kFlagsAlike)
+    for (const std::string& name : words(names)) flags.push_back({name, owner, kind, why});
+  return flags;
+}();
 
 /// Families of accelerate's flags, all refused.
 constexpr std::pair<const char*, const char*> kFamilies[] = {
@@ -156,16 +146,15 @@ constexpr std::pair<const char*, const char*> kFamilies[] = {
 };
 
 const Flag* find_flag(const std::string& name) {
-  const auto found =
-      std::find_if(std::begin(kFlags), std::end(kFlags), [&](const Flag& flag) { return name == flag.name; });
-  return found == std::end(kFlags) ? nullptr : found;
+  const auto found = std::ranges::find(kFlags, name, &Flag::name);
+  return found == kFlags.end() ? nullptr : &*found;
 }
 
 [[noreturn]] void refuse_unknown(const std::string& written, const std::string& name) {
   for (const auto& [prefix, cure] : kFamilies)
     if (name.starts_with(prefix)) throw UsageError("--" + printable(name) + ": " + cure);
   std::vector<std::string> names;
-  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
+  for (const Flag& flag : kFlags) names.push_back(flag.name);
   throw UsageError("unknown flag '" + printable(written) + "'." + suggestion(name, names));
 }
 
@@ -229,7 +218,7 @@ void add_variables(const dist::EnvironmentVariables& variables, std::map<std::st
     if (found == variables.end() || found->second.empty()) continue;
     const std::string& value = found->second;
     const bool is_switch =
-        flag.kind != Kind::value && flag.kind != Kind::passed_over && flag.name != std::string_view("print-completion");
+        flag.kind != Kind::value && flag.kind != Kind::passed_over && flag.name != "print-completion";
     if (is_switch && value == "0") continue;
     if (flag.kind == Kind::refused) throw UsageError(name + ": " + flag.why);
     flags[flag.name] = value;
@@ -256,16 +245,9 @@ std::string one_number(const std::string& nodes) {
 /// stores, which are passed over.
 void read_meeting_settings(const std::string& text, Options& options) {
   static const std::vector<std::string> waits{"timeout", "join_timeout"};
-  static const std::vector<std::string> others{"last_call_timeout",
-                                               "close_timeout",
-                                               "heartbeat_timeout",
-                                               "keep_alive_interval",
-                                               "keep_alive_max_attempt",
-                                               "read_timeout",
-                                               "cas_backoff_max_seconds",
-                                               "is_host",
-                                               "use_libuv",
-                                               "rank"};
+  static const std::vector<std::string> others = words(
+      "last_call_timeout close_timeout heartbeat_timeout keep_alive_interval keep_alive_max_attempt read_timeout "
+      "cas_backoff_max_seconds is_host use_libuv rank");
   std::istringstream in(text);
   for (std::string setting; std::getline(in, setting, ',');) {
     const std::string name = setting.substr(0, setting.find('='));

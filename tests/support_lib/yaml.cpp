@@ -217,15 +217,15 @@ TEST(Yaml, Choices) {
   const File file("default:\n  optimizer: sgd\n  scheduler: cosin\n  model: resnet\n");
   YamlSection section(file.path(), "default");
   std::string word = "adam";
-  EXPECT_TRUE(section.read_choice("optimizer", word, {"adam", "sgd"}));
+  EXPECT_TRUE(section.read("optimizer", word, {"adam", "sgd"}));
   EXPECT_EQ(word, "sgd");
-  EXPECT_FALSE(section.read_choice("loss_func", word, {"mse"}));
+  EXPECT_FALSE(section.read("loss_func", word, {"mse"}));
   EXPECT_EQ(error_in(file,
                      [&] {
-                       section.read_choice("scheduler", word, {"none", "cosine"});
+                       section.read("scheduler", word, {"none", "cosine"});
                      }),
             "3: scheduler: unknown value 'cosin'. Did you mean 'cosine'?");
-  EXPECT_EQ(error_in(file, [&] { section.read_choice("model", word, {"cnn"}); }),
+  EXPECT_EQ(error_in(file, [&] { section.read("model", word, {"cnn"}); }),
             "4: model: unknown value 'resnet'. Known: cnn.");
   EXPECT_EQ(word, "sgd");
 }
