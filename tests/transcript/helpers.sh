@@ -10,3 +10,15 @@ same() { cmp "$1" "$2"; }
 
 # ranks N PROGRAM…: PROGRAM on N ranks of this machine.
 ranks() { weft-run --nproc_per_node "$@"; }
+
+# numbers: the numbers of stdin's text, one a line.
+numbers() { grep -oE -- '-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?'; }
+
+# near BOUND A B: whether two files hold as many numbers, one a line, and no two are further apart; prints those that are.
+near() { paste -d' ' "$2" "$3" | awk -v bound="$1" '{ n++ } NF != 2 || !(($1 - $2) ^ 2 <= bound ^ 2) { print; far = 1 } END { exit far || !n }'; }
+
+# free_port: a port that nobody had a moment ago.
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# torch_file: what a checkpoint of PyTorch's format holds, as JSON (torch_file.py).
+torch_file() { "$WEFT"/tests/transcript/torch_file.py "$@"; }
