@@ -22,3 +22,6 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 
 # torch_file: what a checkpoint of PyTorch's format holds, as JSON (torch_file.py).
 torch_file() { "$WEFT"/tests/transcript/torch_file.py "$@"; }
+
+# on_gpu PROGRAM…: with --device of this machine's GPU, or of the emulated one where there is none.
+on_gpu() { env -u CUDA_VISIBLE_DEVICES "$@" --device "$([ -e /dev/nvidiactl ] && echo cuda || echo "emulated:${WEFT_TEST_GPU:-h100}")"; }
