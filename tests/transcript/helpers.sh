@@ -25,3 +25,12 @@ torch_file() { "$WEFT"/tests/transcript/torch_file.py "$@"; }
 
 # on_gpu PROGRAM…: with --device of this machine's GPU, or of the emulated one where there is none.
 on_gpu() { env -u CUDA_VISIBLE_DEVICES "$@" --device "$([ -e /dev/nvidiactl ] && echo cuda || echo "emulated:${WEFT_TEST_GPU:-h100}")"; }
+
+# apart A B: how far two lists of numbers (JSON, nested or not) are apart: ‖a - b‖ / ‖b‖.
+apart() {
+  jq -n --slurpfile a "$1" --slurpfile b "$2" 'def norm: map(. * .) | add | sqrt;
+    [$a, $b] | map(flatten) | if map(length) | .[0] == .[1] then (transpose | map(.[0] - .[1]) | norm) / (.[1] | norm) else error("not as many numbers") end'
+}
+
+# mpi N PROGRAM…: PROGRAM on N ranks of Open MPI, which leave a busy processor to one another.
+mpi() { mpirun --mca mpi_yield_when_idle 1 --allow-run-as-root --oversubscribe --bind-to none -np "$@"; }
