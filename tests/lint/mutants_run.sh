@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs `tools/mutants run` ($1) on a small tree of its own, whose only test program has two tests: mutants by hand and by operators that are
+# Runs `tools/mutants run` ($1) on a small tree of its own, whose test program has two tests, beside a transcript: mutants by hand and by operators that are
 # killed, that survive, that no test reaches, that are explained, that do not compile. $2: the tree that choice.h comes from.
 set -euo pipefail
 command -v ninja > /dev/null || { echo "SKIPPED: needs ninja"; exit 77; }
 tool=$1
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree"/{core,tests/core,tests/mutants}
+mkdir -p "$tree"/{core,tests/core,tests/mutants,tests/transcript}
 cp "$2"/tests/mutants/{choice,listener}.h "$tree/tests/mutants/"
+cp "$2"/tests/transcript/{transcript.py,console.py,helpers.sh} "$tree/tests/transcript/"
 cat > "$tree/CMakeLists.txt" << 'CMAKE'
 cmake_minimum_required(VERSION 3.22)
 project(small CXX)
@@ -23,7 +24,19 @@ cat > "$tree/tests/core/CMakeLists.txt" << 'CMAKE'
 file(GLOB sources *.cpp)
 add_executable(test_core ${sources})
 target_link_libraries(test_core core GTest::gtest_main)
+add_executable(show ../../apps/show.cpp)
+target_link_libraries(show core)
+add_dependencies(test_core show)
 CMAKE
+mkdir "$tree/apps"
+cat > "$tree/apps/show.cpp" << 'SOURCE'
+#include <cstdio>
+
+int twice(int x);
+
+int main() { std::printf("%d\n", twice(4)); }
+SOURCE
+printf '  $ show\n  8\n' > "$tree/tests/core/show.t"
 cat > "$tree/core/twice.cpp" << 'SOURCE'
 #include <cstdlib>
 
@@ -75,6 +88,12 @@ kind=hand
 cp "$tree/whole" "$tree/table"
 expect 0 "1 filters are green without a mutant, 2 mutants by hand" "2 / 2 killed: " "1 red" "1 crash"
 
+# A transcript kills, too.
+sed 's/Twice\.\*/show.t/' "$tree/whole" > "$tree/table"
+expect 0 "1 filters are green without a mutant, 2 mutants by hand" "2 / 2 killed: 2 red"
+sed 's/Twice\.\*/shown.t/' "$tree/whole" > "$tree/table"
+expect 2 "mutants: $tree/tests/mutants/a.txt:3: there is no tests/core/shown.t"
+
 sed 's/>= 0/> 2000/' "$tree/whole" > "$tree/table"
 expect 1 "SURVIVES core/twice.cpp: twice: aborts at once" "tests/mutants/a.txt:6: green, core Twice.*" "1 / 2 killed: "
 
@@ -101,7 +120,7 @@ cat >> "$tree/core/twice.cpp" << 'SOURCE'
 const char* nothing() { return 0; }
 SOURCE
 expect 1 "does not compile: core/twice.cpp: nothing: constant: 0 -> 0 + 1" \
-  "test_core on cpu: 2 tests in " "SURVIVES core/twice.cpp: twice: comparison: x > 1000 -> x >= 1000" "core/twice.cpp:4: green, 1 of 1 tests that reach it ran" \
+  "test_core on cpu: 3 tests in " "SURVIVES core/twice.cpp: twice: comparison: x > 1000 -> x >= 1000" "core/twice.cpp:4: green, 2 of 2 tests that reach it ran" \
   "SURVIVES core/twice.cpp: twice: constant: 1000 -> 1000 + 1" "SURVIVES core/twice.cpp: twice: drop: std::abort(); -> nothing" \
   "core/twice.cpp:4: unreached, 0 of 0 tests that reach it ran" "3 / 7 killed: " "2 crash" "1 red" "1 do not compile" "by operators: seed 1, sample 150, of core"
 sed -i '/nothing/d' "$tree/core/twice.cpp"

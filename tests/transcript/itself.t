@@ -56,6 +56,11 @@ A file that needs what is not there is skipped, and says so.
   $ printf 'needs: zip wings\n\n  $ false\n' > a.t; WEFT_PARTS='zip yaml' "$WEFT"/tests/transcript/transcript.py a.t
   a.t: SKIPPED, needs wings, which this build or machine lacks
   [77]
+  $ printf 'needs: !zip\n\n  $ false\n' > a.t; WEFT_PARTS='zip yaml' "$WEFT"/tests/transcript/transcript.py a.t
+  a.t: SKIPPED, needs !zip, but this build has it
+  [77]
+  $ printf 'needs: !wings\n\n  $ true\n' > a.t; WEFT_PARTS='zip yaml' "$WEFT"/tests/transcript/transcript.py a.t
+  a.t: 1 commands, 0 faults
   $ printf 'needs: shared/no_such_data\n\n  $ false\n' > a.t; "$WEFT"/tests/transcript/transcript.py a.t
   a.t: SKIPPED, needs shared/no_such_data, which this build or machine lacks
   [77]

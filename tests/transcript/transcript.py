@@ -8,8 +8,8 @@ programs and tools/, WEFT is the tree, and no GPU is visible. helpers.sh has wha
 In a transcript stdout and stderr are one, and lines come in the order of the file. On a page lines come in any order, since ranks print so, stderr
 may have more (progress), and a command without a line below it has only to end well.
 
-`needs: zip ranks shared/DATA` in a transcript names optional parts of the build (WEFT_PARTS), or real data (WEFT_SHARED_DATA): without one the file
-is skipped, with exit code 77. `--write` puts what was printed into the file where it was not expected: read the difference before you commit."""
+`needs: zip !ranks shared/DATA` in a transcript names optional parts which the build has or lacks (WEFT_PARTS), or real data (WEFT_SHARED_DATA):
+otherwise the file is skipped, with exit code 77. `--write` puts what was printed into the file where it was not expected: read the difference before you commit."""
 import argparse
 import difflib
 import os
@@ -25,11 +25,12 @@ from console import commands_of, in_order, matches
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+KEPT = "WEFT_TEST_GPU", "WEFT_SHARED_DATA", "WEFT_CPU"  # tools/processors sets the last
 
 
 def environment_of(programs):
     """What a command sees of the machine: the same on each, so far as a test can say."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_") or name == "WEFT_TEST_GPU"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_") or name in KEPT or name.startswith("WEFT_MUTANT")}
     return {"OMP_NUM_THREADS": "1", **kept, "PATH": f"{programs}:{ROOT / 'tools'}:{os.environ['PATH']}", "WEFT": str(ROOT), "CUDA_VISIBLE_DEVICES": "",
             "OMP_WAIT_POLICY": "passive", "LC_ALL": "C.UTF-8", "COLUMNS": "150", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -122,7 +123,7 @@ def missing(path):
         if need.startswith("shared/"):
             if not (Path(data) / need.removeprefix("shared/")).exists():
                 return need
-        elif parts is not None and need not in parts.split():
+        elif parts is not None and (need.removeprefix("!") in parts.split()) == need.startswith("!"):
             return need
     return None
 
@@ -137,7 +138,7 @@ def main():
     faults = skipped = 0
     for path in arguments.files:
         if need := missing(path):
-            print(f"{path.name}: SKIPPED, needs {need}, which this build or machine lacks")
+            print(f"{path.name}: SKIPPED, needs {need}" + (", but this build has it" if need.startswith("!") else ", which this build or machine lacks"))
             skipped += 1
         else:
             faults += check(path, arguments.bin.resolve(), arguments.seconds, arguments.write)
