@@ -82,36 +82,19 @@ Peers in Python are valid Python.
 
 # Mistakes
 
-  $ bench --filter nothing_like_it
-  bench: no case of the suite cpu matches 'nothing_like_it'. --list prints them all
-  [1]
-  $ bench --filter '['
-  bench: --filter: '[' is no regular expression: …
-  [2]
-  $ bench --repetitions 0
-  bench: --repetitions: Value 0 not in range …
-  [2]
-  $ bench --suite tpu
-  bench: --suite: tpu not in {…}
-  [2]
-  $ bench --variants x
-  bench: variants: expected names among dense_logits, chunked_loss, separated by commas, got 'x'
-  [1]
-  $ bench --tiny --filter '^startup$' --variants dense_logits
-  bench: startup: --variants: it has no steps
-  [1]
+  $ fails bench --filter nothing_like_it; fails bench --filter '['; fails bench --repetitions 0; fails bench --suite tpu; fails bench --variants x
+  bench: no case of the suite cpu matches 'nothing_like_it'. --list prints them all [1]
+  bench: --filter: '[' is no regular expression: … [2]
+  bench: --repetitions: Value 0 not in range … [2]
+  bench: --suite: tpu not in {…} [2]
+  bench: variants: expected names among dense_logits, chunked_loss, separated by commas, got 'x' [1]
+  $ fails bench --tiny --filter '^startup$' --variants dense_logits
+  bench: startup: --variants: it has no steps [1]
   $ WEFT_VARIANT=x bench --tiny --seconds 0 --filter '^cross_entropy'
   bench: cross_entropy_forward_backward: WEFT_VARIANT: expected names among dense_logits, chunked_loss, separated by commas, got 'x'
   [1]
-  $ bench --fast
-  bench: The following argument was not expected: --fast
-  [2]
-  $ bench --device tpu
-  bench: device: expected cpu, cuda, cuda:N or emulated, got 'tpu'
-  [1]
-  $ bench --suite gpu
-  bench: device: 'cuda' cannot be used: …
-  [1]
-  $ bench --process add_16
-  bench: no case 'add_16' has a process of its own
-  [2]
+  $ fails bench --fast; fails bench --device tpu; fails bench --suite gpu; fails bench --process add_16
+  bench: The following argument was not expected: --fast [2]
+  bench: device: expected cpu, cuda, cuda:N or emulated, got 'tpu' [1]
+  bench: device: 'cuda' cannot be used: … [1]
+  bench: no case 'add_16' has a process of its own [2]

@@ -37,41 +37,21 @@ It learns to answer.
   $ echo '{"x": 1}' > prompts; ask --prompt-file prompts
   sample_gpt: error: --prompt-file prompts: line 1: expected a text, or an object with a prompt or messages, got {"x": 1}
   [1]
-  $ ask --system x
-  sample_gpt: error: --system: expected --chat (sample_gpt --help lists the flags)
-  [2]
-  $ ask --prompt a --prompt-file b
-  sample_gpt: error: --prompt-file: expected no --prompt beside it (sample_gpt --help lists the flags)
-  [2]
-  $ ask --stop ''
-  sample_gpt: error: --stop: expected a text, got an empty one (sample_gpt --help lists the flags)
-  [2]
+  $ fails ask --system x; fails ask --prompt a --prompt-file b; fails ask --stop ''
+  sample_gpt: error: --system: expected --chat (sample_gpt --help lists the flags) [2]
+  sample_gpt: error: --prompt-file: expected no --prompt beside it (sample_gpt --help lists the flags) [2]
+  sample_gpt: error: --stop: expected a text, got an empty one (sample_gpt --help lists the flags) [2]
 
 # Mistakes
 
-  $ tune none --rows stream
-  train_gpt: error: --rows stream: expected a text or JSON lines with a text as --data, got others (train_gpt --help lists the flags)
-  [2]
-  $ tune none --batch-size 900
-  device  cpu …
-  data    chat: 11433 tokens, 4866 of them trained, in 133 rows of 100, 2869 tokens for validation, 66 documents cut to the row, of 24
-  model   4 layers, 128 wide, 4 heads, 732288 parameters, weights base, f32
-  run     none
-  train_gpt: error: --data: a step of 900 rows of 100 tokens needs more than the 133 rows of the training documents
-  [1]
-  $ train_gpt --config tiny.toml --data chat --tokenizer bytes --out none
-  train_gpt: error: --data chat: line 1: expected a tokenizer with a chat template for messages (chat_template.jinja, or chat_template in tokenizer_config.json), got none
-  [1]
-  $ tune none --rows packed --pipeline 2
-  train_gpt: error: --rows packed: expected whole models on each rank, got --tensor or --pipeline (train_gpt --help lists the flags)
-  [2]
-  $ tune none --graph on
-  device  cpu …
-  data    chat: 11433 tokens, 4866 of them trained, in 133 rows of 100, 2869 tokens for validation, 66 documents cut to the row, of 24
-  model   4 layers, 128 wide, 4 heads, 732288 parameters, weights base, f32
-  run     none
-  train_gpt: error: --graph on: expected --rows stream or single, got packed rows, which the host reads (train_gpt --help lists the flags)
-  [2]
+  $ wrong() { tune none "$@" 2>&1 | grep error; }
+  $ fails wrong --rows stream; fails wrong --batch-size 900; fails train_gpt --config tiny.toml --data chat --tokenizer bytes --out none
+  train_gpt: error: --rows stream: expected a text or JSON lines with a text as --data, got others (train_gpt --help lists the flags) [2]
+  train_gpt: error: --data: a step of 900 rows of 100 tokens needs more than the 133 rows of the training documents [1]
+  train_gpt: error: --data chat: line 1: expected a tokenizer with a chat template for messages (chat_template.jinja, or chat_template in tokenizer_config.json), got none [1]
+  $ fails wrong --rows packed --pipeline 2; fails wrong --graph on
+  train_gpt: error: --rows packed: expected whole models on each rank, got --tensor or --pipeline (train_gpt --help lists the flags) [2]
+  train_gpt: error: --graph on: expected --rows stream or single, got packed rows, which the host reads (train_gpt --help lists the flags) [2]
   $ echo '{"instruction": "a", "output": "b"}' > chat; tune none
   train_gpt: error: --data chat: expected JSON lines: a text, a prompt and a completion (two texts), or messages in each, got an object of instruction, output. A name that ends in .txt makes a text of any file
   [1]

@@ -38,9 +38,6 @@ The sizes of a model may be those of a folder, whose tokenizer goes with them; i
   $ tensors other; distance run other | jq '. > 1e-3'; same run/model/vocab.json other/model/vocab.json
   39
   true
-  $ train none --model llama
-  train_gpt: error: --model: expected gpt2, … or a folder with config.json, got 'llama'. Did you mean 'llama_tiny'? (train_gpt --help lists the flags)
-  [2]
-  $ train none --lora-alpha 3
-  train_gpt: error: --lora-alpha: expected --lora above 0, got 0 (train_gpt --help lists the flags)
-  [2]
+  $ fails train none --model llama; fails train none --lora-alpha 3
+  train_gpt: error: --model: expected gpt2, … or a folder with config.json, got 'llama'. Did you mean 'llama_tiny'? (train_gpt --help lists the flags) [2]
+  train_gpt: error: --lora-alpha: expected --lora above 0, got 0 (train_gpt --help lists the flags) [2]

@@ -30,12 +30,7 @@ Training leaves Hugging Face's files, which give the same text.
 
   $ train --weights-key model --dry-run | grep ^model
   model   2 layers, 8 wide, 2 heads, 2144 parameters, weights …/nanogpt.pt, f32
-  $ train --weights-key ema --dry-run
-  train_gpt: error: --weights …/nanogpt.pt: pytorch: …/nanogpt.pt: expected a dict under the key 'ema', got none. There are: model, optimizer, model_args, config
-  [1]
-  $ likeliest --weights "$WEFT"/tests/gpt/nanogpt.pt
-  sample_gpt: error: --tokenizer: expected the folder of a tokenizer, got none: the checkpoint …/nanogpt.pt holds weights alone
-  [1]
-  $ likeliest --weights text --tokenizer .
-  sample_gpt: error: model: expected a folder with config.json, or nanoGPT's checkpoint, got the file text: weights: text: expected safetensors, a safetensors index, a PyTorch file or a Weft checkpoint, got something else
-  [1]
+  $ fails train --weights-key ema --dry-run; fails likeliest --weights "$WEFT"/tests/gpt/nanogpt.pt; fails likeliest --weights text --tokenizer .
+  train_gpt: error: --weights …/nanogpt.pt: pytorch: …/nanogpt.pt: expected a dict under the key 'ema', got none. There are: model, optimizer, model_args, config [1]
+  sample_gpt: error: --tokenizer: expected the folder of a tokenizer, got none: the checkpoint …/nanogpt.pt holds weights alone [1]
+  sample_gpt: error: model: expected a folder with config.json, or nanoGPT's checkpoint, got the file text: weights: text: expected safetensors, a safetensors index, a PyTorch file or a Weft checkpoint, got something else [1]

@@ -40,13 +40,10 @@ The model has GPT-2's names and layouts; its output layer is the embedding.
 
 Its own weights, at a rate of 0, score the same: names, layout, tokens and sizes came back.
 
-  $ train_gpt --config tiny.toml --batch-size 4 --lr 0 --epochs 1 --weights run --out again
-  device  cpu …
-  data    text: 1600 tokens, 400 for validation, of 22
-  model   4 layers, 128 wide, 4 heads, 798208 parameters, weights run, f32
-  run     again
+  $ train_gpt --config tiny.toml --batch-size 4 --lr 0 --epochs 1 --weights run --out again | grep ^model
   warning: the learning rate is 0, so nothing is learned
   … rank 0: epoch 1/1  step 25/25 …
+  model   4 layers, 128 wide, 4 heads, 798208 parameters, weights run, f32
   $ distance run again; [ $(val_loss run) = $(val_loss again) ]
   0.0
   $ train_gpt --config tiny.toml --batch-size 4 --precision bf16 --out low > log 2>&1; learned low
@@ -95,33 +92,18 @@ The two formulas of GELU differ by up to 5e-4; gelu_pytorch_tanh is another name
 
 What it cannot compute is refused.
 
-  $ with model_type '"gemma"'
-  sample_gpt: error: model: run/model/config.json: expected model_type "gpt2", got "gemma"
-  [1]
-  $ with activation_function '"relu"'
-  sample_gpt: error: model: run/model/config.json: expected activation_function gelu_new or gelu, got "relu"
-  [1]
-  $ with tie_word_embeddings false
-  sample_gpt: error: model: run/model/config.json: expected tie_word_embeddings true, got false
-  [1]
-  $ with scale_attn_weights false
-  sample_gpt: error: model: run/model/config.json: expected scale_attn_weights true, got false
-  [1]
-  $ with scale_attn_by_inverse_layer_idx true
-  sample_gpt: error: model: run/model/config.json: expected scale_attn_by_inverse_layer_idx false, got true
-  [1]
-  $ with add_cross_attention true
-  sample_gpt: error: model: run/model/config.json: expected add_cross_attention false, got true
-  [1]
-  $ with n_inner 100
-  sample_gpt: error: --weights run/model: load_state_dict: the weights do not fit Gpt; wrong shape: h.0.mlp.c_fc.weight (expected [100,128], got [512,128]), …
-  [1]
-  $ with vocab_size 10
-  sample_gpt: error: --tokenizer: expected at most the 10 tokens of the weights, got 22
-  [1]
-  $ with eos_token_id '"x"'
-  sample_gpt: error: run/model/config.json: eos_token_id: expected a whole number, got string
-  [1]
+  $ fails with model_type '"gemma"'; fails with activation_function '"relu"'; fails with tie_word_embeddings false
+  sample_gpt: error: model: run/model/config.json: expected model_type "gpt2", got "gemma" [1]
+  sample_gpt: error: model: run/model/config.json: expected activation_function gelu_new or gelu, got "relu" [1]
+  sample_gpt: error: model: run/model/config.json: expected tie_word_embeddings true, got false [1]
+  $ fails with scale_attn_weights false; fails with scale_attn_by_inverse_layer_idx true; fails with add_cross_attention true; fails with n_inner 100
+  sample_gpt: error: model: run/model/config.json: expected scale_attn_weights true, got false [1]
+  sample_gpt: error: model: run/model/config.json: expected scale_attn_by_inverse_layer_idx false, got true [1]
+  sample_gpt: error: model: run/model/config.json: expected add_cross_attention false, got true [1]
+  sample_gpt: error: --weights run/model: load_state_dict: the weights do not fit Gpt; wrong shape: h.0.mlp.c_fc.weight (expected [100,128], got [512,128]), … [1]
+  $ fails with vocab_size 10; fails with eos_token_id '"x"'
+  sample_gpt: error: --tokenizer: expected at most the 10 tokens of the weights, got 22 [1]
+  sample_gpt: error: run/model/config.json: eos_token_id: expected a whole number, got string [1]
   $ with activation_function '"relu"'; tune --out refused
   sample_gpt: error: model: run/model/config.json: expected activation_function gelu_new or gelu, got "relu"
   train_gpt: error: model: run/model/config.json: expected activation_function gelu_new or gelu, got "relu"
@@ -133,39 +115,16 @@ What it cannot compute is refused.
 
 # Mistakes
 
-  $ wrong() { train_gpt --config tiny.toml --out none "$@"; }
-  $ wrong --batch-size 2000
-  device  cpu …
-  data    text: 1600 tokens, 400 for validation, of 22
-  model   4 layers, 128 wide, 4 heads, 798208 parameters, weights random, f32
-  run     none
-  train_gpt: error: --data: a step of 2000 sequences of 16 tokens needs more than the 1600 tokens of the training text
-  [1]
-  $ wrong --context 500
-  device  cpu …
-  data    text: 1600 tokens, 400 for validation, of 22
-  model   4 layers, 128 wide, 4 heads, 860160 parameters, weights random, f32
-  run     none
-  train_gpt: error: --context: expected fewer than the 400 tokens of the validation text, got 500
-  [1]
-  $ wrong --chunks 2
-  train_gpt: error: --chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline (train_gpt --help lists the flags)
-  [2]
-  $ wrong --pipeline 2 --parallel none
-  train_gpt: error: --tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none (train_gpt --help lists the flags)
-  [2]
-  $ wrong --sequence
-  train_gpt: error: --sequence: expected --tensor above 1 and no --pipeline (train_gpt --help lists the flags)
-  [2]
-  $ wrong --tensor 2 --parallel fsdp --fsdp-checkpoints sharded
-  train_gpt: error: --fsdp-checkpoints sharded: expected whole layers on each rank, got --tensor or --pipeline (train_gpt --help lists the flags)
-  [2]
-  $ wrong --pipeline 2 --parallel fsdp --fsdp-offload parameters
-  train_gpt: error: --fsdp-offload parameters: expected no --pipeline, got one (train_gpt --help lists the flags)
-  [2]
-  $ wrong --pipeline 2
-  train_gpt: error: --pipeline: 2 stages do not divide 1 rank (train_gpt --help lists the flags)
-  [2]
-  $ wrong --tensor 2
-  train_gpt: error: --tensor: 2 does not divide 1 rank (train_gpt --help lists the flags)
-  [2]
+  $ wrong() { train_gpt --config tiny.toml --out none "$@" 2>&1 | grep error; }
+  $ fails wrong --batch-size 2000; fails wrong --context 500; fails wrong --chunks 2; fails wrong --pipeline 2 --parallel none; fails wrong --sequence
+  train_gpt: error: --data: a step of 2000 sequences of 16 tokens needs more than the 1600 tokens of the training text [1]
+  train_gpt: error: --context: expected fewer than the 400 tokens of the validation text, got 500 [1]
+  train_gpt: error: --chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline (train_gpt --help lists the flags) [2]
+  train_gpt: error: --tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none (train_gpt --help lists the flags) [2]
+  train_gpt: error: --sequence: expected --tensor above 1 and no --pipeline (train_gpt --help lists the flags) [2]
+  $ fails wrong --tensor 2 --parallel fsdp --fsdp-checkpoints sharded; fails wrong --pipeline 2 --parallel fsdp --fsdp-offload parameters
+  train_gpt: error: --fsdp-checkpoints sharded: expected whole layers on each rank, got --tensor or --pipeline (train_gpt --help lists the flags) [2]
+  train_gpt: error: --fsdp-offload parameters: expected no --pipeline, got one (train_gpt --help lists the flags) [2]
+  $ fails wrong --pipeline 2; fails wrong --tensor 2
+  train_gpt: error: --pipeline: 2 stages do not divide 1 rank (train_gpt --help lists the flags) [2]
+  train_gpt: error: --tensor: 2 does not divide 1 rank (train_gpt --help lists the flags) [2]

@@ -57,66 +57,35 @@ A line break in a path would begin a command of the script.
 
 # Mistakes
 
-  $ weft-sweep
-  weft-sweep: error: expected a sweep in sweep, got no sweep/sweep.json
-  [1]
-  $ weft-sweep --grid x=1
-  weft-sweep: error: expected a program: weft-sweep … -- PROGRAM [its flags] (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep -- prog
-  weft-sweep: error: expected --grid, --random, --bayes or --sweep, which give the values of flags (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --random y=2 -- prog
-  weft-sweep: error: expected one of --grid, --random and --bayes, got several (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --random x=1..2 -- prog {run}
-  weft-sweep: error: --trials: expected the number of points of a search (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --bayes x=1..2 --metric m -- prog {run}
-  weft-sweep: error: --trials: expected the number of points of a search (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --bayes x=1..2 --trials 3 -- prog {run}
-  weft-sweep: error: --bayes: needs --metric, whose values it compares (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --min-iter 3 -- prog {run}
-  weft-sweep: error: --min-iter: needs --metric, whose values it compares (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --eta 3 -- prog {run}
-  weft-sweep: error: --eta: needs --min-iter (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --trials 3 -- prog
-  weft-sweep: error: --trials: expected --random or --bayes, a grid has all points (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --sweep s.yaml -- prog
-  weft-sweep: error: expected --sweep or --grid, --random, --bayes, got both (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --sbatch --time=5 -- prog {run}
-  weft-sweep: error: --sbatch: needs --slurm (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --slurm --sbatch=hour --out s2 -- prog {run}
-  weft-sweep: error: --sbatch: expected flags such as --time=60, got 'hour' (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1,2 --point 2 -- prog {run}
-  weft-sweep: error: --point: expected a number below 2, got 2 (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 x=2 -- prog
-  weft-sweep: error: x: expected each flag once, got it twice (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid run=1 -- prog
-  weft-sweep: error: run: expected another name, {run} is the folder of a run (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --goal low -- prog
-  weft-sweep: error: --goal: unknown value 'low'. Known: min, max. (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 -- prog
-  weft-sweep: error: expected {run} in the command, which stands for the folder of a run: prog is not a program whose flag for it is known (weft-sweep --help lists the flags)
-  [2]
-  $ weft-sweep --grid x=1 --out s -- /no/such/program {run}
-  weft-sweep: error: cannot start /no/such/program: No such file or directory
-  [1]
-  $ weft-sweep --grid x=1 --out s -- prog {run}
-  weft-sweep: error: s holds a sweep of another command (/no/such/program, {run}). Choose another --out
-  [1]
+  $ fails weft-sweep; fails weft-sweep --grid x=1; fails weft-sweep -- prog; fails weft-sweep --grid x=1 --random y=2 -- prog
+  weft-sweep: error: expected a sweep in sweep, got no sweep/sweep.json [1]
+  weft-sweep: error: expected a program: weft-sweep … -- PROGRAM [its flags] (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: expected --grid, --random, --bayes or --sweep, which give the values of flags (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: expected one of --grid, --random and --bayes, got several (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --random x=1..2 -- prog {run}; fails weft-sweep --bayes x=1..2 --metric m -- prog {run}
+  weft-sweep: error: --trials: expected the number of points of a search (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: --trials: expected the number of points of a search (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --bayes x=1..2 --trials 3 -- prog {run}; fails weft-sweep --grid x=1 --min-iter 3 -- prog {run}
+  weft-sweep: error: --bayes: needs --metric, whose values it compares (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: --min-iter: needs --metric, whose values it compares (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --grid x=1 --eta 3 -- prog {run}; fails weft-sweep --grid x=1 --trials 3 -- prog
+  weft-sweep: error: --eta: needs --min-iter (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: --trials: expected --random or --bayes, a grid has all points (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --grid x=1 --sweep s.yaml -- prog; fails weft-sweep --grid x=1 --sbatch --time=5 -- prog {run}
+  weft-sweep: error: expected --sweep or --grid, --random, --bayes, got both (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: --sbatch: needs --slurm (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --grid x=1 --slurm --sbatch=hour --out s2 -- prog {run}; fails weft-sweep --grid x=1,2 --point 2 -- prog {run}
+  weft-sweep: error: --sbatch: expected flags such as --time=60, got 'hour' (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: --point: expected a number below 2, got 2 (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --grid x=1 x=2 -- prog; fails weft-sweep --grid run=1 -- prog; fails weft-sweep --grid x=1 --goal low -- prog
+  weft-sweep: error: x: expected each flag once, got it twice (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: run: expected another name, {run} is the folder of a run (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: --goal: unknown value 'low'. Known: min, max. (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --grid x=1 -- prog; fails weft-sweep --grid x=1 --out s -- /no/such/program {run}
+  weft-sweep: error: expected {run} in the command, which stands for the folder of a run: prog is not a program whose flag for it is known (weft-sweep --help lists the flags) [2]
+  weft-sweep: error: cannot start /no/such/program: No such file or directory [1]
+  $ fails weft-sweep --grid x=1 --out s -- prog {run}
+  weft-sweep: error: s holds a sweep of another command (/no/such/program, {run}). Choose another --out [1]
   $ echo '[]' > s/sweep.json; weft-sweep --out s
   weft-sweep: error: s/sweep.json: expected a file of weft-sweep, got something else. Delete it to start over
   [1]

@@ -114,33 +114,20 @@ Names that would move the cursor are shown as text.
 
 # Mistakes
 
-  $ weft-watch
-  weft-watch: error: expected at least one RUN, the folder of a run (weft-watch --help lists the flags)
-  [2]
-  $ weft-watch none
-  weft-watch: error: expected a run's folder, got nothing at none
-  [1]
-  $ weft-watch none --follow
-  weft-watch: error: expected a run's folder, got nothing at none
-  [1]
+  $ fails weft-watch; fails weft-watch none; fails weft-watch none --follow
+  weft-watch: error: expected at least one RUN, the folder of a run (weft-watch --help lists the flags) [2]
+  weft-watch: error: expected a run's folder, got nothing at none [1]
+  weft-watch: error: expected a run's folder, got nothing at none [1]
   $ mkdir empty; weft-watch empty
   weft-watch: error: expected metrics.jsonl, a TensorBoard event file, metrics.csv or trainer_state.json, found none in empty and the folders below it. A .csv of another name can be given itself
   [1]
-  $ weft-watch a --smoth 1
-  weft-watch: error: unknown flag --smoth. Did you mean --smooth? (weft-watch --help lists the flags)
-  [2]
-  $ weft-watch a --smooth 1
-  weft-watch: error: --smooth: expected a value at least 0 and at most 0.999, got 1 (weft-watch --help lists the flags)
-  [2]
-  $ weft-watch a --x steps
-  weft-watch: error: --x: unknown value 'steps'. Did you mean 'step'? (weft-watch --help lists the flags)
-  [2]
-  $ weft-watch a --metrics acc,foo
-  weft-watch: error: --metrics: no curve is called 'acc'. There are: train_loss, val_loss, grad (weft-watch --help lists the flags)
-  [2]
-  $ weft-watch a --html no/page.html
-  weft-watch: error: page: expected an existing folder for no/page.html, got none at no
-  [1]
+  $ fails weft-watch a --smoth 1; fails weft-watch a --smooth 1; fails weft-watch a --x steps; fails weft-watch a --metrics acc,foo
+  weft-watch: error: unknown flag --smoth. Did you mean --smooth? (weft-watch --help lists the flags) [2]
+  weft-watch: error: --smooth: expected a value at least 0 and at most 0.999, got 1 (weft-watch --help lists the flags) [2]
+  weft-watch: error: --x: unknown value 'steps'. Did you mean 'step'? (weft-watch --help lists the flags) [2]
+  weft-watch: error: --metrics: no curve is called 'acc'. There are: train_loss, val_loss, grad (weft-watch --help lists the flags) [2]
+  $ fails weft-watch a --html no/page.html
+  weft-watch: error: page: expected an existing folder for no/page.html, got none at no [1]
   $ weft-watch a --list > /dev/full
   weft-watch: error: standard output: not all lines could be written. Is the disk full?
   [1]

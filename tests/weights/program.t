@@ -75,12 +75,9 @@ A checkpoint's model is converted, or all of it.
   wrote   copy.safetensors
           model: 52 tensors
           optimizer: 104 tensors
-  $ weft-weights convert --checkpoint $checkpoint copy.pt
-  weft-weights: error: --checkpoint: expected a name that ends in .safetensors, got 'copy.pt' (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights convert --checkpoint --dtype bf16 $checkpoint copy.safetensors
-  weft-weights: error: --checkpoint: expected --dry-run at most beside it: a checkpoint stays as it is (weft-weights --help lists the flags)
-  [2]
+  $ fails weft-weights convert --checkpoint $checkpoint copy.pt; fails weft-weights convert --checkpoint --dtype bf16 $checkpoint copy.safetensors
+  weft-weights: error: --checkpoint: expected a name that ends in .safetensors, got 'copy.pt' (weft-weights --help lists the flags) [2]
+  weft-weights: error: --checkpoint: expected --dry-run at most beside it: a checkpoint stays as it is (weft-weights --help lists the flags) [2]
 
 # diff
 
@@ -123,39 +120,23 @@ Beyond 2^53 two integers may differ although their doubles are equal. A NaN equa
 
 # Mistakes
 
-  $ weft-weights
-  weft-weights: error: expected a command: show, convert or diff (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights shwo
-  weft-weights: error: expected a command, got 'shwo'. Did you mean 'show'? (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights show
-  weft-weights: error: show: expected 1 file, got 0 (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights convert a.safetensors
-  weft-weights: error: convert: expected 2 files, got 1 (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights convert a.safetensors b.txt
-  weft-weights: error: convert: expected a name that ends in .safetensors, .pt, .pth, .th or .bin, got 'b.txt' (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights convert --max-shard-size 5GB a.safetensors b.pt
-  weft-weights: error: --max-shard-size: expected a name that ends in .safetensors, got 'b.pt' (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights convert --max-shard-size -5GB a.safetensors b.safetensors
-  weft-weights: error: --max-shard-size: expected a size such as 5GB or 500MiB, got '-5GB' (weft-weights --help lists the flags)
-  [2]
-  $ weft-weights show /nowhere
-  weft-weights: error: weights: /nowhere: expected to open it, got 'No such file or directory'
-  [1]
+  $ fails weft-weights; fails weft-weights shwo; fails weft-weights show; fails weft-weights convert a.safetensors
+  weft-weights: error: expected a command: show, convert or diff (weft-weights --help lists the flags) [2]
+  weft-weights: error: expected a command, got 'shwo'. Did you mean 'show'? (weft-weights --help lists the flags) [2]
+  weft-weights: error: show: expected 1 file, got 0 (weft-weights --help lists the flags) [2]
+  weft-weights: error: convert: expected 2 files, got 1 (weft-weights --help lists the flags) [2]
+  $ fails weft-weights convert a.safetensors b.txt; fails weft-weights convert --max-shard-size 5GB a.safetensors b.pt
+  weft-weights: error: convert: expected a name that ends in .safetensors, .pt, .pth, .th or .bin, got 'b.txt' (weft-weights --help lists the flags) [2]
+  weft-weights: error: --max-shard-size: expected a name that ends in .safetensors, got 'b.pt' (weft-weights --help lists the flags) [2]
+  $ fails weft-weights convert --max-shard-size -5GB a.safetensors b.safetensors; fails weft-weights show /nowhere
+  weft-weights: error: --max-shard-size: expected a size such as 5GB or 500MiB, got '-5GB' (weft-weights --help lists the flags) [2]
+  weft-weights: error: weights: /nowhere: expected to open it, got 'No such file or directory' [1]
   $ weft-weights diff /nowhere a.safetensors
   weft-weights: error: weights: /nowhere: expected to open it, got 'No such file or directory'
   [2]
-  $ weft-weights show --key model a.safetensors
-  weft-weights: error: weights: a.safetensors: expected no key for this format, which holds one dict, got 'model'
-  [1]
-  $ weft-weights show --map hf_dinov1 a.safetensors
-  weft-weights: error: --map: unknown value 'hf_dinov1'. Did you mean 'hf_dinov2'? (weft-weights --help lists the flags)
-  [2]
+  $ fails weft-weights show --key model a.safetensors; fails weft-weights show --map hf_dinov1 a.safetensors
+  weft-weights: error: weights: a.safetensors: expected no key for this format, which holds one dict, got 'model' [1]
+  weft-weights: error: --map: unknown value 'hf_dinov1'. Did you mean 'hf_dinov2'? (weft-weights --help lists the flags) [2]
 
 A full disk cuts no table short.
 
