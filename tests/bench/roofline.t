@@ -3,7 +3,7 @@
 Nothing runs: it prints the floor of each kernel's time. `rows` has its lines as objects.
 
   $ rows() { bench --suite roofline "$@" | jq -Rn '(input / "\t") as $columns | inputs / "\t" | [$columns, map(tonumber? // .)] | transpose | map({(.[0]): .[1]}) | add'; }
-  $ row() { jq -c --arg kernel "$2" --arg shapes "$3" 'select(.kernel == $kernel and .shapes == $shapes) | [.[$ARGS.positional[]]]' "$1" --args "${@:4}"; }
+  $ row() { jq -r --arg kernel "$2" --arg shapes "$3" 'select(.kernel == $kernel and .shapes == $shapes) | [.[$ARGS.positional[]]] | join(" ")' "$1" --args "${@:4}"; }
 
 A product of 4096 x 4096 in bf16 has 3 x 4096² x 2 bytes and 2 x 4096³ flop, 4096 / 3 per byte: 137.4 GFLOP at 989.4, 312 and measured 790 TFLOP/s.
 
@@ -17,27 +17,27 @@ statistics. An H100, whose memory is slower, waits for (2 E + 64² x 9) x 2 byte
 
   $ rows --filter '^resnet50' > resnet50
   $ row resnet50 conv2d_statistics "bf16[256,56,56,64] bf16[256,56,56,64] bf16[64,3,3,64]" calls MB GFLOP "H200 us" "H100 us"
-  [3,205.6,59.19,59.82,61.37]
+  3 205.6 59.19 59.82 61.37
 
 The convolution gave the statistics, so batch norm reads its input once and is memory's: the stem's has 2 x 2 bytes an element, with 4 operations, none of
 a product.
 
   $ row resnet50 batch_norm_of_parts "bf16[3211264,64] bf16[3211264,64] f32[1,129]" MB "GH200 us" bound GFLOP "flop/byte"
-  [822.1,205.5,"memory",0,1]
+  822.1 205.5 memory 0 1
 
 All convolutions have the published 4.09 GMAC per image (torchvision's resnet50), and so have both gradients, but for the images' (60.42 GFLOP).
 
   $ row resnet50 conv2d_statistics all calls GFLOP; row resnet50 conv2d_backward_weight all GFLOP; row resnet50 conv2d_backward_input all GFLOP
-  [53,2093]
-  [2093]
-  [2032]
+  53 2093
+  2093
+  2032
   $ jq -c 'select(.kernel == "conv2d_statistics" and .shapes == "all") | .GFLOP / 2 / 256 - 4.087 | fabs < 0.002' resnet50
   true
 
 The step has three times that, and the classifier's 3 x 2 x 256 x 2048 x 1000. Its time is the sum of its kernels'.
 
   $ row resnet50 all all GFLOP
-  [6221]
+  6221
   $ jq -s '(map(select(.shapes == "all" and .kernel != "all")["H200 us"]) | add) - (.[] | select(.shapes == "all" and .kernel == "all")["H200 us"]) | fabs < 10' resnet50
   true
 
@@ -53,15 +53,15 @@ of the images.
   $ products() { jq -s 'map(select(.shapes == "all" and (.kernel | test("^(matmul|linear_backward)"))).GFLOP) | add' vit; }
   $ jq --argjson found "$(products)" '$found / (2 * 256 * (2 * .patches + 3 * .blocks + 3 * .head)) - 1 | fabs < 0.001' gmac
   true
-  $ jq --argjson found "$(row vit attention_forward all GFLOP | jq .[0])" '$found / (2 * 256 * .attention) - 1 | fabs < 0.001' gmac
+  $ jq --argjson found "$(row vit attention_forward all GFLOP)" '$found / (2 * 256 * .attention) - 1 | fabs < 0.001' gmac
   true
 
 Every linear layer's bias gradient comes with its weight's, and gelu's derivative with the product before it: what is still summed alone are the class token,
 the positions and the loss, over the images.
 
   $ row vit linear_backward_weight all calls; row vit linear_backward_input all calls; row vit unary_backward all calls
-  [50]
-  [12]
+  50
+  12
   $ jq -r 'select(.kernel == "reduce" and .shapes != "all").shapes' vit
   f32[2,1] f32[2,256]
   bf16[1,1,768] bf16[256,1,768]

@@ -21,7 +21,7 @@
 
 It learns to answer.
 
-  $ tune run --batch-size 4 --epochs 8 > log 2>&1; jq '.val_loss < 0.2' run/summary.json
+  $ tune run --batch-size 4 --epochs 8 > log 2>&1 && jq '.val_loss < 0.2' run/summary.json
   true
   $ ask() { sample_gpt --device cpu --weights run --temperature 0 --tokens 30 --stop '<e>' "$@"; }
   $ ask --chat --prompt 'who sits?'

@@ -25,10 +25,10 @@ The likeliest tokens make lines.
 
   $ samples() { sample_gpt --device cpu --weights run --prompt "the cat" --tokens 60 "$@"; }
   $ samples --temperature 0 > likeliest; samples --top-p 0.0001 | cmp - likeliest; grep -q '\.$' likeliest
-  $ train bf16 --precision bf16 > log 2>&1; learned bf16; tensors bf16
+  $ train bf16 --precision bf16 > log 2>&1 && learned bf16; tensors bf16
   true
   39
-  $ train fp8 --precision fp8 > log 2>&1; learned fp8; tensors fp8
+  $ train fp8 --precision fp8 > log 2>&1 && learned fp8; tensors fp8
   true
   39
 

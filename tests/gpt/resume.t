@@ -27,10 +27,10 @@ Where the last checkpoint is cut, the one before it serves.
 So it is in eight bits, where scales are a part of checkpoints, but not of the model.
 
   $ run() { train_gpt --config tiny.toml --batch-size 4 --precision fp8 --save-interval 10 --out "$@"; }
-  $ run whole --overwrite > log 2>&1; learned whole; tensors whole
+  $ run whole --overwrite > log 2>&1 && learned whole; tensors whole
   true
   52
-  $ run fp8 --max-steps 32 > log 2>&1; run fp8 --resume auto > log 2>&1
+  $ run fp8 --max-steps 32 > log 2>&1 && run fp8 --resume auto > log 2>&1
   $ same $(weights fp8) $(weights whole); [ $(val_loss fp8) = $(val_loss whole) ]
   $ run divided --tensor 2
   train_gpt: error: --precision fp8: expected whole blocks on each rank, got --tensor or --pipeline (train_gpt --help lists the flags)

@@ -17,7 +17,7 @@ JSON lines train as their texts do with the token of an end between them.
 
   $ for i in {0..99}; do printf 'the cat sits.\n"%s<|endoftext|>' $i; done > plain
   $ for i in {0..99}; do jq -nc --arg i $i '{id: $i, text: "the cat sits.\n\"\($i)"}'; done > lines.jsonl
-  $ pairs plain_run --data plain > log 2>&1; pairs json_run --data lines.jsonl > log 2>&1; same $(weights plain_run) $(weights json_run)
+  $ pairs plain_run --data plain > log 2>&1 && pairs json_run --data lines.jsonl > log 2>&1 && same $(weights plain_run) $(weights json_run)
   $ train_gpt --config tiny.toml --data lines.jsonl --batch-size 2 --max-steps 1 --out characters 2> log
   device  cpu …
   data    lines.jsonl: 1432 tokens, 358 for validation, of 21

@@ -46,7 +46,7 @@ Its own weights, at a rate of 0, score the same: names, layout, tokens and sizes
   model   4 layers, 128 wide, 4 heads, 798208 parameters, weights run, f32
   $ distance run again; [ $(val_loss run) = $(val_loss again) ]
   0.0
-  $ train_gpt --config tiny.toml --batch-size 4 --precision bf16 --out low > log 2>&1; learned low
+  $ train_gpt --config tiny.toml --batch-size 4 --precision bf16 --out low > log 2>&1 && learned low
   true
 
 # Samples
@@ -78,13 +78,13 @@ generation_config.json comes first, and goes with the model that is trained from
   $ echo "{\"eos_token_id\": $stop}" > $model/generation_config.json
   $ with eos_token_id null | cmp - <(text=$(<plain); echo "${text%%.*}")
   $ tune() { train_gpt --config tiny.toml --batch-size 4 --lr 0 --epochs 1 --weights run "$@"; }
-  $ tune --out ended > log 2>&1; same ended/model/generation_config.json $model/generation_config.json
+  $ tune --out ended > log 2>&1 && same ended/model/generation_config.json $model/generation_config.json
   $ [ $(jq .eos_token_id ended/model/config.json) = $stop ]; rm $model/generation_config.json
 
 The two formulas of GELU differ by up to 5e-4; gelu_pytorch_tanh is another name of the first.
 
   $ with activation_function '"gelu_pytorch_tanh"' | cmp - plain
-  $ with activation_function '"gelu"' > out; tune --out erf > log 2>&1; jq .activation_function erf/model/config.json
+  $ with activation_function '"gelu"' > out; tune --out erf > log 2>&1 && jq .activation_function erf/model/config.json
   "gelu"
   $ [ $(val_loss erf) != $(val_loss ended) ]
   $ with resid_pdrop 0.1 > out; tune --dry-run --out dry | grep -o "dropout.*"

@@ -18,4 +18,4 @@ The least value is at x = 2, in one five-hundredth of the range. After ten rando
 
 The same seed chooses the same points, and a continued search equals a longer search.
 
-  $ valley 11 again > log; [ "$(points again)" = "$(points sweep | jq -c '.[:11]')" ]
+  $ valley 11 again > log && [ "$(points again)" = "$(points sweep | jq -c '.[:11]')" ]

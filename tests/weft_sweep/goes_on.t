@@ -23,7 +23,7 @@
 
 What has failed is tried again.
 
-  $ rm sweep/fail_2; sweep | sed -n 1,2p; wc -l < sweep/starts
+  $ rm sweep/fail_2; sweep | sed -n 1,2p && wc -l < sweep/starts
   3 of 4 points are done already
   [1/1] x=2: done, …
   5
@@ -36,7 +36,7 @@ A program that ends with exit code 75 has left a checkpoint: its point is not do
   $ weft-sweep --out again --point 1
   [1/1] x=2: stopped, …
   [75]
-  $ rm again/requeue_2; weft-sweep --out again --point 1; wc -l < again/starts
+  $ rm again/requeue_2; weft-sweep --out again --point 1 && wc -l < again/starts
   [1/1] x=2: done, …
   4
 
@@ -49,7 +49,7 @@ Slurm's SIGTERM, while the second point runs, stops it, too; the sweep goes on l
   [75]
   $ kill -0 $(cat term/pid) 2> /dev/null
   [1]
-  $ rm term/sleep_2; weft-sweep --out term | sed -n 1p; wc -l < term/starts
+  $ rm term/sleep_2; weft-sweep --out term | sed -n 1p && wc -l < term/starts
   1 of 3 points are done already
   4
 
@@ -90,6 +90,6 @@ What was stopped early is over, and the folder keeps the rule.
 A task of a job array stops early by itself.
 
   $ weft-sweep --slurm --grid x=2,1 --min-iter 3 --metric val_loss --out array -- steps --x={x} --out={run} > log
-  $ weft-sweep --out array --point 0; weft-sweep --out array --point 1
+  $ weft-sweep --out array --point 0 && weft-sweep --out array --point 1
   [1/1] x=2: done, …
   [1/1] x=1: stopped early, …

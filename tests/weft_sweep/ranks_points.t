@@ -29,18 +29,18 @@
 Points that are done are not run again: the grid may grow. The folder stores the rest.
 
   $ usual() { weft-sweep --grid x=$1 --metric val_loss "${@:2}" -- train --out={run} > log; }
-  $ usual 1,2 --out x; usual 1,2,3 --out x; sed -n 1,2p log
+  $ usual 1,2 --out x && usual 1,2,3 --out x && sed -n 1,2p log
   2 of 3 points are done already
   [1/1] x=3: done, …
-  $ weft-sweep --out x | sed -n 1p; wc -l < x/starts
+  $ weft-sweep --out x | sed -n 1p && wc -l < x/starts
   3 of 3 points are done already
   3
 
 The largest may win, or the best so far.
 
-  $ usual 1,2,3,4 --goal max --out max; jq .runs[0].values.x max/ranking.json
+  $ usual 1,2,3,4 --goal max --out max && jq .runs[0].values.x max/ranking.json
   "4"
-  $ weft-sweep --out max --rank --metric val_loss --by best > log; jq -c '.by, (.runs[0] | .values.x, .last)' max/ranking.json; wc -l < max/starts
+  $ weft-sweep --out max --rank --metric val_loss --by best > log && jq -c '.by, (.runs[0] | .values.x, .last)' max/ranking.json; wc -l < max/starts
   "best"
   "2"
   0
@@ -48,14 +48,14 @@ The largest may win, or the best so far.
 
 A run that diverged is behind those that did not, unless what it reached counts.
 
-  $ mkdir d; touch d/diverge_2; usual 1,2,3,4 --out d; grep -v : log
+  $ mkdir d; touch d/diverge_2; usual 1,2,3,4 --out d && grep -v : log
   rank  point  last val_loss          best   at step      time
      -  x=2    done (its last 'val_loss' is no number)
   wrote d/sweep.html
   $ jq -c '.runs | map(.values.x), .[3].last' d/ranking.json
   ["1","3","4","2"]
   null
-  $ weft-sweep --out d --rank --metric val_loss --by best > log; jq -c '.runs | map(.values.x), .[0].best' d/ranking.json
+  $ weft-sweep --out d --rank --metric val_loss --by best > log && jq -c '.runs | map(.values.x), .[0].best' d/ranking.json
   ["1","2","3","4"]
   0.5
 

@@ -24,7 +24,7 @@ The page loads nothing and runs nothing. It has every curve, not only the losses
 Gaps break the line.
 
   $ run gaps 1; sed -i -E 's/("step":(3|10|17),.*"val_loss":)[^,]*/\1NaN/' gaps/metrics.jsonl
-  $ weft-watch gaps --metrics val_loss --html page.html > log; grep -o '<path class="line" d="[^"]*"/>' page.html | sed -n 1p | grep -o '[ML]' | sort | uniq -c; grep -ci nan page.html
+  $ weft-watch gaps --metrics val_loss --html page.html > log && grep -o '<path class="line" d="[^"]*"/>' page.html | sed -n 1p | grep -o '[ML]' | sort | uniq -c; grep -ci nan page.html
        13 L
         4 M
   0
@@ -32,12 +32,12 @@ Gaps break the line.
 
 Of thousands of points few are drawn.
 
-  $ run long 1 20000; weft-watch long --metrics val_loss --html page.html > log; wc -c < page.html | jq '. > 10000 and . < 120000'
+  $ run long 1 20000; weft-watch long --metrics val_loss --html page.html > log && wc -c < page.html | jq '. > 10000 and . < 120000'
   true
 
 Smoothed curves are drawn beside the others.
 
-  $ weft-watch a --metrics val_loss --smooth 0.6 --log --html page.html > log; count 'class="(raw|line)"|id=log checked|\(smooth 0.6\)'
+  $ weft-watch a --metrics val_loss --smooth 0.6 --log --html page.html > log && count 'class="(raw|line)"|id=log checked|\(smooth 0.6\)'
         1 (smooth 0.6)
         2 class="line"
         2 class="raw"
@@ -46,7 +46,7 @@ Smoothed curves are drawn beside the others.
 Names are text.
 
   $ odd=$'<b>&"\'\xff'; mkdir "$odd"; printf '{"step":1,"<script>alert(1)</script>":1,"\\u0001\xef\xbf\xbd":2}\n' > "$odd"/metrics.jsonl
-  $ weft-watch "$odd" --html page.html > log; count '<script|<b>&|&lt;b&gt;&amp;&quot;&#39;\\xff|&lt;script&gt;alert\(1\)&lt;/script&gt;' | sed 's/^ *[0-9]* //'
+  $ weft-watch "$odd" --html page.html > log && count '<script|<b>&|&lt;b&gt;&amp;&quot;&#39;\\xff|&lt;script&gt;alert\(1\)&lt;/script&gt;' | sed 's/^ *[0-9]* //'
   &lt;b&gt;&amp;&quot;&#39;\xff
   &lt;script&gt;alert(1)&lt;/script&gt;
 
@@ -60,6 +60,6 @@ Twenty runs have colours and dashes.
 
 A page of runs that have ended is not loaded again.
 
-  $ weft-watch a --follow --html page.html > log; grep -c http-equiv page.html
+  $ weft-watch a --follow --html page.html > log && grep -c http-equiv page.html
   0
   [1]

@@ -41,13 +41,13 @@ Names of classes are listed.
   wrote   b.safetensors
           2 tensors, 24 bytes
   2 equal, 0 different, 0 only in a.safetensors, 0 only in b.safetensors
-  $ weft-weights convert --dtype bf16 --prefix fc. a.safetensors b.safetensors > log; weft-weights show b.safetensors
+  $ weft-weights convert --dtype bf16 --prefix fc. a.safetensors b.safetensors > log && weft-weights show b.safetensors
   b.safetensors: safetensors, 2 tensors, 5 elements, 16 bytes
     epoch = 3
     format = pt
   steps   i64    []
   weight  bf16   [2,2]
-  $ weft-weights convert --add-prefix fc. b.safetensors c.safetensors > log; weft-weights diff --ignore-dtype a.safetensors c.safetensors
+  $ weft-weights convert --add-prefix fc. b.safetensors c.safetensors > log && weft-weights diff --ignore-dtype a.safetensors c.safetensors
   2 equal, 0 different, 0 only in a.safetensors, 0 only in c.safetensors
   $ weft-weights convert --max-shard-size 10B a.safetensors d.safetensors; weft-weights diff a.safetensors d.safetensors.index.json
   wrote   d-00001-of-00002.safetensors
@@ -96,7 +96,7 @@ A checkpoint's model is converted, or all of it.
   2 equal, 0 different, 0 only in a.safetensors, 0 only in b.safetensors
   $ weft-weights diff --rtol 0.34 a.safetensors b.safetensors
   2 equal, 0 different, 0 only in a.safetensors, 0 only in b.safetensors
-  $ weft-weights convert --dtype bf16 a.safetensors b.safetensors > log; weft-weights diff a.safetensors b.safetensors
+  $ weft-weights convert --dtype bf16 a.safetensors b.safetensors > log && weft-weights diff a.safetensors b.safetensors
   ~ fc.weight: f32 and bf16
   1 equal, 1 different, 0 only in a.safetensors, 0 only in b.safetensors
   [1]

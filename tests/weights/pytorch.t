@@ -13,5 +13,5 @@ needs: zip
   wrote   b.bin
           2 tensors, 24 bytes
   2 equal, 0 different, 0 only in a.safetensors, 0 only in b.bin
-  $ weft-weights convert b.pt c.safetensors > log; weft-weights diff a.safetensors c.safetensors
+  $ weft-weights convert b.pt c.safetensors > log && weft-weights diff a.safetensors c.safetensors
   2 equal, 0 different, 0 only in a.safetensors, 0 only in c.safetensors
