@@ -1,0 +1,38 @@
+# FSDP's offloads, recomputation and sharded checkpoints change no bit
+
+needs: ranks
+
+  $ . "$WEFT"/tests/gpt/tiny.sh; echo "dropout = 0.1" >> tiny.toml
+  $ train() { train_gpt --config tiny.toml "$@" > log 2>&1 || cat log; }
+  $ two() { ranks 2 train_gpt --config tiny.toml --batch-size 2 --parallel fsdp --min-num-params 0 "$@" > log 2>&1 || cat log; }
+  $ two --max-steps 20 --out want
+  $ bits() { same $(weights "$1") $(weights want) && cmp <(losses "$1") <(losses want); }
+  $ two --max-steps 20 --recompute --out recomputed; bits recomputed
+  $ two --max-steps 20 --fsdp-offload optimizer --out optimizer; bits optimizer
+  $ two --max-steps 20 --fsdp-offload parameters --recompute --fsdp-checkpoints sharded --out parameters; bits parameters
+
+A run with a file per rank goes on.
+
+  $ two --max-steps 12 --save-interval 5 --fsdp-checkpoints sharded --out parts
+  $ ls -d parts/checkpoint_last*/*
+  parts/checkpoint_last.1/index.json
+  parts/checkpoint_last.1/rank_00000.safetensors
+  parts/checkpoint_last.1/rank_00001.safetensors
+  parts/checkpoint_last/index.json
+  parts/checkpoint_last/rank_00000.safetensors
+  parts/checkpoint_last/rank_00001.safetensors
+  $ cp -r parts moved
+  $ two --max-steps 20 --save-interval 5 --fsdp-checkpoints sharded --resume auto --out parts
+  $ grep -o "at step.*" log; same $(weights parts) $(weights want)
+  at step 12
+
+So it does on one rank, into a whole file, which takes the folder's place; and back, on four.
+
+  $ train --batch-size 4 --max-steps 16 --resume auto --out moved; ls -d moved/checkpoint_last{,.safetensors} 2> /dev/null
+  moved/checkpoint_last.safetensors
+  [2]
+  $ ranks 4 train_gpt --config tiny.toml --batch-size 1 --parallel fsdp --max-steps 20 --save-interval 5 --fsdp-checkpoints sharded --resume auto --out moved > log 2>&1
+  $ grep -o "at step.*" log; ls -d moved/checkpoint_last{,.safetensors} 2> /dev/null
+  at step 16
+  moved/checkpoint_last
+  [2]

@@ -1,0 +1,41 @@
+# Ranks that have parts of each layer train as one process
+
+needs: ranks
+
+`on` trains ten steps and compares, `rest` trains the other steps on another grid (tiny.sh).
+
+  $ . "$WEFT"/tests/gpt/tiny.sh
+  $ train_gpt --config tiny.toml --batch-size 4 --max-steps 10 --out one > log 2>&1
+  $ on 2 parts --batch-size 4 --tensor 2
+  $ on 4 parts_accumulated --batch-size 1 --accumulate 2 --tensor 2
+  $ on 8 parts_stages --batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2
+  $ on 4 fsdp_parts --batch-size 2 --tensor 2 --parallel fsdp --min-num-params 0
+  $ on 4 tokens --batch-size 2 --tensor 2 --sequence
+  $ on 4 fsdp_tokens --batch-size 2 --tensor 2 --sequence --parallel fsdp --recompute
+  $ on 4 fsdp_accumulated --batch-size 1 --accumulate 2 --tensor 2 --parallel fsdp --fsdp-accumulate sharded --recompute --fsdp-offload optimizer
+  $ on 8 fsdp_parts_stages --batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2 --parallel fsdp --fsdp-strategy shard_grad_op
+
+Gradients that travel in bf16 do something, but little.
+
+  $ low() { ranks 4 train_gpt --config tiny.toml --batch-size 2 --tensor 2 --grad-compression bf16 --max-steps 10 "$@" > log 2>&1 || cat log; }
+  $ low --out bf16; close bf16 one 0.05; distance bf16 one | jq '. > 1e-5'
+  true
+  $ low --parallel fsdp --precision bf16 --out fsdp_bf16; close fsdp_bf16 one 0.05; distance fsdp_bf16 one | jq '. > 1e-5'
+  true
+
+Checkpoints go on on any other grid.
+
+  $ train_gpt --config tiny.toml --batch-size 4 --out whole > log 2>&1
+  $ rest 4 parts --batch-size 2 --pipeline 2
+  $ rest 2 fsdp_parts --batch-size 4 --pipeline 2
+  $ rest 1 parts_stages --batch-size 4
+
+Parts of weights come from a file, which no process holds whole, and go back to one.
+
+  $ ranks 4 train_gpt --config tiny.toml --batch-size 2 --lr 0 --epochs 1 --tensor 2 --parallel fsdp --weights one --out again > log 2>&1
+  $ distance again one
+  0.0
+  $ ranks 4 train_gpt --config tiny.toml --tensor 4 --sequence --context 14 --out none > log 2>&1; sort -u log | grep "train_gpt: error"
+  train_gpt: error: --sequence: 14 tokens of --context do not divide by 4 (train_gpt --help lists the flags)
+  $ ranks 3 train_gpt --config tiny.toml --tensor 3 --out none > log 2>&1; sort -u log | grep "train_gpt: error"
+  train_gpt: error: --tensor: 4 heads do not divide by 3 (train_gpt --help lists the flags)
