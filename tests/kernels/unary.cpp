@@ -150,8 +150,8 @@ TEST(Unary, Integers) {
       }
 }
 
-// GELU has short forms for 16 bits on a GPU: all of their numbers, to one rounding and 2^-15. What 1 + tanh(…) cancels
-// on the CPU is allowed there.
+// GELU has short forms for 16 bits on a GPU: all of their numbers, to one rounding and 2^-15. On the CPU 1 + tanh(…)
+// cancels, so small results have an absolute bound.
 TEST(Unary, GeluOfEachNumberOfSixteenBits) {
   const auto share = [](Unary f, double x) {  // gelu(x) / x
     if (f == Unary::gelu) return 0.5 * std::erfc(-x / std::sqrt(2.0));
