@@ -22,8 +22,15 @@ using testing::HasSubstr;
 #define EXPECT_REFUSAL(call, text) EXPECT_THAT(error_text([&] { call; }), HasSubstr(text))
 
 OpCase factored(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch) {
-  return {std::move(name), std::move(inputs),  std::move(function), std::move(torch),                60,
-          false,           Derivative::smooth, {},                  WEFT_HAVE_LAPACKE ? "" : "LAPACKE"};
+  return {std::move(name),
+          std::move(inputs),
+          std::move(function),
+          std::move(torch),
+          60,
+          false,
+          Derivative::smooth,
+          {},
+          WEFT_HAVE_LAPACKE ? "" : "LAPACKE"};
 }
 
 OpCase without_lapack(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch) {

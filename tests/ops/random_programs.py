@@ -21,7 +21,7 @@ except ImportError:
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 import torch_calls as calls  # pylint: disable=wrong-import-position
 
-# Of kernels/contracts/unary_table.h those without jumps that keep numbers small.
+# Rows of kernels/contracts/unary_table.h without jumps, whose results stay small.
 UNARY = "neg abs sin cos relu sigmoid tanh erf silu softplus mish gelu".split()
 BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": lambda a, b: a / (b.abs() + 1.5), "maximum": torch.maximum,
           "minimum": torch.minimum}
