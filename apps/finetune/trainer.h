@@ -29,7 +29,7 @@ struct Experiment {
   Texts train, dev;
 };
 
-/// All epochs, or the rest after the checkpoint of --resume-from-checkpoint; --dry-run says what it would do. Prints
+/// All epochs, or the rest after the checkpoint of --resume-from-checkpoint; --dry-run prints the plan alone. Prints
 /// lines as Hugging Face's Trainer does. All ranks call it. Returns the exit code.
 int train_classifier(const Experiment& experiment);
 
