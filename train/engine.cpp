@@ -11,14 +11,11 @@
 #include "core/ops/compare.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "dist/group/same_lines.h"
-#include "io/checkpoint_reader.h"
 #include "kernels/runtime/kernel_trace.h"
 #include "train/not_finite.h"
 #include "train/record/averages.h"
 #include "train/record/run_folder.h"
 #include "train/record/stopwatch.h"
-#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::train {
@@ -26,8 +23,6 @@ namespace {
 
 constexpr int64_t kReadEvery = 20;          // steps between two looks at the loss on a GPU
 constexpr double kLeastScale = 1.0 / 1024;  // at which gradients of f16 must be finite
-
-Tensor times(const Tensor& loss, double factor) { return factor == 1 ? loss : mul(loss, factor); }
 
 }  // namespace
 
@@ -203,6 +198,8 @@ Batch Engine::next_in_step(int64_t done) {
   return std::move(*next);
 }
 
+Tensor Engine::times(const Tensor& loss, double factor) { return factor == 1 ? loss : mul(loss, factor); }
+
 Tensor Engine::scaled(const Tensor& loss) const {
   return parts_.scaler ? loss * Tensor::full({}, parts_.scaler->scale(), DType::f32, loss.device()) : loss;
 }
@@ -240,48 +237,6 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
     interruption_.sums.add(by_step ? times(last_loss_, share) : mean, samples,
                            samples > 0 ? measured.correct : Tensor());
   }
-  const TraceScope scope("optimizer");
-  apply_gradients();
-}
-
-/// The step of a model in stages. All batches of the step, each in micro_batches parts, go through the pipeline in one
-/// schedule. The last stage has the losses; all ranks of the row get them, and count them as if they had them.
-void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batch, int64_t samples) {
-  const double mean_samples = mean_samples_in_step();
-  parts_.strategy.zero_grad(parts_.optimizer);
-  dist::MicroBatches step{.precision = options_.precision};
-  std::vector<Batch> parts;
-  Batch whole{std::move(batch), samples};
-  for (int64_t done = 0; done < batches_in_step(); ++done) {
-    if (done > 0) whole = next_in_step(done);
-    const int64_t rows = whole.tensors.front().size(0), count = std::min(options_.micro_batches, rows);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t first = rows * i / count, own = rows * (i + 1) / count - first;
-      Batch part{{}, whole.samples == 0 ? 0 : own};
-      for (const Tensor& tensor : whole.tensors) part.tensors.push_back(tensor.slice(0, first, own));
-      step.inputs.push_back(part.tensors.front());
-      parts.push_back(std::move(part));
-    }
-    step.samples += whole.samples;
-  }
-  const Tensor mean = Tensor::zeros({}, DType::f32, step.inputs.front().device());
-  step.loss = [&](size_t i) {
-    const Measured measured = task_.loss(parts[i].tensors);
-    WEFT_CHECK(!measured.correct.defined(), "engine: right answers are not counted in a pipeline");
-    const double share =
-        step.samples == 0 ? 0 : static_cast<double>(parts[i].samples) / static_cast<double>(step.samples);
-    const Tensor loss = times(measured.loss, share);
-    {
-      const NoGrad no_grad;
-      mean.add_(loss.detach().to(DType::f32));
-    }
-    return scaled(loss);
-  };
-  pipeline.run(step);
-  pipeline.broadcast_from_last(mean, "loss");
-  last_loss_ = mean;
-  const bool by_step = options_.sum == LossSum::per_step;
-  interruption_.sums.add(by_step ? times(mean, static_cast<double>(step.samples) / mean_samples) : mean, step.samples);
   const TraceScope scope("optimizer");
   apply_gradients();
 }
@@ -351,55 +306,6 @@ StepSums::Totals Engine::read() {
   return totals;
 }
 
-void Engine::fail_not_finite(const StepSums::Totals& totals) {
-  progress_.end();
-  const bool gradient = std::isfinite(totals.loss);
-  const bool whole = !parts_.strategy.is_sharded() && !parts_.strategy.pipeline();
-  BadSteps bad{.epoch = position_.epoch + 1,
-               .last = position_.step + (updates_ ? 1 : 0),
-               .loss = totals.loss / weight_of(totals),
-               .gradient = gradient,
-               .updated = !updates_,
-               .f16 = options_.precision == DType::f16,
-               .here = gradient ? !totals.own_gradient_is_finite : !totals.own_loss_is_finite,
-               .data = [&] { return bad_data(totals.steps); },
-               .forward = {},
-               .backward = {}};
-  bad.first = bad.last - totals.steps + 1;
-  bad.of_this_process = bad.first - 1 - first_step_;
-  if (whole) bad.forward = [&] { repeat_step([](const Tensor&) {}); };
-  if (whole && parts_.world.size() == 1) bad.backward = [&] { repeat_step([](const Tensor& l) { l.backward(); }); };
-  train::fail_not_finite(parts_.world, parts_.model, parts_.strategy, parts_.optimizer.flat(), bad);
-}
-
-std::string Engine::bad_data(int64_t steps) {
-  const int64_t end = position_.step_in_epoch + (updates_ ? 1 : 0), batches = task_.batches();
-  const int64_t first = (end - steps) * options_.accumulate, last = std::min(end * options_.accumulate, batches);
-  const auto look = [&](const std::vector<Tensor>& tensors, int64_t batch) {
-    return not_finite_in(tensors, [&](size_t number, const Shape& place) {
-      return task_.origin(position_.epoch, batch, number, place);
-    });
-  };
-  task_.start_epoch(position_.epoch, first);
-  for (int64_t batch = first; batch < last; ++batch) {
-    const std::optional<Batch> again = task_.next();
-    if (!again) break;
-    const std::string found = look(again->tensors, batch);
-    if (!found.empty()) return found;
-  }
-  const std::string found = look(unread_batch_, last - 1);
-  return found.empty() ? "" : found + ", after what the program did to the batch";
-}
-
-void Engine::repeat_step(const std::function<void(const Tensor& loss)>& then) {
-  alone_ = true;
-  if (options_.accumulate == 1) return then(task_.loss(unread_batch_).loss);
-  const int64_t first = (position_.step_in_epoch - (updates_ ? 0 : 1)) * options_.accumulate;
-  task_.start_epoch(position_.epoch, first);
-  for (int64_t left = std::min(options_.accumulate, task_.batches() - first); left > 0; --left)
-    then(task_.loss(next_in_step(0).tensors).loss);
-}
-
 void Engine::save_on_the_way() {
   const bool asked = interruption_.stop.wants_checkpoint();
   const bool due = options_.save_interval > 0 && position_.step % options_.save_interval == 0;
@@ -443,130 +349,6 @@ void Engine::finish_epoch() {
   if (options_.saves_epochs) task_.save();
   task_.epoch_saved(epoch_, validation);
   if (!options_.line_before_validation) progress_.end(validation.text + (best ? " *" : ""));
-}
-
-void Engine::put(Checkpoint& checkpoint) {
-  StateDict model = parts_.strategy.model_state();
-  std::erase_if(model.tensors, [&](const NamedTensor& t) { return !t.name.starts_with(options_.saved_prefix); });
-  checkpoint.parts.emplace_back("model", std::move(model));
-  checkpoint.parts.emplace_back("optimizer", parts_.strategy.optimizer_state(parts_.optimizer));
-  save_averages(checkpoint, parts_.strategy, parts_.averages);
-  if (parts_.scaler) checkpoint.parts.emplace_back("loss_scaler", parts_.scaler->state_dict());
-  put_position(checkpoint);
-}
-
-void Engine::put_position(Checkpoint& checkpoint) {
-  checkpoint.integers.insert({{"epoch", position_.epoch},
-                              {"step_in_epoch", position_.step_in_epoch},
-                              {"step", position_.step},
-                              {"images", position_.samples},
-                              {"best_epoch", position_.best_epoch},
-                              {"steps_per_epoch", steps_per_epoch()},
-                              {"batch_size", global_batch()}});
-  checkpoint.numbers.insert(
-      {{"loss_sum", position_.loss_sum}, {"correct", position_.correct}, {"best_accuracy", position_.best_score}});
-  save_generator(checkpoint, parts_.world.device());
-}
-
-std::vector<std::pair<std::string, dist::ShardedState>> Engine::pieces(std::map<std::string, StateDict>& states) {
-  std::vector<std::pair<std::string, dist::ShardedState>> all{{"model", parts_.strategy.sharded_model()}};
-  states["optimizer"] = parts_.optimizer.state_dict();
-  if (parts_.averages) {
-    states["ema"] = parts_.averages->state_dict();
-    states["ema_buffers"] = parts_.averages->buffers();
-  }
-  for (const auto& [part, state] : states)
-    all.emplace_back(
-        part, part == "ema_buffers" ? dist::sharded_state(state, parts_.world.rank()) : parts_.strategy.sharded(state));
-  return all;
-}
-
-Checkpoint Engine::save(const RunFolder* folder, const std::string& name,
-                        const std::map<std::string, std::string>& texts, int keep) {
-  Checkpoint checkpoint;
-  checkpoint.texts = texts;
-  if (!options_.sharded_checkpoints || !parts_.strategy.has_pieces()) {
-    put(checkpoint);
-    if (folder) folder->save(name, checkpoint, keep);
-    return checkpoint;
-  }
-  finish_saving();
-  put_position(checkpoint);
-  written_ = parts_.world.first_says(folder ? folder->file(name).replace_extension().string() : "", "checkpoint");
-  if (written_.empty()) return checkpoint;
-  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group());
-  std::map<std::string, StateDict> states;
-  writer_->save(written_, pieces(states), checkpoint, keep);
-  return checkpoint;
-}
-
-void Engine::finish_saving() {
-  if (!writer_ || written_.empty()) return;
-  writer_->wait();
-  std::error_code there_is_none;
-  if (parts_.world.is_first()) std::filesystem::remove(written_.string() + ".safetensors", there_is_none);
-  written_.clear();
-}
-
-Checkpoint Engine::read(const std::string& path) const {
-  if (!parts_.strategy.has_pieces()) return load_checkpoint(path);
-  const CheckpointReader reader(path);
-  Checkpoint notes;
-  notes.integers = reader.index().integers;
-  notes.numbers = reader.index().numbers;
-  notes.texts = reader.index().texts;
-  dist::check_same_lines(*parts_.world.group(), "the checkpoint " + reader.index().id + '\n',
-                         str("checkpoint ", path, ": what was read is"),
-                         "It must be one checkpoint, in a folder that all ranks share");
-  return notes;
-}
-
-void Engine::take_pieces(const std::string& path) {
-  const dist::ShardedCheckpoint saved(path);
-  if (parts_.averages) {
-    const auto& parts = saved.index().parts;
-    const bool has = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.first == "ema"; });
-    WEFT_CHECK(has, "checkpoint ", path, " was made without --ema: its averages cannot be resumed");
-  }
-  std::map<std::string, StateDict> states;
-  auto own = pieces(states);
-  std::vector<std::pair<std::string, dist::ShardedState*>> wanted;
-  for (auto& [part, state] : own) wanted.emplace_back(part, &state);
-  saved.load(wanted);
-  for (auto& [part, state] : own)
-    if (part != "model") states[part].scalars = state.scalars;
-  parts_.optimizer.load_state_dict(states["optimizer"]);
-  if (parts_.averages) parts_.averages->load_state_dict(states["ema"], states["ema_buffers"]);
-}
-
-void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
-  require_same_step(path, saved,
-                    {.batch_size = task_.batch_size(), .accumulate = options_.accumulate, .ranks = data_ranks()});
-  require_same_checkpoint(parts_.world, path, saved);
-  const auto steps = saved.integers.find("steps_per_epoch");
-  WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
-             " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
-             ": another data set. Name that of the checkpoint, or start a new run from its weights");
-  if (saved.parts.empty() && parts_.strategy.has_pieces()) {
-    take_pieces(path);
-  } else {
-    if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
-    parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
-    load_averages(path, saved, parts_.strategy, parts_.averages);
-  }
-  if (parts_.scaler) parts_.scaler->load_state_dict(saved.part("loss_scaler"));
-  load_generator(saved, parts_.world);
-  const auto number = [&](const char* name, double otherwise) {
-    return saved.numbers.contains(name) ? saved.number(name) : otherwise;
-  };
-  position_ = {.epoch = saved.integer("epoch"),
-               .step_in_epoch = saved.integer("step_in_epoch"),
-               .step = saved.integer("step"),
-               .samples = saved.integer("images"),
-               .loss_sum = saved.number("loss_sum"),
-               .correct = number("correct", 0),
-               .best_score = number("best_accuracy", Position().best_score),
-               .best_epoch = saved.integers.contains("best_epoch") ? saved.integer("best_epoch") : -1};
 }
 
 void Engine::make_graph() {

@@ -242,6 +242,7 @@ class Engine {
   void update(std::vector<Tensor> batch, int64_t samples);
   void update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batch, int64_t samples);
   Batch next_in_step(int64_t done);
+  static Tensor times(const Tensor& loss, double factor);
   Tensor scaled(const Tensor& loss) const;
   int64_t batches_in_step() const;
   /// Ranks with samples of their own.

@@ -156,17 +156,17 @@ void check_parts(const char* what, const std::vector<std::string>& parts, std::i
                names.empty() ? "null" : joined(names), ", got '", printable(part), "'");
 }
 
-std::string special_token(const Folder& folder, const char* key, const std::string& otherwise) {
-  const nlohmann::json* const value = folder.find(key);
-  return value != nullptr ? content_of(*value) : otherwise;
-}
-
-/// Writes names that another file has said, or none, into tokenizer_config.json.
-void name_special(nlohmann::json& json, const auto& options) {
-  for (const auto& [key, name] : {std::pair{"unk_token", options.unknown}, std::pair{"cls_token", options.first},
-                                  std::pair{"sep_token", options.separator}, std::pair{"pad_token", options.padding},
-                                  std::pair{"mask_token", options.mask}})
-    if (!json.contains(key)) json[key] = name;
+/// The special tokens and the side of the cut. Names that another file has said, or none, go into
+/// tokenizer_config.json.
+void take_special(Folder& folder, auto& options) {
+  nlohmann::json& json = folder.configuration;
+  for (const auto& [key, name] : {std::pair{"unk_token", &options.unknown}, std::pair{"cls_token", &options.first},
+                                  std::pair{"sep_token", &options.separator}, std::pair{"pad_token", &options.padding},
+                                  std::pair{"mask_token", &options.mask}}) {
+    if (const nlohmann::json* const value = folder.find(key)) *name = content_of(*value);
+    if (!folder.generic && !json.contains(key)) json[key] = *name;
+  }
+  options.cuts_front = value_or<std::string>(json, "truncation_side", "right") == "left";
 }
 
 std::unique_ptr<data::TextEncoder> read_word_piece(const fs::path& path, const fs::path& vocabulary, Folder& folder,
@@ -209,12 +209,7 @@ std::unique_ptr<data::TextEncoder> read_word_piece(const fs::path& path, const f
         options.words.strip_accents ? nlohmann::json(*options.words.strip_accents) : nlohmann::json(nullptr);
     json["tokenize_chinese_chars"] = options.words.parts_ideographs;
   }
-  options.unknown = special_token(folder, "unk_token", options.unknown);
-  options.first = special_token(folder, "cls_token", options.first);
-  options.separator = special_token(folder, "sep_token", options.separator);
-  options.padding = special_token(folder, "pad_token", options.padding);
-  options.mask = special_token(folder, "mask_token", options.mask);
-  if (!folder.generic) name_special(json, options);
+  take_special(folder, options);
   const auto id_of = [&](const std::string& token) {
     const auto found = std::find(tokens.begin(), tokens.end(), token);
     return found == tokens.end() ? int64_t{-1} : found - tokens.begin();
@@ -229,7 +224,6 @@ std::unique_ptr<data::TextEncoder> read_word_piece(const fs::path& path, const f
     const nlohmann::json& inputs = json["model_input_names"];
     options.marks_second = std::find(inputs.begin(), inputs.end(), "token_type_ids") != inputs.end();
   }
-  options.cuts_front = value_or<std::string>(json, "truncation_side", "right") == "left";
   try {
     return std::make_unique<data::WordPiece>(std::move(tokens), options);
   } catch (const Error& error) {
@@ -252,13 +246,7 @@ std::unique_ptr<data::TextEncoder> read_pairs(const fs::path& path, Folder& fold
     if (says(json, "add_prefix_space")) options.adds_prefix_space = json["add_prefix_space"];
     json["add_prefix_space"] = options.adds_prefix_space;
   }
-  options.unknown = special_token(folder, "unk_token", options.unknown);
-  options.first = special_token(folder, "cls_token", options.first);
-  options.separator = special_token(folder, "sep_token", options.separator);
-  options.padding = special_token(folder, "pad_token", options.padding);
-  options.mask = special_token(folder, "mask_token", options.mask);
-  if (!folder.generic) name_special(json, options);
-  options.cuts_front = value_or<std::string>(json, "truncation_side", "right") == "left";
+  take_special(folder, options);
   data::BytePair pairs = data::BytePair::from_folder(path);
   options.added = added_tokens(
       folder, [&](const std::string& token) { return pairs.find(token); }, pairs.size());

@@ -113,7 +113,7 @@ class Images {
     data::ImageLoaderOptions loading = train::image_loading(options_, ranks_.device());
     if (split == data::Split::val) loading.batch_size = std::min(options_.batch_size, order.size());
     if (loading.batch_size == 0) return nullptr;
-    loading.mean = {0.485f, 0.456f, 0.406f}, loading.std = {0.229f, 0.224f, 0.225f};  // ImageNet's; white is 1
+    loading.mean = {0.485f, 0.456f, 0.406f}, loading.std = {0.229f, 0.224f, 0.225f};  // ImageNet has these; white is 1
     return std::make_unique<data::ImageLoader>(set, order, data::make_pipeline("resize:196", split), loading);
   }
 

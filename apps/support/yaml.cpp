@@ -130,15 +130,10 @@ void convert(const std::string& where, const YamlNode& node, std::string& value)
   value = node.text;
 }
 
-template <class T>
-void convert(const std::string& where, const YamlNode& node, std::vector<T>& values) {
+void convert(const std::string& where, const YamlNode& node, std::vector<int64_t>& values) {
   if (node.kind != YamlNode::Kind::sequence) bad(where, ": expected a list, got ", shown(node));
-  std::vector<T> read(node.items.size());
-  for (size_t i = 0; i < read.size(); ++i) {
-    T item{};
-    convert(where, *node.items[i], item);
-    read[i] = std::move(item);
-  }
+  std::vector<int64_t> read(node.items.size());
+  for (size_t i = 0; i < read.size(); ++i) convert(where, *node.items[i], read[i]);
   values = std::move(read);
 }
 
@@ -209,11 +204,6 @@ YamlSection::YamlSection(const std::filesystem::path& path) : node_(new Node(pat
 YamlSection::~YamlSection() = default;
 YamlSection::YamlSection(YamlSection&&) noexcept = default;
 
-bool YamlSection::has(std::string_view key) const {
-  return std::any_of(node_->entries.begin(), node_->entries.end(),
-                     [&](const Entry& entry) { return entry.key == key; });
-}
-
 bool YamlSection::read(const std::string& key, int64_t& variable, Range range) {
   return node_->read(key, variable, range);
 }
@@ -227,10 +217,6 @@ bool YamlSection::read(const std::string& key, std::string& variable) {
   return is_there;
 }
 bool YamlSection::read(const std::string& key, std::vector<int64_t>& variable) { return node_->read(key, variable); }
-bool YamlSection::read(const std::string& key, std::vector<double>& variable) { return node_->read(key, variable); }
-bool YamlSection::read(const std::string& key, std::vector<std::string>& variable) {
-  return node_->read(key, variable);
-}
 
 bool YamlSection::read(const std::string& key, std::string& variable, const std::vector<std::string>& choices) {
   std::string word;

@@ -30,7 +30,6 @@ class YamlSection {
   ~YamlSection();
   YamlSection(YamlSection&&) noexcept;
 
-  bool has(std::string_view key) const;
   /// Each returns whether the key is there and not 'None'. A text that begins with `~/` begins with the home folder
   /// (io/home.h). Errors: not such a value, out of range.
   bool read(const std::string& key, int64_t& variable, Range range = {});
@@ -38,8 +37,6 @@ class YamlSection {
   bool read(const std::string& key, bool& variable);
   bool read(const std::string& key, std::string& variable);
   bool read(const std::string& key, std::vector<int64_t>& variable);
-  bool read(const std::string& key, std::vector<double>& variable);
-  bool read(const std::string& key, std::vector<std::string>& variable);
   /// One word of a list.
   bool read(const std::string& key, std::string& variable, const std::vector<std::string>& choices);
   /// `FILE:LINE: KEY`, for an error about a value that has been read; `FILE: KEY` where the key is not there.

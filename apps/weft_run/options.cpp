@@ -299,16 +299,6 @@ void translate(std::map<std::string, std::string>& flags, Options& options) {
   take("nproc-per-node", "", std::to_string(file.processes_per_machine()));
 }
 
-/// Turns parse errors of other modules into usage errors.
-template <class Function>
-auto usage(Function&& function) {
-  try {
-    return function();
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
-}
-
 void check_meeting(const Options& options, const std::string& backend) {
   if (backend != "c10d" && backend != "static")
     throw UsageError("--rdzv-backend: expected c10d or static, got '" + printable(backend) +
@@ -367,7 +357,7 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments,
   if (has("grace")) options.grace = parse_count("grace", flags["grace"], 0, 86400);
   if (has("start-timeout")) options.start_timeout = parse_count("start-timeout", flags["start-timeout"], 1, 604'800);
 
-  usage([&] {
+  try {
     if (has("master-addr")) options.master = dist::parse_address("--master-addr", flags["master-addr"]);
     if (has("master-port")) {
       if (!options.master) options.master.emplace();
@@ -380,8 +370,9 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments,
           zero ? flags["rdzv-endpoint"].substr(0, flags["rdzv-endpoint"].size() - 2) : flags["rdzv-endpoint"]);
     const bool is_static = has("rdzv-backend") && flags["rdzv-backend"] == "static";
     if (options.meeting && options.meeting->port == 0 && !zero && !is_static) options.meeting->port = kMeetingPort;
-    return 0;
-  });
+  } catch (const Error& error) {  // the address is malformed
+    throw UsageError(error.what());
+  }
   if (!options.meeting && options.master && !options.master->host.empty()) {
     options.meeting = options.master;
     if (options.meeting->port == 0) options.meeting->port = 29500;

@@ -15,15 +15,11 @@ void read(support::YamlSection section) {
   bool flag = false;
   std::string text;
   std::vector<int64_t> integers;
-  std::vector<double> numbers;
-  std::vector<std::string> texts;
   section.read("batch_size", integer, {.min = 1});
   section.read("lr", number, {.min = 0, .above = true});
   section.read("log_to_screen", flag);
   section.read("model", text);
   section.read("sizes", integers);
-  section.read("betas", numbers);
-  section.read("names", texts);
   section.finish();
 }
 
