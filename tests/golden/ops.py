@@ -12,7 +12,7 @@ import torch
 import torch_calls
 from hashed import digest
 
-MOST = 1024
+MOST = 1024  # as in tests/ops/golden.cpp
 PROGRAM = pathlib.Path(__file__).parents[2] / "build" / "bin" / "test_ops"
 DTYPES = {"f64": torch.float64, "i64": torch.int64, "bool": torch.bool}
 

@@ -19,10 +19,10 @@ from random_programs import Drawn, main  # ends with 77 without PyTorch
 import torch
 import torch.nn.functional as F
 from optimizers import LAMB, LARS, Lion
+from paper_models import LayerScale, Mlp, SwiGlu
 from torch import nn, optim
 from torch.optim import lr_scheduler
 from torch.optim.swa_utils import get_ema_multi_avg_fn
-from transformers import LayerScale, Mlp, SwiGlu
 
 warnings.filterwarnings("ignore")
 FOLDER = tempfile.mkdtemp(prefix="random_models.")

@@ -17,7 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-
 Tensor ones_like(const Tensor& x) { return Tensor::ones(x.sizes(), x.dtype(), x.device()); }
 
 /// Two batch entries of 7 keys, of which the second has 4 and hides one.

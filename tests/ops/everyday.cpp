@@ -24,6 +24,7 @@
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 
 namespace weft::test {

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 OpCase wide(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch,
             std::vector<std::string> ops = {}) {
   const bool lacks = !WEFT_HAVE_KISSFFT && name.find("fft") != std::string::npos;
-  return {std::move(name), std::move(inputs), std::move(function), std::move(torch),          60,
+  return {std::move(name), std::move(inputs),  std::move(function), std::move(torch),      60,
           false,           Derivative::smooth, std::move(ops),      lacks ? "kissfft" : ""};
 }
 

@@ -45,7 +45,7 @@ std::vector<std::string> golden_names(const OpCase& op) {
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     const bool floating = op.inputs[i].values != Values::classes && op.inputs[i].values != Values::boolean;
     names.push_back(op.derivative != Derivative::none && floating && op.inputs[i].gradient ? str(op.name, ".d", i)
-                                                                                          : "");
+                                                                                           : "");
   }
   return names;
 }
@@ -119,8 +119,7 @@ TEST(GoldenFile, HasEveryRowAndNothingElse) {
       ++reasons;
   }
   names.erase("");
-  for (const std::string& name : names)
-    EXPECT_TRUE(golden_ops().has(name)) << name << ": tests/golden/generate.py ops";
+  for (const std::string& name : names) EXPECT_TRUE(golden_ops().has(name)) << name << ": tests/golden/generate.py ops";
   for (const auto& [name, tensor] : golden_ops().tensors()) EXPECT_TRUE(names.contains(name)) << name;
   EXPECT_LE(reasons, 14) << "rows that PyTorch does not check";
 }

@@ -22,8 +22,15 @@ using testing::HasSubstr;
 #define EXPECT_REFUSAL(call, text) EXPECT_THAT(error_text([&] { call; }), HasSubstr(text))
 
 OpCase factored(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch) {
-  return {std::move(name), std::move(inputs),  std::move(function), std::move(torch),                60,
-          false,           Derivative::smooth, {},                  WEFT_HAVE_LAPACKE ? "" : "LAPACKE"};
+  return {std::move(name),
+          std::move(inputs),
+          std::move(function),
+          std::move(torch),
+          60,
+          false,
+          Derivative::smooth,
+          {},
+          WEFT_HAVE_LAPACKE ? "" : "LAPACKE"};
 }
 
 OpCase without_lapack(std::string name, std::vector<OpInput> inputs, OpFunction function, std::string torch) {
@@ -71,12 +78,8 @@ const AddCases linalg_cases{
      },
      "(lambda w, v: concat([v.square(), w.unsqueeze(1)], 1))(*linalg.eigh(symmetric(x[0])))"),
     factored("eigvalsh", {{{3, 3}}}, CALL(eigvalsh(symmetric(x[0]))), "linalg.eigvalsh(symmetric(x[0]))"),
-    factored("qr", {{{2, 4, 3}}},
-     CALL(factors(qr(apart(x[0])))),
-     "concat([*linalg.qr(apart(x[0]))], 1)"),
-    factored("qr_wide", {{{3, 5}}},
-     CALL(factors(qr(apart(x[0])))),
-     "concat([*linalg.qr(apart(x[0]))], 1)"),
+    factored("qr", {{{2, 4, 3}}}, CALL(factors(qr(apart(x[0])))), "concat([*linalg.qr(apart(x[0]))], 1)"),
+    factored("qr_wide", {{{3, 5}}}, CALL(factors(qr(apart(x[0])))), "concat([*linalg.qr(apart(x[0]))], 1)"),
     factored("cholesky", {{{2, 4, 4}}}, BOTH(cholesky(symmetric(x[0])))),
     factored("solve", {{{2, 3, 3}}, {{2, 3, 4}}}, CALL(solve(apart(x[0]), x[1])), "linalg.solve(apart(x[0]), x[1])"),
     factored("solve_vector", {{{2, 3, 3}, Values::normal, Layout::transposed}, {{3}}}, CALL(solve(apart(x[0]), x[1])),

@@ -16,8 +16,7 @@ namespace {
 
 /// A loss with each reduction.
 Tensor reductions(const std::function<Tensor(Reduction)>& loss) {
-  return concat(
-      {loss(Reduction::mean).flatten(), loss(Reduction::sum).flatten(), loss(Reduction::none).flatten()});
+  return concat({loss(Reduction::mean).flatten(), loss(Reduction::sum).flatten(), loss(Reduction::none).flatten()});
 }
 
 // clang-format off

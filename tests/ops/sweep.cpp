@@ -173,8 +173,8 @@ std::vector<Op> ops() {
   const auto add = [&](const std::string& name, std::vector<Shape> others, auto formula, bool image = false,
                        bool low = true) {
     all.push_back({name, std::move(others), image, low, formula, formula, formula});
-    const auto found = std::find_if(op_cases().begin(), op_cases().end(),
-     [&](const auto& op) { return op.name == name; });
+    const auto found =
+        std::find_if(op_cases().begin(), op_cases().end(), [&](const auto& op) { return op.name == name; });
     WEFT_CHECK(found != op_cases().end(), "no row ", name);
     all.back().row = &*found;
   };
@@ -195,12 +195,12 @@ std::vector<Op> ops() {
       return y;
     });
   };
-#define WEFT_UNARY(name, formula, ...)              \
-  each(#name, [](auto x) {                          \
-    using P [[maybe_unused]] = decltype(x);         \
-    using S = decltype(x.value);                    \
-    [[maybe_unused]] const S v = x.value;           \
-    return formula;                                 \
+#define WEFT_UNARY(name, formula, ...)      \
+  each(#name, [](auto x) {                  \
+    using P [[maybe_unused]] = decltype(x); \
+    using S = decltype(x.value);            \
+    [[maybe_unused]] const S v = x.value;   \
+    return formula;                         \
   } __VA_OPT__(, ) __VA_ARGS__)
   WEFT_UNARY(neg, P(0) - x);
   WEFT_UNARY(square, x * x);
@@ -218,7 +218,7 @@ std::vector<Op> ops() {
   WEFT_UNARY(clamp, x.then(v < -0.5 ? -0.5 : v > 0.5 ? 0.5 : v, v > -0.5 && v < 0.5 ? 1 : 0));
   WEFT_UNARY(leaky_relu_slope, x.then(v > 0 ? v : v * S(0.3), v > 0 ? S(1) : S(0.3)));
   WEFT_UNARY(affine, x.then(v * S(-1.5) + S(0.25), S(-1.5)));
-  WEFT_UNARY(pow_square_of_negative, x* x);
+  WEFT_UNARY(pow_square_of_negative, x * x);
 #undef WEFT_UNARY
   for (const bool broadcast : {false, true}) {
     const std::string tail = broadcast ? "_row" : "";
@@ -239,56 +239,46 @@ std::vector<Op> ops() {
   }
   add("sum_all", {}, [](const auto& in) { return std::decay_t<decltype(in[0])>{total(in[0])}; });
   add("mean_all", {}, [=](const auto& in) { return std::decay_t<decltype(in[0])>{mean_of(in[0])}; });
-  add(
-      "sum_rows", {},
-      [](const auto& in) {
-        std::decay_t<decltype(in[0])> y;
-        for (size_t c = 0; c < kColumns; ++c) {
-          std::decay_t<decltype(in[0])> column;
-          for (size_t i = c; i < in[0].size(); i += kColumns) column.push_back(in[0][i]);
-          y.push_back(total(column));
-        }
-        return y;
-      });
-  add(
-      "mean_columns", {},
-      [=](const auto& in) {
-        using P = std::decay_t<decltype(in[0])>;
-        return by_rows(in[0], [&](const auto* row, P& y) { y.push_back(mean_of(P(row, row + kColumns))); });
-      });
+  add("sum_rows", {}, [](const auto& in) {
+    std::decay_t<decltype(in[0])> y;
+    for (size_t c = 0; c < kColumns; ++c) {
+      std::decay_t<decltype(in[0])> column;
+      for (size_t i = c; i < in[0].size(); i += kColumns) column.push_back(in[0][i]);
+      y.push_back(total(column));
+    }
+    return y;
+  });
+  add("mean_columns", {}, [=](const auto& in) {
+    using P = std::decay_t<decltype(in[0])>;
+    return by_rows(in[0], [&](const auto* row, P& y) { y.push_back(mean_of(P(row, row + kColumns))); });
+  });
   for (const bool root : {false, true})
-    add(
-        root ? "std" : "var_columns", {},
-        [root](const auto& in) {
-          using P = std::decay_t<decltype(in[0])>;
-          return by_rows(in[0], [root](const auto* row, P& y) { y.push_back(spread_of_row(row, root)); });
-        });
-  add(
-      "cumsum", {},
-      [](const auto& in) {
-        using P = std::decay_t<decltype(in[0])>;
-        return by_rows(in[0], [](const auto* row, P& y) {
-          typename P::value_type sum = 0;
-          for (size_t c = 0; c < kColumns; ++c) y.push_back(sum = sum + row[c]);
-        });
-      });
+    add(root ? "std" : "var_columns", {}, [root](const auto& in) {
+      using P = std::decay_t<decltype(in[0])>;
+      return by_rows(in[0], [root](const auto* row, P& y) { y.push_back(spread_of_row(row, root)); });
+    });
+  add("cumsum", {}, [](const auto& in) {
+    using P = std::decay_t<decltype(in[0])>;
+    return by_rows(in[0], [](const auto* row, P& y) {
+      typename P::value_type sum = 0;
+      for (size_t c = 0; c < kColumns; ++c) y.push_back(sum = sum + row[c]);
+    });
+  });
   for (const size_t k : {kColumns, size_t{7}})
-    add(
-        k == kColumns ? "sort" : "topk", {},
-        [k](const auto& in) {
-          using P = std::decay_t<decltype(in[0])>;
-          return by_rows(in[0], [k](const auto* row, P& y) {
-            P sorted(row, row + kColumns);
-            const auto less = [](const auto& a, const auto& b) {
-              return !std::isnan(a.value) && (std::isnan(b.value) || a.value < b.value);
-            };
-            if (k == kColumns)
-              std::stable_sort(sorted.begin(), sorted.end(), less);
-            else
-              std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return less(b, a); });
-            y.insert(y.end(), sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k));
-          });
-        });
+    add(k == kColumns ? "sort" : "topk", {}, [k](const auto& in) {
+      using P = std::decay_t<decltype(in[0])>;
+      return by_rows(in[0], [k](const auto* row, P& y) {
+        P sorted(row, row + kColumns);
+        const auto less = [](const auto& a, const auto& b) {
+          return !std::isnan(a.value) && (std::isnan(b.value) || a.value < b.value);
+        };
+        if (k == kColumns)
+          std::stable_sort(sorted.begin(), sorted.end(), less);
+        else
+          std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return less(b, a); });
+        y.insert(y.end(), sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k));
+      });
+    });
   add(
       "softmax", {},
       [](const auto& in) {
@@ -328,20 +318,16 @@ std::vector<Op> ops() {
       },
       true);
   add("linear_no_bias", {{3, kColumns}}, [](const auto& in) { return product(in[0], in[1], kColumns); });
-  add(
-      "matmul", {{kColumns, 3}},
-      [](const auto& in) {
-        auto turned = in[1];
-        for (size_t i = 0; i < turned.size(); ++i) turned[i % 3 * kColumns + i / 3] = in[1][i];
-        return product(in[0], turned, kColumns);
-      });
-  add(
-      "mse_loss", {{kRows, kColumns}},
-      [=](const auto& in) {
-        auto squares = in[0];
-        for (size_t i = 0; i < squares.size(); ++i) squares[i] = (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
-        return decltype(squares){mean_of(squares)};
-      });
+  add("matmul", {{kColumns, 3}}, [](const auto& in) {
+    auto turned = in[1];
+    for (size_t i = 0; i < turned.size(); ++i) turned[i % 3 * kColumns + i / 3] = in[1][i];
+    return product(in[0], turned, kColumns);
+  });
+  add("mse_loss", {{kRows, kColumns}}, [=](const auto& in) {
+    auto squares = in[0];
+    for (size_t i = 0; i < squares.size(); ++i) squares[i] = (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+    return decltype(squares){mean_of(squares)};
+  });
   add(
       "max_pool2d", {},
       [](const auto& in) {
@@ -353,7 +339,8 @@ std::vector<Op> ops() {
         });
       },
       true);
-  add("avg_pool2d_overlapping", {}, [=](const auto& in) { return windows(in[0], 3, 1, mean_of); }, true);
+  add(
+      "avg_pool2d_overlapping", {}, [=](const auto& in) { return windows(in[0], 3, 1, mean_of); }, true);
   add(
       "adaptive_avg_pool2d_global", {},
       [=](const auto& in) {
@@ -367,7 +354,8 @@ std::vector<Op> ops() {
         return y;
       },
       true);
-  add("conv2d_no_bias", {{2, 3, 3, 4}}, [](const auto& in) { return convolved(in); }, true);
+  add(
+      "conv2d_no_bias", {{2, 3, 3, 4}}, [](const auto& in) { return convolved(in); }, true);
   return all;
 }
 
