@@ -246,6 +246,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   check_sizes(logits, target);
   WEFT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
              "cross_entropy: expected label_smoothing in [0, 1], got ", options.label_smoothing);
+  WEFT_CHECK(!target.is_floating() || options.ignore_index == CrossEntropyOptions{}.ignore_index,
+             "cross_entropy: expected classes beside ignore_index, got probabilities ", target);
   const int64_t C = logits.size(-1);
   WEFT_CHECK(C > 0, "cross_entropy: expected at least one class, got ", logits);
   const int64_t N = logits.numel() / C;
