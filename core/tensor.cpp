@@ -149,6 +149,9 @@ T Tensor::item() const {
   const Number number = is_floating() ? Number(to_vector<double>()[0]) : Number(to_vector<int64_t>()[0]);
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) check_holds("item", dtype_of<T>, number);
   const T value = static_cast<T>(number);
+  if constexpr (std::is_same_v<T, float>)
+    WEFT_CHECK(std::isfinite(value) || !std::isfinite(static_cast<double>(number)), "item: f32 does not hold ", number,
+               ". Use item()");
   if constexpr (std::is_floating_point_v<T>)
     WEFT_CHECK(!number.is_whole() || (value < T(0x1p63) && static_cast<int64_t>(value) == static_cast<int64_t>(number)),
                "item: ", dtype_of<T>, " does not hold ", number, ". Use item<int64_t>()");

@@ -11,6 +11,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
+#include "core/promotion.h"
 #include "core/trace.h"
 #include "kernels/contracts/binary.h"
 
@@ -45,8 +46,7 @@ Tensor rest(const char* op, kernels::Binary f, Tensor (*rounded)(const Tensor&),
 
 Tensor number_like(const char* op, const Tensor& x, Number b) {
   WEFT_CHECK(x.defined(), op, ": expected a tensor, got none");
-  const bool becomes_f32 = !x.is_floating() && !b.is_whole();
-  return Tensor::full({}, b, becomes_f32 ? DType::f32 : x.dtype(), x.device());
+  return Tensor::full({}, b, promote(x.dtype(), b), x.device());
 }
 
 }  // namespace

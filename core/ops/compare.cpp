@@ -88,7 +88,7 @@ namespace {
 /// The number as a tensor that where() takes beside x.
 Tensor beside(const Tensor& x, Number number) {
   WEFT_CHECK(x.defined(), "where: expected a tensor, got none");
-  const DType dtype = x.is_floating() || number.is_whole() ? x.dtype() : DType::f32;
+  const DType dtype = x.dtype() == DType::boolean || !number.is_whole() ? promote(x.dtype(), number) : x.dtype();
   check_holds("where", dtype, number);
   return Tensor::full({}, number, dtype, x.device());
 }

@@ -324,6 +324,20 @@ Tensor pinv(const Tensor& x, std::optional<double> tolerance) {
   });
 }
 
+namespace {
+
+/// The cofactors of x [..., N, N], the gradient of det(x) where x is singular: det(u vh) u diag(p) vh, where p_i is the
+/// product of all singular values but s_i. No gradient.
+Tensor cofactors(const Tensor& x) {
+  const Svd f = svd(x);
+  const int64_t n = f.s.size(-1);
+  const Tensor others = where(eye(n, DType::boolean, x.device()), 1.0, f.s.unsqueeze(-2));
+  const Tensor turn = mul(det(f.u), det(f.vh)).unsqueeze(-1).unsqueeze(-1);
+  return mul(turn, matmul(mul(f.u, prod(others, {-1}).unsqueeze(-2)), f.vh));
+}
+
+}  // namespace
+
 Tensor det(const Tensor& x) {
   const OpScope scope("det");
   const auto [pivots, parity] = factors("det", x);
@@ -333,6 +347,8 @@ Tensor det(const Tensor& x) {
     y = mul(prod(pivots, {-1}), parity);
   }
   return differentiable(y, "det", {x}, [x = Saved(x), y = Saved(y)](const Tensor& dy) {
+    const bool by_inverse = grad_enabled() || !any(eq(y, 0)).item<bool>();
+    if (!by_inverse) return Grads{mul(dy.unsqueeze(-1).unsqueeze(-1), cofactors(x))};
     return Grads{mul(mul(dy, y).unsqueeze(-1).unsqueeze(-1), t(inverse(x)))};
   });
 }

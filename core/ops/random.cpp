@@ -5,6 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/broadcast.h"
 #include "core/ops/compare.h"
 #include "core/ops/index.h"
 #include "core/ops/reduce.h"
@@ -32,6 +33,7 @@ const Tensor& fill_randomly(const char* op, const Tensor& x, Kernel&& kernel) {
   WEFT_CHECK(!wants_gradient(x), op, ": ", x,
              " needs a gradient and cannot be changed in place while gradients are recorded. "
              "Wrap the change in weft::NoGrad");
+  check_own_elements(op, x);
   const Tensor dense = x.is_contiguous() ? x : empty_like(x);
   kernel(dense, random_state(x.device()), draw(x.device(), x.numel(), x.dtype()));
   if (!dense.is_same(x)) kernels::copy(x.queue(), x, dense);

@@ -3,8 +3,10 @@
 
 #include <numbers>
 
+#include "core/autograd.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
 
@@ -26,6 +28,20 @@ Tensor in_full(const char* op, const Tensor& x, const Function& f) {
 
 Tensor number(double value, const Tensor& like) { return Tensor::full({}, value, like.dtype(), like.device()); }
 
+/// f(x), whose gradient is dy / slope(x): the formula's own would be NaN where the slope is 0 (PyTorch: infinite).
+template <class Function, class Slope>
+Tensor by_slope(const char* op, const Tensor& x, const Function& f, Slope slope) {
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = f(x.detach());
+  }
+  if (!wants_gradient(x)) return y;
+  return differentiable(y, op, {x}, [x = Saved(x), slope](const Tensor& dy) { return Grads{div(dy, slope(x.get()))}; });
+}
+
+constexpr double kFar = 0x1p28;  // beyond it sqrt(x^2 ± 1) is x, and x^2 may be infinite
+
 /// sqrt(1 - x^2).
 Tensor opposite(const Tensor& x) { return sqrt(mul(1 - x, 1 + x)); }
 
@@ -35,10 +51,15 @@ Tensor tan(const Tensor& x) {
   return in_full("tan", x, [](const Tensor& t) { return div(sin(t), cos(t)); });
 }
 Tensor asin(const Tensor& x) {
-  return in_full("asin", x, [](const Tensor& t) { return atan2(t, opposite(t)); });
+  return in_full("asin", x, [](const Tensor& t) {
+    return by_slope("asin", t, [](const Tensor& x) { return atan2(x, opposite(x)); }, opposite);
+  });
 }
 Tensor acos(const Tensor& x) {
-  return in_full("acos", x, [](const Tensor& t) { return atan2(opposite(t), t); });
+  return in_full("acos", x, [](const Tensor& t) {
+    return by_slope("acos", t, [](const Tensor& x) { return atan2(opposite(x), x); },
+                    [](const Tensor& x) { return neg(opposite(x)); });
+  });
 }
 Tensor atan(const Tensor& x) {
   return in_full("atan", x, [](const Tensor& t) { return atan2(t, number(1, t)); });
@@ -51,14 +72,25 @@ Tensor cosh(const Tensor& x) {
 }
 Tensor asinh(const Tensor& x) {  // log(s + sqrt(s^2 + 1)) of s = |x|, whose argument less 1 is exact near 0
   return in_full("asinh", x, [](const Tensor& t) {
-    const Tensor s = abs(t), squares = square(s);
-    return mul(sign(t.detach()), log1p(add(s, div(squares, 1 + sqrt(1 + squares)))));
+    return by_slope(
+        "asinh", t,
+        [](const Tensor& x) {
+          const Tensor s = abs(x), squares = square(s);
+          const Tensor near = log1p(add(s, div(squares, 1 + sqrt(1 + squares))));
+          return mul(sign(x), where(gt(s, kFar), log(s) + std::numbers::ln2, near));
+        },
+        [](const Tensor& x) { return sqrt(1 + square(x)); });
   });
 }
 Tensor acosh(const Tensor& x) {
   return in_full("acosh", x, [](const Tensor& t) {
-    const Tensor beyond = t - 1;
-    return log1p(add(beyond, sqrt(mul(beyond, t + 1))));
+    const auto leg = [](const Tensor& x) { return sqrt(mul(x - 1, x + 1)); };
+    return by_slope(
+        "acosh", t,
+        [leg](const Tensor& x) {
+          return where(gt(abs(x), kFar), log(x) + std::numbers::ln2, log1p(add(x - 1, leg(x))));
+        },
+        leg);
   });
 }
 Tensor atanh(const Tensor& x) {

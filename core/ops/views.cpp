@@ -151,6 +151,7 @@ Tensor Tensor::expand(const Shape& sizes) const {
     WEFT_CHECK(size(d) == sizes[d + extra] || size(d) == 1, "expand: ", *this, " does not stretch to ", sizes,
                ": only sizes of 1 do");
   for (const int64_t size : sizes) WEFT_CHECK(size >= 0, "expand: sizes must not be negative, got ", sizes);
+  sizes.numel();  // or its error
   return differentiable(alias(broadcast_view(*this, sizes)), "expand", {*this},
                         [from = this->sizes()](const Tensor& dy) { return Grads{reduce_to(dy, from)}; });
 }

@@ -28,6 +28,12 @@ const AddCases activation_cases{
     {"threshold", {{{3, 9}, Values::apart}}, BOTH(threshold(x[0], 0.2, -3))}};
 // clang-format on
 
+TEST(Activations, SlopeOfCeluAtZeroIsOne) {
+  Tensor x = Tensor::zeros({}).requires_grad_();
+  celu(x).backward();
+  EXPECT_EQ(x.grad().item(), 1);
+}
+
 TEST(Activations, OfALargeNumberAreNoInfinityTimesZero) { EXPECT_EQ(celu(Tensor::full({}, 1e6)).item(), 1e6); }
 
 TEST(Activations, SayWhatIsWrong) {

@@ -50,6 +50,15 @@ TEST(Errors, Elementwise) {
   EXPECT_ERROR(zeros({2, 3}) + zeros({2}), "add: cannot broadcast [2,3] with [2]: sizes 3 and 2 differ in dimension 1");
   EXPECT_ERROR(clamp(zeros({2}), 1, 0), "clamp: expected low <= high, got 1 and 0");
   EXPECT_ERROR(where(zeros({2}), zeros({2}), zeros({2})), "where: expected a bool condition, got f32[2] on cpu");
+  EXPECT_ERROR(cross_entropy(zeros({1, 2}), zeros({1, 2}), {.ignore_index = 1}),
+               "cross_entropy: expected classes beside ignore_index, got probabilities f32[1,2] on cpu");
+  EXPECT_ERROR(zeros({1}).expand({int64_t{1} << 32, int64_t{1} << 32}),
+               "shape: [4294967296,4294967296] has more elements than 64 bits count");
+  EXPECT_ERROR(normal_(zeros({1}).expand({4})),
+               "normal: the elements of f32[4] on cpu along dimension 0 are one in memory. Change its clone()");
+  EXPECT_ERROR(uniform_(zeros({1}).expand({4})),
+               "uniform: the elements of f32[4] on cpu along dimension 0 are one in memory. Change its clone()");
+  EXPECT_ERROR(Tensor::full({}, 1e300, DType::f64).item<float>(), "item: f32 does not hold 1e+300. Use item()");
 }
 
 TEST(Errors, Reductions) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/autograd.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
@@ -172,6 +173,12 @@ TEST_F(Integers, RefuseNumbersThatTheyDoNotHold) {
   EXPECT_EQ(text([&] { u.fill_(-1); }), "fill_: u8 does not hold -1");
   EXPECT_EQ(text([&] { x.mul_(int64_t{3000000000}); }), "mul_: i32 does not hold 3000000000");
   EXPECT_EQ(text([&] { x.add_(x, INFINITY); }), "add_: i64 does not hold inf");
+  // A bool beside a number becomes the number's kind.
+  const Tensor truths = Tensor::from<bool>({true, false});
+  EXPECT_EQ(fmod(truths, 2).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(remainder(truths, 3).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(where(truths, 5, truths).to_vector<int64_t>(), (std::vector<int64_t>{5, 0}));
+  EXPECT_EQ(remainder(u, 300).dtype(), DType::i64);
   EXPECT_EQ(text([&] { where(mask, u, 300); }), "where: u8 does not hold 300");
   EXPECT_EQ(text([&] { masked_fill(x, mask, 2.5); }), "masked_fill: i32 does not hold 2.5");
   EXPECT_EQ(text([] { Tensor::arange(5, DType::i64, {}, 0, 0.5); }), "arange: i64 does not hold 0.5");

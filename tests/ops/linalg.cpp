@@ -146,6 +146,10 @@ TEST_F(Linalg, SingularValuesThatAreZeroHaveAGradient) {
 TEST_F(Linalg, SingularMatrices) {
   const Tensor x = Tensor::from<double>({1, 2, 2, 4}, {2, 2});
   EXPECT_EQ(det(x).item(), 0);
+  Tensor learned = x.clone().requires_grad_();
+  det(learned).backward();
+  const std::vector<double> slope = learned.grad().to_vector<double>(), cofactors{4, -2, -2, 1};
+  for (size_t i = 0; i < slope.size(); ++i) EXPECT_NEAR(slope[i], cofactors[i], 1e-14);
   const auto [sign, log] = slogdet(x);
   EXPECT_EQ(sign.item(), 0);
   EXPECT_EQ(log.item(), -std::numeric_limits<double>::infinity());

@@ -2,6 +2,7 @@
 #include "core/ops/trigonometry.h"
 
 #include <cmath>
+#include <limits>
 
 #include "core/autograd.h"
 #include "core/ops/unary.h"
@@ -60,8 +61,30 @@ TEST(Trigonometry, EqualsTheCLibrary) {
       for (size_t i = 0; i < x.size(); ++i)
         EXPECT_NEAR(y[i], one.reference(x[i]), 8 * eps * std::abs(one.reference(x[i]))) << one.name << " of " << x[i];
     }
+  const double far = 1e200, infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(asinh(Tensor::from<double>({far, -far, infinity, -infinity})).to_vector<double>(),
+            (std::vector<double>{std::asinh(far), -std::asinh(far), infinity, -infinity}));
+  EXPECT_EQ(acosh(Tensor::from<double>({far, infinity})).to_vector<double>(),
+            (std::vector<double>{std::acosh(far), infinity}));
+  EXPECT_NEAR(asinh(Tensor::full({}, 2e19)).item(), std::asinh(2e19), 1e-5);
+  EXPECT_TRUE(std::isnan(acosh(Tensor::full({}, -2e19)).item()));
   EXPECT_EQ(error_text([] { tan(Tensor::zeros({1}, DType::i64)); }),
             "tan: expected a floating tensor, got i64[1] on cpu");
+}
+
+TEST(Trigonometry, SlopesAreInfiniteAtTheEnds) {
+  const auto slope = [](Tensor (*f)(const Tensor&), float at) {
+    Tensor x = Tensor::full({}, at).requires_grad_();
+    f(x).backward();
+    return x.grad().item();
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(slope(asin, 1), kInfinity);
+  EXPECT_EQ(slope(asin, -1), kInfinity);
+  EXPECT_EQ(slope(acos, 1), -kInfinity);
+  EXPECT_EQ(slope(acosh, 1), kInfinity);
+  EXPECT_EQ(slope(atanh, 1), kInfinity);
+  EXPECT_EQ(slope(asinh, 0), 1);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ Tensor celu(const Tensor& x, double alpha) {
   check_activation("celu", x);
   WEFT_CHECK(alpha != 0, "celu: expected an alpha other than 0, got 0");
   const Tensor low = clamp(x, -INFINITY, 0);  // or else e^x of what is not used may be infinite
-  return where(gt(x.detach(), 0), x, affine(expm1(affine(low, 1 / alpha, 0)), alpha, 0));
+  return where(ge(x.detach(), 0), x, affine(expm1(affine(low, 1 / alpha, 0)), alpha, 0));
 }
 
 Tensor logsigmoid(const Tensor& x) {

@@ -138,13 +138,8 @@ Tensor kl_div(const Tensor& log_probs, const Tensor& target, Reduction reduction
                  log_probs.sizes() == target.sizes(),
              "kl_div: expected floating log probabilities and probabilities of one size, got ", log_probs, " and ",
              target);
-  const Tensor x = autocast_full(log_probs);
-  Tensor t, negative_entropy;
-  {
-    const NoGrad no_grad;
-    t = target.to(x.dtype());
-    negative_entropy = mul(t, log(where(gt(t, 0.0), t, 1.0)));
-  }
+  const Tensor x = autocast_full(log_probs), t = target.to(x.dtype());
+  const Tensor negative_entropy = mul(t, log(where(gt(t, 0.0), t, 1.0)));
   return reduced(sub(negative_entropy, mul(t, x)), reduction);
 }
 
@@ -251,6 +246,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   check_sizes(logits, target);
   WEFT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
              "cross_entropy: expected label_smoothing in [0, 1], got ", options.label_smoothing);
+  WEFT_CHECK(!target.is_floating() || options.ignore_index == CrossEntropyOptions{}.ignore_index,
+             "cross_entropy: expected classes beside ignore_index, got probabilities ", target);
   const int64_t C = logits.size(-1);
   WEFT_CHECK(C > 0, "cross_entropy: expected at least one class, got ", logits);
   const int64_t N = logits.numel() / C;
@@ -258,16 +255,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   const bool in_full =
       target.is_floating() || options.weight.defined() || kernels::takes(kernels::Variant::dense_logits);
   const Tensor x = with_rows((in_full ? autocast_full(logits) : logits).reshape({N, C}), in_full);
-  Tensor t;
-  {
-    const NoGrad no_grad;
-    t = target.is_floating() ? target.to(x.dtype()).reshape({N, C}).contiguous()
-                             : target.to(DType::i64).reshape({N}).contiguous();
-  }
+  const Tensor t = target.is_floating() ? target.to(x.dtype()).reshape({N, C}).contiguous()
+                                        : target.to(DType::i64).reshape({N}).contiguous();
   if (!t.is_floating()) check_classes("cross_entropy", t, C, x.dtype(), options.ignore_index);
 
-  if (options.weight.defined()) {
-    const auto [losses, divisors] = weighted(x, t, options.weight, options);
+  if (options.weight.defined() || wants_gradient(t)) {  // a target that is learned, too: by ops
+    const Tensor each = options.weight.defined() ? options.weight : Tensor::ones({C}, x.dtype(), x.device());
+    const auto [losses, divisors] = weighted(x, t, each, options);
     Shape rows;
     for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
     if (options.reduction == Reduction::none) return losses.reshape(rows);
