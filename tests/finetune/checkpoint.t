@@ -29,9 +29,9 @@ Parameters are numbered as torch.optim does: matrices, then vectors, each in the
   $ torch_file run/checkpoint-20/optimizer.pt > optimizer.json; jq -c '.param_groups[] | [.weight_decay, .initial_lr, (.params | length), .params[0]]' optimizer.json
   [0.01,0.001,17,0]
   [0,0.001,24,17]
-  $ jq -c '.state | length, .["0"].step.values' optimizer.json
+  $ jq -c '.state | length, .["0"].step.values[0]' optimizer.json
   41
-  [20]
+  20
 
 Here positions, token types, the first layer's key, its intermediate.dense and output.dense, the classifier:
 
