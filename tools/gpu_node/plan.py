@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FIRST_TESTS = ["test_hopper", "test_core:*cuda*:*Gpu*:*Stream*:*Graph*:*Allocator*:*Event*", "test_dist:*cuda*:*Nccl*:*OnAStillGpu*",
                "test_data:*cuda*:*Gpu*:*Jpeg*:Fields.*"]
 # Programs whose tests take seconds come first: the last process to begin is then a short one.
-DEVICE_TESTS = ["test_engines", "test_linear_probe", "test_train_image", "test_finetune", "test_kernels", "test_golden", "test_ops", "test_ladder",
+DEVICE_TESTS = ["test_engines", "test_linear_probe", "test_train_image", "test_kernels", "test_golden", "test_ops", "test_ladder",
                 "test_nn", "test_io", "test_train", "test_optim"]
 BUILDING = ["configure", "build", "build_rest", "tests_rest"]  # the stages that a ready-built folder does not have
 AGAIN = 15  # seconds for what failed to run again
