@@ -26,8 +26,8 @@ torch_file() { "$WEFT"/tests/transcript/torch_file.py "$@"; }
 # on_gpu PROGRAM…: with --device of this machine's GPU, or of the emulated one where there is none.
 on_gpu() { env -u CUDA_VISIBLE_DEVICES "$@" --device "$([ -e /dev/nvidiactl ] && echo cuda || echo "emulated:${WEFT_TEST_GPU:-h100}")"; }
 
-# apart A B: how far two lists of numbers (JSON, nested or not) are apart: ‖a - b‖ / ‖b‖.
-apart() {
+# distance A B: how far two lists of numbers (JSON, nested or not) are apart: ‖a - b‖ / ‖b‖.
+distance() {
   jq -n --slurpfile a "$1" --slurpfile b "$2" 'def norm: map(. * .) | add | sqrt;
     [$a, $b] | map(flatten) | if map(length) | .[0] == .[1] then (transpose | map(.[0] - .[1]) | norm) / (.[1] | norm) else error("not as many numbers") end'
 }

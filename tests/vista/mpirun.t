@@ -10,7 +10,7 @@ needs: zip ranks mpi
 The weights are those of one rank with 64 pairs; 6.9e-5 is the random walk of 10 x 2048 roundings of f32, four operations each.
 
   $ weights() { torch_file "$1" | jq .MODEL_STATE.weight.values; }
-  $ mkdir alone; (cd alone; multinode 11 10 --batch_size 64 &> out); apart <(weights snapshot.pt) <(weights alone/snapshot.pt) | jq '. < 6.9e-5'
+  $ mkdir alone; (cd alone; multinode 11 10 --batch_size 64 &> out); distance <(weights snapshot.pt) <(weights alone/snapshot.pt) | jq '. < 6.9e-5'
   true
 
 run.sh is what mpirun starts on each node.

@@ -19,7 +19,7 @@ steps come in another order: 1.4e-4 is the random walk of 40 x 2048 roundings of
   $ weights() { torch_file "$1" | jq .MODEL_STATE.weight.values; }
   $ torch_file snapshot.pt | jq -c '[.EPOCHS_RUN, (.MODEL_STATE | .weight.shape, .bias.shape)]'
   [40,[1,20],[1]]
-  $ mkdir alone; (cd alone; multinode 50 10 --batch_size 64 &> out); apart <(weights snapshot.pt) <(weights alone/snapshot.pt) | jq '. < 1.4e-4'
+  $ mkdir alone; (cd alone; multinode 50 10 --batch_size 64 &> out); distance <(weights snapshot.pt) <(weights alone/snapshot.pt) | jq '. < 1.4e-4'
   true
 
 Both resume at the snapshot.
@@ -41,7 +41,7 @@ Both resume at the snapshot.
 Three ranks train each pair once: of 2048 pairs in steps of 33 the last one has two for three ranks.
 
   $ mkdir three one; (cd one; multinode 7 3 --batch_size 33 &> out); (cd three; ranks 3 multinode 7 3 --batch_size 11 &> out)
-  $ apart <(weights three/snapshot.pt) <(weights one/snapshot.pt) | jq '. < 5.3e-5'
+  $ distance <(weights three/snapshot.pt) <(weights one/snapshot.pt) | jq '. < 5.3e-5'
   true
 
 Ranks with other flags are named, before they write anything.
