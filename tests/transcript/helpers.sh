@@ -34,3 +34,6 @@ distance() {
 
 # mpi N PROGRAM…: PROGRAM on N ranks of Open MPI, which leave a busy processor to one another.
 mpi() { mpirun --mca mpi_yield_when_idle 1 --allow-run-as-root --oversubscribe --bind-to none -np "$@"; }
+
+# until_true COMMAND…: waits until it succeeds, at most two minutes.
+until_true() { for _ in $(seq 2400); do eval "$*" > /dev/null 2>&1 && return; sleep 0.05; done; echo "not in two minutes: $*"; return 1; }
