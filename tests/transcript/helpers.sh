@@ -46,6 +46,3 @@ state() { "$WEFT"/tests/transcript/weights.py state "$@"; }
 apart() { "$WEFT"/tests/transcript/weights.py apart "$@"; }
 # same_state A B: whether both checkpoints hold the same bits; says what differs.
 same_state() { diff <(state "$1") <(state "$2"); }
-
-# torch_file: what a checkpoint of PyTorch's format holds, as JSON (torch_file.py).
-torch_file() { "$WEFT"/tests/transcript/torch_file.py "$@"; }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <signal.h>
-
 #include "tests/dist/child.h"
 #include "tests/train/temporary_folder.h"
 
@@ -29,15 +27,6 @@ inline int count(const std::string& text, const std::string& part) {
   int times = 0;
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++times;
   return times;
-}
-
-/// Whether a process with this number is alive (or a zombie).
-inline bool lives(pid_t process) { return ::kill(process, 0) == 0; }
-
-/// Waits until a process has ended; false: it is alive after ten seconds.
-inline bool goes(pid_t process) {
-  for (int i = 0; i < 1000 && lives(process); ++i) ::usleep(10'000);
-  return !lives(process);
 }
 
 }  // namespace weft::weft_run
