@@ -18,6 +18,6 @@ END
 train_gpt --config tiny.toml --batch-size 2 --max-steps 1 --out base >log 2>&1 || cat log
 template="{% for m in messages %}{% if m.role == 'user' %}<u>{{ m.content }}<e>
 {% else %}<a>{% generation %}{{ m.content }}<e>{% endgeneration %}{{ '\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
-jq --arg template "$template" '.chat_template = $template' base/model/tokenizer_config.json >template
-mv template base/model/tokenizer_config.json
+jq --arg template "$template" '.chat_template = $template' base/model/tokenizer_config.json >tokenizer.json
+mv tokenizer.json base/model/tokenizer_config.json
 printf 'data = "chat"\nweights = "base"\n' | cat - <(grep -v ^data tiny.toml) >tune.toml

@@ -13,6 +13,7 @@
   model   4 layers, 128 wide, 4 heads, 732288 parameters, weights base, f32
   run     packed
   warning: the learning rate is 0, so nothing is learned
+  …
   … rank 0: epoch 1/1  step 16/16 …
   $ tune single --rows single --batch-size 8 --lr 0 --epochs 1 2> log | grep ^data
   data    chat: 11433 tokens, 4866 of them trained, in 160 rows of 100, 2869 tokens for validation, 66 documents cut to the row, of 24

@@ -20,6 +20,7 @@ Training leaves Hugging Face's files, which give the same text.
   model   2 layers, 8 wide, 2 heads, 2144 parameters, weights …/nanogpt.pt, f32
   run     run
   warning: the learning rate is 0, so nothing is learned
+  …
   … rank 0: epoch 1/1  step 1/1 …
   $ likeliest --weights run
   abchhhhhhhha ihddddhhchdd hhchhf

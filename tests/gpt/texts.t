@@ -9,6 +9,7 @@ needs: utf8proc
   data    text: 1051 tokens, 263 for validation, of 50257
   model   4 layers, 128 wide, 4 heads, 7228288 parameters, weights random, f32
   run     run
+  …
   … rank 0: stopped by --max-steps after step 2; continue with: train_gpt --config run/config.toml --max-steps 0 --resume auto --out run
   $ same run/model/merges.txt "$WEFT"/tests/golden/byte_pair/merges.txt; jq .eos_token_id run/model/config.json
   50256

@@ -8,7 +8,7 @@
   data    text: 1600 tokens, 400 for validation, of 22
   model   4 layers, 128 wide, 4 heads, 798208 parameters, weights random, f32
   run     run
-  … rank 0: epoch 1/2  step 25/25 …
+  …
   … rank 0: epoch 2/2  step 25/25 …
 
 It begins near log 22 = 3.1, a guess among 22 characters, and learns. Each line of metrics has what a user watches.
@@ -40,9 +40,7 @@ The model has GPT-2's names and layouts; its output layer is the embedding.
 
 Its own weights, at a rate of 0, score the same: names, layout, tokens and sizes came back.
 
-  $ train_gpt --config tiny.toml --batch-size 4 --lr 0 --epochs 1 --weights run --out again | grep ^model
-  warning: the learning rate is 0, so nothing is learned
-  … rank 0: epoch 1/1  step 25/25 …
+  $ train_gpt --config tiny.toml --batch-size 4 --lr 0 --epochs 1 --weights run --out again 2> log | grep ^model
   model   4 layers, 128 wide, 4 heads, 798208 parameters, weights run, f32
   $ distance run again; [ $(val_loss run) = $(val_loss again) ]
   0.0

@@ -42,8 +42,8 @@ A program that ends with exit code 75 has left a checkpoint: its point is not do
 
 Slurm's SIGTERM, while the second point runs, stops it, too; the sweep goes on later.
 
-  $ mkdir term; touch term/sleep_2; weft-sweep --grid x=1,2,3 --metric val_loss --out term -- train --out={run} & sweep=$!
-  $ for i in {1..2400}; do [ -s term/pid ] && break; sleep 0.05; done; kill -TERM $sweep; wait $sweep
+  $ mkdir term; touch term/sleep_2; weft-sweep --grid x=1,2,3 --metric val_loss --out term -- train --out={run} > stopped & sweep=$!
+  $ for i in {1..2400}; do [ -s term/pid ] && break; sleep 0.05; done; kill -TERM $sweep; wait $sweep; code=$?; sed -n 1,2p stopped; (exit $code)
   [1/3] x=1: done, …
   [2/3] x=2: stopped, …
   [75]

@@ -9,10 +9,12 @@ It draws again when a run has new lines.
   $ shows 'step 21'; end a; wait $watch
   $ grep -oE 'step 2[01]|0\.001 |finished' drawn | uniq
   step 20
+  …
   step 21
-  0.001 
+  0.001
+  …
   finished
-  0.001 
+  0.001
 
 It waits for a run that has not begun.
 
