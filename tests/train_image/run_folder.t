@@ -9,9 +9,9 @@ A dry run says what would be trained, and writes nothing.
 
 A run prints its model if asked to, and a line per epoch; it keeps all else in its folder.
 
-  $ train --batch-size 32 --epochs 2 --log-interval 3 --export model.safetensors --summary --out run > log 2>&1; grep 'layer1.0.conv1\|epoch 2/2' log
+  $ train --batch-size 32 --epochs 2 --log-interval 3 --export model.safetensors --summary --out run > log 2>&1; grep -o 'layer1.0.conv1.*\|epoch 2/2  step 3/3' log | uniq
   layer1.0.conv1  Conv2d       [1,16,16,16]       2,304  1,179,648
-  … rank 0: epoch 2/2  step 3/3  …
+  epoch 2/2  step 3/3
   $ ls run
   checkpoint_best.safetensors
   checkpoint_last.1.safetensors
