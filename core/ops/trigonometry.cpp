@@ -52,13 +52,13 @@ Tensor tan(const Tensor& x) {
 }
 Tensor asin(const Tensor& x) {
   return in_full("asin", x, [](const Tensor& t) {
-    return by_slope("asin", t, [](const Tensor& x) { return atan2(x, opposite(x)); }, opposite);
+    return by_slope("asin", t, [](const Tensor& at) { return atan2(at, opposite(at)); }, opposite);
   });
 }
 Tensor acos(const Tensor& x) {
   return in_full("acos", x, [](const Tensor& t) {
-    return by_slope("acos", t, [](const Tensor& x) { return atan2(opposite(x), x); },
-                    [](const Tensor& x) { return neg(opposite(x)); });
+    return by_slope("acos", t, [](const Tensor& at) { return atan2(opposite(at), at); },
+                    [](const Tensor& at) { return neg(opposite(at)); });
   });
 }
 Tensor atan(const Tensor& x) {
@@ -74,21 +74,21 @@ Tensor asinh(const Tensor& x) {  // log(s + sqrt(s^2 + 1)) of s = |x|, whose arg
   return in_full("asinh", x, [](const Tensor& t) {
     return by_slope(
         "asinh", t,
-        [](const Tensor& x) {
-          const Tensor s = abs(x), squares = square(s);
+        [](const Tensor& at) {
+          const Tensor s = abs(at), squares = square(s);
           const Tensor near = log1p(add(s, div(squares, 1 + sqrt(1 + squares))));
-          return mul(sign(x), where(gt(s, kFar), log(s) + std::numbers::ln2, near));
+          return mul(sign(at), where(gt(s, kFar), log(s) + std::numbers::ln2, near));
         },
-        [](const Tensor& x) { return sqrt(1 + square(x)); });
+        [](const Tensor& at) { return sqrt(1 + square(at)); });
   });
 }
 Tensor acosh(const Tensor& x) {
   return in_full("acosh", x, [](const Tensor& t) {
-    const auto leg = [](const Tensor& x) { return sqrt(mul(x - 1, x + 1)); };
+    const auto leg = [](const Tensor& at) { return sqrt(mul(at - 1, at + 1)); };
     return by_slope(
         "acosh", t,
-        [leg](const Tensor& x) {
-          return where(gt(abs(x), kFar), log(x) + std::numbers::ln2, log1p(add(x - 1, leg(x))));
+        [leg](const Tensor& at) {
+          return where(gt(abs(at), kFar), log(at) + std::numbers::ln2, log1p(add(at - 1, leg(at))));
         },
         leg);
   });
