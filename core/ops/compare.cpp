@@ -147,9 +147,9 @@ Tensor diagonals(const char* op, const Tensor& x) {
 
 }  // namespace
 
-Tensor tril(const Tensor& x, Integer diagonal) { return where(le(diagonals("tril", x), diagonal), x, 0); }
+Tensor tril(const Tensor& x, Integer diagonal) { return masked_fill(x, gt(diagonals("tril", x), diagonal), 0); }
 
-Tensor triu(const Tensor& x, Integer diagonal) { return where(ge(diagonals("triu", x), diagonal), x, 0); }
+Tensor triu(const Tensor& x, Integer diagonal) { return masked_fill(x, lt(diagonals("triu", x), diagonal), 0); }
 
 Tensor logical_not(const Tensor& x) { return compared("logical_not", kernels::Compare::eq, x, 0); }
 

@@ -149,7 +149,7 @@ Tensor diag_embed(const Tensor& x, Integer offset) {
   // Row i has element i, or, below the main diagonal, i + offset.
   const Tensor rows = pad(x, -1, std::max<int64_t>(-offset, 0), std::max<int64_t>(offset, 0)).unsqueeze(-1);
   const Tensor places = Tensor::arange(n, DType::i64, x.device());
-  return where(eq(sub(places, places.unsqueeze(1)), offset), rows, 0);
+  return masked_fill(rows, ne(sub(places, places.unsqueeze(1)), offset), 0);  // which keeps bool
 }
 
 Tensor diag(const Tensor& x, Integer offset) {
