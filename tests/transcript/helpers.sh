@@ -8,6 +8,9 @@ of() { jq -r --arg key "$2" 'select(has($key)) | .[$key]' "$1"; }
 # same A B: whether two files have the same bytes; says nothing if so.
 same() { cmp "$1" "$2"; }
 
+# fails COMMAND…: what it prints, and behind that its exit code.
+fails() { local said; said=$("$@" 2>&1); echo "$said [$?]"; }
+
 # ranks N PROGRAM…: PROGRAM on N ranks of this machine.
 ranks() { weft-run --nproc_per_node "$@"; }
 
