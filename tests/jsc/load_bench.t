@@ -28,15 +28,12 @@ It reads ImageNet as it is unpacked. Labels of val are in a file of their own, w
   $ load_bench --data_root . &> out; load_bench --dset_type fs --part val --data_root .
   load_bench: error: imagenet: expected the labels of val in ./ILSVRC2012_val_labels.json, got no such file
   [1]
-  $ val '[]'
-  load_bench: error: imagenet: expected {"FILE": "SYNSET", …} in ./ILSVRC2012_val_labels.json, got something else
-  [1]
-  $ val '{"other.JPEG": "n01443537"}'
-  load_bench: error: imagenet: expected the synset of ILSVRC2012_val_00000001.JPEG in ./ILSVRC2012_val_labels.json, got none
-  [1]
-  $ val '{"ILSVRC2012_val_00000001.JPEG": "n9"}'
-  load_bench: error: imagenet: expected only synsets of train in ./ILSVRC2012_val_labels.json, got n9
-  [1]
+  $ fails val '[]'
+  load_bench: error: imagenet: expected {"FILE": "SYNSET", …} in ./ILSVRC2012_val_labels.json, got something else [1]
+  $ fails val '{"other.JPEG": "n01443537"}'
+  load_bench: error: imagenet: expected the synset of ILSVRC2012_val_00000001.JPEG in ./ILSVRC2012_val_labels.json, got none [1]
+  $ fails val '{"ILSVRC2012_val_00000001.JPEG": "n9"}'
+  load_bench: error: imagenet: expected only synsets of train in ./ILSVRC2012_val_labels.json, got n9 [1]
   $ val '{"ILSVRC2012_val_00000001.JPEG": "n01443537"}' 2>&1 | grep 2.classes
   imagenet val: 1 images of varying size, 2 classes…
   $ pack --dset_type packed --data_root . --out i.packed 2> said | grep train:

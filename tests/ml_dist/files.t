@@ -31,9 +31,8 @@ Compressed files are read, too, also where tools/fetch_data leaves them.
 
 What is wrong is said in one line.
 
-  $ mnist --data-dir nowhere
-  mnist: error: --data-dir: there is no folder nowhere, which should hold MNIST/raw with MNIST's four files. `tools/fetch_data mnist` brings them to datasets/mnist, --data-dir names that or another place
-  [1]
+  $ fails mnist --data-dir nowhere
+  mnist: error: --data-dir: there is no folder nowhere, which should hold MNIST/raw with MNIST's four files. `tools/fetch_data mnist` brings them to datasets/mnist, --data-dir names that or another place [1]
   $ mkdir empty; mnist --data-dir empty
   mnist: error: idx: expected one of train-images-idx3-ubyte, train-images-idx3-ubyte.gz, train-images.idx3-ubyte, train-images.idx3-ubyte.gz in empty, got none of them
   [1]
@@ -43,18 +42,14 @@ What is wrong is said in one line.
   $ printf '\56' | dd of=short/MNIST/raw/t10k-labels-idx1-ubyte bs=1 seek=8 conv=notrunc status=none; cp data/MNIST/raw/train* short/MNIST/raw; mnist --data-dir short
   mnist: error: --data-dir: expected images of 28x28x1 in 10 classes, got idx train: 640 images 28x28x1, 47 classes
   [1]
-  $ mnist --no-cuda --device cuda
-  mnist: error: --no-cuda: expected no other --device, got --device cuda (mnist --help lists the flags)
-  [2]
-  $ horovod_training --epocs 3
-  horovod_training: error: unknown flag --epocs. Did you mean --epochs? (horovod_training --help lists the flags)
-  [2]
-  $ mnist --mode fsdp
-  mnist: error: --mode: unknown value 'fsdp'. Known: auto, base, ddp, mpi, horovod. (mnist --help lists the flags)
-  [2]
-  $ mnist --log-interval 0
-  mnist: error: --log-interval: expected a value at least 1, got 0 (mnist --help lists the flags)
-  [2]
+  $ fails mnist --no-cuda --device cuda
+  mnist: error: --no-cuda: expected no other --device, got --device cuda (mnist --help lists the flags) [2]
+  $ fails horovod_training --epocs 3
+  horovod_training: error: unknown flag --epocs. Did you mean --epochs? (horovod_training --help lists the flags) [2]
+  $ fails mnist --mode fsdp
+  mnist: error: --mode: unknown value 'fsdp'. Known: auto, base, ddp, mpi, horovod. (mnist --help lists the flags) [2]
+  $ fails mnist --log-interval 0
+  mnist: error: --log-interval: expected a value at least 1, got 0 (mnist --help lists the flags) [2]
 
 `--help` has the twelve flags of the original.
 

@@ -48,12 +48,10 @@ Its log goes on where the snapshot does, at epoch 4: the first run's lines of th
 
 What is wrong is said in one line.
 
-  $ multinode
-  multinode: error: expected total_epochs (epochs to train), got no such argument (multinode --help lists the flags)
-  [2]
-  $ multinode 5 1 --backend tcp
-  multinode: error: --backend: unknown value 'tcp'. Known: auto, nccl, mpi, gloo. (multinode --help lists the flags)
-  [2]
+  $ fails multinode
+  multinode: error: expected total_epochs (epochs to train), got no such argument (multinode --help lists the flags) [2]
+  $ fails multinode 5 1 --backend tcp
+  multinode: error: --backend: unknown value 'tcp'. Known: auto, nccl, mpi, gloo. (multinode --help lists the flags) [2]
   $ echo 'not a snapshot' > snapshot.pt; multinode 5 1
   multinode: error: pytorch: snapshot.pt: expected a file that torch.save wrote (a zip archive, or pickles), got something else
   [1]

@@ -84,26 +84,19 @@ A dry run trains nothing.
 
 What is wrong is said in one line.
 
-  $ single_gpu 50
-  single_gpu: error: expected save_every (write checkpoint.pt after every epoch that this divides), got no such argument (single_gpu --help lists the flags)
-  [2]
-  $ single_gpu fifty 10
-  single_gpu: error: total_epochs: expected a whole number, got 'fifty' (single_gpu --help lists the flags)
-  [2]
-  $ single_gpu 50 0
-  single_gpu: error: save_every: expected a value at least 1 and at most 1000000000, got 0 (single_gpu --help lists the flags)
-  [2]
-  $ single_gpu 50 10 --batchsize 3
-  single_gpu: error: unknown flag --batchsize. Did you mean --batch-size? (single_gpu --help lists the flags)
-  [2]
-  $ single_gpu 50 10 --loss huber
-  single_gpu: error: --loss: unknown value 'huber'. Known: mse, cross_entropy. (single_gpu --help lists the flags)
-  [2]
-  $ single_gpu 50 10 --config missing.toml
-  single_gpu: error: --config: expected a file, got none at missing.toml (single_gpu --help lists the flags)
-  [2]
-  $ single_gpu 50 10 --device cuda:99
-  single_gpu: error: device: 'cuda:99' cannot be used…
-  [1]
+  $ fails single_gpu 50
+  single_gpu: error: expected save_every (write checkpoint.pt after every epoch that this divides), got no such argument (single_gpu --help lists the flags) [2]
+  $ fails single_gpu fifty 10
+  single_gpu: error: total_epochs: expected a whole number, got 'fifty' (single_gpu --help lists the flags) [2]
+  $ fails single_gpu 50 0
+  single_gpu: error: save_every: expected a value at least 1 and at most 1000000000, got 0 (single_gpu --help lists the flags) [2]
+  $ fails single_gpu 50 10 --batchsize 3
+  single_gpu: error: unknown flag --batchsize. Did you mean --batch-size? (single_gpu --help lists the flags) [2]
+  $ fails single_gpu 50 10 --loss huber
+  single_gpu: error: --loss: unknown value 'huber'. Known: mse, cross_entropy. (single_gpu --help lists the flags) [2]
+  $ fails single_gpu 50 10 --config missing.toml
+  single_gpu: error: --config: expected a file, got none at missing.toml (single_gpu --help lists the flags) [2]
+  $ fails single_gpu 50 10 --device cuda:99
+  single_gpu: error: device: 'cuda:99' cannot be used… [1]
   $ single_gpu --help | grep -c total_epochs
   2

@@ -1,11 +1,9 @@
 # What weft-run says of mistakes, and of the flight records of a job.
 
-  $ weft-run --rdzv_backend etcd x
-  weft-run: error: --rdzv-backend: expected c10d or static, got 'etcd'…
-  [2]
-  $ weft-run ./no-such-program
-  weft-run: error: cannot start './no-such-program': No such file or directory
-  [1]
+  $ fails weft-run --rdzv_backend etcd x
+  weft-run: error: --rdzv-backend: expected c10d or static, got 'etcd'… [2]
+  $ fails weft-run ./no-such-program
+  weft-run: error: cannot start './no-such-program': No such file or directory [1]
   $ echo 'print(1)' > train.py; weft-run "$PWD"/train.py
   weft-run: error: cannot start 'FOLDER/train.py': Permission denied. A script of Python is started by python3 FOLDER/train.py
   [1]
@@ -21,6 +19,5 @@ The records that a failed job leaves are explained.
     no two ranks differ in a call that all logs have
     where they are:
       rank 0: barrier #1 'start', running
-  $ weft-run --explain flight ./train
-  weft-run: error: --explain FOLDER: expected no other flag and no program…
-  [2]
+  $ fails weft-run --explain flight ./train
+  weft-run: error: --explain FOLDER: expected no other flag and no program… [2]
