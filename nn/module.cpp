@@ -163,6 +163,7 @@ void Module::zero_grad() {
 }
 
 void Module::apply(const std::function<void(Module&)>& function) {
+  WEFT_CHECK(function, "apply: expected a function of a module, got none");
   const auto all = modules();
   for (auto module = all.rbegin(); module != all.rend(); ++module) function(*module->second);
 }

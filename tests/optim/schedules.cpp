@@ -102,6 +102,13 @@ TEST(Schedules, ErrorsOfTheConstructors) {
   EXPECT_EQ(error_text([] { ChainedSchedule({}); }), "ChainedSchedule: expected at least one schedule, got none");
   EXPECT_EQ(error_text([] { SequentialSchedule({std::make_shared<StepSchedule>(1)}, {3}); }),
             "SequentialSchedule: 1 schedules need one milestone less, got 1");
+  const auto line = std::make_shared<LinearSchedule>(3);
+  EXPECT_EQ(error_text([&] { SequentialSchedule({line, nullptr}, {3}); }),
+            "SequentialSchedule: expected a schedule, got null at position 1");
+  EXPECT_EQ(error_text([] { ChainedSchedule({nullptr}); }),
+            "ChainedSchedule: expected a schedule, got null at position 0");
+  for (const int64_t steps : {0, 3})
+    EXPECT_EQ(error_text([&] { after_warmup(steps, 0.1, nullptr); }), "after_warmup: expected a schedule, got null");
   SGD sgd(two_groups(), {.lr = 0.1});
   EXPECT_EQ(error_text([&] { ReduceOnPlateau(sgd, {.factor = 1}); }),
             "ReduceOnPlateau: expected a factor in (0, 1), got 1");

@@ -36,6 +36,11 @@ void check(const char* op, int64_t B, int64_t M, int64_t D, Device device, const
   WEFT_CHECK(!lengths.defined() || (lengths.dtype() == DType::i64 && lengths.dim() == 1 && lengths.size(0) == B &&
                                     lengths.device() == device),
              op, ": expected key_lengths i64[", B, "] on ", device, ", got ", lengths);
+  for (int64_t b = 0; lengths.defined() && device.kind == DeviceKind::cpu && b < B; ++b) {
+    const int64_t length = static_cast<const int64_t*>(lengths.raw_data())[b * lengths.stride(0)];
+    WEFT_CHECK(length >= 0 && length <= M, op, ": expected key_lengths from 0 to ", M, ", got ", length,
+               " for batch entry ", b);
+  }
   WEFT_CHECK(!mask.defined() || (mask.dtype() == DType::boolean && mask.dim() == 2 && mask.size(0) == B &&
                                  mask.size(1) == M && mask.device() == device),
              op, ": expected key_mask bool[", B, ",", M, "] on ", device, ", got ", mask);

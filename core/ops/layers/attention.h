@@ -10,7 +10,8 @@ struct AttentionOptions {
   std::optional<double> scale = {};    ///< factor of the products, positive; 1 / sqrt(D) where not given
   bool causal = false;                 ///< query i sees the keys 0 … i
   std::optional<int64_t> window = {};  ///< with `causal`: query i sees its last keys i - window + 1 … i alone
-  Tensor key_lengths = {};             ///< i64 [B]: batch entry b has the keys 0 … key_lengths[b] - 1; undefined: all
+  Tensor key_lengths = {};             ///< i64 [B]: batch entry b has the keys 0 … key_lengths[b] - 1; undefined: all.
+                                       ///< Outside 0 … M: an error on the CPU, cut to it on a GPU
   Tensor key_mask = {};                ///< bool [B, M]: the keys that may be seen; undefined: all
   Tensor bias = {};                    ///< added to scale q k^T, or (bool) which keys a query may see; broadcasts to
                                        ///< [B, H, N, M]
