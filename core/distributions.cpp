@@ -38,8 +38,8 @@ bool holds(const Tensor& parameter, const Condition& condition) {
 }
 
 void check_numbers(const char* name, const char* what, const Tensor& x) {
-  WEFT_CHECK(holds(x, [&] { return logical_not(isnan(x)); }), name, ": expected ", what, " that are numbers, got NaN in ",
-             x);
+  WEFT_CHECK(holds(x, [&] { return logical_not(isnan(x)); }), name, ": expected ", what,
+             " that are numbers, got NaN in ", x);
 }
 
 /// The sizes that both parameters broadcast to.
@@ -111,9 +111,10 @@ Categorical::Categorical(const Tensor& logits) {
   check("Categorical", logits);
   WEFT_CHECK(logits.dim() > 0, "Categorical: expected logits [..., classes], got ", logits);
   log_probabilities_ = log_softmax(logits, -1);
-  WEFT_CHECK(holds(logits, [&] { return logical_not(isnan(log_probabilities_)); }),
-             "Categorical: expected rows of logits with a finite largest one, got NaN, infinity, or -infinity alone in ",
-             logits);
+  WEFT_CHECK(
+      holds(logits, [&] { return logical_not(isnan(log_probabilities_)); }),
+      "Categorical: expected rows of logits with a finite largest one, got NaN, infinity, or -infinity alone in ",
+      logits);
 }
 Tensor Categorical::sample() const { return multinomial(exp(log_probabilities_.detach()), 1).squeeze(-1); }
 Tensor Categorical::log_prob(const Tensor& classes) const {

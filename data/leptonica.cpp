@@ -102,7 +102,7 @@ std::vector<uint8_t> unturned_tiff(std::span<const uint8_t> bytes) {
 /// A grey binary PNM of 16 bits whose samples have their high byte twice, since Leptonica's order of the two differs by
 /// release; empty: it is another image.
 std::vector<uint8_t> deep_grey(std::span<const uint8_t> bytes) {
-  if (bytes[0] != 'P' || bytes[1] != '5') return {};
+  if (bytes.size() < 2 || bytes[0] != 'P' || bytes[1] != '5') return {};
   size_t at = 2;
   int64_t number = 0;
   for (int i = 0; i < 3; ++i) {  // the width, the height, the value of white

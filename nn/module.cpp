@@ -56,7 +56,7 @@ struct Convert : Visitor {
     if (changed.is_same(data)) return;
     tensor.set_data(changed);
     if (tensor.has_gradient())
-      tensor.set_grad(convert(tensor.grad()));
+      tensor.set_grad(convert(tensor.grad()).to(tensor.dtype()));
     else
       tensor.set_grad({});
   }

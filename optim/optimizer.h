@@ -73,8 +73,8 @@ class Optimizer {
   const std::vector<NamedTensor>& parameters(int group) const { return group_at(group).parameters; }
   /// Parameters that have not been trained yet.
   const std::vector<NamedTensor>& frozen(int group) const { return group_at(group).frozen; }
-  /// Sets the rate of all groups. Errors: groups whose base_lr() differ; for each form: a negative rate, one that is not
-  /// finite; then nothing is changed.
+  /// Sets the rate of all groups. Errors: groups whose base_lr() differ; for each form: a negative rate, one that is
+  /// not finite; then nothing is changed.
   void set_lr(double lr);
   void set_lr(double lr, int group);  ///< sets one group's rate
   /// Sets each group's rate: set_lr(schedule.lr(step, base_lr())). Errors: not one rate per group.

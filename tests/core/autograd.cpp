@@ -235,10 +235,13 @@ TEST(Autograd, Errors) {
       },
       ThrowsMessage<Error>(HasSubstr("set_grad: expected [2], got f32[3]")));
   for (const DType dtype : {DType::f32, DType::i64})
-    EXPECT_THAT([&] { leaf({1, 2}).set_grad(Tensor::ones({2}, dtype)); },
-                ThrowsMessage<Error>(HasSubstr(str("set_grad: expected a gradient of the dtype and on the device of "
-                                                   "f64[2] on cpu, got ",
-                                                   dtype, "[2] on cpu. Convert it with to()"))));
+    EXPECT_THAT(
+        [&] {
+          leaf({1, 2}).set_grad(Tensor::ones({2}, dtype));
+        },
+        ThrowsMessage<Error>(HasSubstr(str("set_grad: expected a gradient of the dtype and on the device of "
+                                           "f64[2] on cpu, got ",
+                                           dtype, "[2] on cpu. Convert it with to()"))));
   EXPECT_THAT([] { leaf({1}).register_hook({}); },
               ThrowsMessage<Error>(HasSubstr("register_hook: expected a function of the gradient, got none")));
   EXPECT_THAT([] { leaf({1}).register_accumulated_hook({}); },
@@ -253,9 +256,10 @@ TEST(Autograd, AHookReturnsAGradientOfTheSameKind) {
     for (const bool of_leaf : {false, true}) {
       const Tensor x = leaf({1, 2}), y = x * 2;
       (of_leaf ? x : y).register_hook([other](const Tensor&) { return other; });
-      EXPECT_THAT([&] { sum(y).backward(); },
-                  ThrowsMessage<Error>(HasSubstr(str("backward: a hook was given the gradient f64[2] on cpu and returned ",
-                                                     other, ". Return one of the same sizes, dtype and device"))));
+      EXPECT_THAT(
+          [&] { sum(y).backward(); },
+          ThrowsMessage<Error>(HasSubstr(str("backward: a hook was given the gradient f64[2] on cpu and returned ",
+                                             other, ". Return one of the same sizes, dtype and device"))));
     }
 }
 

@@ -193,6 +193,9 @@ TEST(BatchNorm2d, CountsBatchesInTrainingOnly) {
   norm(x);
   EXPECT_EQ(norm.num_batches_tracked, 2);
   EXPECT_EQ(norm.state_dict().tensor("num_batches_tracked").item(), 2);
+  norm.train();
+  EXPECT_THAT(error_text([&] { norm(normal({4, 2, 2, 5})); }), ::testing::HasSubstr("Is the input NHWC?"));
+  EXPECT_EQ(norm.num_batches_tracked, 2) << "an error is no batch";
 }
 
 TEST(BatchNorm2d, ACheckpointsSecondRunIsNoBatch) {

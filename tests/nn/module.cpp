@@ -362,7 +362,7 @@ TEST(Sequential, RunsInOrderAndNamesByNumber) {
   net->children.pop_back();
 }
 
-// The same layer under two names is no cycle.
+// A layer may have two names.
 TEST(Module, ANullInARowIsAnErrorAndASharedChildIsNone) {
   Net net;
   net.rows[0] = net.rows[1];

@@ -46,7 +46,7 @@ Tensor zeros(const Shape& sizes, DType dtype = DType::f32) { return Tensor::zero
 TEST(Errors, Elementwise) {
   EXPECT_ERROR(exp(zeros({2}, DType::i64)), "exp: expected a floating tensor, got i64[2] on cpu");
   EXPECT_ERROR(exp(Tensor()), "exp: expected a floating tensor, got none");
-  for (Tensor (*f)(const Tensor&) : {neg, abs, sign, square})
+  for (Tensor (*const f)(const Tensor&) : std::initializer_list<Tensor (*)(const Tensor&)>{neg, abs, sign, square})
     EXPECT_ERROR(f(zeros({2}, DType::u8)),
                  ": expected a floating tensor, or one of i64 or i32, got u8[2] on cpu. Convert it with to(dtype)");
   EXPECT_ERROR(lerp(zeros({2}, DType::u8), zeros({2}, DType::u8), 0.5),
@@ -72,8 +72,9 @@ TEST(Errors, Products) {
                "matmul: columns of the left f32[2,3] on cpu are 3, rows of the right f32[4,5] on cpu are 4");
   EXPECT_ERROR(matmul(zeros({2, 3}), zeros({3, 5}, DType::f64)), "matmul: expected one floating dtype");
   EXPECT_ERROR(matmul(zeros({2, 4, 3}), zeros({3, 3, 5})), "matmul: cannot broadcast [2] with [3]");
-  EXPECT_ERROR(matmul(zeros({2, 3}, DType::i64), zeros({3, 5}, DType::i64)),
-               "matmul: expected one floating dtype, got i64[2,3] on cpu and i64[3,5] on cpu. Convert both with to(dtype)");
+  EXPECT_ERROR(
+      matmul(zeros({2, 3}, DType::i64), zeros({3, 5}, DType::i64)),
+      "matmul: expected one floating dtype, got i64[2,3] on cpu and i64[3,5] on cpu. Convert both with to(dtype)");
   EXPECT_ERROR(
       linear(zeros({2, 3}), zeros({5, 4})),
       "linear: weight f32[5,4] on cpu wants 4 features, input f32[2,3] on cpu has 3. Was the input flattened?");

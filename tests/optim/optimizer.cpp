@@ -2,6 +2,8 @@
 #include "optim/optimizer.h"
 
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -327,7 +329,8 @@ TEST(Optimizer, RatesAreFiniteAndNotNegative) {
             "SGD: expected a finite learning rate of at least 0, got inf");
   EXPECT_EQ(error_text([&] { SGD(parameters, {.weight_decay = kInfinity}); }),
             "SGD: expected a finite weight decay of at least 0, got inf");
-  SGD sgd({{.parameters = {parameters[0]}}, {.parameters = {parameters[1]}, .lr = 0.5}}, {.lr = 0.25});
+  const std::vector<ParameterGroup> groups{{.parameters = {parameters[0]}}, {.parameters = {parameters[1]}, .lr = 0.5}};
+  SGD sgd(groups, {.lr = 0.25});
   const Rates rates = sgd.lr();
   for (const double bad : {-1.0, std::nan(""), kInfinity}) {
     EXPECT_THAT(error_text([&] { sgd.set_lr(bad, 1); }), HasSubstr("expected a finite learning rate of at least 0"));
@@ -361,16 +364,16 @@ TEST(Optimizer, AGroupWithoutParametersStays) {
   SGD other(without_decay_on_vectors(vectors), {.lr = 1});
   other.load_state_dict(sgd.state_dict());
   EXPECT_EQ(other.lr(), (Rates{0.5, 0.25}));
-  for (const auto& ask : std::vector<std::function<void()>>{[&] { sgd.lr(2); }, [&] { sgd.base_lr(-1); },
-                                                            [&] { sgd.weight_decay(2); }, [&] { sgd.parameters(2); },
-                                                            [&] { sgd.frozen(2); }})
+  for (const auto& ask :
+       std::vector<std::function<void()>>{[&] { sgd.lr(2); }, [&] { sgd.base_lr(-1); }, [&] { sgd.weight_decay(2); },
+                                          [&] { sgd.parameters(2); }, [&] { sgd.frozen(2); }})
     EXPECT_THAT(error_text(ask), HasSubstr("SGD: expected a group from 0 to 1, got "));
   EXPECT_EQ(error_text([&] { SGD({NamedTensor{"none", {}}}, {}); }), "SGD: parameter 'none' is an undefined tensor");
 }
 
 TEST(Optimizer, ErrorsOfTheOptions) {
   const std::vector<NamedTensor> parameters = some_parameters();
-  EXPECT_EQ(error_text([&] { SGD(parameters, {.lr = -1}); }), 
+  EXPECT_EQ(error_text([&] { SGD(parameters, {.lr = -1}); }),
             "SGD: expected a finite learning rate of at least 0, got -1");
   EXPECT_EQ(error_text([&] { SGD(parameters, {.weight_decay = -1}); }),
             "SGD: expected a finite weight decay of at least 0, got -1");

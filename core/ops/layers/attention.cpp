@@ -170,11 +170,9 @@ Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& inp
   if (N == 1 && G != H && !options.causal &&
       !options.bias.defined())  // the heads of a group as queries of one head: its keys are read once
     return attention(q.reshape({B, G, H / G, D}).transpose(1, 2), k, v, options).transpose(1, 2).reshape({B, 1, H, D});
+  if (options.bias.defined()) check_bias("attention", options.bias, {B, H, N, M}, q.device());
   const Call call(options, B, H, N, M, D, q.device());
-  if (options.bias.defined()) {
-    check_bias("attention", options.bias, {B, H, N, M}, q.device());
-    return attention_by_ops(q, k, v, call, options.bias);
-  }
+  if (options.bias.defined()) return attention_by_ops(q, k, v, call, options.bias);
   const Tensor y = Tensor::empty(q.sizes(), q.dtype(), q.device()), lse = lse_for(B, H, N, q.dtype(), q.device());
   kernels::attention_forward(y.queue(), y, lse, q, k, v, call.key_lengths, call.key_mask, call.state, call.arguments);
 
