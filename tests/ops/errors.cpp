@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autograd.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
@@ -28,6 +29,7 @@
 #include "core/ops/random.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
+#include "core/ops/slices.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "tests/support/devices.h"
