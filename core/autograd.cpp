@@ -191,6 +191,9 @@ void Tensor::zero_grad() const {
 
 void Tensor::set_grad(Tensor gradient) const {
   WEFT_CHECK(!gradient.defined() || gradient.sizes() == sizes(), "set_grad: expected ", sizes(), ", got ", gradient);
+  WEFT_CHECK(!gradient.defined() || (gradient.dtype() == dtype() && gradient.device() == device()),
+             "set_grad: expected a gradient of the dtype and on the device of ", *this, ", got ", gradient,
+             ". Convert it with to()");
   AutogradMeta& meta = meta_of(&known());
   meta.claim();
   meta.grad_is_zero = meta.grad_is_none = false;
@@ -201,6 +204,7 @@ Tensor Tensor::detach() const { return alias(known().view); }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   WEFT_CHECK(requires_grad(), "register_hook: ", *this, " needs no gradient");
+  WEFT_CHECK(hook, "register_hook: expected a function of the gradient, got none");
   AutogradMeta& meta = meta_of(impl_.get());
   meta.claim();
   (meta.node ? meta.node->hooks : meta.hooks).push_back(std::move(hook));
@@ -209,6 +213,7 @@ void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
 void Tensor::register_accumulated_hook(std::function<void(const Tensor&)> hook) const {
   WEFT_CHECK(requires_grad() && is_leaf(), "register_accumulated_hook: ", *this,
              " is not a leaf that needs a gradient");
+  WEFT_CHECK(hook, "register_accumulated_hook: expected a function of the leaf, got none");
   AutogradMeta& meta = meta_of(impl_.get());
   meta.claim();
   meta.accumulated_hooks.push_back(std::move(hook));

@@ -23,7 +23,12 @@ thread_local std::vector<std::function<void()>>* after_pass = nullptr;  // the o
 Tensor run_hooks(const std::vector<std::function<Tensor(const Tensor&)>>& hooks, Tensor gradient) {
   for (const auto& hook : hooks) {
     const Tensor replaced = hook(gradient);
-    if (replaced.defined()) gradient = replaced;
+    if (!replaced.defined()) continue;
+    WEFT_CHECK(replaced.sizes() == gradient.sizes() && replaced.dtype() == gradient.dtype() &&
+                   replaced.device() == gradient.device(),
+               "backward: a hook was given the gradient ", gradient, " and returned ", replaced,
+               ". Return one of the same sizes, dtype and device");
+    gradient = replaced;
   }
   return gradient;
 }

@@ -37,6 +37,7 @@ bool recomputing() { return second_run; }
 
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs) {
+  WEFT_CHECK(function, "checkpoint: expected a function of the inputs, got none");
   WEFT_CHECK(!inputs.empty() && inputs[0].defined(), "checkpoint: expected at least one defined input tensor");
   const Device device = inputs[0].device();
   if (!grad_enabled()) return function(inputs);

@@ -30,6 +30,18 @@ void check(const char* name, const Tensor& a, const Tensor& b) {
              ": expected parameters of one dtype on one device, got ", a, " and ", b);
 }
 
+/// Whether a condition on parameters holds for all of their elements. On a GPU nothing waits for the answer: true.
+template <class Condition>
+bool holds(const Tensor& parameter, const Condition& condition) {
+  const NoGrad no_grad;
+  return parameter.device().kind != DeviceKind::cpu || all(condition()).item() != 0;
+}
+
+void check_numbers(const char* name, const char* what, const Tensor& x) {
+  WEFT_CHECK(holds(x, [&] { return logical_not(isnan(x)); }), name, ": expected ", what,
+             " that are numbers, got NaN in ", x);
+}
+
 /// The sizes that both parameters broadcast to.
 Shape sizes_of(const Tensor& a, const Tensor& b) { return (a.detach() + b.detach()).sizes(); }
 
@@ -44,7 +56,12 @@ DType drawn_dtype(const Tensor& like) { return like.dtype() == DType::f64 ? DTyp
 
 }  // namespace
 
-Normal::Normal(Tensor mean, Tensor std) : mean_(std::move(mean)), std_(std::move(std)) { check("Normal", mean_, std_); }
+Normal::Normal(Tensor mean, Tensor std) : mean_(std::move(mean)), std_(std::move(std)) {
+  check("Normal", mean_, std_);
+  check_numbers("Normal", "means", mean_);
+  WEFT_CHECK(holds(std_, [&] { return gt(std_, 0); }), "Normal: expected standard deviations above 0, got ",
+             min(std_.detach()).item(), " in ", std_);
+}
 Tensor Normal::rsample() const {
   return mean_ + std_ * normal(sizes_of(mean_, std_), 0, 1, mean_.dtype(), mean_.device());
 }
@@ -58,6 +75,8 @@ Tensor Normal::entropy() const {
 
 Uniform::Uniform(Tensor low, Tensor high) : low_(std::move(low)), high_(std::move(high)) {
   check("Uniform", low_, high_);
+  WEFT_CHECK(holds(low_, [&] { return lt(low_, high_); }), "Uniform: expected low < high everywhere, got ", low_,
+             " and ", high_);
 }
 Tensor Uniform::rsample() const {
   return low_ + (high_ - low_) * uniform(sizes_of(low_, high_), 0, 1, low_.dtype(), low_.device());
@@ -69,7 +88,10 @@ Tensor Uniform::log_prob(const Tensor& x) const {
 }
 Tensor Uniform::entropy() const { return log(high_ - low_); }
 
-Bernoulli::Bernoulli(Tensor logits) : logits_(std::move(logits)) { check("Bernoulli", logits_); }
+Bernoulli::Bernoulli(Tensor logits) : logits_(std::move(logits)) {
+  check("Bernoulli", logits_);
+  check_numbers("Bernoulli", "logits", logits_);
+}
 Tensor Bernoulli::sample() const {
   const DType dtype = drawn_dtype(logits_);
   const Tensor p = sigmoid(logits_.detach().to(dtype));
@@ -89,6 +111,10 @@ Categorical::Categorical(const Tensor& logits) {
   check("Categorical", logits);
   WEFT_CHECK(logits.dim() > 0, "Categorical: expected logits [..., classes], got ", logits);
   log_probabilities_ = log_softmax(logits, -1);
+  WEFT_CHECK(
+      holds(logits, [&] { return logical_not(isnan(log_probabilities_)); }),
+      "Categorical: expected rows of logits with a finite largest one, got NaN, infinity, or -infinity alone in ",
+      logits);
 }
 Tensor Categorical::sample() const { return multinomial(exp(log_probabilities_.detach()), 1).squeeze(-1); }
 Tensor Categorical::log_prob(const Tensor& classes) const {

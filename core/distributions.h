@@ -4,7 +4,8 @@
 
 // Distributions over elements of tensors. Parameters broadcast, and have gradients through log_prob, entropy,
 // kl_divergence and, where there is one, rsample. Numbers are drawn from the device's generator (core/random.h).
-// Errors: parameters that are not floating, or of different dtypes or devices.
+// Errors: parameters that are not floating, or of different dtypes or devices; on the CPU (a GPU is not waited for)
+// impossible ones: std <= 0, low >= high, NaN, a row of logits without a finite largest one.
 namespace weft::distributions {
 
 /// N(mean, std^2).

@@ -45,9 +45,11 @@ std::vector<std::string> names_of(const StateDict& dict) {
 std::unordered_map<std::string, Tensor> tensors_by_name(const StateDict& dict) {
   const std::vector<std::string> names = names_of(dict);
   std::unordered_map<std::string, Tensor> result;
-  for (size_t i = 0; i < names.size(); ++i)
+  for (size_t i = 0; i < names.size(); ++i) {
+    WEFT_CHECK(dict.tensors[i].tensor.defined(), "load_state_dict: '", names[i], "' is an undefined tensor");
     WEFT_CHECK(result.emplace(names[i], dict.tensors[i].tensor).second, "load_state_dict: '", names[i],
                "' occurs twice");
+  }
   return result;
 }
 

@@ -223,7 +223,7 @@ class Tensor {
   bool is_leaf() const;
   /// The gradient that backward() left (undefined before).
   Tensor grad() const;
-  void set_grad(Tensor grad) const;
+  void set_grad(Tensor grad) const;  ///< Errors: not of this tensor's sizes, dtype and device.
   /// From here on the gradient counts as zero, and there is none for an optimizer to use (has_gradient()). Lazy: the
   /// next backward overwrites its memory, grad() fills it. Whoever holds what grad() returned keeps its values.
   void zero_grad() const;

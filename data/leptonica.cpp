@@ -2,6 +2,7 @@
 #include <leptonica/allheaders.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,25 @@ std::vector<uint8_t> unturned_tiff(std::span<const uint8_t> bytes) {
   return file;
 }
 
+/// A grey binary PNM of 16 bits whose samples have their high byte twice, since Leptonica's order of the two differs by
+/// release; empty: it is another image.
+std::vector<uint8_t> deep_grey(std::span<const uint8_t> bytes) {
+  if (bytes.size() < 2 || bytes[0] != 'P' || bytes[1] != '5') return {};
+  size_t at = 2;
+  int64_t number = 0;
+  for (int i = 0; i < 3; ++i) {  // the width, the height, the value of white
+    bool comment = false;
+    for (; at < bytes.size() && (comment || !std::isdigit(bytes[at])); ++at)
+      comment = bytes[at] == '#' || (comment && bytes[at] != '\n');
+    for (number = 0; at < bytes.size() && std::isdigit(bytes[at]); ++at)
+      number = std::min<int64_t>(number * 10 + bytes[at] - '0', UINT16_MAX);
+  }
+  if (number <= UINT8_MAX) return {};
+  std::vector<uint8_t> file(bytes.begin(), bytes.end());
+  for (size_t sample = at + 1; sample + 1 < file.size(); sample += 2) file[sample + 1] = file[sample];
+  return file;
+}
+
 }  // namespace
 
 std::span<const char* const> image_suffixes() { return kSuffixes; }
@@ -113,6 +133,8 @@ Image decode_other(std::span<const uint8_t> bytes, const std::string& path, Deco
     changed = first_image(bytes, path);
   } else if (orientation = exif_orientation(bytes); orientation > 1) {
     changed = unturned_tiff(bytes);
+  } else {
+    changed = deep_grey(bytes);
   }
   if (!changed.empty()) bytes = changed;
   const bool is_gif = bytes[0] == 'G';

@@ -200,6 +200,8 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
            const std::set<std::string>& complex = {}) {
   WEFT_CHECK(state.scalars.empty(), "safetensors: expected tensors only, got the number '",
              state.scalars.empty() ? "" : printable(state.scalars[0].name), "'. A checkpoint holds numbers too");
+  for (const auto& [name, tensor] : state.tensors)
+    WEFT_CHECK(tensor.defined(), "safetensors: expected a tensor as '", printable(name), "', got none");
   size_t complex_ones = 0;
   for (const auto& [name, tensor] : state.tensors) {
     if (!complex.contains(name)) continue;

@@ -31,10 +31,11 @@ BatchNormOptions BatchNorm2d::arguments(const Fused& fused) const {
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
+  const BatchNormOptions how = arguments(fused);
+  Tensor y = is_training() && training_norm ? training_norm(x, weight, bias, running_mean, running_var, how)
+                                            : batch_norm(x, weight, bias, running_mean, running_var, how);
   if (is_training() && running_mean.defined() && !recomputing()) on_each_run([this] { ++num_batches_tracked; });
-  if (is_training() && training_norm)
-    return training_norm(x, weight, bias, running_mean, running_var, arguments(fused));
-  return batch_norm(x, weight, bias, running_mean, running_var, arguments(fused));
+  return y;
 }
 
 Tensor BatchNorm1d::forward(const Tensor& x) const {

@@ -56,6 +56,7 @@ PatchConv2d::PatchConv2d(int64_t patch_edge, int64_t channels, int64_t width)
       patch(patch_edge) {}
 
 Tensor PatchConv2d::forward(const Tensor& x) const {
+  WEFT_CHECK(x.defined() && x.dim() == 4, "PatchEmbed: expected images [N, H, W, C], got ", x);
   const auto [N, H, W, C] = x.dims<4>();
   WEFT_CHECK(H % patch == 0 && W % patch == 0 && H > 0 && W > 0,
              "PatchEmbed: expected images whose sides are multiples of ", patch, ", got ", x);

@@ -15,6 +15,7 @@ template <class Make>
 auto copy_of(Module& from, const Make& make) {
   const SkipInit skip;
   auto copy = make();
+  WEFT_CHECK(copy, "copy_of: expected `make` to build a ", from.kind(), ", got null");
   copy_state(from, *copy);
   return copy;
 }

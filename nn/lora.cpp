@@ -34,11 +34,13 @@ void AdaptedLinear::fields(Visitor& v) {
 
 int64_t add_lora(Module& module, LoraOptions options) {
   WEFT_CHECK(options.rank > 0, "add_lora: expected a rank of at least 1, got ", options.rank);
+  std::vector<AdaptedLinear*> layers;
+  for (const auto& [name, child] : module.modules())
+    if (auto* const linear = dynamic_cast<AdaptedLinear*>(child)) layers.push_back(linear);
+  WEFT_CHECK(!layers.empty(), "add_lora: expected a module with layers that take adapters, such as Decoder, got ",
+             module.kind());
   for (const NamedTensor& parameter : module.parameters()) parameter.tensor.requires_grad_(false);
-  int64_t count = 0;
-  for (const auto& [name, child] : module.modules()) {
-    auto* const linear = dynamic_cast<AdaptedLinear*>(child);
-    if (linear == nullptr) continue;
+  for (AdaptedLinear* const linear : layers) {
     const Tensor& weight = linear->weight;
     linear->lora_a = Tensor::empty({options.rank, weight.size(1)}, weight.dtype(), weight.device());
     init_weight_(linear->lora_a, Init::kaiming_uniform);
@@ -46,11 +48,8 @@ int64_t add_lora(Module& module, LoraOptions options) {
     linear->lora_a.requires_grad_();
     linear->lora_b.requires_grad_();
     linear->lora_scale = options.scale();
-    ++count;
   }
-  WEFT_CHECK(count > 0, "add_lora: expected a module with layers that take adapters, such as Decoder, got ",
-             module.kind());
-  return count;
+  return static_cast<int64_t>(layers.size());
 }
 
 void merge_lora(Module& module) {

@@ -56,7 +56,7 @@ struct Convert : Visitor {
     if (changed.is_same(data)) return;
     tensor.set_data(changed);
     if (tensor.has_gradient())
-      tensor.set_grad(convert(tensor.grad()));
+      tensor.set_grad(convert(tensor.grad()).to(tensor.dtype()));
     else
       tensor.set_grad({});
   }
@@ -163,6 +163,7 @@ void Module::zero_grad() {
 }
 
 void Module::apply(const std::function<void(Module&)>& function) {
+  WEFT_CHECK(function, "apply: expected a function of a module, got none");
   const auto all = modules();
   for (auto module = all.rbegin(); module != all.rend(); ++module) function(*module->second);
 }

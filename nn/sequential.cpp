@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/sequential.h"
 
+#include <algorithm>
 #include <typeinfo>
 
 #include "nn/batch_norm.h"
@@ -15,6 +16,13 @@ const T* as(const std::shared_ptr<Module>& child) {
   return typeid(module) == typeid(T) ? static_cast<const T*>(&module) : nullptr;
 }
 
+/// Whether `module` is `wanted`, or a Sequential that has it somewhere below.
+bool contains(const Module& module, const Sequential& wanted) {
+  if (&module == &wanted) return true;
+  const auto* const row = dynamic_cast<const Sequential*>(&module);
+  return row && std::ranges::any_of(row->children, [&](const auto& child) { return contains(*child, wanted); });
+}
+
 }  // namespace
 
 Sequential::Sequential(std::vector<std::shared_ptr<Module>> modules) {
@@ -23,6 +31,8 @@ Sequential::Sequential(std::vector<std::shared_ptr<Module>> modules) {
 
 void Sequential::add(std::shared_ptr<Module> child) {
   WEFT_CHECK(child, "Sequential: expected a module, got null at position ", children.size());
+  WEFT_CHECK(!contains(*child, *this), "Sequential: expected another module, got itself, or one that contains it, at ",
+             "position ", children.size());
   children.push_back(std::move(child));
 }
 

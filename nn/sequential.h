@@ -11,6 +11,7 @@ struct Sequential : Module {
 
   Sequential() = default;
   explicit Sequential(std::vector<std::shared_ptr<Module>> modules);
+  /// Errors: null, or a Sequential that contains this one.
   void add(std::shared_ptr<Module> child);
   Tensor forward(const Tensor& x) const override;
   void fields(Visitor& v) override;

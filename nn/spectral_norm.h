@@ -30,6 +30,8 @@ struct SpectralNorm : Module {
   explicit SpectralNorm(std::shared_ptr<Layer> given, SpectralNormOptions how = {})
       : options(how), layer_(std::move(given)) {
     WEFT_CHECK(options.iterations >= 1, "SpectralNorm: expected at least one iteration, got ", options.iterations);
+    WEFT_CHECK(layer_ && layer_->weight.defined(), "SpectralNorm: expected a layer with a weight, got ",
+               layer_ ? layer_->kind() + " without one" : "null");
     const NoGrad no_grad;
     weight_orig = layer_->weight.detach().clone();
     const Tensor w = matrix();

@@ -153,8 +153,18 @@ MultiHeadAttention::MultiHeadAttention(Integer width, Integer head_count, MultiH
              "MultiHeadAttention: expected a width that is a multiple of the heads, got ", width, " and ", heads);
 }
 
+namespace {
+
+/// N, tokens and width of x.
+std::array<int64_t, 3> sizes_of_tokens(const Tensor& x) {
+  WEFT_CHECK(x.defined() && x.dim() == 3, "MultiHeadAttention: expected tokens [N, tokens, width], got ", x);
+  return x.dims<3>();
+}
+
+}  // namespace
+
 Tensor MultiHeadAttention::forward(const Tensor& x, const AttentionOptions& options) const {
-  const auto [N, tokens, width] = x.dims<3>();
+  const auto [N, tokens, width] = sizes_of_tokens(x);
   AttentionOptions with_dropout = options;
   with_dropout.dropout = is_training() ? dropout : 0;
   const Tensor y = attention_packed(qkv(x).reshape({N, tokens, 3, heads, width / heads}), with_dropout);
@@ -163,7 +173,7 @@ Tensor MultiHeadAttention::forward(const Tensor& x, const AttentionOptions& opti
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Documents& documents) const {
   return with_hooks(x, [&] {
-    const auto [N, tokens, width] = x.dims<3>();
+    const auto [N, tokens, width] = sizes_of_tokens(x);
     const AttentionOptions options{.causal = true, .dropout = is_training() ? dropout : 0};
     const Tensor y = documents.apart({qkv(x)}, [&, channels = width](const std::vector<Tensor>& packed) {
       const Shape sizes{packed[0].size(0), packed[0].size(1), 3, heads, channels / heads};
@@ -175,7 +185,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const Documents& document
 
 Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
   return with_hooks(x, [&] {
-    const auto [N, tokens, width] = x.dims<3>();
+    const auto [N, tokens, width] = sizes_of_tokens(x);
     WEFT_CHECK(!past.keys.defined() || tokens == 1, "MultiHeadAttention: expected one token after ", past.keys.size(1),
                ", got ", x);
     const Tensor packed = qkv(x).reshape({N, tokens, 3, heads, width / heads});

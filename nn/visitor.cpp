@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/visitor.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "core/autograd_meta.h"
@@ -30,9 +31,13 @@ void Visitor::operator()(const std::string& name, Tensor& tensor, Layout layout)
 void Visitor::operator()(const std::string& name, Module& child) {
   const size_t length = prefix_.size();
   prefix_ += name;
+  WEFT_CHECK(std::find(open_.begin(), open_.end(), &child) == open_.end(), "module: '", prefix_, "', a ", child.kind(),
+             ", contains itself. Look at fields(), or at what was added to it");
+  open_.push_back(&child);
   enter(prefix_, child);
   prefix_ += '.';
   child.fields(*this);
+  open_.pop_back();
   prefix_.resize(length);
 }
 

@@ -28,16 +28,20 @@ class Visitor {
   /// A parameter: a gradient is required from now on, unless requires_grad_() was ever called, as freezing does.
   /// Undefined tensors (no bias) are passed over.
   void operator()(const std::string& name, Tensor& tensor, Layout layout = Layout::as_stored);
-  /// A child module.
+  /// A child module. Errors: it is inside itself.
   void operator()(const std::string& name, Module& child);
   template <std::derived_from<Module> Child>
   void operator()(const std::string& name, const std::shared_ptr<Child>& child) {
     if (child) (*this)(name, *child);
   }
-  /// Children in a row, named name.0, name.1, …
+  /// Children in a row, named name.0, name.1, … Errors: a null one.
   template <std::derived_from<Module> Child>
   void operator()(const std::string& name, const std::vector<std::shared_ptr<Child>>& children) {
-    for (size_t i = 0; i < children.size(); ++i) (*this)(name + '.' + std::to_string(i), *children[i]);
+    for (size_t i = 0; i < children.size(); ++i) {
+      const std::string numbered = name + '.' + std::to_string(i);
+      WEFT_CHECK(children[i], "module: '", path(numbered), "' is null. Leave it out of its vector");
+      (*this)(numbered, *children[i]);
+    }
   }
   /// A tensor that belongs to the state and is not trained.
   void buffer(const std::string& name, Tensor& tensor) {
@@ -56,6 +60,7 @@ class Visitor {
  private:
   std::string path(const std::string& name) const { return prefix_ + name; }
   std::string prefix_;
+  std::vector<const Module*> open_;  // modules whose fields() runs, but for the root
 };
 
 }  // namespace weft::nn

@@ -18,6 +18,8 @@ struct WeightNorm : Module {
   Tensor weight_g, weight_v;
 
   explicit WeightNorm(std::shared_ptr<Layer> given) : layer_(std::move(given)) {
+    WEFT_CHECK(layer_ && layer_->weight.defined(), "WeightNorm: expected a layer with a weight, got ",
+               layer_ ? layer_->kind() + " without one" : "null");
     const NoGrad no_grad;
     weight_v = layer_->weight.detach().clone();
     Shape lengths;

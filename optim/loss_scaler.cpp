@@ -30,8 +30,10 @@ StateDict LossScaler::state_dict() const {
 }
 
 void LossScaler::load_state_dict(const StateDict& dict) {
-  scale_ = dict.scalar("scale");
-  good_steps_ = static_cast<int64_t>(dict.scalar("good_steps"));
+  const double scale = dict.scalar("scale"), good_steps = dict.scalar("good_steps");
+  WEFT_CHECK(scale > 0, "loss_scaler: expected a saved scale above 0, got ", scale);
+  scale_ = scale;
+  good_steps_ = static_cast<int64_t>(good_steps);
 }
 
 }  // namespace weft::optim

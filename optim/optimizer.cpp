@@ -2,6 +2,7 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <unordered_set>
@@ -17,6 +18,12 @@ namespace {
 Tensor part(const Tensor& flat, FlatRange range) {
   return flat.defined() ? flat.slice(0, range.offset, range.numel) : Tensor();
 }
+
+void check_rate(const char* name, double lr) {
+  WEFT_CHECK(lr >= 0 && std::isfinite(lr), name, ": expected a finite learning rate of at least 0, got ", lr);
+}
+
+bool is_count(double steps) { return steps >= 0 && steps < 0x1p53 && steps == std::floor(steps); }
 
 }  // namespace
 
@@ -54,14 +61,16 @@ Optimizer::Optimizer(const char* name, const std::vector<ParameterGroup>& given_
     : name_(name), state_names_(std::move(states)), state_begins_(state_names_.size(), 0.0) {
   std::vector<NamedTensor> all;
   for (const ParameterGroup& given : given_groups) {
-    if (given.parameters.empty()) continue;
     Group group{trainable(given.parameters),
                 {},
                 given.lr.value_or(lr),
                 given.lr.value_or(lr),
                 given.weight_decay.value_or(weight_decay)};
-    WEFT_CHECK(group.lr >= 0, name, ": expected a learning rate of at least 0, got ", group.lr);
-    WEFT_CHECK(group.weight_decay >= 0, name, ": expected a weight decay of at least 0, got ", group.weight_decay);
+    for (const NamedTensor& parameter : given.parameters)
+      WEFT_CHECK(parameter.tensor.defined(), name, ": parameter '", parameter.name, "' is an undefined tensor");
+    check_rate(name, group.lr);
+    WEFT_CHECK(group.weight_decay >= 0 && std::isfinite(group.weight_decay), name,
+               ": expected a finite weight decay of at least 0, got ", group.weight_decay);
     for (const NamedTensor& parameter : given.parameters)
       if (!parameter.tensor.requires_grad()) group.frozen.push_back(parameter);
     all.insert(all.end(), group.parameters.begin(), group.parameters.end());
@@ -104,8 +113,14 @@ void Optimizer::for_rows(const std::function<bool(size_t)>& wanted,
   }
 }
 
+const Optimizer::Group& Optimizer::group_at(int group) const {
+  WEFT_CHECK(group >= 0 && group < groups(), name_, ": expected a group from 0 to ", groups() - 1, ", got ", group);
+  return groups_[static_cast<size_t>(group)];
+}
+
 void Optimizer::set_lr(double lr, int group) {
   WEFT_CHECK(group >= 0 && group < groups(), name_, ": set_lr: there are ", groups(), " groups, got ", group);
+  check_rate(name_, lr);
   refuse_while_capturing("set_lr", flat_->device());  // a graph would repeat this rate forever
   groups_[static_cast<size_t>(group)].lr = lr;
   for_rows([&](size_t row) { return rows_[row].group == group; },
@@ -124,6 +139,7 @@ void Optimizer::set_lr(double lr) {
 void Optimizer::set_lr(const Rates& rates) {
   WEFT_CHECK(rates.size() == groups_.size(), name_, ": set_lr: expected ", groups_.size(),
              " rates, one per group, got ", rates.size());
+  for (const double rate : rates) check_rate(name_, rate);
   for (int group = 0; group < groups(); ++group) set_lr(rates[static_cast<size_t>(group)], group);
 }
 
@@ -317,6 +333,11 @@ void Optimizer::load_state_dict(const StateDict& dict) {
   if (!has_step) text += "; missing: the step count";
   if (!has_last || has_next) text += str("; expected ", groups(), " parameter groups");
   WEFT_CHECK(text.empty(), name_, ": the saved state does not fit", text);
+  for (int group = 0; group < groups(); ++group) check_rate(name_, dict.scalar(str("group", group, ".lr")));
+  for (const Row& row : rows_)
+    WEFT_CHECK(is_count(steps_of(dict, row.parameter.name)) && is_count(dict.scalar("step")), name_,
+               ": the saved state has no count of steps of '", row.parameter.name, "', but ",
+               steps_of(dict, row.parameter.name), " and ", dict.scalar("step"));
 
   for (const auto& [name, tensor] : mine.tensors) tensor.copy_(dict.tensor(name));
   scalars_.select(1, kStep).fill_(dict.scalar("step"));

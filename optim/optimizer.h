@@ -63,19 +63,18 @@ class Optimizer {
   void zero_grad();
 
   int groups() const { return static_cast<int>(groups_.size()); }
-  double lr(int group) const { return groups_.at(static_cast<size_t>(group)).lr; }
+  double lr(int group) const { return group_at(group).lr; }
   Rates lr() const;  ///< learning rate of each group
   /// The group's initial learning rate, the base of schedules.
-  double base_lr(int group) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
+  double base_lr(int group) const { return group_at(group).base_lr; }
   Rates base_lr() const;  ///< base rate of each group
-  double weight_decay(int group = 0) const { return groups_.at(static_cast<size_t>(group)).weight_decay; }
+  double weight_decay(int group = 0) const { return group_at(group).weight_decay; }
   /// The trained parameters of a group.
-  const std::vector<NamedTensor>& parameters(int group) const {
-    return groups_.at(static_cast<size_t>(group)).parameters;
-  }
+  const std::vector<NamedTensor>& parameters(int group) const { return group_at(group).parameters; }
   /// Parameters that have not been trained yet.
-  const std::vector<NamedTensor>& frozen(int group) const { return groups_.at(static_cast<size_t>(group)).frozen; }
-  /// Sets the rate of all groups. Errors: groups whose base_lr() differ.
+  const std::vector<NamedTensor>& frozen(int group) const { return group_at(group).frozen; }
+  /// Sets the rate of all groups. Errors: groups whose base_lr() differ; for each form: a negative rate, one that is
+  /// not finite; then nothing is changed.
   void set_lr(double lr);
   void set_lr(double lr, int group);  ///< sets one group's rate
   /// Sets each group's rate: set_lr(schedule.lr(step, base_lr())). Errors: not one rate per group.
@@ -88,7 +87,8 @@ class Optimizer {
   /// OHWI), the step count, the learning rates. Parameters with fewer steps have a count of their own
   /// (`fc.weight.step`), or all of them with `all_counts`. Shares memory.
   StateDict state_dict(bool all_counts = false) const;
-  /// Errors: missing or unexpected names, wrong shapes, another number of groups; then nothing is changed.
+  /// Errors: missing or unexpected names, wrong shapes, another number of groups, a rate or a count of steps that
+  /// is none; then nothing is changed.
   void load_state_dict(const StateDict& dict);
 
  protected:
@@ -144,6 +144,8 @@ class Optimizer {
     int64_t steps = 0;
   };
 
+  /// Errors: no such group.
+  const Group& group_at(int group) const;
   void take_in_thawed();
   /// Per row the first one of its launch, -1 where there is no gradient.
   std::vector<int64_t> leaders() const;

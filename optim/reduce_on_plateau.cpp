@@ -52,9 +52,10 @@ StateDict ReduceOnPlateau::state_dict() const {
 }
 
 void ReduceOnPlateau::load_state_dict(const StateDict& dict) {
-  best_ = dict.scalar("best");
-  bad_steps_ = static_cast<int64_t>(dict.scalar("bad_steps"));
-  cooldown_left_ = static_cast<int64_t>(dict.scalar("cooldown_left"));
+  const double best = dict.scalar("best"), bad = dict.scalar("bad_steps"), left = dict.scalar("cooldown_left");
+  best_ = best;  // all three are there
+  bad_steps_ = static_cast<int64_t>(bad);
+  cooldown_left_ = static_cast<int64_t>(left);
 }
 
 }  // namespace weft::optim

@@ -15,6 +15,11 @@ struct Phase {
   double from, to;
 };
 
+void check_schedules(const char* name, const std::vector<SchedulePtr>& schedules) {
+  for (size_t i = 0; i < schedules.size(); ++i)
+    WEFT_CHECK(schedules[i], name, ": expected a schedule, got null at position ", i);
+}
+
 }  // namespace
 
 Rates Schedule::lr(int64_t step, const Rates& bases) const {
@@ -122,6 +127,7 @@ SequentialSchedule::SequentialSchedule(std::vector<SchedulePtr> schedules, std::
     : schedules_(std::move(schedules)), milestones_(std::move(milestones)) {
   WEFT_CHECK(schedules_.size() == milestones_.size() + 1, "SequentialSchedule: ", schedules_.size(),
              " schedules need one milestone less, got ", milestones_.size());
+  check_schedules("SequentialSchedule", schedules_);
   WEFT_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()), "SequentialSchedule: milestones must rise");
 }
 
@@ -132,6 +138,7 @@ double SequentialSchedule::lr(int64_t step, double base) const {
 }
 
 SchedulePtr after_warmup(int64_t steps, double start, SchedulePtr main) {
+  WEFT_CHECK(main, "after_warmup: expected a schedule, got null");
   if (steps == 0) return main;
   auto rise = std::make_shared<LinearSchedule>(steps, LinearScheduleOptions{start, 1});
   return std::make_shared<SequentialSchedule>(std::vector<SchedulePtr>{std::move(rise), std::move(main)},
@@ -140,6 +147,7 @@ SchedulePtr after_warmup(int64_t steps, double start, SchedulePtr main) {
 
 ChainedSchedule::ChainedSchedule(std::vector<SchedulePtr> schedules) : schedules_(std::move(schedules)) {
   WEFT_CHECK(!schedules_.empty(), "ChainedSchedule: expected at least one schedule, got none");
+  check_schedules("ChainedSchedule", schedules_);
 }
 
 double ChainedSchedule::lr(int64_t step, double base) const {

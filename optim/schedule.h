@@ -157,7 +157,7 @@ class OneCycleSchedule : public Schedule {
 ///   SequentialSchedule({std::make_shared<LinearSchedule>(5), std::make_shared<CosineSchedule>(85)}, {5})
 class SequentialSchedule : public Schedule {
  public:
-  /// Errors: not one milestone less than schedules, milestones that do not rise.
+  /// Errors: not one milestone less than schedules, a null schedule, milestones that do not rise.
   SequentialSchedule(std::vector<SchedulePtr> schedules, std::vector<int64_t> milestones);
   using Schedule::lr;
   double lr(int64_t step, double base) const override;
@@ -168,13 +168,14 @@ class SequentialSchedule : public Schedule {
 };
 
 /// A linear rise over `steps` from `start` times the base, then `main`, which counts from there; 0 steps: `main` alone.
+/// Errors: a null `main`.
 SchedulePtr after_warmup(int64_t steps, double start, SchedulePtr main);
 
 /// Each schedule is applied to the result of the one before: lr = last(step, … first(step, base)). For schedules that
 /// multiply the base (step, multi-step, linear) that is PyTorch's ChainedScheduler.
 class ChainedSchedule : public Schedule {
  public:
-  /// Errors: none given.
+  /// Errors: none given, or a null one.
   explicit ChainedSchedule(std::vector<SchedulePtr> schedules);
   using Schedule::lr;
   double lr(int64_t step, double base) const override;

@@ -32,9 +32,6 @@ class Convolutions : public nn::Visitor {
   std::set<std::string> names_;
 };
 
-/// The groups that the optimizer has: those with a parameter.
-bool is_kept(const optim::ParameterGroup& group) { return !group.parameters.empty(); }
-
 }  // namespace
 
 Dict torch_options(const optim::AdamOptions& options) {
@@ -87,17 +84,16 @@ TorchObject TorchOptimizer::state() const {
         state.emplace_back(number, TorchObject{std::move(entries)});
       numbers.push_back({number++});
     }
-    const bool kept = is_kept(given);
-    Dict entry{{"lr", {kept ? optimizer.lr(group) : given.lr.value_or(optimizer.lr(0))}}};
+    Dict entry{{"lr", {optimizer.lr(group)}}};
     for (const auto& option : options) {
       entry.push_back(option);
       if (given.weight_decay && std::get<std::string>(option.key) == "weight_decay")
         entry.back().value = {*given.weight_decay};
     }
-    entry.emplace_back("initial_lr", TorchObject{kept ? optimizer.base_lr(group) : given.lr.value_or(optimizer.lr(0))});
+    entry.emplace_back("initial_lr", TorchObject{optimizer.base_lr(group)});
     entry.emplace_back("params", TorchObject{std::move(numbers)});
     param_groups.push_back({std::move(entry)});
-    group += kept;
+    ++group;
   }
   return {Dict{{"state", {std::move(state)}}, {"param_groups", {std::move(param_groups)}}}};
 }
@@ -118,7 +114,6 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
   for (NamedTensor& entry : mine.tensors) entry.tensor = zeros_like(entry.tensor);  // not the optimizer's own memory
   int64_t counted = -1;
   std::vector<NamedScalar> own_counts;
-  int group = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     const TorchObject& theirs = (*param_groups)[g];
     const auto* numbers = std::get_if<List>(&theirs.at("params", what).is);
@@ -152,10 +147,8 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
         moment.tensor = ours;
       }
     }
-    if (!is_kept(groups[g])) continue;
     for (NamedScalar& number : mine.scalars)
-      if (number.name == str("group", group, ".lr")) number.value = theirs.at("lr", what).number(what);
-    ++group;
+      if (number.name == str("group", g, ".lr")) number.value = theirs.at("lr", what).number(what);
   }
   for (NamedScalar& number : mine.scalars)
     if (number.name == "step") number.value = static_cast<double>(counted >= 0 ? counted : steps);

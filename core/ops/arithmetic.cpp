@@ -77,6 +77,8 @@ Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like("r
 
 Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {
   const OpScope scope("lerp");
+  WEFT_CHECK(a.defined() && b.defined() && (a.is_floating() || b.is_floating() || weight.is_whole()),
+             "lerp: expected floating tensors, got ", a, " and ", b, ". Convert one with to(dtype)");
   return add(a, sub(b, a), weight);
 }
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {

@@ -52,7 +52,7 @@ Tensor matmul(const Tensor& left, const Tensor& right) {
   WEFT_CHECK(left.device() == right.device(), "matmul: expected tensors on one device, got ", left, " and ", right);
   Tensor a = autocast_low(left), b = autocast_low(right);
   WEFT_CHECK(a.dtype() == b.dtype() && a.is_floating(), "matmul: expected one floating dtype, got ", a, " and ", b,
-             ". Convert one with to(dtype)");
+             a.is_floating() || b.is_floating() ? ". Convert one" : ". Convert both", " with to(dtype)");
   const DType da = left.dtype(), db = right.dtype();
   if (a.dim() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.dim() == 1 ? 0 : -2);
   if (b.dim() == 1) return matmul(a, b.unsqueeze(1)).squeeze(-1);

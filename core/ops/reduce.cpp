@@ -207,6 +207,7 @@ Tensor logsumexp(const Tensor& input, const std::vector<int64_t>& dims, bool kee
   const OpScope scope("logsumexp");
   WEFT_CHECK(input.defined() && input.is_floating(), "logsumexp: expected a floating tensor, got ", input);
   const Tensor x = autocast_full(input);
+  if (x.numel() == 0) return log(sum(exp(x), dims, keep_dims));  // nothing has no largest element
   Tensor largest;
   {
     const NoGrad no_grad;

@@ -54,6 +54,8 @@ Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor
   const OpScope scope("index_add");
   const Tensor places = for_slices("index_add", x, dim, index);
   check_source("index_add", source, places);
+  WEFT_CHECK(x.is_floating() && source.is_floating(), "index_add: expected floating tensors, got ", x, " and ", source,
+             ". Convert them with to(dtype)");
   return scatter_add(x, dim, places, alpha.value() == 1 ? source : mul(source, alpha));
 }
 

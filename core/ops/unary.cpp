@@ -108,9 +108,10 @@ Tensor gradient_by_ops(kernels::Unary f, const Tensor& dy, const Tensor& saved, 
 
 Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryArguments arguments) {
   const OpScope scope(op);
-  WEFT_CHECK(x.defined() && (x.is_floating() || (kernels::unary_takes_integers(f) &&
-                                                 (x.dtype() == DType::i64 || x.dtype() == DType::i32))),
-             op, ": expected a floating tensor, got ", x);
+  const bool integers = kernels::unary_takes_integers(f);
+  WEFT_CHECK(x.defined() && (x.is_floating() || (integers && (x.dtype() == DType::i64 || x.dtype() == DType::i32))), op,
+             ": expected a floating tensor", integers ? ", or one of i64 or i32" : "", ", got ", x,
+             x.defined() ? ". Convert it with to(dtype)" : "");
   Tensor y = empty_like(x);
   kernels::unary_forward(x.queue(), f, y, x, arguments);
   if (!wants_gradient(x)) return y;

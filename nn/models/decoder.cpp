@@ -82,6 +82,7 @@ DecoderAttention::Projected DecoderAttention::project(const Tensor& x) const {
 }
 
 Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues* past, const Tensor& mask) const {
+  WEFT_CHECK(x.defined() && x.dim() == 3, "DecoderAttention: expected tokens [N, tokens, width], got ", x);
   const auto [N, tokens, width] = x.dims<3>();
   const bool begins = past == nullptr || !past->keys.defined();
   WEFT_CHECK(begins || tokens == 1, "DecoderAttention: expected one token after ", past->keys.size(1), ", got ", x);

@@ -234,6 +234,33 @@ TEST(Autograd, Errors) {
         leaf({1, 2}).set_grad(Tensor::ones({3}));
       },
       ThrowsMessage<Error>(HasSubstr("set_grad: expected [2], got f32[3]")));
+  for (const DType dtype : {DType::f32, DType::i64})
+    EXPECT_THAT(
+        [&] {
+          leaf({1, 2}).set_grad(Tensor::ones({2}, dtype));
+        },
+        ThrowsMessage<Error>(HasSubstr(str("set_grad: expected a gradient of the dtype and on the device of "
+                                           "f64[2] on cpu, got ",
+                                           dtype, "[2] on cpu. Convert it with to()"))));
+  EXPECT_THAT([] { leaf({1}).register_hook({}); },
+              ThrowsMessage<Error>(HasSubstr("register_hook: expected a function of the gradient, got none")));
+  EXPECT_THAT([] { leaf({1}).register_accumulated_hook({}); },
+              ThrowsMessage<Error>(HasSubstr("register_accumulated_hook: expected a function of the leaf, got none")));
+  EXPECT_THAT([] { checkpoint({}, {leaf({1})}); },
+              ThrowsMessage<Error>(HasSubstr("checkpoint: expected a function of the inputs, got none")));
+}
+
+// The hook of a leaf, and of a result.
+TEST(Autograd, AHookReturnsAGradientOfTheSameKind) {
+  for (const Tensor& other : {Tensor::ones({2}), Tensor::ones({3}, DType::f64), Tensor::ones({2}, DType::i64)})
+    for (const bool of_leaf : {false, true}) {
+      const Tensor x = leaf({1, 2}), y = x * 2;
+      (of_leaf ? x : y).register_hook([other](const Tensor&) { return other; });
+      EXPECT_THAT(
+          [&] { sum(y).backward(); },
+          ThrowsMessage<Error>(HasSubstr(str("backward: a hook was given the gradient f64[2] on cpu and returned ",
+                                             other, ". Return one of the same sizes, dtype and device"))));
+    }
 }
 
 TEST(Autograd, AGradientOnAnotherDeviceIsRefused) {

@@ -2,6 +2,7 @@
 #include "core/distributions.h"
 
 #include <cmath>
+#include <limits>
 
 #include "core/autograd.h"
 #include "core/check_gradient.h"
@@ -149,6 +150,40 @@ TEST(Distributions, RefuseOtherParameters) {
               HasSubstr("Categorical: expected logits [..., classes]"));
   EXPECT_THAT(error_text([&] { gumbel_softmax(whole); }), HasSubstr("gumbel_softmax: expected floating"));
   EXPECT_THAT(error_text([&] { gumbel_softmax(f64({1}), {.tau = 0}); }), HasSubstr("a temperature above 0, got 0"));
+}
+
+TEST(Distributions, RefuseImpossibleParametersOnTheCpu) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(error_text([] {
+                Normal(f64({0, 0}), f64({1, -1}));
+              }),
+              HasSubstr("Normal: expected standard deviations above 0, got -1 in f64[2]"));
+  EXPECT_THAT(error_text([] { Normal(f64({0}), f64({0})); }), HasSubstr("above 0, got 0 in f64[1]"));
+  EXPECT_THAT(error_text([] { Normal(f64({0}), f64({NAN})); }), HasSubstr("above 0, got nan in f64[1]"));
+  EXPECT_THAT(error_text([] { Normal(f64({NAN}), f64({1})); }),
+              HasSubstr("Normal: expected means that are numbers, got NaN in f64[1]"));
+  for (const double high : {1.0, 0.5, -kInfinity, double{NAN}})
+    EXPECT_THAT(error_text([&] {
+                  Uniform(f64({0, 1}), f64({1, high}));
+                }),
+                HasSubstr("Uniform: expected low < high everywhere, got f64[2]"));
+  EXPECT_THAT(error_text([] {
+                Bernoulli b(f64({0, NAN}));
+              }),
+              HasSubstr("Bernoulli: expected logits that are numbers, got NaN in f64[2]"));
+  for (const double bad : {kInfinity, double{NAN}})
+    EXPECT_THAT(error_text([&] {
+                  Categorical c(f64({0, bad}));
+                }),
+                HasSubstr("Categorical: expected rows of logits with a finite largest one"));
+  EXPECT_THAT(error_text([&] {
+                Categorical c(f64({-kInfinity, -kInfinity}));
+              }),
+              HasSubstr("-infinity alone in f64[2]"));
+  EXPECT_EQ(Categorical(f64({-kInfinity, 0})).sample().item(), 1) << "a class without a chance is allowed";
+  Bernoulli sure(f64({kInfinity, -kInfinity}));
+  EXPECT_EQ(sure.sample().to_vector<double>(), (std::vector<double>{1, 0}));
+  EXPECT_EQ(Normal(Tensor::zeros({0}), Tensor::ones({0})).sample().numel(), 0);
 }
 
 }  // namespace

@@ -142,6 +142,21 @@ TEST(DecodeImage, EveryExifOrientationStandsUpright) {
   }
 }
 
+// One sample, 0x8123, as text and as bytes: its high byte counts.
+TEST(DecodeImage, SixteenBitsAreCutToTheHighByte) {
+  WEFT_NEED_PART(LEPTONICA, "Leptonica");
+  const std::string headers[] = {"P5 1 1 65535\n", "P5\n# 7 8\n1 1\n# 9\n65535\n", "P6 1 1 65535\n"};
+  std::vector<std::string> files{"P2 1 1 65535\n33059\n"};
+  for (const std::string& header : headers) {
+    files.push_back(header);
+    for (int i = 0; i < (header[1] == '6' ? 3 : 1); ++i) files.back() += "\x81\x23";
+  }
+  for (const std::string& file : files) {
+    const Image image = decode({reinterpret_cast<const uint8_t*>(file.data()), file.size()}, "x.pnm");
+    EXPECT_EQ(image.pixels, std::vector<uint8_t>(3, 0x81)) << file;
+  }
+}
+
 TEST(DecodeImage, RefusesWhatIsNoImage) {
   EXPECT_THAT(error_text([] { decode({}, "a.jpg"); }), HasSubstr("a.jpg is empty"));
   EXPECT_THAT(error_text([] {

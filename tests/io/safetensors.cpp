@@ -353,6 +353,10 @@ TEST(Safetensors, WhatCannotBeWritten) {
   numbers.scalars.push_back({"step", 3});
   EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", numbers); }),
             "safetensors: expected tensors only, got the number 'step'. A checkpoint holds numbers too");
+  StateDict undefined;
+  undefined.tensors = {{"w", Tensor()}};
+  EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", undefined); }),
+            "safetensors: expected a tensor as 'w', got none");
   StateDict twice;
   twice.tensors = {{"w", Tensor::zeros({1})}, {"w", Tensor::zeros({1})}};
   EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", twice); }),

@@ -241,6 +241,7 @@ TEST(Lora, TrainsAdaptersAloneAndMergesThem) {
   Linear none(2, 2);
   EXPECT_THAT(error_text([&] { add_lora(none); }),
               HasSubstr("add_lora: expected a module with layers that take adapters, such as Decoder, got Linear"));
+  for (const NamedTensor& parameter : none.parameters()) EXPECT_TRUE(parameter.tensor.requires_grad());
   EXPECT_THAT(error_text([&] { add_lora(model, {.rank = 0}); }), HasSubstr("expected a rank of at least 1, got 0"));
 }
 

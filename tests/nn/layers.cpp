@@ -193,6 +193,9 @@ TEST(BatchNorm2d, CountsBatchesInTrainingOnly) {
   norm(x);
   EXPECT_EQ(norm.num_batches_tracked, 2);
   EXPECT_EQ(norm.state_dict().tensor("num_batches_tracked").item(), 2);
+  norm.train();
+  EXPECT_THAT(error_text([&] { norm(normal({4, 2, 2, 5})); }), ::testing::HasSubstr("Is the input NHWC?"));
+  EXPECT_EQ(norm.num_batches_tracked, 2) << "an error is no batch";
 }
 
 TEST(BatchNorm2d, ACheckpointsSecondRunIsNoBatch) {
@@ -238,6 +241,18 @@ TEST(BatchNorm2d, FusedFormCallsTheHooks) {
 }
 
 // The largest singular value of diag(3, 1) turned by a rotation is 3, and that of a convolution's weight [out, …] 1.
+TEST(Normed, NeedALayerWithAWeight) {
+  EXPECT_EQ(error_text([] { WeightNorm<Linear> w(nullptr); }), "WeightNorm: expected a layer with a weight, got null");
+  EXPECT_EQ(error_text([] { SpectralNorm<Linear> s(nullptr); }),
+            "SpectralNorm: expected a layer with a weight, got null");
+  const auto layer = std::make_shared<Linear>(2, 2);
+  const WeightNorm<Linear> first(layer);  // it has taken the weight
+  EXPECT_EQ(error_text([&] { WeightNorm<Linear> w(layer); }),
+            "WeightNorm: expected a layer with a weight, got Linear without one");
+  EXPECT_EQ(error_text([&] { SpectralNorm<Linear> s(layer); }),
+            "SpectralNorm: expected a layer with a weight, got Linear without one");
+}
+
 TEST(SpectralNorm, DividesByTheLargestSingularValue) {
   manual_seed(2);
   const auto inner = std::make_shared<Linear>(2, 2, LinearOptions{.bias = false});

@@ -155,6 +155,8 @@ TEST(Module, LoadRefusesADoubledName) {
   StateDict dict = net.state_dict();
   dict.tensors.push_back(dict.tensors.front());
   EXPECT_EQ(error_text([&] { net.load_state_dict(dict); }), "load_state_dict: 'scale' occurs twice");
+  dict.tensors.back().tensor = {};
+  EXPECT_EQ(error_text([&] { net.load_state_dict(dict); }), "load_state_dict: 'scale' is an undefined tensor");
 }
 
 TEST(Module, TrainAndEvalReachEveryChild) {
@@ -334,6 +336,8 @@ TEST(CopyOf, HasTheSameStateInMemoryOfItsOwn) {
   EXPECT_EQ(net.offset.to_vector<float>(), std::vector<float>(3, 7));
   EXPECT_EQ(error_text([&] { copy_of(net, [] { return std::make_shared<Linear>(4, 2); }); }),
             "copy_state: expected 6 modules, got 1");
+  EXPECT_EQ(error_text([&] { copy_of(*net.head, [] { return std::shared_ptr<Linear>(); }); }),
+            "copy_of: expected `make` to build a Linear, got null");
   EXPECT_THAT(error_text([&] { copy_of(*net.head, [] { return std::make_shared<Linear>(4, 3); }); }),
               HasSubstr("the weights do not fit Linear"));
 }
@@ -345,6 +349,29 @@ TEST(Sequential, RunsInOrderAndNamesByNumber) {
   const auto at = [&](size_t i) -> Module& { return *net->children[i]; };
   EXPECT_EQ((*net)(x).to_vector<float>(), at(2)(at(1)(at(0)(x))).to_vector<float>());
   EXPECT_EQ(error_text([&] { net->add(nullptr); }), "Sequential: expected a module, got null at position 3");
+  const char* const itself = "Sequential: expected another module, got itself, or one that contains it, at position 3";
+  EXPECT_EQ(error_text([&] { net->add(net); }), itself);
+  EXPECT_EQ(error_text([&] { net->add(sequential(std::make_shared<ReLU>(), sequential(net))); }), itself);
+  EXPECT_EQ(net->children.size(), 3);
+  net->children.push_back(sequential(net));
+  for (const auto& visit : std::vector<std::function<void()>>{[&] { net->parameters(); }, [&] { net->modules(); },
+                                                              [&] { net->state_dict(); }, [&] { net->eval(); },
+                                                              [&] { net->to(DType::f64); }})
+    EXPECT_EQ(error_text(visit),
+              "module: '3.0.3', a Sequential, contains itself. Look at fields(), or at what was added to it");
+  net->children.pop_back();
+}
+
+// A layer may have two names.
+TEST(Module, ANullInARowIsAnErrorAndASharedChildIsNone) {
+  Net net;
+  net.rows[0] = net.rows[1];
+  EXPECT_EQ(net.parameters().size(), 9);
+  net.rows[1] = nullptr;
+  for (const auto& visit : std::vector<std::function<void()>>{[&] { net.parameters(); }, [&] { net.modules(); },
+                                                              [&] { net.state_dict(); }, [&] { net.eval(); }})
+    EXPECT_EQ(error_text(visit), "module: 'rows.1' is null. Leave it out of its vector");
+  EXPECT_EQ(error_text([] { Linear(2, 2).apply({}); }), "apply: expected a function of a module, got none");
 }
 
 }  // namespace

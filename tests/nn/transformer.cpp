@@ -68,6 +68,11 @@ TEST(DropPath, DropsWholeEntriesAndKeepsTheMean) {
 TEST(MultiHeadAttention, SaysWhatIsWrong) {
   EXPECT_THAT(error_text([] { MultiHeadAttention(10, 3); }),
               HasSubstr("MultiHeadAttention: expected a width that is a multiple of the heads, got 10 and 3"));
+  const MultiHeadAttention attention(4, 2);
+  const std::string text = "MultiHeadAttention: expected tokens [N, tokens, width], got f32[3,4] on cpu";
+  EXPECT_EQ(error_text([&] { attention(Tensor::ones({3, 4})); }), text);
+  KeysAndValues past;
+  EXPECT_EQ(error_text([&] { attention.extend(Tensor::ones({3, 4}), past); }), text);
 }
 
 TEST(MultiHeadAttention, DropsWeightsInTrainingAlone) {

@@ -208,6 +208,11 @@ TEST(Attention, Errors) {
                "attention: expected key_lengths i64[2] on cpu, got i64[3] on cpu");
   EXPECT_ERROR(attention(q, k, k, {.key_mask = Tensor::zeros({2, 5}, DType::boolean)}),
                "attention: expected key_mask bool[2,7] on cpu, got bool[2,5] on cpu");
+  for (const int64_t length : {9, -1})
+    EXPECT_ERROR(attention(q, k, k, {.key_lengths = Tensor::from<int64_t>({7, length})}),
+                 str("attention: expected key_lengths from 0 to 7, got ", length, " for batch entry 1"));
+  EXPECT_ERROR(attention_packed(Tensor::zeros({1, 2, 3, 1, 8}), {.key_lengths = Tensor::from<int64_t>({3})}),
+               "attention_packed: expected key_lengths from 0 to 2, got 3 for batch entry 0");
   EXPECT_ERROR(attention_packed(q), "attention_packed: expected qkv [B, N, 3, H, D], got f32[2,5,3,8] on cpu");
   EXPECT_ERROR(attention_packed(Tensor::zeros({1, 2, 3, 1, 8}, DType::i64)),
                "attention_packed: expected a floating dtype, got i64[1,2,3,1,8]");

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autograd.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
@@ -28,6 +29,7 @@
 #include "core/ops/random.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
+#include "core/ops/slices.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "tests/support/devices.h"
@@ -46,6 +48,13 @@ Tensor zeros(const Shape& sizes, DType dtype = DType::f32) { return Tensor::zero
 TEST(Errors, Elementwise) {
   EXPECT_ERROR(exp(zeros({2}, DType::i64)), "exp: expected a floating tensor, got i64[2] on cpu");
   EXPECT_ERROR(exp(Tensor()), "exp: expected a floating tensor, got none");
+  for (Tensor (*const f)(const Tensor&) : std::initializer_list<Tensor (*)(const Tensor&)>{neg, abs, sign, square})
+    EXPECT_ERROR(f(zeros({2}, DType::u8)),
+                 ": expected a floating tensor, or one of i64 or i32, got u8[2] on cpu. Convert it with to(dtype)");
+  EXPECT_ERROR(lerp(zeros({2}, DType::u8), zeros({2}, DType::u8), 0.5),
+               "lerp: expected floating tensors, got u8[2] on cpu and u8[2] on cpu. Convert one with to(dtype)");
+  EXPECT_ERROR(index_add(zeros({3}, DType::i64), 0, zeros({1}, DType::i64), zeros({1}, DType::i64)),
+               "index_add: expected floating tensors, got i64[3] on cpu and i64[1] on cpu");
   EXPECT_ERROR(add(zeros({2}), Tensor()), "add: expected two tensors, got f32[2] on cpu and none");
   EXPECT_ERROR(zeros({2, 3}) + zeros({2}), "add: cannot broadcast [2,3] with [2]: sizes 3 and 2 differ in dimension 1");
   EXPECT_ERROR(clamp(zeros({2}), 1, 0), "clamp: expected low <= high, got 1 and 0");
@@ -74,7 +83,9 @@ TEST(Errors, Products) {
                "matmul: columns of the left f32[2,3] on cpu are 3, rows of the right f32[4,5] on cpu are 4");
   EXPECT_ERROR(matmul(zeros({2, 3}), zeros({3, 5}, DType::f64)), "matmul: expected one floating dtype");
   EXPECT_ERROR(matmul(zeros({2, 4, 3}), zeros({3, 3, 5})), "matmul: cannot broadcast [2] with [3]");
-  EXPECT_ERROR(matmul(zeros({2, 3}, DType::i64), zeros({3, 5}, DType::i64)), "matmul: expected one floating dtype");
+  EXPECT_ERROR(
+      matmul(zeros({2, 3}, DType::i64), zeros({3, 5}, DType::i64)),
+      "matmul: expected one floating dtype, got i64[2,3] on cpu and i64[3,5] on cpu. Convert both with to(dtype)");
   EXPECT_ERROR(
       linear(zeros({2, 3}), zeros({5, 4})),
       "linear: weight f32[5,4] on cpu wants 4 features, input f32[2,3] on cpu has 3. Was the input flattened?");
@@ -109,6 +120,12 @@ TEST(Errors, Norms) {
                "batch_norm: expected weight f32[5] for input bf16[2,5] on cpu, got bf16[5]");
   EXPECT_ERROR(batch_norm(zeros({1, 1, 1, 5}), {}, {}, {}, {}, {.training = true}),
                "batch_norm: expected more than one value per channel when training, got f32[1,1,1,5]");
+  // PyTorch's rule: above 0 in training, at least 0 in evaluation; the other norms take any.
+  for (const double eps : {0.0, -1.0, double{NAN}})
+    EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, {}, {}, {.training = true, .eps = eps}),
+                 str("batch_norm: expected an eps above 0 in training, got ", eps));
+  EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, zeros({5}), zeros({5}), {.eps = -1}),
+               "batch_norm: expected an eps of at least 0, got -1");
   EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, {}, {}),
                "batch_norm: inference needs running_mean and running_var, got none and none");
   EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, zeros({5}), {}, {.training = true}),
@@ -147,6 +164,8 @@ TEST(Errors, Pooling) {
                "avg_pool2d: expected padding of at most half of the kernel 2x2, got 2x0");
   EXPECT_ERROR(avg_pool2d(zeros({1, 4, 4, 3}), {.kernel = {0, 2}}),
                "avg_pool2d: expected kernel and stride of at least 1");
+  EXPECT_ERROR(adaptive_avg_pool2d(zeros({2, 0, 3, 3})),
+               "adaptive_avg_pool2d: expected at least one row and column, got f32[2,0,3,3]");
   EXPECT_ERROR(adaptive_avg_pool2d(zeros({1, 4, 4, 3}), {0, 1}),
                "adaptive_avg_pool2d: expected an output of at least 1x1");
 }

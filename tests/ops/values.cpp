@@ -97,6 +97,11 @@ TEST(Values, ReductionsAtTheirEnds) {
   expect(logsumexp(given({1e4, 1e4})), {1e4 + std::log(2)});
   EXPECT_EQ(logsumexp(given({-INFINITY, -INFINITY})).item(), -INFINITY);
   EXPECT_EQ(logsumexp(given({INFINITY, 1})).item(), INFINITY);
+  const Tensor nothing = Tensor::zeros({2, 0}, DType::f64).requires_grad_(), none = logsumexp(nothing, {1});
+  EXPECT_EQ(none.to_vector<double>(), std::vector<double>(2, -INFINITY)) << "PyTorch's result";
+  sum(none).backward();
+  EXPECT_EQ(nothing.grad().sizes(), (Shape{2, 0}));
+  EXPECT_EQ(logsumexp(nothing, {0}).sizes(), Shape{0});
   EXPECT_EQ(var(given({1, 2, 4, 8}), {.correction = 5}).item(), INFINITY);
   expect(var(given({1e8, 1e8 + 2}), {.correction = 0}), {1});
   // Where f32 rounds the mean to a whole number; and 236.3 as bf16 has it, which steps in bf16 miss by 3.

@@ -30,6 +30,15 @@ TEST(LossScaler, GoesOnFromItsState) {
   EXPECT_EQ(resumed.scale(), 32768);
   EXPECT_TRUE(resumed.update(true));
   EXPECT_EQ(resumed.scale(), 65536);
+  EXPECT_EQ(error_text([&] {
+              resumed.load_state_dict({{}, {{"scale", 0}, {"good_steps", 1}}});
+            }),
+            "loss_scaler: expected a saved scale above 0, got 0");
+  EXPECT_EQ(error_text([&] {
+              resumed.load_state_dict({{}, {{"scale", 2}}});
+            }),
+            "state dict: no number named 'good_steps'");
+  EXPECT_EQ(resumed.scale(), 65536);
 }
 
 TEST(LossScaler, RefusesWhatCannotWork) {

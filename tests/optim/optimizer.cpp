@@ -2,6 +2,8 @@
 #include "optim/optimizer.h"
 
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -319,11 +321,62 @@ TEST(Optimizer, ALeftBufferIsAnError) {
             "before the optimizer is made");
 }
 
+// Nothing has changed after any of the errors.
+TEST(Optimizer, RatesAreFiniteAndNotNegative) {
+  const std::vector<NamedTensor> parameters = some_parameters();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(error_text([&] { SGD(parameters, {.lr = kInfinity}); }),
+            "SGD: expected a finite learning rate of at least 0, got inf");
+  EXPECT_EQ(error_text([&] { SGD(parameters, {.weight_decay = kInfinity}); }),
+            "SGD: expected a finite weight decay of at least 0, got inf");
+  const std::vector<ParameterGroup> groups{{.parameters = {parameters[0]}}, {.parameters = {parameters[1]}, .lr = 0.5}};
+  SGD sgd(groups, {.lr = 0.25});
+  const Rates rates = sgd.lr();
+  for (const double bad : {-1.0, std::nan(""), kInfinity}) {
+    EXPECT_THAT(error_text([&] { sgd.set_lr(bad, 1); }), HasSubstr("expected a finite learning rate of at least 0"));
+    EXPECT_THAT(error_text([&] { sgd.set_lr(Rates{0.125, bad}); }), HasSubstr("SGD: expected a finite learning rate"));
+    for (const char* name : {"group1.lr", "step"}) {
+      StateDict dict = sgd.state_dict();
+      for (NamedScalar& number : dict.scalars) {
+        if (number.name == "group0.lr") number.value = 0.125;
+        if (number.name == name) number.value = bad;
+      }
+      EXPECT_THAT(error_text([&] { sgd.load_state_dict(dict); }),
+                  HasSubstr(name == std::string("step") ? "the saved state has no count of steps of 'a.weight', but"
+                                                        : "SGD: expected a finite learning rate"));
+    }
+  }
+  EXPECT_EQ(sgd.lr(), rates);
+  EXPECT_EQ(sgd.steps(), 0);
+}
+
+TEST(Optimizer, AGroupWithoutParametersStays) {
+  const std::vector<NamedTensor> vectors{{"b", Tensor::ones({2}).requires_grad_()}};
+  SGD sgd(without_decay_on_vectors(vectors), {.lr = 0.125, .weight_decay = 0.5});
+  ASSERT_EQ(sgd.groups(), 2);
+  EXPECT_TRUE(sgd.parameters(0).empty());
+  EXPECT_EQ(sgd.weight_decay(0), 0.5);
+  EXPECT_EQ(sgd.weight_decay(1), 0);
+  sgd.set_lr({0.5, 0.25});
+  sum(vectors[0].tensor).backward();
+  sgd.step();
+  EXPECT_EQ(vectors[0].tensor.to_vector<double>(), (std::vector<double>{0.75, 0.75}));
+  SGD other(without_decay_on_vectors(vectors), {.lr = 1});
+  other.load_state_dict(sgd.state_dict());
+  EXPECT_EQ(other.lr(), (Rates{0.5, 0.25}));
+  for (const auto& ask :
+       std::vector<std::function<void()>>{[&] { sgd.lr(2); }, [&] { sgd.base_lr(-1); }, [&] { sgd.weight_decay(2); },
+                                          [&] { sgd.parameters(2); }, [&] { sgd.frozen(2); }})
+    EXPECT_THAT(error_text(ask), HasSubstr("SGD: expected a group from 0 to 1, got "));
+  EXPECT_EQ(error_text([&] { SGD({NamedTensor{"none", {}}}, {}); }), "SGD: parameter 'none' is an undefined tensor");
+}
+
 TEST(Optimizer, ErrorsOfTheOptions) {
   const std::vector<NamedTensor> parameters = some_parameters();
-  EXPECT_EQ(error_text([&] { SGD(parameters, {.lr = -1}); }), "SGD: expected a learning rate of at least 0, got -1");
+  EXPECT_EQ(error_text([&] { SGD(parameters, {.lr = -1}); }),
+            "SGD: expected a finite learning rate of at least 0, got -1");
   EXPECT_EQ(error_text([&] { SGD(parameters, {.weight_decay = -1}); }),
-            "SGD: expected a weight decay of at least 0, got -1");
+            "SGD: expected a finite weight decay of at least 0, got -1");
   EXPECT_EQ(error_text([&] { SGD(parameters, {.momentum = -1}); }), "SGD: expected a momentum of at least 0, got -1");
   EXPECT_EQ(error_text([&] { SGD(parameters, {.nesterov = true}); }),
             "SGD: nesterov expects a momentum and no dampening, got momentum 0, dampening 0");

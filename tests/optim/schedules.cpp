@@ -57,6 +57,11 @@ TEST(ReduceOnPlateau, ResumesFromItsState) {
     EXPECT_EQ(other.lr(0), sgd.lr(0));
   }
   EXPECT_LT(sgd.lr(0), 0.1);
+  EXPECT_EQ(error_text([&] {
+              resumed.load_state_dict({{}, {{"best", 9}}});
+            }),
+            "state dict: no number named 'bad_steps'");
+  EXPECT_EQ(resumed.state_dict().scalar("best"), plateau.state_dict().scalar("best")) << "nothing has changed";
 }
 
 TEST(ReduceOnPlateau, StepsAfterAReductionDoNotCount) {
@@ -102,6 +107,15 @@ TEST(Schedules, ErrorsOfTheConstructors) {
   EXPECT_EQ(error_text([] { ChainedSchedule({}); }), "ChainedSchedule: expected at least one schedule, got none");
   EXPECT_EQ(error_text([] { SequentialSchedule({std::make_shared<StepSchedule>(1)}, {3}); }),
             "SequentialSchedule: 1 schedules need one milestone less, got 1");
+  const auto line = std::make_shared<LinearSchedule>(3);
+  EXPECT_EQ(error_text([&] {
+              SequentialSchedule({line, nullptr}, {3});
+            }),
+            "SequentialSchedule: expected a schedule, got null at position 1");
+  EXPECT_EQ(error_text([] { ChainedSchedule({nullptr}); }),
+            "ChainedSchedule: expected a schedule, got null at position 0");
+  for (const int64_t steps : {0, 3})
+    EXPECT_EQ(error_text([&] { after_warmup(steps, 0.1, nullptr); }), "after_warmup: expected a schedule, got null");
   SGD sgd(two_groups(), {.lr = 0.1});
   EXPECT_EQ(error_text([&] { ReduceOnPlateau(sgd, {.factor = 1}); }),
             "ReduceOnPlateau: expected a factor in (0, 1), got 1");

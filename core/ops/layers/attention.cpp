@@ -36,6 +36,11 @@ void check(const char* op, int64_t B, int64_t M, int64_t D, Device device, const
   WEFT_CHECK(!lengths.defined() || (lengths.dtype() == DType::i64 && lengths.dim() == 1 && lengths.size(0) == B &&
                                     lengths.device() == device),
              op, ": expected key_lengths i64[", B, "] on ", device, ", got ", lengths);
+  for (int64_t b = 0; lengths.defined() && device.kind == DeviceKind::cpu && b < B; ++b) {
+    const int64_t length = static_cast<const int64_t*>(lengths.raw_data())[b * lengths.stride(0)];
+    WEFT_CHECK(length >= 0 && length <= M, op, ": expected key_lengths from 0 to ", M, ", got ", length,
+               " for batch entry ", b);
+  }
   WEFT_CHECK(!mask.defined() || (mask.dtype() == DType::boolean && mask.dim() == 2 && mask.size(0) == B &&
                                  mask.size(1) == M && mask.device() == device),
              op, ": expected key_mask bool[", B, ",", M, "] on ", device, ", got ", mask);
@@ -165,11 +170,9 @@ Tensor attention(const Tensor& input_q, const Tensor& input_k, const Tensor& inp
   if (N == 1 && G != H && !options.causal &&
       !options.bias.defined())  // the heads of a group as queries of one head: its keys are read once
     return attention(q.reshape({B, G, H / G, D}).transpose(1, 2), k, v, options).transpose(1, 2).reshape({B, 1, H, D});
+  if (options.bias.defined()) check_bias("attention", options.bias, {B, H, N, M}, q.device());
   const Call call(options, B, H, N, M, D, q.device());
-  if (options.bias.defined()) {
-    check_bias("attention", options.bias, {B, H, N, M}, q.device());
-    return attention_by_ops(q, k, v, call, options.bias);
-  }
+  if (options.bias.defined()) return attention_by_ops(q, k, v, call, options.bias);
   const Tensor y = Tensor::empty(q.sizes(), q.dtype(), q.device()), lse = lse_for(B, H, N, q.dtype(), q.device());
   kernels::attention_forward(y.queue(), y, lse, q, k, v, call.key_lengths, call.key_mask, call.state, call.arguments);
 

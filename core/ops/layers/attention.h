@@ -24,7 +24,8 @@ struct AttentionOptions {
 /// Sums are kept in f32 (f64 for f64). q, k, v may be slices of larger tensors: nothing is copied where the last
 /// dimension has stride 1. A query that sees no key gives 0. With a bias, ops compute it and store the weights. Every
 /// run gives the same bits, backward too. Under autocast in the low precision. Errors: sizes that do not fit, two
-/// dtypes, two devices, a scale that is not positive, dropout outside [0, 1]; a window below 1 or without `causal`.
+/// dtypes, two devices, a scale that is not positive, dropout outside [0, 1]; a window below 1 or without `causal`; on
+/// the CPU a key length outside 0 … M, which a GPU cuts to it.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 
 /// As attention(), with q, k, v side by side in qkv [B, N, 3, H, D], the layout that a fused projection gives. The

@@ -65,6 +65,8 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const Tensor& running_var, const BatchNormOptions& options) {
   WEFT_CHECK(x.defined() && x.is_floating() && (x.dim() == 4 || x.dim() == 2),
              "batch_norm: expected a floating input [N, H, W, C] or [N, C], got ", x);
+  WEFT_CHECK(options.training ? options.eps > 0 : options.eps >= 0, "batch_norm: expected an eps ",
+             options.training ? "above 0 in training" : "of at least 0", ", got ", options.eps);
   check_vector("weight", weight, x);
   check_vector("bias", bias, x);
   check_vector("running_mean", running_mean, x);

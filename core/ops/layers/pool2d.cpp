@@ -103,8 +103,10 @@ Tensor avg_pool2d(const Tensor& input, const Pool2dOptions& options) {
 
 Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
   const OpScope scope("adaptive_avg_pool2d");
-  WEFT_CHECK(input.defined() && input.is_floating() && input.dim() == 4 && input.size(1) > 0 && input.size(2) > 0,
+  WEFT_CHECK(input.defined() && input.is_floating() && input.dim() == 4,
              "adaptive_avg_pool2d: expected a floating input [N, H, W, C], got ", input);
+  WEFT_CHECK(input.size(1) > 0 && input.size(2) > 0, "adaptive_avg_pool2d: expected at least one row and column, got ",
+             input);
   check_image_layout("adaptive_avg_pool2d", input);
   WEFT_CHECK(size.h >= 1 && size.w >= 1, "adaptive_avg_pool2d: expected an output of at least 1x1, got ", size.h, "x",
              size.w);
