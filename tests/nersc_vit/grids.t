@@ -54,21 +54,16 @@ With --noddp each row trains by itself.
   $ paste <(losses with) <(losses without) | awk '$1 != $2 { other = 1 } END { print NR, other }'
   4 1
 
-Grids that do not fit are refused.
+Grids that do not fit are refused. Ranks that wait for the first to end may tell of that, too.
 
-  $ refused() { train "$@" 2>&1 | sed -n 's/ (train_vit --help.*//; /train_vit: error/p' | sort -u; }
+  $ refused() { train "$@" &> said && echo accepted; sed -n 's/ (train_vit --help.*//; /error: \(--\|global\)/p' said | sort -u; }
   $ refused 3 --row_parallel_size 2
   train_vit: error: --row_parallel_size: 2 does not divide 3 ranks
-  [2]
   $ refused 3 --pipeline_parallel_size 2
   train_vit: error: --pipeline_parallel_size: 2 does not divide 3 ranks
-  [2]
   $ refused 2 --pipeline_parallel_size 2 --row_parallel_size 2
   train_vit: error: --row_parallel_size: 2 does not divide 1 ranks of each stage
-  [2]
   $ refused 2 --pipeline_parallel_size 2 --pipeline_chunks 2
   train_vit: error: --pipeline_parallel_size: 2 blocks (depth) are too few for 2 stages of 2 chunks
-  [2]
   $ sed 's/global_batch_size: 16/global_batch_size: 2/' ViT.yaml > two.yaml; refused 3 --yaml_config two.yaml
   train_vit: error: global_batch_size: expected at least one sample for each of 3 data ranks, got 2
-  [2]
