@@ -20,7 +20,7 @@ const T* as(const std::shared_ptr<Module>& child) {
 bool contains(const Module& module, const Sequential& wanted) {
   if (&module == &wanted) return true;
   const auto* const row = dynamic_cast<const Sequential*>(&module);
-  return row && std::ranges::any_of(row->children, [&](const auto& child) { return contains(*child, wanted); });
+  return row && std::ranges::any_of(row->children, [&](const auto& child) { return child && contains(*child, wanted); });
 }
 
 }  // namespace

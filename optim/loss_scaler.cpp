@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/loss_scaler.h"
+#include "optim/saved_count.h"
 
 namespace weft::optim {
 
@@ -31,7 +32,8 @@ StateDict LossScaler::state_dict() const {
 
 void LossScaler::load_state_dict(const StateDict& dict) {
   const double scale = dict.scalar("scale"), good_steps = dict.scalar("good_steps");
-  WEFT_CHECK(scale > 0, "loss_scaler: expected a saved scale above 0, got ", scale);
+  WEFT_CHECK(scale > 0 && std::isfinite(scale), "loss_scaler: expected a finite saved scale above 0, got ", scale);
+  WEFT_CHECK(is_count(good_steps), "loss_scaler: expected a saved count of good steps, got ", good_steps);
   scale_ = scale;
   good_steps_ = static_cast<int64_t>(good_steps);
 }

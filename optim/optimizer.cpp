@@ -11,6 +11,7 @@
 #include "core/capture.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "optim/saved_count.h"
 
 namespace weft::optim {
 namespace {
@@ -22,8 +23,6 @@ Tensor part(const Tensor& flat, FlatRange range) {
 void check_rate(const char* name, double lr) {
   WEFT_CHECK(lr >= 0 && std::isfinite(lr), name, ": expected a finite learning rate of at least 0, got ", lr);
 }
-
-bool is_count(double steps) { return steps >= 0 && steps < 0x1p53 && steps == std::floor(steps); }
 
 }  // namespace
 
@@ -317,23 +316,32 @@ void Optimizer::load_state_dict(const StateDict& dict) {
   }
   for (const NamedTensor& given : dict.tensors)
     if (!known.contains(given.name)) unexpected.push_back(given.name);
-  const std::string last_group = str("group", groups() - 1, ".lr"), next_group = str("group", groups(), ".lr");
-  bool has_last = false, has_next = false, has_step = false;
-  for (const NamedScalar& given : dict.scalars) {
-    has_last |= given.name == last_group;
-    has_next |= given.name == next_group;
-    has_step |= given.name == "step";
-  }
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(dict.scalars, [&](const NamedScalar& given) { return given.name == name; });
+  };
+  const auto rate_of = [](int group) { return str("group", group, ".lr"); };
+  int saved = 0;
+  while (has(rate_of(saved))) ++saved;
+  // The saved number of each group. Older states do not count groups without parameters.
+  std::vector<int> places;
+  const auto is_empty = [](const Group& group) { return group.parameters.empty() && group.frozen.empty(); };
+  const bool counts_empty = saved == groups();
+  for (const Group& group : groups_)
+    places.push_back(counts_empty || !is_empty(group) ? static_cast<int>(places.size()) : -1);
+  if (!counts_empty)
+    for (int next = 0; int& place : places)
+      if (place >= 0) place = next++;
+  const bool groups_fit = counts_empty || saved == groups() - std::ranges::count(places, -1);
 
   constexpr size_t kShown = 5;
   std::string text;
   if (!misshapen.empty()) text += "; wrong shape: " + joined(misshapen, kShown);
   if (!missing.empty()) text += "; missing: " + joined(missing, kShown);
   if (!unexpected.empty()) text += "; unexpected: " + joined(unexpected, kShown);
-  if (!has_step) text += "; missing: the step count";
-  if (!has_last || has_next) text += str("; expected ", groups(), " parameter groups");
+  if (!has("step")) text += "; missing: the step count";
+  if (!groups_fit) text += str("; expected ", groups(), " parameter groups");
   WEFT_CHECK(text.empty(), name_, ": the saved state does not fit", text);
-  for (int group = 0; group < groups(); ++group) check_rate(name_, dict.scalar(str("group", group, ".lr")));
+  for (int group = 0; group < saved; ++group) check_rate(name_, dict.scalar(rate_of(group)));
   for (const Row& row : rows_)
     WEFT_CHECK(is_count(steps_of(dict, row.parameter.name)) && is_count(dict.scalar("step")), name_,
                ": the saved state has no count of steps of '", row.parameter.name, "', but ",
@@ -346,7 +354,8 @@ void Optimizer::load_state_dict(const StateDict& dict) {
     rows_[i].steps = static_cast<int64_t>(steps);
     if (steps != dict.scalar("step")) scalars_.select(0, static_cast<int64_t>(i)).select(0, kStep).fill_(steps);
   }
-  for (int group = 0; group < groups(); ++group) set_lr(dict.scalar(str("group", group, ".lr")), group);
+  for (int group = 0; group < groups(); ++group)
+    if (const int place = places[static_cast<size_t>(group)]; place >= 0) set_lr(dict.scalar(rate_of(place)), group);
 }
 
 }  // namespace weft::optim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/reduce_on_plateau.h"
+#include "optim/saved_count.h"
 
 #include <algorithm>
 #include <limits>
@@ -53,7 +54,9 @@ StateDict ReduceOnPlateau::state_dict() const {
 
 void ReduceOnPlateau::load_state_dict(const StateDict& dict) {
   const double best = dict.scalar("best"), bad = dict.scalar("bad_steps"), left = dict.scalar("cooldown_left");
-  best_ = best;  // all three are there
+  WEFT_CHECK(is_count(bad) && is_count(left), "ReduceOnPlateau: expected saved counts of steps, got ", bad, " and ",
+             left);
+  best_ = best;
   bad_steps_ = static_cast<int64_t>(bad);
   cooldown_left_ = static_cast<int64_t>(left);
 }

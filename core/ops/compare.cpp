@@ -88,7 +88,9 @@ namespace {
 /// The number as a tensor that where() takes beside x.
 Tensor beside(const Tensor& x, Number number) {
   WEFT_CHECK(x.defined(), "where: expected a tensor, got none");
-  const DType dtype = x.dtype() == DType::boolean || !number.is_whole() ? promote(x.dtype(), number) : x.dtype();
+  const bool is_truth = number.is_whole() && (number.value() == 0 || number.value() == 1);
+  const bool stays = x.dtype() == DType::boolean ? is_truth : number.is_whole();
+  const DType dtype = stays ? x.dtype() : promote(x.dtype(), number);
   check_holds("where", dtype, number);
   return Tensor::full({}, number, dtype, x.device());
 }

@@ -48,7 +48,7 @@ Tensor isinf(const Tensor& x);
 /// y = condition ? a : b, element by element, with broadcasting. `condition` is bool. Any dtype.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// As above with a number for one of the two, which takes the tensor's dtype; beside a floating number integers become
-/// f32. Errors: a whole number that the dtype does not hold.
+/// f32, and bool i64 unless the number is 0 or 1. Errors: a whole number that the dtype does not hold.
 Tensor where(const Tensor& condition, const Tensor& a, Number b);
 Tensor where(const Tensor& condition, Number a, const Tensor& b);
 

@@ -54,7 +54,7 @@ Tensor lstsq(const Tensor& a, const Tensor& b);
 /// machine epsilons). The gradient holds where the rank does not change.
 Tensor pinv(const Tensor& x, std::optional<double> tolerance = {});
 
-/// The determinant, 0 for a singular matrix, whose gradient is an error.
+/// The determinant, 0 for a singular matrix, which has no second derivative (an error).
 Tensor det(const Tensor& x);
 
 struct SlogDet {

@@ -84,7 +84,7 @@ Tensor asinh(const Tensor& x) {  // log(s + sqrt(s^2 + 1)) of s = |x|, whose arg
 }
 Tensor acosh(const Tensor& x) {
   return in_full("acosh", x, [](const Tensor& t) {
-    const auto leg = [](const Tensor& at) { return sqrt(mul(at - 1, at + 1)); };
+    const auto leg = [](const Tensor& at) { return mul(sqrt(at - 1), sqrt(at + 1)); };  // NaN below 1
     return by_slope(
         "acosh", t,
         [leg](const Tensor& at) {

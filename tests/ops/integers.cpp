@@ -178,6 +178,7 @@ TEST_F(Integers, RefuseNumbersThatTheyDoNotHold) {
   EXPECT_EQ(fmod(truths, 2).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(remainder(truths, 3).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(where(truths, 5, truths).to_vector<int64_t>(), (std::vector<int64_t>{5, 0}));
+  EXPECT_EQ(where(truths, truths, false).dtype(), DType::boolean);
   EXPECT_EQ(remainder(u, 300).dtype(), DType::i64);
   EXPECT_EQ(text([&] { where(mask, u, 300); }), "where: u8 does not hold 300");
   EXPECT_EQ(text([&] { masked_fill(x, mask, 2.5); }), "masked_fill: i32 does not hold 2.5");

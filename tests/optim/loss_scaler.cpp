@@ -33,7 +33,7 @@ TEST(LossScaler, GoesOnFromItsState) {
   EXPECT_EQ(error_text([&] {
               resumed.load_state_dict({{}, {{"scale", 0}, {"good_steps", 1}}});
             }),
-            "loss_scaler: expected a saved scale above 0, got 0");
+            "loss_scaler: expected a finite saved scale above 0, got 0");
   EXPECT_EQ(error_text([&] {
               resumed.load_state_dict({{}, {{"scale", 2}}});
             }),

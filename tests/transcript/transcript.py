@@ -15,6 +15,7 @@ import difflib
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,11 +27,14 @@ from console import commands_of, in_order, matches
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = "WEFT_TEST_GPU", "WEFT_SHARED_DATA", "WEFT_CPU"  # tools/processors sets the last
+# Variables of a launcher or a desktop.
+LEFT_OUT = re.compile(r"(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|MASTER_ADDR|MASTER_PORT|NO_COLOR)$|(SLURM|PMI|PMIX|TORCHELASTIC|PET|XDG)_|OMPI_COMM")
 
 
 def environment_of(programs):
     """What a command sees of the machine: the same on each, so far as a test can say."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_") or name in KEPT or name.startswith("WEFT_MUTANT")}
+    kept = {name: value for name, value in os.environ.items()
+            if name in KEPT or name.startswith("WEFT_MUTANT") or not (name.startswith("WEFT_") or LEFT_OUT.match(name))}
     return {"OMP_NUM_THREADS": "1", **kept, "PATH": f"{programs}:{ROOT / 'tools'}:{os.environ['PATH']}", "WEFT": str(ROOT), "CUDA_VISIBLE_DEVICES": "",
             "OMP_WAIT_POLICY": "passive", "LC_ALL": "C.UTF-8", "COLUMNS": "150", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -41,12 +45,12 @@ def run(commands, programs, seconds, one_stream):
     script = [f"set -o pipefail; . {HERE}/helpers.sh; cd work"]
     for command in commands:
         script += [command.text, f'printf "\\n{mark} %d\\n" $?; echo {mark} >&2']
-    with tempfile.TemporaryDirectory(prefix="weft_transcript_") as folder:
+    with tempfile.TemporaryDirectory(prefix="weft_transcript_", ignore_cleanup_errors=True) as folder:
         (Path(folder) / "work").mkdir()
         (Path(folder) / "script").write_text("\n".join(script) + "\n", encoding="utf-8")
         with open(f"{folder}/out", "wb") as out, open(f"{folder}/errors", "wb") as errors:
             shell = subprocess.Popen(["bash", "script"], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out if one_stream else errors,
-                                     env=environment_of(programs), start_new_session=True)
+                                     env={**environment_of(programs), "XDG_CACHE_HOME": folder}, start_new_session=True)
             try:
                 shell.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -119,11 +123,13 @@ def missing(path):
     """What a transcript needs and this build or machine lacks, or None."""
     needs = re.findall(r"^needs: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.suffix == ".t" else []
     parts, data = os.environ.get("WEFT_PARTS"), os.environ.get("WEFT_SHARED_DATA", "")
+    if path.suffix == ".t" and not shutil.which("jq"):
+        return "jq"
     for need in " ".join(needs).split():
         if need.startswith("shared/"):
             if not (Path(data) / need.removeprefix("shared/")).exists():
                 return need
-        elif parts is not None and (need.removeprefix("!") in parts.split()) == need.startswith("!"):
+        elif (parts is None or need.removeprefix("!") in parts.split()) == need.startswith("!"):
             return need
     return None
 

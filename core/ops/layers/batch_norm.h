@@ -16,7 +16,7 @@ struct BatchNormOptions {
 /// y = relu?((x - mean) / sqrt(var + eps) weight + bias + residual?) per channel of x. x is [N, H, W, C] or [N, C]
 /// (Ioffe and Szegedy 2015). weight, bias [C] may be undefined. running_mean, running_var [C] move when training (the
 /// variance by the unbiased estimate; not while checkpoint() computes again), and may be undefined then. Vectors are
-/// f32 (f64 for f64 x) whatever x is. Errors: sizes or dtypes that do not fit; training on one value per channel.
+/// f32 (f64 for f64 x) whatever x is. Errors: sizes or dtypes that do not fit; eps < 0; one value or eps 0 in training.
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options = {});
 

@@ -55,7 +55,7 @@ struct NllLossOptions {
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOptions& options = {});
 
 /// t (log t - log_probs), element by element, 0 where the probability t is 0: its sum, its mean over all elements, or
-/// each. The divergence of a batch [N, C] is the sum over N (PyTorch calls that "batchmean"). No gradient for t.
+/// each. The divergence of a batch [N, C] is the sum over N (PyTorch calls that "batchmean").
 /// Errors: sizes differ.
 Tensor kl_div(const Tensor& log_probs, const Tensor& target, Reduction reduction = Reduction::mean);
 
@@ -88,12 +88,12 @@ struct CrossEntropyOptions {
 };
 
 /// -sum over classes of t log_softmax(logits). logits [..., C]; target: classes (integers, the logits' sizes without C)
-/// or probabilities (floating, the logits' sizes). The mean is over the rows that are not ignored. `weight` scales each
-/// term of the sum by its class; the mean of classes is divided by the weights of the rows' classes (as in PyTorch).
-/// The result is f32 (f64 for f64 logits), whatever the logits' dtype. The gradient is written over the logits where
-/// nobody else holds
-/// them and the graph is not retained. Errors: sizes that do not fit; on the CPU a class outside [0, C) that is not
-/// ignore_index, with its row (on other devices it makes the loss NaN).
+/// or probabilities (floating, the logits' sizes), which have a gradient, too. The mean is over the rows that are not
+/// ignored. `weight` scales each term of the sum by its class; the mean of classes is divided by the weights of the
+/// rows' classes (as in PyTorch). The result is f32 (f64 for f64 logits), whatever the logits' dtype. The gradient is
+/// written over the logits where nobody else holds them and the graph is not retained. Errors: sizes that do not fit;
+/// on the CPU a class outside [0, C) that is not ignore_index, with its row (on other devices it makes the loss NaN);
+/// probabilities beside an ignore_index.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 struct CtcLossOptions {
