@@ -56,7 +56,7 @@ A loss of theirs may be NaN, which Python writes although JSON lacks it.
 
   $ jq -c '.log_history[0].loss = "a loss"' saved/trainer_state.json | sed 's/"a loss"/NaN/' > theirs/checkpoint-15/trainer_state.json; grep -c NaN theirs/checkpoint-15/trainer_state.json
   1
-  $ tune $flags --resume_from_checkpoint theirs/checkpoint-15 --out diverged > log 2>&1; grep -o 'resumed from.*' log
+  $ tune $flags --resume_from_checkpoint theirs/checkpoint-15 --out diverged > log 2>&1 && grep -o 'resumed from.*' log
   resumed from theirs/checkpoint-15 at step 15
   $ tune $flags --epochs 3 --resume_from_checkpoint saved --out other 2>&1 | tail -n 1
   finetune: error: checkpoint saved was made in a run of 24 steps, this run has 36

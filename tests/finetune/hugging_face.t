@@ -10,7 +10,7 @@ A small BERT and a few texts. At a rate of 0 the score of the dev part is that o
   $ score() { tune "$@" | grep "^{'eval_loss"; }
   $ says() { tune "$@" | grep 'warning\|error' | grep -v 'rate is 0'; }
   $ saved() { jq -c "$2" run/checkpoint-1/$1.json; }
-  $ same_score() { [ "$1" = "$2" ] && [ -n "$1" ] && echo same || echo other; }
+  $ same_score() { [ "$1" ] && [ "$2" ] || echo 'no score'; [ "$1" = "$2" ] && echo same || echo other; }
 
 Whether case and accents count.
 

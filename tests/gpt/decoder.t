@@ -18,7 +18,7 @@
   $ jq -c '[.model_type, .max_position_embeddings, .torch_dtype]' run/model/config.json
   ["llama",16,"float32"]
   $ train again --lr 0 --epochs 1 --weights run > log 2>&1
-  $ distance run again; [ $(val_loss run) = $(val_loss again) ]; same run/model/config.json again/model/config.json
+  $ distance run again; same run/model/config.json again/model/config.json && [ $(val_loss run) = $(val_loss again) ]
   0.0
 
 The likeliest tokens make lines.

@@ -77,7 +77,7 @@ generation_config.json comes first, and goes with the model that is trained from
   $ with eos_token_id null | cmp - <(text=$(<plain); echo "${text%%.*}")
   $ tune() { train_gpt --config tiny.toml --batch-size 4 --lr 0 --epochs 1 --weights run "$@"; }
   $ tune --out ended > log 2>&1 && same ended/model/generation_config.json $model/generation_config.json
-  $ [ $(jq .eos_token_id ended/model/config.json) = $stop ]; rm $model/generation_config.json
+  $ [ $(jq .eos_token_id ended/model/config.json) = $stop ] && rm $model/generation_config.json
 
 The two formulas of GELU differ by up to 5e-4; gelu_pytorch_tanh is another name of the first.
 

@@ -41,7 +41,7 @@ Tasks with other flags or images are named.
 
   $ cp -r data/hymenoptera_data a; cp -r a b; rm b/train/bees/e.jpg; both() { SRUN_TASKS=2 srun sh -c "ddp --epochs 1 --device cpu $1" 2>&1 | grep -oE '(settings|data): the.*' | sort -u; }
   $ both '--data a --seed $SLURM_PROCID'
-  settings: the flags are not the same on all ranks: at entry 5 rank 0 has 'seed = 0', rank 1 has 'seed = 1'. Start all ranks with the same flags
+  settings: the flags are not the same on all ranks: at entry … rank 0 has 'seed = 0', rank 1 has 'seed = 1'. Start all ranks with the same flags
   [1]
   $ both '--data $([ $SLURM_PROCID = 0 ] && echo a || echo b)'
   data: the set is not the same on all ranks: at entry 1 rank 0 has '5 images for training', rank 1 has '4 images for training'. All ranks must read the same images

@@ -25,7 +25,7 @@ It reads ImageNet as it is unpacked. Labels of val are in a file of their own, w
 
   $ images=ILSVRC/Data/CLS-LOC; place baseline.jpg $images/train/n01440764/n01440764_1.JPEG; place grey.jpg $images/train/n01443537/n01443537_7.JPEG
   $ place exif2.jpg $images/val/ILSVRC2012_val_00000001.JPEG; val() { echo "$1" > ILSVRC2012_val_labels.json; load_bench --dset_type fs --part val --data_root .; }
-  $ load_bench --data_root . &> out; load_bench --dset_type fs --part val --data_root .
+  $ load_bench --data_root . &> out || cat out; load_bench --dset_type fs --part val --data_root .
   load_bench: error: imagenet: expected the labels of val in ./ILSVRC2012_val_labels.json, got no such file
   [1]
   $ fails val '[]'

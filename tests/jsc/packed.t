@@ -25,7 +25,7 @@ Training sees the same bits as from the folder.
   $ train() { train_image --data "$1" --epochs 1 --batch-size 2 --model resnet8 --image-size 16 --device cpu --lr 0.01 --workers 1 --export "$2".safetensors --out "$2"; }
   $ train folder:insects a > out 2>&1; train packed:insects.packed b 2> said | grep -c '[53] images of varying size, 2 classes'
   2
-
+  $ same a.safetensors b.safetensors
   $ load_bench --dset_type packed --data_root insects.packed --batch_size 2 --workers 1 2> said
   Start loading with packed file
   load +[0-9]+ images/s  \([0-9.]+ s\) (re)

@@ -49,7 +49,7 @@ A finished run is overwritten on request only, and nothing of it is left beside 
   $ tail -n 1 log; diff -r before one
   linear_probe: error: run folder: expected a new folder, got one with checkpoint_last.safetensors of another run. --resume auto continues it, --out names another folder, --overwrite replaces it
   $ probe --resume one/checkpoint_last.safetensors --out one > log 2>&1
-  $ probe --phases probe --overwrite --out one > log 2>&1; ls one; wc -l < one/metrics.jsonl; grep overwrite one/config.toml
+  $ probe --phases probe --overwrite --out one > log 2>&1 && ls one; wc -l < one/metrics.jsonl; grep overwrite one/config.toml
   checkpoint_last.safetensors
   classes.txt
   config.toml
@@ -81,18 +81,18 @@ It takes a backbone that train_image wrote. Fine-tuned at a rate of 0, the backb
 
 It explains what is sharded, and how much memory a step takes.
 
-  $ linear_probe --explain-sharding --min-num-params 1000000 | head -n 5
+  $ linear_probe --explain-sharding --min-num-params 1000000 | sed -n 1,5p
   dinov2_vitl14_reg with a classifier of 100 classes, min_num_params 1000000: 97 units and the root
         102500  root
        2161664  m
        3148800  m.blocks.0.attn.qkv
        1049600  m.blocks.0.attn.proj
-  $ linear_probe --explain-sharding --min-num-params 10000000 | head -n 4
+  $ linear_probe --explain-sharding --min-num-params 10000000 | sed -n 1,4p
   dinov2_vitl14_reg with a classifier of 100 classes, min_num_params 10000000: 24 units and the root
        2116708  root
       12598272  m.blocks.0
       12598272  m.blocks.1
-  $ linear_probe --explain-memory --model dinov2_vitl14_reg -b 256 | head -n 3
+  $ linear_probe --explain-memory --model dinov2_vitl14_reg -b 256 | sed -n 1,3p
   dinov2_vitl14_reg, 256 images of 224x224, bf16, GiB:
     --checkpointing   none  block
     weights           1.13   1.13

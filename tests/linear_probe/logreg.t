@@ -23,7 +23,7 @@
 
 A signal stops it: SIGINT ends the run, SIGTERM asks to submit it again.
 
-  $ begin() { (exec linear_probe $flags --logreg-values 1000 --logreg-iterations 100000 --out run) > log 2>&1 & run=$!; until_true grep -q "'held-out accuracy'" log; }
+  $ begin() { rm -f log; (exec linear_probe $flags --logreg-values 1000 --logreg-iterations 100000 --out run) > log 2>&1 & run=$!; until_true grep -q "'held-out accuracy'" log; }
   $ begin; kill -INT $run; wait $run; code=$?; tail -n 1 log; (exit $code)
   linear_probe: error: stopped by a signal after C …; the evaluation begins again
   [1]

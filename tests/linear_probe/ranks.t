@@ -32,7 +32,7 @@ Each rank prints its lines. Adam moves a weight by about the rate in each of 6 s
 
   $ three="--data random:37x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 1 -lr 1e-3"
   $ loss() { jq .finetune_train_loss $1/summary.json; }
-  $ linear_probe $three -b 12 --out one3 > log 2>&1; on 3 $three -b 4 --parallel ddp --out ddp3 > log 2>&1; on 3 $three -b 4 --parallel fsdp --min-num-params 100000 --out fsdp3 > log 2>&1
+  $ linear_probe $three -b 12 --out one3 > log 2>&1 && on 3 $three -b 4 --parallel ddp --out ddp3 > log 2>&1 && on 3 $three -b 4 --parallel fsdp --min-num-params 100000 --out fsdp3 > log 2>&1
   $ for run in ddp3 fsdp3; do jq -n "$(loss $run) - $(loss one3) | fabs < 1e-4"; done
   true
   true
@@ -49,7 +49,7 @@ Sharded, in the precision of the workflow.
 Features that two ranks keep are read by two and by one. A file of somebody else ends all.
 
   $ kept="--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 1 -lr 1e-3 --phases probe --overwrite --cache-features kept.safetensors"
-  $ on 2 $kept -b 8 --parallel ddp --out written > log 2>&1; on 2 $kept -b 8 --parallel ddp --out read 2>&1 | grep '^features'; same written/probe.safetensors read/probe.safetensors
+  $ on 2 $kept -b 8 --parallel ddp --out written > log 2>&1 && on 2 $kept -b 8 --parallel ddp --out read 2>&1 | grep '^features'; same written/probe.safetensors read/probe.safetensors
   features kept.safetensors: read, 44 + 44 images
   $ linear_probe $kept -b 16 --out alone 2>&1 | grep '^features'
   features kept.safetensors: read, 44 + 44 images
@@ -61,8 +61,8 @@ Features that two ranks keep are read by two and by one. A file of somebody else
 The logistic regression is the same on two ranks.
 
   $ logreg="$kept --eval logreg --logreg-values 3 --logreg-iterations 40"
-  $ linear_probe $logreg -b 16 --out logreg1 > log 2>&1; on 2 $logreg -b 8 --out logreg2 > log 2>&1
-  $ for n in 1 2; do jq -c '[.logreg_accuracy, .logreg_c]' logreg$n/summary.json; done | sort -u | wc -l
+  $ linear_probe $logreg -b 16 --out logreg1 > log 2>&1 && on 2 $logreg -b 8 --out logreg2 > log 2>&1
+  $ for n in 1 2; do jq -c '[.logreg_accuracy, .logreg_c] | select(all(. != null))' logreg$n/summary.json; done | sort -u | wc -l
   1
 
 Ranks with other images are named.

@@ -4,7 +4,7 @@ needs: ranks
 
   $ flags="--data random:44x16x16x3 --model vit_tiny4 --image-size 16 --workers 1 --precision f32"
   $ probe() { ranks 2 linear_probe $flags "$@"; }
-  $ until_step() { probe -b 8 -e 4 "${@:3}" --resume auto --max-steps "$2" --out "$1" > log 2>&1; grep -q "stopped by --max-steps after step $2" log || cat log; }
+  $ until_step() { probe -b 8 -e 4 "${@:3}" --resume auto --max-steps "$2" --out "$1" > log 2>&1 && grep -q "stopped by --max-steps after step $2" log || cat log; }
   $ bits() { state $1/checkpoint_last.safetensors | grep -v 'images_per_second \|peak_tensor_bytes '; }
   $ for parallel in ddp "fsdp --min-num-params 100000 --ema 0.9 --layer-decay 0.7 --weight-decay 0.1"; do for kept in on off; do
   >   rm -rf whole pieces; more="--parallel $parallel --cache-features $kept"

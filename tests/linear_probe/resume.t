@@ -3,7 +3,7 @@
 3 steps an epoch, 60 a phase.
 
   $ probe() { linear_probe --data random:44x16x16x3 --model vit_tiny4 --image-size 16 --workers 1 --precision f32 -e 20 "$@"; }
-  $ until_step() { probe "${@:3}" --resume auto --max-steps "$2" --out "$1" > log 2>&1; grep -q "stopped by --max-steps after step $2" log || cat log; }
+  $ until_step() { probe "${@:3}" --resume auto --max-steps "$2" --out "$1" > log 2>&1 && grep -q "stopped by --max-steps after step $2" log || cat log; }
   $ bits() { state $1/checkpoint_last.safetensors | grep -v 'images_per_second \|peak_tensor_bytes '; }  # but for measures of the process
 
 60 and 40 steps are 100, in either phase; kept features change nothing either.

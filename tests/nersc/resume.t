@@ -29,7 +29,7 @@ The checkpoint has the least loss of validation so far. What was best before a r
 nothing is better.
 
   $ train > out; mv outputs/default trained; cd trained/0/checkpoints; cp ckpt.tar whole
-  $ torch_file ckpt.tar | jq .best_val_loss > best; near 1e-9 best <(losses ../../../out | numbers | sed -n 'n;p' | sort -g | head -n 1)
+  $ torch_file ckpt.tar | jq .best_val_loss > best; near 1e-9 best <(losses ../../../out | numbers | sed -n 'n;p' | sort -g | sed -n 1p)
   $ again() { rm -rf outputs/"$1"; cp -rp trained outputs/"$1"; train --config="$1"; }
   $ torch_file ckpt.tar best_val_loss=1e-9; cd ../../..; again further > out; losses out | wc -l
   1

@@ -6,11 +6,11 @@ As `srun -n 2 bash -c "source export_DDP_vars.sh; train_vit …"` starts two tas
 
   $ make_fields --out fields --channels 4 --rows 16 --columns 32 --times 41 > out; scripts=$WEFT/apps/nersc_vit
   $ losses() { sed -n 's/.*Avg \(train\|val\) loss=//p' "$1"; }
-  $ train_vit --device cpu --yaml_config fields/ViT.yaml --num_iters 5 --run_num one &> one; losses one | wc -l
+  $ train_vit --device cpu --yaml_config fields/ViT.yaml --num_iters 5 --run_num one &> one && losses one | wc -l
   2
   $ export MASTER_ADDR=127.0.0.1 MASTER_PORT=$(free_port)
   $ task() { SLURM_PROCID=$1 SLURM_LOCALID=$1 SLURM_NTASKS=2 bash -c "source $scripts/export_DDP_vars.sh; exec train_vit --device cpu --yaml_config fields/ViT.yaml --num_iters 5 --run_num tasks"; }
-  $ task 1 &> other & task 0 &> first; wait $!
+  $ task 1 &> other & task 0 &> first && wait $!
   $ cat first other | grep -c 'DONE ---- rank [01]'
   2
   $ near 5e-6 <(losses first) <(losses one)
@@ -26,6 +26,6 @@ The batch scripts do, with an srun that starts two tasks on this machine.
   > END
   $ printf '#!/bin/bash\necho localhost\n' > bin/hostname; chmod +x bin/*
   $ submit() { PATH=$PWD/bin:$PATH MASTER_PORT=$(free_port) TRAIN_VIT=train_vit WEFT_NERSC_VIT=$scripts YAML_CONFIG=$PWD/fields/ViT.yaml \
-  >   "$scripts/$1" "${@:2}" --config=base --device=cpu --num_iters 5 --run_num script &> out; near 5e-6 <(losses out) <(losses one); }
+  >   "$scripts/$1" "${@:2}" --config=base --device=cpu --num_iters 5 --run_num script &> out && near 5e-6 <(losses out) <(losses one); }
   $ submit submit.sh
   $ submit submit_mp.sh --row_parallel_size=2

@@ -62,13 +62,13 @@ The numbers of each step are in metrics.jsonl, under the workflow's names.
 
 A finished run has nothing left to do. Another one in its folder is refused, or replaces it.
 
-  $ cd ../../../../..; train --num_iters 5 --run_num done &> out; train --num_iters 5 --run_num done --resume &> out; grep -oE 'resumed from|Time taken' out
+  $ cd ../../../../..; train --num_iters 5 --run_num done &> out && train --num_iters 5 --run_num done --resume &> out && grep -oE 'resumed from|Time taken' out
   resumed from
   $ train --num_iters 5 --run_num done
   …
   train_vit: error: … with checkpoint.safetensors of another run. --resume continues it, --run_num names another folder, --overwrite replaces it
   [1]
-  $ train --num_iters 5 --run_num done --overwrite &> out; losses '[a-z]*' fields/logs/base/1GPU/done/out.log | wc -l
+  $ train --num_iters 5 --run_num done --overwrite &> out && losses '[a-z]*' fields/logs/base/1GPU/done/out.log | wc -l
   2
 
 A resumed run names the settings that changed, and needs the same samples in each step.
@@ -82,7 +82,7 @@ A resumed run names the settings that changed, and needs the same samples in eac
 
 bf16 trains, too: products err by 2^-8, which a relative loss of order 1 hands on.
 
-  $ train --num_iters 20 --run_num f32 > full; train --num_iters 20 --amp_mode bf16 --run_num bf16 > low; losses '[a-z]*' low | wc -l
+  $ train --num_iters 20 --run_num f32 > full && train --num_iters 20 --amp_mode bf16 --run_num bf16 > low && losses '[a-z]*' low | wc -l
   8
   $ near 0.0078125 <(losses '[a-z]*' low) <(losses '[a-z]*' full)
 

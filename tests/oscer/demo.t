@@ -4,11 +4,13 @@
 
 A dry run trains nothing, and writes nothing.
 
-  $ ouai_demo -e 3 -b 8 --dry-run $small --out run 2> said
+  $ ouai_demo -e 3 -b 8 --dry-run $small --out run 2> said | tee dry
   device  cpu (…)
   …
   dry run: would train probe,finetune, 3 epochs each, 5 steps an epoch, none; nothing is written
-  $ ls
+  $ grep -c 'linear probe' dry; ls
+  0
+  dry
   said
 
 Each epoch prints what the original prints.

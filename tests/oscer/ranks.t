@@ -4,7 +4,7 @@ needs: ranks
 
   $ small='--weights random --model vit_tiny4 --data random:40x32x32x3 --precision f32 --workers 1 --device cpu'
   $ weft-run --nnodes 1 --nproc_per_node 2 --rdzv_id 7 --rdzv_backend c10d --rdzv_endpoint "127.0.0.1:$(free_port)" \
-  >   ouai_demo -e 1 -b 8 -lr 1e-3 $small --min-num-params 100000 --out run 2> said > out; grep '^[01]' out | sort
+  >   ouai_demo -e 1 -b 8 -lr 1e-3 $small --min-num-params 100000 --out run 2> said > out && grep '^[01]' out | sort
   0 epoch
   0 epoch
   0 finetuning
@@ -31,7 +31,7 @@ The batch script meets at the head node's first IPv4 address. Slurm's two progra
   > wait $first && wait $second
   > END
   $ chmod +x slurm/*; SLURM_JOB_NODELIST=localhost SLURM_JOB_NUM_NODES=2 SLURM_JOB_ID=11 GPUS_PER_NODE=1 WEFT_START_TIMEOUT=60 PATH=$PWD/slurm:$PATH \
-  >   timeout 120 bash "$WEFT"/apps/oscer/submit.sh -e 1 -b 8 -lr 1e-3 $small --phases probe --out batch 2> said > out; grep -E '^[N{]|probe' out | sort
+  >   timeout --foreground 120 bash "$WEFT"/apps/oscer/submit.sh -e 1 -b 8 -lr 1e-3 $small --phases probe --out batch 2> said > out && grep -E '^[N{]|probe' out | sort
   0 linear probe
   1 linear probe
   Node IP: 127.0.0.1

@@ -34,7 +34,8 @@ They are validated and exported.
 
 A checkpoint without them cannot be resumed with them.
 
-  $ train --epochs 2 --max-steps 2 --out bare | tail -n 1; train --epochs 2 --ema 0.9 --resume auto --out bare > out; cat log
+  $ train --epochs 2 --max-steps 2 --out bare | tail -n 1; train --epochs 2 --ema 0.9 --resume auto --out bare > out || echo $?; cat log
   run     bare
+  1
   … rank 0: with other settings than the checkpoint: ema 0.0 -> 0.9
   train_image: error: checkpoint bare/checkpoint_last.safetensors was made without --ema: its averages cannot be resumed

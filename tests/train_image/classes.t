@@ -95,7 +95,7 @@ A resumed run has the same, in the same order.
   $ train --data folder:A --epochs 9 --resume next/checkpoint_last.safetensors --out later | tail -n 1
   train_image: error: checkpoint next/checkpoint_last.safetensors: expected its classes, in their order, got another order in the data. Name the folders as the checkpoint knows the classes, or begin a new run
   [1]
-  $ train --data folder:A --epochs 9 --resume auto --out run > out; grep -c ^classes out
+  $ train --data folder:A --epochs 9 --resume auto --out run > out && grep -c ^classes out
   0
   [1]
 

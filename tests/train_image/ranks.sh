@@ -6,6 +6,7 @@ begin_by_hand() {
   local size=$1 port rank
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   ranks=()
+  rm -f log.[0-9]*  # until_true must not read those of an earlier job
   for ((rank = 0; rank < size; ++rank)); do
     (exec env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE="$size" LOCAL_WORLD_SIZE="$size" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 "${@:2}") > "log.$rank" 2>&1 &
     ranks+=($!)

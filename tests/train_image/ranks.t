@@ -40,7 +40,7 @@ images (or three) and another of a single one:
   $ for data in 13 37; do for way in 1 2 3 4 "3 --parallel fsdp --fsdp-min-params 4000"; do
   >   set -- $way; rm -rf run; by_hand $1 train_image $flags --epochs 1 --data random:${data}x8x8x3 "${@:2}" --batch-size $((12 / $1)) --out run
   >   [ "$way" != 1 ] || { rm -rf one; cp -r run one; }
-  >   if [ $data = 13 ]; then apart 2e-6 2e-6 $(last run) $(last one) model/; fi; close run one
+  >   if [ $data = 13 ]; then apart 2e-6 2e-6 $(last run) $(last one) model/; near 1e-5 <(losses run) <(losses one); fi; close run one
   > done; done
 
 An evaluation counts each image once, on any number of ranks.
@@ -56,6 +56,6 @@ An evaluation counts each image once, on any number of ranks.
 
 Ranks come from weft-run, too.
 
-  $ ranks 2 train_image $flags --batch-size 8 --max-steps 3 --out run --overwrite > log 2>&1; grep '^ranks' log; grep -o 'stopped by --max-steps after step 3' log
+  $ ranks 2 train_image $flags --batch-size 8 --max-steps 3 --out run --overwrite > log 2>&1 && grep '^ranks' log; grep -o 'stopped by --max-steps after step 3' log
   ranks   2 over gloo (RANK and WORLD_SIZE), ddp, 1 bucket, 7 batch norms over all ranks; 8 images each per step, 16 together
   stopped by --max-steps after step 3

@@ -34,8 +34,8 @@ Other flags or other images on one of them are named, by each rank.
   $ by_hand 2 sh -c "exec train_image $flags --batch-size 8 --out new --momentum 0.\$RANK"
   exit codes 1 1
   $ tail -qn 1 log.0 log.1
-  train_image: error: settings: the flags are not the same on all ranks: at entry 34 rank 0 has 'momentum = 0.0', rank 1 has 'momentum = 0.1'. Start all ranks with the same flags
-  train_image: error: settings: the flags are not the same on all ranks: at entry 34 rank 0 has 'momentum = 0.0', rank 1 has 'momentum = 0.1'. Start all ranks with the same flags
+  train_image: error: settings: the flags are not the same on all ranks: at entry … rank 0 has 'momentum = 0.0', rank 1 has 'momentum = 0.1'. Start all ranks with the same flags
+  train_image: error: settings: the flags are not the same on all ranks: at entry … rank 0 has 'momentum = 0.0', rank 1 has 'momentum = 0.1'. Start all ranks with the same flags
   $ by_hand 2 sh -c "exec train_image $flags --batch-size 8 --out new --data random:10\${RANK}x8x8x3"
   exit codes 1 1
   $ tail -qn 1 log.0 log.1

@@ -154,7 +154,7 @@ Data sets that are damaged.
 A loss that is not finite: where it began, and what to do.
 
   $ error small --overwrite --lr 1e30 --epochs 5
-  train_image: error: loss is not finite (…nan) at epoch 1, step 2: the data and the weights are finite (up to …); it begins in … are NaN or infinite, the first is … (WEFT_CHECK_NAN=1). Lower --lr, add --warmup or --clip-norm. The last good checkpoint is kept
+  train_image: error: loss is not finite (…) at epoch 1, step 2: the data and the weights are finite (up to …); it begins in … are NaN or infinite, the first is … (WEFT_CHECK_NAN=1). Lower --lr, add --warmup or --clip-norm. The last good checkpoint is kept
   [1]
 
 A checkpoint of another model, of another batch, damaged.

@@ -3,7 +3,7 @@
 A small net on noise: what counts is that every bit of state comes back.
 
   $ train() { train_image --data random:200x16x16x3 --model resnet8 --batch-size 16 --augment cifar --epochs 10 --warmup 1 --mixup 0.2 "$@"; }
-  $ until_step() { train "${@:3}" --resume auto --max-steps "$2" --out "$1" > log 2>&1; grep -q "stopped by --max-steps after step $2" log || cat log; }
+  $ until_step() { train "${@:3}" --resume auto --max-steps "$2" --out "$1" > log 2>&1 && grep -q "stopped by --max-steps after step $2" log || cat log; }
   $ last() { echo $1/checkpoint_last.safetensors; }
 
 60 and 40 steps are 100: weights, optimizer, sums, best epoch, random numbers.

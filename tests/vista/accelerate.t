@@ -28,7 +28,7 @@ Two machines of one rank each. The precision is the file's; one of them prints t
 
 A dry run does not wait for the other machine.
 
-  $ timeout 60 finetune --dry-run --main_process_ip 192.0.2.1 --main_process_port 1234 --num_processes 2 --machine_rank 1 $flags | grep -E '^ranks|^dry run'
+  $ timeout --foreground 60 finetune --dry-run --main_process_ip 192.0.2.1 --main_process_port 1234 --num_processes 2 --machine_rank 1 $flags | grep -E '^ranks|^dry run'
   ranks   2, of which this is machine 1; the steps below are those of one alone
   dry run: would train …
 

@@ -19,7 +19,8 @@ The first line says it, and the exit code, too. The rest is for a report of a fa
   $ weft-info --quiet
   GPU usable: no, …
   [1]
-  $ env -u CUDA_VISIBLE_DEVICES weft-info --quiet > said; usable=$?; grep -cE "^GPU usable: $([ $usable = 0 ] && echo 'yes, cuda:0 \(' || echo 'no, ')" said
+  $ env -u CUDA_VISIBLE_DEVICES weft-info --quiet > said; usable=$?; [ -e /dev/nvidiactl ] && ! grep -q 'no CUDA' said; [ $? = $usable ]; echo $?; grep -cE "^GPU usable: $([ $usable = 0 ] && echo 'yes, cuda:0 \(' || echo 'no, ')" said
+  0
   1
 
 It says how this process was launched.

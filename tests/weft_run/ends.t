@@ -4,7 +4,7 @@ needs: crypto
 
 The first failure ends the others, and is the exit code. They end well before the grace of 100 s.
 
-  $ timeout 60 weft-run --nproc_per_node=3 --grace=100 bash -c '
+  $ timeout --foreground 60 weft-run --nproc_per_node=3 --grace=100 bash -c '
   >   if [ $RANK = 1 ]; then until [ -e ready0 -a -e ready2 ]; do sleep 0.02; done; exit 7; fi
   >   trap "echo rank $RANK ends; exit 1" TERM; touch ready$RANK; sleep 120 & wait' 2>&1 | sort
   rank 0 ends
@@ -14,7 +14,7 @@ The first failure ends the others, and is the exit code. They end well before th
 
 A signal is named, and ranks that do not hear SIGTERM are killed after the grace of a second.
 
-  $ start=$EPOCHREALTIME; timeout 60 weft-run --nproc_per_node=2 --grace=1 bash -c '
+  $ start=$EPOCHREALTIME; timeout --foreground 60 weft-run --nproc_per_node=2 --grace=1 bash -c '
   >   if [ $RANK = 1 ]; then until [ -e deaf ]; do sleep 0.02; done; kill -SEGV $$; fi; trap "" TERM; touch deaf; sleep 120'
   weft-run: rank 1 was ended by signal 11 (Segmentation fault)
   [139]
@@ -24,7 +24,7 @@ A signal is named, and ranks that do not hear SIGTERM are killed after the grace
 All are started again, as often as is allowed.
 
   $ job='echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; if [ $TORCHELASTIC_RESTART_COUNT -lt 2 ]; then [ $RANK = 0 ] && exit 5; sleep 600; fi'
-  $ weft-run --nproc_per_node=2 --max_restarts=2 bash -c "$job" &> out; grep -E 'begin (0|1.2)|restarting' out | sort
+  $ weft-run --nproc_per_node=2 --max_restarts=2 bash -c "$job" &> out && grep -E 'begin (0|1.2)|restarting' out | sort
   begin 0.0
   begin 0.1
   begin 0.2
@@ -48,13 +48,12 @@ A rank that asks for a requeue is not started again. The first that ends may sto
 
   $ weft-run --nproc_per_node=2 --max_restarts=3 bash -c 'echo begin $RANK; exit 75' &> out
   [75]
-  $ grep begin out | sort | uniq -d; grep -q begin out; grep restarting out
-  [1]
+  $ grep begin out | sort | uniq -d; grep -q begin out && ! grep restarting out
 
 A rank that is stopped when the others have ended is lost: no collective waits for it, so no rank could tell.
 
   $ WEFT_TIMEOUT=2 weft-run --nproc_per_node=3 --max_restarts=1 --grace=1 bash -c '
-  >   echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi' &> out; grep -v 'round 0' out | sort
+  >   echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi' &> out && grep -v 'round 0' out | sort
   round 1
   round 1
   round 1

@@ -63,8 +63,7 @@ A killed launcher ends the job.
 
   $ endpoint=127.0.0.1:$(free_port); node() { exec weft-run --nnodes=2 --max_restarts=3 --rdzv_endpoint $endpoint bash -c 'echo "group $GROUP_RANK"; sleep 600'; }
   $ node &> a & a=$!; node &> b & b=$!; until_true 'grep group a && grep group b'
-  $ if grep -q 'group 0' a; then left=$a killed=$b said=a; else left=$b killed=$a said=b; fi; kill -KILL $killed; wait $left
-  … Killed …
+  $ if grep -q 'group 0' a; then left=$a killed=$b said=a; else left=$b killed=$a said=b; fi; kill -KILL $killed; wait $left 2> killed
   [1]
   $ grep -o "the launcher.*process $killed" $said | sed "s/$killed/KILLED/"
   the launcher of a node has ended: node 1 (process KILLED

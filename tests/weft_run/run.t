@@ -25,8 +25,7 @@ So they do for torchrun's and accelerate's other flags. What is passed over, or 
 
 With --log_dir each rank writes a file for each start. A link that another user left in the place of a log is not followed.
 
-  $ weft-run --nproc_per_node=2 --max_restarts=1 --log_dir logs bash -c 'echo rank $RANK >&2; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3' &> out; grep -x 'rank .' out
-  [1]
+  $ weft-run --nproc_per_node=2 --max_restarts=1 --log_dir logs bash -c 'echo rank $RANK >&2; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3' &> out && ! grep -x 'rank .' out
   $ grep . logs/*.restart_1.log
   logs/rank_0.restart_1.log:rank 0
   logs/rank_1.restart_1.log:rank 1

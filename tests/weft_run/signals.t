@@ -21,17 +21,16 @@ They are forwarded to the ranks; after SIGTERM nothing is started again.
 
 A rank that ends early after a forwarded SIGTERM does not cut short another one's checkpoint, even without any grace.
 
-  $ weft-run --nproc_per_node=2 --grace=0 bash -c 'trap "if [ $RANK = 1 ]; then sleep 1; echo saved; fi; exit 64" TERM; echo ready; while true; do sleep 0.05; done' &> out &
-  $ job=$!; until_true '[ $(grep -c ready out) = 2 ]'; kill -TERM $job; wait $job
+  $ weft-run --nproc_per_node=2 --grace=0 bash -c 'trap "if [ $RANK = 1 ]; then sleep 1; echo saved; fi; exit 64" TERM; echo ready; while true; do sleep 0.05; done' &> saves &
+  $ job=$!; until_true '[ $(grep -c ready saves) = 2 ]'; kill -TERM $job; wait $job
   [64]
-  $ grep saved out
+  $ grep saved saves
   saved
 
 kill -9 of the launcher ends the ranks, and the children of a rank's shell.
 
-  $ weft-run --nproc_per_node=2 bash -c 'sleep 600 & echo $$ $!; wait' > out &
-  $ job=$!; until_true '[ $(wc -l < out) = 2 ]'; kill -KILL $job; wait $job
-  … Killed …
+  $ weft-run --nproc_per_node=2 bash -c 'sleep 600 & echo $$ $!; wait' > processes &
+  $ job=$!; until_true '[ $(wc -l < processes) = 2 ]'; kill -KILL $job; wait $job 2> killed
   [137]
-  $ for process in $(cat out); do until_true ! kill -0 $process; done; wc -w < out
+  $ for process in $(cat processes); do until_true ! kill -0 $process; done; wc -w < processes
   4

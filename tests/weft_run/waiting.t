@@ -27,12 +27,12 @@ A signal ends a launcher that waits for the others: SIGTERM with the code for a 
   $ port=$(free_port); env --default-signal=INT weft-run --nnodes=2 --node_rank=0 --start_timeout=20 --rdzv_endpoint 127.0.0.1:$port echo begin &> out & until_true listens
   $ kill -TERM $!; wait $!
   [75]
-  $ cat out
-  …
+  $ grep -c ^begin out; tail -n 1 out
+  0
   weft-run: ended by signal 15 (Terminated) before the launchers had met
   $ port=$(free_port); env --default-signal=INT weft-run --nnodes=2 --node_rank=0 --start_timeout=20 --rdzv_endpoint 127.0.0.1:$port echo begin &> out & until_true listens
   $ kill -INT $!; wait $!
   [130]
-  $ cat out
-  …
+  $ grep -c ^begin out; tail -n 1 out
+  0
   weft-run: ended by signal 2 (Interrupt) before the launchers had met

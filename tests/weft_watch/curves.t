@@ -101,7 +101,7 @@ Values of many levels would overflow the stack.
 A hundred thousand names are no reason to wait.
 
   $ mkdir many; python3 -c 'print("{\"step\":1," + ",".join(f"\"n{i}\":{i}" for i in range(100000)) + "}")' > many/metrics.jsonl
-  $ timeout 60 weft-watch many | grep ^note; timeout 60 weft-watch many --list | wc -l
+  $ timeout --foreground 60 weft-watch many | grep ^note; timeout --foreground 60 weft-watch many --list | wc -l
   note: 30 of 100000 curves are shown; --list names all, --metrics chooses
   note: 30 of 100000 curves are shown; --list names all, --metrics chooses
   100000
