@@ -56,7 +56,7 @@ Killed at any moment: the trace is absent or whole.
 
   $ for delay in 0.10 0.16 0.22 0.28 0.34 0.40 0.46 0.52 0.58 0.64 0.70 0.76; do
   >   rm -f t.json; timeout --foreground --signal=KILL $delay train_image --data random:96x16x16x3 --model resnet8 --batch-size 16 --epochs 2 --overwrite --out run --profile-steps 0:2 --profile t.json > log 2>&1
-  >   [ ! -e t.json ] || jq -e '.traceEvents | length > 0' t.json > checked || echo torn
+  >   [ ! -e t.json ] || jq -se 'first.traceEvents | length > 0' t.json > checked || echo torn
   > done 2> killed
 
 A signal that asks the program to stop gives it the time to write.
@@ -64,7 +64,7 @@ A signal that asks the program to stop gives it the time to write.
   $ (exec train_image --data random:96x16x16x3 --model resnet8 --batch-size 16 --epochs 100000 --overwrite --out run --profile-steps 0:1000000 --profile t.json) > stop.log 2>&1 & run=$!
   $ until_true grep -q "'epoch 1/'" stop.log; kill -TERM $run; wait $run
   [75]
-  $ grep -o 'stopped by SIGTERM' stop.log; jq -e '.traceEvents | length > 0' t.json > checked
+  $ grep -o 'stopped by SIGTERM' stop.log; jq -se 'first.traceEvents | length > 0' t.json > checked
   stopped by SIGTERM
 
 Wrong options.

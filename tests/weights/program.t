@@ -68,9 +68,9 @@ A checkpoint's model is converted, or all of it.
   $ weft-weights convert $checkpoint model.safetensors | tail -1; weft-weights diff $checkpoint model.safetensors
           52 tensors, 3.0 MiB
   52 equal, 0 different, 0 only in run/checkpoint_last.safetensors, 0 only in model.safetensors
-  $ weft-weights show --json $checkpoint | jq .metadata.epoch; weft-weights show --json model.safetensors | jq .metadata.epoch
-  "0"
-  "0"
+  $ weft-weights show --json $checkpoint | jq .metadata.step; weft-weights show --json model.safetensors | jq .metadata.step
+  "1"
+  "1"
   $ weft-weights convert --checkpoint $checkpoint copy.safetensors; cmp $checkpoint copy.safetensors
   wrote   copy.safetensors
           model: 52 tensors
