@@ -14,7 +14,7 @@
 
 Each case of the suite `cpu` runs. `loader_jpeg` needs libjpeg-turbo (jpeg.t).
 
-  $ bench --suite cpu --tiny --seconds 0 --repetitions 1 --filter '^(?!loader_jpeg$)' > run && cases < run | sort > ran
+  $ bench --suite cpu --tiny --seconds 0 --repetitions 1 --filter '^(?!loader_jpeg$)' > run 2> notes && cases < run | sort > ran
   $ bench --list --filter '^(?!loader_jpeg$)' | sort | diff - ran
 
 Peers and notes refer to these.
@@ -57,13 +57,13 @@ Peers and notes refer to these.
 
 So does each of the suite `ops`.
 
-  $ bench --suite ops --tiny --seconds 0 > run && cases < run | sort > ran; bench --suite ops --tiny --list | sort | diff - ran
+  $ bench --suite ops --tiny --seconds 0 > run 2> notes && cases < run | sort > ran; bench --suite ops --tiny --list | sort | diff - ran
   $ grep -cE '^(where_f32|softplus_bf16|permutation_f32)\s' ran
   3
 
 Variants alternate in one process.
 
-  $ bench --tiny --seconds 0.001 --repetitions 1 --filter '^gpt2_train_bf16$' --variants dense_logits,chunked_loss | cases
+  $ bench --tiny --seconds 0.001 --repetitions 1 --filter '^gpt2_train_bf16$' --variants dense_logits,chunked_loss 2> notes | cases
   gpt2_train_bf16	sequences/s
   gpt2_train_bf16@dense_logits	sequences/s
   gpt2_train_bf16@chunked_loss	sequences/s

@@ -80,9 +80,9 @@ A resumed run names the settings that changed, and needs the same samples in eac
   train_vit: error: … was made with 16 samples per step, this run has 8
   [1]
 
-bf16 trains, too: products err by 2^-8, which a relative loss of order 1 hands on.
+bf16 trains, too (a processor without it is noted): products err by 2^-8, which a relative loss of order 1 hands on.
 
-  $ train --num_iters 20 --run_num f32 > full && train --num_iters 20 --amp_mode bf16 --run_num bf16 > low && losses '[a-z]*' low | wc -l
+  $ train --num_iters 20 --run_num f32 > full && train --num_iters 20 --amp_mode bf16 --run_num bf16 > low 2> notes && losses '[a-z]*' low | wc -l
   8
   $ near 0.0078125 <(losses '[a-z]*' low) <(losses '[a-z]*' full)
 
