@@ -11,6 +11,13 @@
 
 namespace weft {
 
+/// A part of a tensor whose elements lie in equal distances, such as columns of a matrix: element i of the part is the
+/// tensor's element offset + i / run * stride + i % run, both in row-major order. `run` 0: the part is the tensor.
+struct StridedPart {
+  int64_t offset = 0, run = 0, stride = 0;
+  int64_t place(int64_t i) const { return run == 0 ? i : offset + i / run * stride + i % run; }
+};
+
 /// The content of a checkpoint, and its files. Every file is safetensors and names its tensors PART/NAME.
 /// One shard: a file, sealed (io/seal.h), whose metadata holds the index under `weft_checkpoint`.
 /// Several: a folder of one file per rank and `index.json`, sealed and written last.
@@ -26,10 +33,11 @@ struct CheckpointIndex {
     std::vector<Entry> tensors;
     std::vector<NamedScalar> scalars;
   };
-  /// Elements begin … begin + count - 1 of `part`/`name` lie in a file.
+  /// Elements begin … begin + count - 1 of `part`/`name`, or of a part of this tensor, lie in a file.
   struct Piece {
     std::string part, name;
     int64_t begin = 0, count = 0;
+    StridedPart of = {};
   };
   struct File {
     uint64_t bytes = 0;  ///< 0, as is the checksum, where the file holds the index: its seal covers it
@@ -66,6 +74,7 @@ CheckpointIndex read_index(const std::filesystem::path& folder);
 /// A rank's report to rank 0 when its file is on the disk; `error` if that failed.
 struct RankNote {
   CheckpointIndex::File file;
+  std::vector<std::pair<std::string, CheckpointIndex::Part>> parts = {};  ///< the tensors whose first element it has
   std::string error;
 };
 /// The note as text, for read_note().

@@ -242,7 +242,7 @@ class Trainer final : public train::TypedTask<Sequences> {
   }
 
   void ended(train::RunEnd end) override {
-    if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded())  // checkpoints left the published form out
+    if (options_.fsdp_checkpoints == "sharded" && strategy_->has_pieces())  // checkpoints left the published form out
       save_model(strategy_->model_state());
     if (!log_) return;
     const bool finished = end == train::RunEnd::finished;

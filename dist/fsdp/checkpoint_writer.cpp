@@ -10,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/autograd.h"
@@ -88,7 +90,7 @@ struct CheckpointWriter::Job {
   int rank = 0, size = 0, keep = 1;
   Milliseconds timeout{};
   const std::atomic<bool>* gives_up = nullptr;  // the writer's
-  CheckpointIndex index;                        // rank 0: all of it but the files; others: the id
+  CheckpointIndex index;  // rank 0: what it knows, without files; others: id, and parts of which they have the start
   StateDict tensors;                            // in the arena
   std::vector<CheckpointIndex::Piece> pieces;
   std::vector<Tensor> sources;  // stay until they have been copied
@@ -108,6 +110,7 @@ void CheckpointWriter::Job::run() {
     write_own();
     note.file = sums_of(temporary / CheckpointIndex::file_name(rank));
     note.file.pieces = pieces;
+    note.parts = index.parts;
   } catch (const std::exception& error) {
     note.error = error.what();
   }
@@ -139,10 +142,19 @@ RankNote CheckpointWriter::Job::await_note(int of, Clock::time_point deadline) c
 
 void CheckpointWriter::Job::finish() {
   const Clock::time_point deadline = Clock::now() + timeout;
+  std::unordered_set<std::string> listed;  // rank 0 lists its own tensors, others add those of their stages
+  std::unordered_map<std::string, CheckpointIndex::Part*> parts;
+  for (auto& [name, part] : index.parts) {
+    parts[name] = &part;
+    for (const CheckpointIndex::Entry& entry : part.tensors) listed.insert(name + '/' + entry.name);
+  }
   for (int other = 1; other < size; ++other) {
     RankNote note = await_note(other, deadline);
     WEFT_CHECK(note.error.empty(), "rank ", other, " failed: ", note.error);
     index.files.push_back(std::move(note.file));
+    for (const auto& [name, part] : note.parts)
+      for (const CheckpointIndex::Entry& entry : part.tensors)
+        if (listed.insert(name + '/' + entry.name).second) parts.at(name)->tensors.push_back(entry);
   }
   write_index(temporary, index);
   std::error_code ignored;
@@ -208,7 +220,9 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
     CheckpointIndex::Part& listed =
         job->index.parts.emplace_back(part, CheckpointIndex::Part{{}, state.scalars}).second;
     for (const TensorPiece& piece : state.pieces) {
-      listed.tensors.push_back({piece.name, piece.values.dtype(), piece.sizes, piece.layout == nn::Layout::ohwi});
+      const bool has_start = !piece.is_copy && piece.of.place(piece.begin) == 0;
+      if (job->rank == 0 || (has_start && (piece.values.numel() > 0 || piece.sizes.numel() == 0)))
+        listed.tensors.push_back({piece.name, piece.values.dtype(), piece.sizes, piece.layout == nn::Layout::ohwi});
       if (piece.is_copy || piece.values.numel() == 0) continue;
       const Tensor copy = Tensor::wrap(arena + end, {piece.values.numel()}, piece.values.dtype(), Device{});
       end += (piece.values.nbytes() + 63) / 64 * 64;
@@ -217,7 +231,7 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
       kernels::transfer(current_queue(at), "snapshot", copy.raw_data(), source.raw_data(), source.nbytes());
       job->sources.push_back(source);
       job->tensors.tensors.push_back({part + '/' + piece.name, copy});
-      job->pieces.push_back({part, piece.name, piece.begin, piece.values.numel()});
+      job->pieces.push_back({part, piece.name, piece.begin, piece.values.numel(), piece.of});
     }
   }
   if (device.kind == DeviceKind::cuda) {  // later work on this stream runs after the copies
