@@ -235,8 +235,9 @@ class Trainer final : public train::TypedTask<Sequences> {
   }
 
   std::string save() override {
-    const Checkpoint saved =
-        engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
+    Checkpoint notes;
+    notes.texts["config"] = options_.toml;
+    const Checkpoint saved = engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, std::move(notes), /*keep=*/2);
     if (!saved.parts.empty()) save_model(saved.part("model"));
     return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
   }

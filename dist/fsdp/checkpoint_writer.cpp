@@ -178,7 +178,7 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
 }
 
 void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
-                            const Checkpoint& notes, int keep) {
+                            const Checkpoint& notes, int keep, const std::function<void(const fs::path&)>& add) {
   wait();
   const NoGrad no_grad;
   auto job = std::make_shared<Job>();
@@ -205,6 +205,7 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
   if (job->rank == 0) remove_abandoned(job->folder);
   fs::create_directories(job->temporary, error);
   temporary_ = job->temporary;
+  if (add && job->rank == 0) add(job->temporary);
 
   Device device;
   size_t bytes = 0;

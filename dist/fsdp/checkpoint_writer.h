@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,9 +37,9 @@ class CheckpointWriter {
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             std::map<std::string, std::string> facts = {});
   /// Also saves the numbers and texts of `notes`, which has no parts. The last `keep` - 1 folders before it stay
-  /// (kept_file()).
+  /// (kept_file()). Rank 0 calls `add` at once with the temporary folder, for more files.
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
-            const Checkpoint& notes, int keep);
+            const Checkpoint& notes, int keep, const std::function<void(const std::filesystem::path&)>& add = {});
   /// Waits until the last save is complete on the disk. Collective. Errors (on every rank): the failure of any rank,
   /// with its number.
   void wait();
