@@ -23,7 +23,7 @@ using OrderedJson = nlohmann::ordered_json;  // parts stay in their order; objec
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexFormat = "weft sharded checkpoint";  // for one shard or more
-constexpr int kVersion = 2;  // 1: without strided parts, still written where there are none
+constexpr int kVersion = 2;  // 1: no strided parts, no files of several ranks; still written where there are none
 constexpr uint64_t kLargestIndex = uint64_t{1} << 30;
 
 /// Numbers as text, 0x1.8p+1: every double comes back bit by bit, infinities too, in every locale.
@@ -79,8 +79,11 @@ OrderedJson to_json(const CheckpointIndex::File& file) {
         {"part", piece.part}, {"name", piece.name}, {"begin", piece.begin}, {"count", piece.count}});
     if (piece.of.run != 0)
       json.update({{"offset", piece.of.offset}, {"run", piece.of.run}, {"stride", piece.of.stride}});
+    if (piece.writer != 0) json["writer"] = piece.writer;
   }
-  return {{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"blocks", file.blocks}, {"pieces", pieces}};
+  OrderedJson json{{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"blocks", file.blocks}, {"pieces", pieces}};
+  if (file.rank >= 0) json["rank"] = file.rank;
+  return json;
 }
 
 CheckpointIndex::File to_file(const OrderedJson& json) {
@@ -96,8 +99,10 @@ CheckpointIndex::File to_file(const OrderedJson& json) {
     file.pieces.push_back({piece.at("part").get<std::string>(), piece.at("name").get<std::string>(), integer("begin"),
                            integer("count"),
                            piece.contains("run") ? StridedPart{integer("offset"), integer("run"), integer("stride")}
-                                                 : StridedPart{}});
+                                                 : StridedPart{},
+                           piece.contains("writer") ? json_integer<int>(piece["writer"], "writer") : 0});
   }
+  if (json.contains("rank")) file.rank = json_integer<int>(json["rank"], "rank");
   return file;
 }
 
@@ -189,15 +194,16 @@ std::string CheckpointIndex::file_name(int rank) {
 
 std::string index_text(const CheckpointIndex& index, int indent) {
   OrderedJson files = OrderedJson::array(), numbers = OrderedJson::object(), texts = OrderedJson::object();
-  bool any_strided = false;
+  bool is_new = false;
   for (const CheckpointIndex::File& file : index.files) {
     files.push_back(to_json(file));
-    for (const CheckpointIndex::Piece& piece : file.pieces) any_strided = any_strided || piece.of.run != 0;
+    for (const CheckpointIndex::Piece& piece : file.pieces) is_new = is_new || piece.of.run != 0 || piece.writer != 0;
+    is_new = is_new || file.rank >= 0;
   }
   for (const auto& [name, value] : index.numbers) numbers[name] = exact(value);
   for (const auto& [name, text] : index.texts) texts[name] = text_json(text);
   const OrderedJson json = {{"format", kIndexFormat},
-                            {"version", any_strided ? kVersion : 1},
+                            {"version", is_new ? kVersion : 1},
                             {"id", index.id},
                             {"facts", texts},
                             {"integers", index.integers},

@@ -195,15 +195,19 @@ const CheckpointIndex::Part& CheckpointReader::part(const std::string& name) con
   fail(where_, ": it has no part '", name, "'");
 }
 
-fs::path CheckpointReader::shard(size_t rank) const {
-  return is_folder_ ? path_ / CheckpointIndex::file_name(static_cast<int>(rank)) : path_;
+int CheckpointReader::number(size_t file) const {
+  return index_.files[file].rank >= 0 ? index_.files[file].rank : static_cast<int>(file);
+}
+
+fs::path CheckpointReader::shard(size_t file) const {
+  return is_folder_ ? path_ / CheckpointIndex::file_name(number(file)) : path_;
 }
 
 void CheckpointReader::check_shard(size_t rank) const {
   if (!is_folder_) return;  // its seal has been checked
   const fs::path path = shard(rank);
   const auto wrong = [&](const auto&... why) {
-    fail(where_, ": rank ", rank, "'s file ", path.filename().string(), ' ', why...);
+    fail(where_, ": rank ", number(rank), "'s file ", path.filename().string(), ' ', why...);
   };
   const CheckpointIndex::File& expected = index_.files[rank];
   std::error_code ignored;
@@ -251,7 +255,7 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     const auto require = [&](bool fits) {
       if (fits) return;
       check_shard(rank);  // says what is wrong
-      fail(where_, ": rank ", rank, "'s file is damaged: a block's checksum differs from the written one");
+      fail(where_, ": rank ", number(rank), "'s file is damaged: a block's checksum differs from the written one");
     };
     require(blocks.check_header());
     const SafetensorsReader file(shard(rank));
@@ -260,10 +264,9 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // sorted by place: neighbours share blocks
     for (const Piece& given : pieces) {
       if (!overlaps(targets, given)) continue;
-      const std::string name = given.part + '/' + given.name;
-      const auto place = places.find(name);
+      const auto place = places.find(given.stored_name());
       WEFT_CHECK(place != places.end() && file.entries()[place->second].sizes.numel() == given.count, where_, ": rank ",
-                 rank, "'s file does not hold ", given.count, " elements of '", name, "'");
+                 number(rank), "'s file does not hold ", given.count, " elements of '", given.stored_name(), "'");
       in_order.emplace_back(&given, &file.entries()[place->second]);
     }
     std::sort(in_order.begin(), in_order.end(),

@@ -44,6 +44,7 @@ class CheckpointReader {
   std::vector<std::pair<std::string, StateDict>> states(const std::vector<std::string>& parts) const;
 
  private:
+  int number(size_t file) const;
   std::filesystem::path shard(size_t rank) const;
   void check_shard(size_t rank) const;
 
