@@ -17,13 +17,14 @@ struct LayerRange {
 };
 
 /// A model that is a row of layers and can be run in stretches, one on each rank of a pipeline:
-///   forward(x) = run({k, layers()}, run({0, k}, x))
+///   forward(x) = run({k, layers()}, run({0, k}, x, x), x)
 struct Staged {
   virtual ~Staged() = default;
   /// The number of layers.
   virtual int64_t layers() const = 0;
-  /// x is the input of layer `range.first`; the result is the output of the last one of the range.
-  virtual Tensor run(LayerRange range, const Tensor& x) const = 0;
+  /// x is the input of layer `range.first`; the result is the output of the last one of the range. `sample`: the
+  /// model's input that x was computed from, for masks and lengths; with layer 0 x itself.
+  virtual Tensor run(LayerRange range, const Tensor& x, const Tensor& sample) const = 0;
   /// Whether run(range, …) uses the parameter of this name. One that two stretches use is tied: their gradients add up.
   virtual bool uses(LayerRange range, const std::string& parameter) const = 0;
 };

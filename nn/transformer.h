@@ -62,6 +62,12 @@ class Documents {
   Tensor places_;  ///< i64 [N tokens]: where among the groups' tokens each token is
 };
 
+/// The rows of tokens that a block works on.
+struct TokenRows {
+  int64_t tokens = 0;                                ///< in each row; 0: as many as x has
+  std::shared_ptr<const Documents> documents = {};  ///< none: each row is a single one
+};
+
 /// Keys and values of the tokens so far, [N, tokens, heads, size]; undefined: none.
 struct KeysAndValues {
   Tensor keys{}, values{};

@@ -32,8 +32,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 0, .max = 1e6});
   flags.add_choice("rows", o.rows, {"auto", "stream", "packed", "single"},
                    "stream: windows of one long text; of JSON lines also packed (rows of several documents, which do not "
-                   "see each other) or single (a document a row); auto: stream for texts, else packed, with --pipeline or "
-                   "--tensor single");
+                   "see each other) or single (a document a row); auto: stream for texts, else packed");
   flags.add_choice("loss-on", o.loss_on, {"answers", "all"},
                    "which tokens of packed and single rows are trained: completions, the assistant's messages and texts, "
                    "or all");
@@ -89,10 +88,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
   flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --parallel fsdp --model gpt2_large --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
-  if (o.rows == "packed" && o.tensor * o.pipeline > 1)
-    throw train::UsageError("--rows packed: expected whole models on each rank, got --tensor or --pipeline");
-  if (o.sequence && (o.tensor == 1 || o.pipeline > 1))
-    throw train::UsageError("--sequence: expected --tensor above 1 and no --pipeline");
+  if (o.sequence && o.tensor == 1) throw train::UsageError("--sequence: expected --tensor above 1, got 1");
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
   if (o.lora == 0 && o.lora_alpha > 0) throw train::UsageError("--lora-alpha: expected --lora above 0, got 0");

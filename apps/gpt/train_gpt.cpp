@@ -70,8 +70,6 @@ void check_grid(const Options& o, const GptConfig& config, int64_t ranks) {
                                 o.pipeline == 1 ? all : str(ranks / o.pipeline, " ranks of each stage")));
   if (config.decoder && o.tensor > 1)
     throw train::UsageError("--tensor: expected a GPT-2, whose layers can be divided, got a decoder");
-  if (o.sequence && o.context % o.tensor != 0)
-    throw train::UsageError(str("--sequence: ", o.context, " tokens of --context do not divide by ", o.tensor));
   const int64_t heads = config.sizes.heads;
   if (heads % o.tensor != 0) throw train::UsageError(str("--tensor: ", heads, " heads do not divide by ", o.tensor));
 }

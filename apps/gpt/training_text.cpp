@@ -148,7 +148,7 @@ TrainingText::TrainingText(const Options& o, const TextFiles& files, const data:
   last.assign(documents.begin() + first, documents.end());
   documents.resize(static_cast<size_t>(first));
   WEFT_CHECK(!last.empty(), files.name(), ": expected at least 2 documents, one of them for validation, got 1");
-  packed_ = o.rows == "packed" || (o.rows == "auto" && o.tensor * o.pipeline == 1);
+  packed_ = o.rows != "single";
   using Fill = data::DocumentRows::Fill;
   const auto make = [&](std::vector<data::TokenDocument> some, const char* what) {
     try {

@@ -13,7 +13,7 @@ Tensor drawn_positions(const ForecastVitOptions& o) {
              "ForecastVit: expected fields whose sides are multiples of the patch, got ", o.rows, " x ", o.columns,
              " and ", o.patch);
   WEFT_CHECK(o.depth > 0, "ForecastVit: expected at least one block, got ", o.depth);
-  const Tensor positions = Tensor::empty({1, o.rows / o.patch * (o.columns / o.patch), o.width});
+  const Tensor positions = Tensor::empty({1, o.patches(), o.width});
   nn::init_normal_(positions, 0.02);
   return positions.requires_grad_();
 }
@@ -30,8 +30,10 @@ ForecastVit::ForecastVit(const ForecastVitOptions& given, const dist::ProcessGro
   for (int64_t i = 0; i < given.depth; ++i)
     blocks.push_back(std::make_shared<dist::ParallelBlock>(
         dist::ParallelBlockOptions{
-            .width = given.width, .heads = given.heads, .hidden = given.hidden_ratio * given.width, .eps = kEps},
+            .width = given.width, .heads = given.heads, .hidden = given.hidden_ratio * given.width, .eps = kEps,
+            .tokens = given.tokens},
         model_ranks));
+  blocks.front()->enters = blocks.back()->leaves = true;
 }
 
 Tensor ForecastVit::embed(const Tensor& x) const {
@@ -48,9 +50,10 @@ Tensor ForecastVit::predict(const Tensor& tokens) const {
   return head(norm(tokens)).reshape({N, H / P, W / P, P, P, K}).permute({0, 1, 3, 2, 4, 5}).reshape({N, H, W, K});
 }
 
-Tensor ForecastVit::run(nn::LayerRange range, const Tensor& x) const {
+Tensor ForecastVit::run(nn::LayerRange range, const Tensor& x, const Tensor&) const {
   Tensor tokens = range.first == 0 ? embed(x) : x;
-  for (int64_t i = range.first; i < range.last; ++i) tokens = (*blocks[static_cast<size_t>(i)])(tokens);
+  const nn::TokenRows rows{.tokens = options.patches()};
+  for (int64_t i = range.first; i < range.last; ++i) tokens = (*blocks[static_cast<size_t>(i)])(tokens, rows);
   return range.last == layers() ? predict(tokens) : tokens;
 }
 

@@ -15,6 +15,9 @@ struct ForecastVitOptions {
   int64_t patch = 8;
   int64_t width = 384, depth = 12, heads = 8;
   int64_t hidden_ratio = 4;  ///< width inside the feed-forward, in widths
+  dist::Tokens tokens = dist::Tokens::all;
+
+  int64_t patches() const { return rows / patch * (columns / patch); }
 };
 
 /// A vision transformer (Dosovitskiy et al. 2020) from fields to fields: patches with learned positions, without a
@@ -31,10 +34,10 @@ struct ForecastVit : nn::Module, nn::Staged {
 
   /// Errors: rows or columns that the patch does not divide, a depth below 1, those of dist::ParallelBlock.
   ForecastVit(const ForecastVitOptions& options, const dist::ProcessGroupPtr& model_ranks);
-  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x); }
+  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x, x); }
   void fields(nn::Visitor& v) override;
   int64_t layers() const override { return options.depth; }
-  Tensor run(nn::LayerRange range, const Tensor& x) const override;
+  Tensor run(nn::LayerRange range, const Tensor& x, const Tensor& sample) const override;
   bool uses(nn::LayerRange range, const std::string& parameter) const override;
 
  private:

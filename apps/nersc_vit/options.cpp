@@ -37,6 +37,9 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("noddp", o.noddp, "data ranks do not average their gradients: what communication costs");
   flags.add("row_parallel_size", o.row_parallel_size, "ranks that hold each layer together (tensor parallelism)",
             kPositive);
+  flags.add("sequence_parallel", o.sequence_parallel,
+            "the ranks of --row_parallel_size divide the tokens, too: each keeps its own for norms and sums, with as many "
+            "bytes sent and less memory");
   flags.add("col_parallel_size", o.col_parallel_size, "must be 1: only rows of a product are divided", kPositive);
   flags.add("pipeline_parallel_size", o.pipeline_parallel_size,
             "stages of the model's blocks, each on ranks of its own (pipeline parallelism)", kPositive);
@@ -110,6 +113,8 @@ void check(const Options& o) {
   if (o.model.heads % o.row_parallel_size != 0)
     throw UsageError(
         str("--row_parallel_size: ", o.model.heads, " heads (num_heads) do not divide by ", o.row_parallel_size));
+  if (o.sequence_parallel && o.row_parallel_size == 1)
+    throw UsageError("--sequence_parallel: expected --row_parallel_size above 1, got 1");
   if (o.model.depth < o.pipeline_parallel_size * o.pipeline_chunks)
     throw UsageError(str("--pipeline_parallel_size: ", o.model.depth, " blocks (depth) are too few for ",
                          o.pipeline_parallel_size, " stages of ", o.pipeline_chunks,
@@ -144,6 +149,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   read_yaml(o);
   flags.parse(argc, argv);  // a flag wins over the key of the same name
   check(o);
+  if (o.sequence_parallel) o.model.tokens = dist::Tokens::own;
   note_what_means_nothing(o);
   return true;
 }
@@ -158,6 +164,7 @@ std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
   };
   visit_keys(o, add);
   add("row_parallel_size", o.row_parallel_size);
+  add("sequence_parallel", o.sequence_parallel);
   add("pipeline_parallel_size", o.pipeline_parallel_size);
   add("pipeline_chunks", o.pipeline_chunks);
   add("micro_batches", o.micro_batches);

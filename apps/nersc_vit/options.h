@@ -22,6 +22,7 @@ struct Options : train::RunOptions {
   int64_t bucket_cap_mb = 25;
   bool disable_broadcast_buffers = false, noddp = false;
   int64_t row_parallel_size = 1, col_parallel_size = 1;
+  bool sequence_parallel = false;
   int64_t pipeline_parallel_size = 1, pipeline_chunks = 1;
   int64_t micro_batches = 0;  ///< 0: four for each stage
   bool goes_on = false;       ///< --resume

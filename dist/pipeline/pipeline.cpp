@@ -84,6 +84,7 @@ class Pipeline::Channel {
   void finish() {
     while (!under_way_.empty()) pop();
   }
+  uint64_t bytes_sent() const { return group_->bytes_sent(); }
 
   /// The next message: of a key, or into `memory`.
   Tensor receive(const std::string& name, const std::string& key) {
@@ -313,10 +314,10 @@ void Pipeline::forward(const std::vector<PipelineStep>& steps, size_t i, const M
   } else {
     const TraceScope scope("forward");
     const Autocast low(batch.precision);
-    flight.y = staged_->run(range(pipe_->rank(), chunk), flight.x);
+    const Tensor& sample = batch.inputs[static_cast<size_t>(micro)];
+    flight.y = staged_->run(range(pipe_->rank(), chunk), flight.x, sample);
     const int to = stretch(chunk) + 1;
-    activations_out_->send(flight.y, place(false, to, micro), message(micro, to),
-                           key_of(to, batch.inputs[static_cast<size_t>(micro)], batch.precision));
+    activations_out_->send(flight.y, place(false, to, micro), message(micro, to), key_of(to, sample, batch.precision));
   }
   if (!grad_enabled()) return;
   flights_.emplace(Key{chunk, micro}, std::move(flight));
@@ -395,7 +396,7 @@ void Pipeline::run(const MicroBatches& batch) {
 }
 
 Tensor Pipeline::operator()(const Tensor& x) {
-  if (last_input_.defined()) return staged_->run(range(pipe_->size() - 1, options_.chunks - 1), last_input_);
+  if (last_input_.defined()) return staged_->run(range(pipe_->size() - 1, options_.chunks - 1), last_input_, x);
   WEFT_CHECK(!grad_enabled(), "pipeline: expected NoGrad, got a forward with gradients. Pipeline::run() trains");
   std::vector<Tensor> outputs;
   MicroBatches batch{.inputs = split(x, pipe_->size()), .precision = autocast_dtype().value_or(DType::f32)};
@@ -426,6 +427,13 @@ Tensor Pipeline::operator()(const Tensor& x) {
   if (!y.defined()) y = Tensor::empty(outputs_.at(key).first, outputs_.at(key).second, x.device());
   broadcast_from_last(y, "output");
   return y;
+}
+
+uint64_t Pipeline::bytes_sent() const {
+  uint64_t sum = 0;
+  for (const auto* channel : {&activations_out_, &gradients_out_})
+    if (*channel) sum += (*channel)->bytes_sent();
+  return sum;
 }
 
 void Pipeline::broadcast_from_last(const Tensor& x, const std::string& name) {

@@ -83,6 +83,8 @@ class Pipeline final : public Strategy {
   /// The last run(): its steps on this stage, and how many activations (of a micro-batch in a chunk) it held at most.
   const std::vector<PipelineStep>& steps() const { return steps_; }
   size_t most_in_flight() const { return most_in_flight_; }
+  /// Bytes of activations and gradients that this rank has sent to the neighbouring stages.
+  uint64_t bytes_sent() const;
 
   Tensor forward(const Tensor& x) override { return operator()(x); }
   Pipeline* pipeline() override { return this; }

@@ -26,24 +26,27 @@ ParallelAttention::ParallelAttention(const nn::MultiHeadAttention& whole, const 
       qkv(whole.qkv, group, 3),
       proj(whole.proj, group) {}
 
-Tensor ParallelAttention::forward(const Tensor& x, const AttentionOptions& options) const {
+Tensor ParallelAttention::forward(const Tensor& x, const AttentionOptions& options, const nn::TokenRows& rows) const {
   const int64_t ranks = qkv.group->size(), rank = qkv.group->rank(), own = heads / ranks, length = x.size(2) / heads;
   AttentionOptions with_dropout = options;
   with_dropout.dropout = is_training() ? dropout : 0;
-  const Tensor projected = qkv(x);
-  const int64_t N = projected.size(0), tokens = projected.size(1);
-  const Tensor packed = projected.reshape({N, tokens, 3, own, length});
-  // The ranks' Philox blocks lie one after another: four weights of a head share one (kernels/contracts/attention.h).
-  const int64_t pairs = (tokens + 1) / 2, blocks = with_dropout.dropout > 0 ? N * own * pairs * pairs : 0;
-  Generator& random = generator(x.device());
-  random.take(static_cast<uint64_t>(rank * blocks));
-  const Tensor y = attention_packed(packed, with_dropout);
-  random.take(static_cast<uint64_t>((ranks - 1 - rank) * blocks));
-  return proj(y.reshape({N, tokens, own * length}));
+  const auto attend = [&](const std::vector<Tensor>& projected) {
+    const int64_t N = projected[0].size(0), tokens = projected[0].size(1);
+    // The ranks' Philox blocks lie one after another: four weights of a head share one (kernels/contracts/attention.h).
+    const int64_t pairs = (tokens + 1) / 2, blocks = with_dropout.dropout > 0 ? N * own * pairs * pairs : 0;
+    Generator& random = generator(x.device());
+    random.take(static_cast<uint64_t>(rank * blocks));
+    const Tensor y = attention_packed(projected[0].reshape({N, tokens, 3, own, length}), with_dropout);
+    random.take(static_cast<uint64_t>((ranks - 1 - rank) * blocks));
+    return y.reshape({N, tokens, own * length});
+  };
+  const Tensor projected = qkv(x, rows.tokens);
+  return proj(rows.documents ? rows.documents->apart({projected}, attend) : attend({projected}));
 }
 
-Tensor ParallelAttention::operator()(const Tensor& x, const AttentionOptions& options) const {
-  return with_hooks(x, [&] { return forward(x, options); });
+Tensor ParallelAttention::operator()(const Tensor& x, const AttentionOptions& options,
+                                     const nn::TokenRows& rows) const {
+  return with_hooks(x, [&] { return forward(x, options, rows); });
 }
 
 void ParallelAttention::fields(nn::Visitor& v) {
@@ -59,29 +62,17 @@ int64_t ParallelAttention::flops(const Shape& x, const Shape&) const {
 ParallelMlp::ParallelMlp(int64_t width, int64_t hidden, const ProcessGroupPtr& group)
     : fc1(width, hidden, group, {.linear = kLinear}), fc2(hidden, width, group, kLinear) {}
 
-Tensor ParallelMlp::forward(const Tensor& x) const { return fc2(fc1.forward_gelu(x)); }
+Tensor ParallelMlp::forward(const Tensor& x, int64_t tokens) const {
+  return fc2(fc1.forward_gelu(x, Gelu::erf, tokens));
+}
+
+Tensor ParallelMlp::operator()(const Tensor& x, int64_t tokens) const {
+  return with_hooks(x, [&] { return forward(x, tokens); });
+}
 
 void ParallelMlp::fields(nn::Visitor& v) {
   v("fc1", fc1);
   v("fc2", fc2);
-}
-
-ParallelBlock::ParallelBlock(const ParallelBlockOptions& options, const ProcessGroupPtr& group)
-    : norm1(options.width, options.eps),
-      attn(options.width, options.heads, group),
-      norm2(options.width, options.eps),
-      mlp(options.width, options.hidden, group) {}
-
-Tensor ParallelBlock::forward(const Tensor& x) const {
-  const NormedSum stream = norm2.add(x, attn(norm1(x)));
-  return stream.sum + mlp(stream.y);
-}
-
-void ParallelBlock::fields(nn::Visitor& v) {
-  v("norm1", norm1);
-  v("attn", attn);
-  v("norm2", norm2);
-  v("mlp", mlp);
 }
 
 namespace {
@@ -94,7 +85,48 @@ Tensor norm_of_own(const nn::LayerNorm& norm, const Tensor& x, const ProcessGrou
   });
 }
 
+/// y of a block whose ranks keep their own tokens: `attend` and `feed` are its branches.
+template <class Block, class Attend, class Feed>
+Tensor on_own_tokens(const Block& block, const nn::LayerNorm& first, const nn::LayerNorm& second, const Tensor& given,
+                     const nn::TokenRows& rows, const Attend& attend, const Feed& feed) {
+  const ProcessGroupPtr& group = block.attn.qkv.group;
+  const Tensor x = block.enters ? own_tokens(given, group) : given;
+  const Tensor sum = x + attend(norm_of_own(first, x, group));
+  const Tensor y = sum + feed(norm_of_own(second, sum, group));
+  return block.leaves ? all_tokens(y, group, rows.tokens) : y;
+}
+
 }  // namespace
+
+ParallelBlock::ParallelBlock(const ParallelBlockOptions& options, const ProcessGroupPtr& group)
+    : norm1(options.width, options.eps),
+      attn(options.width, options.heads, group),
+      norm2(options.width, options.eps),
+      mlp(options.width, options.hidden, group),
+      tokens(group->size() > 1 ? options.tokens : Tokens::all) {
+  attn.keep(tokens);
+  mlp.fc1.gathers = mlp.fc2.scatters = tokens == Tokens::own;
+}
+
+Tensor ParallelBlock::forward(const Tensor& x, const nn::TokenRows& rows) const {
+  if (tokens == Tokens::all) {
+    const NormedSum stream = norm2.add(x, attn(norm1(x)));
+    return stream.sum + mlp(stream.y);
+  }
+  const auto feed = [&](const Tensor& y) { return mlp(y, rows.tokens); };
+  return on_own_tokens(*this, norm1, norm2, x, rows, [&](const Tensor& y) { return attn(y, {}, rows); }, feed);
+}
+
+Tensor ParallelBlock::operator()(const Tensor& x, const nn::TokenRows& rows) const {
+  return with_hooks(x, [&] { return forward(x, rows); });
+}
+
+void ParallelBlock::fields(nn::Visitor& v) {
+  v("norm1", norm1);
+  v("attn", attn);
+  v("norm2", norm2);
+  v("mlp", mlp);
+}
 
 ParallelGptBlock::ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group, Tokens kept)
     : ln_1(whole.ln_1.weight.size(0), whole.ln_1.eps),
@@ -105,7 +137,8 @@ ParallelGptBlock::ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroup
       dropout(whole.dropout.p),
       gelu(whole.gelu),
       tokens(kept) {
-  attn.qkv.gathers = attn.proj.scatters = c_fc.gathers = c_proj.scatters = tokens == Tokens::own;
+  attn.keep(tokens);
+  c_fc.gathers = c_proj.scatters = tokens == Tokens::own;
   ln_1.weight = whole.ln_1.weight, ln_1.bias = whole.ln_1.bias;
   ln_2.weight = whole.ln_2.weight, ln_2.bias = whole.ln_2.bias;
 }
@@ -126,16 +159,18 @@ Tensor ParallelGptBlock::dropped(const Tensor& x) const {
   return y;
 }
 
-Tensor ParallelGptBlock::forward(const Tensor& given) const {
+Tensor ParallelGptBlock::forward(const Tensor& x, const nn::TokenRows& rows) const {
   if (tokens == Tokens::all) {
-    const NormedSum stream = ln_2.add(given, dropout(attn(ln_1(given), {.causal = true})));
+    const NormedSum stream = ln_2.add(x, dropout(attn(ln_1(x), {.causal = true}, rows)));
     return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, gelu)));
   }
-  const ProcessGroupPtr& group = attn.qkv.group;
-  const Tensor x = enters ? own_tokens(given, group) : given;
-  const Tensor sum = x + dropped(attn(norm_of_own(ln_1, x, group), {.causal = true}));
-  const Tensor y = sum + dropped(c_proj(c_fc.forward_gelu(norm_of_own(ln_2, sum, group), gelu)));
-  return leaves ? all_tokens(y, group) : y;
+  const auto attend = [&](const Tensor& y) { return dropped(attn(y, {.causal = true}, rows)); };
+  const auto feed = [&](const Tensor& y) { return dropped(c_proj(c_fc.forward_gelu(y, gelu, rows.tokens))); };
+  return on_own_tokens(*this, ln_1, ln_2, x, rows, attend, feed);
+}
+
+Tensor ParallelGptBlock::operator()(const Tensor& x, const nn::TokenRows& rows) const {
+  return with_hooks(x, [&] { return forward(x, rows); });
 }
 
 void ParallelGptBlock::fields(nn::Visitor& v) {
@@ -150,7 +185,7 @@ void ParallelGptBlock::fields(nn::Visitor& v) {
 void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group, Tokens tokens) {
   if (group->size() == 1) return;
   const auto first = model.h.front(), last = model.h.back();
-  for (std::shared_ptr<nn::Module>& block : model.h) {
+  for (std::shared_ptr<nn::GptLayer>& block : model.h) {
     const auto* const whole = dynamic_cast<const nn::GptBlock*>(block.get());
     WEFT_CHECK(whole, "divide_blocks: expected whole blocks, got ", block->kind());
     const auto divided = std::make_shared<ParallelGptBlock>(*whole, group, tokens);

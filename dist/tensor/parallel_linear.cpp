@@ -16,9 +16,9 @@ void check_divides(const char* who, const char* what, int64_t size, const Proces
 }
 
 /// Has its gradient in the dtype of the products, which halves the all_reduce under autocast.
-Tensor into_region(const Tensor& x, const ColumnParallelLinear& layer) {
+Tensor into_region(const Tensor& x, const ColumnParallelLinear& layer, int64_t tokens) {
   const Tensor low = autocast_low(x);
-  return layer.gathers ? gather_into_region(low, layer.group) : copy_to_region(low, layer.group);
+  return layer.gathers ? gather_into_region(low, layer.group, tokens) : copy_to_region(low, layer.group);
 }
 
 }  // namespace
@@ -30,10 +30,16 @@ ColumnParallelLinear::ColumnParallelLinear(const nn::Linear& whole, ProcessGroup
   bias = parameter_part(whole.bias, partition("bias"), *group);
 }
 
-Tensor ColumnParallelLinear::forward(const Tensor& x) const { return linear(into_region(x, *this), weight, bias); }
+Tensor ColumnParallelLinear::forward(const Tensor& x, int64_t tokens) const {
+  return linear(into_region(x, *this, tokens), weight, bias);
+}
 
-Tensor ColumnParallelLinear::forward_gelu(const Tensor& x, Gelu approximate) const {
-  return with_hooks(x, [&] { return linear_gelu(into_region(x, *this), weight, bias, approximate); });
+Tensor ColumnParallelLinear::operator()(const Tensor& x, int64_t tokens) const {
+  return with_hooks(x, [&] { return forward(x, tokens); });
+}
+
+Tensor ColumnParallelLinear::forward_gelu(const Tensor& x, Gelu approximate, int64_t tokens) const {
+  return with_hooks(x, [&] { return linear_gelu(into_region(x, *this, tokens), weight, bias, approximate); });
 }
 
 void ColumnParallelLinear::fields(nn::Visitor& v) {

@@ -19,19 +19,25 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
   Tensor weight, bias;
   ProcessGroupPtr group;
   int64_t stretches;
-  bool gathers = false;  ///< x [N, tokens / ranks, in] is this rank's tokens: gather_into_region()
+  bool gathers = false;  ///< x [N, own tokens, in] is this rank's alone: gather_into_region()
 
   /// Errors: the ranks do not divide `out`.
   ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, ColumnParallelOptions options = {})
       : ColumnParallelLinear(nn::Linear(in, out, options.linear), std::move(ranks), options.stretches) {}
   /// This rank's part of a layer that each rank has whole.
   ColumnParallelLinear(const nn::Linear& whole, ProcessGroupPtr group, int64_t stretches = 1);
-  Tensor forward(const Tensor& x) const override;
-  /// gelu(forward(x)) in one pass over the result.
-  Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf) const;
+  Tensor forward(const Tensor& x) const override { return forward(x, 0); }
+  using Module::operator();
+  /// With `gathers`: `tokens` of all ranks, without padding.
+  Tensor operator()(const Tensor& x, int64_t tokens) const;
+  /// gelu(operator()(x, tokens)) in one pass over the result.
+  Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf, int64_t tokens = 0) const;
   void fields(nn::Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
   Partition partition(const std::string&) const override { return {.dim = 0, .stretches = stretches}; }
+
+ private:
+  Tensor forward(const Tensor& x, int64_t tokens) const;
 };
 
 /// An nn::Linear whose inputs are divided among the ranks of a group: this rank's part of x [..., in / ranks] to the
@@ -40,7 +46,7 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
 struct RowParallelLinear : nn::Module, PartitionedModule {
   Tensor weight, bias;
   ProcessGroupPtr group;
-  bool scatters = false;  ///< y [N, tokens / ranks, out] is this rank's tokens: scatter_from_region()
+  bool scatters = false;  ///< y [N, own tokens, out] is this rank's alone: scatter_from_region()
 
   /// Errors: the ranks do not divide `in`.
   RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, nn::LinearOptions options = {})

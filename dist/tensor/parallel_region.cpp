@@ -3,6 +3,7 @@
 
 #include "core/autograd.h"
 #include "core/capture.h"
+#include "core/ops/concat.h"
 #include "dist/group/functional.h"
 
 namespace weft::dist {
@@ -23,22 +24,23 @@ Tensor reduced(const Tensor& x, const ProcessGroupPtr& group, const char* name) 
                         [group](const Tensor& dy) { return Grads{copy_to_region(dy, group)}; });
 }
 
-/// x [N, ranks t, …] as [ranks N, t, …], a rank's rows after another's; and back.
+/// x [N, tokens, …], padded to [N, ranks t, …], as [ranks N, t, …], a rank's rows after another's; and back.
 Tensor by_rank(const Tensor& x, int64_t ranks) {
-  WEFT_CHECK(x.dim() >= 2 && x.size(1) % ranks == 0, "sequence parallelism: ", x.dim() >= 2 ? x.size(1) : 0,
-             " tokens do not divide by ", ranks, " model ranks");
-  const int64_t N = x.size(0), tokens = x.size(1) / ranks;
-  return x.reshape({N, ranks, tokens, -1}).transpose(0, 1).reshape({ranks * N, tokens, -1});
+  WEFT_CHECK(x.dim() >= 2, "sequence parallelism: expected [N, tokens, …], got ", x);
+  const int64_t N = x.size(0), tokens = (x.size(1) + ranks - 1) / ranks, padding = ranks * tokens - x.size(1);
+  const Tensor whole = padding > 0 ? pad(x, 1, 0, padding) : x;
+  return whole.reshape({N, ranks, tokens, -1}).transpose(0, 1).reshape({ranks * N, tokens, -1});
 }
-Tensor by_token(const Tensor& x, int64_t ranks) {
-  const int64_t N = x.size(0) / ranks, tokens = x.size(1);
-  return x.reshape({ranks, N, tokens, -1}).transpose(0, 1).reshape({N, ranks * tokens, -1});
+Tensor by_token(const Tensor& x, int64_t ranks, int64_t tokens) {
+  const int64_t N = x.size(0) / ranks, all = ranks * x.size(1);
+  const Tensor y = x.reshape({ranks, N, x.size(1), -1}).transpose(0, 1).reshape({N, all, -1});
+  return tokens == 0 || tokens == all ? y : y.slice(1, 0, tokens).contiguous();
 }
 
 /// x [N, t, width] is dense in what follows.
-Tensor joined(const Tensor& x, const ProcessGroupPtr& group) {
+Tensor joined(const Tensor& x, const ProcessGroupPtr& group, int64_t tokens) {
   const NoGrad no_grad;
-  return by_token(all_gather(x.detach().contiguous(), group), group->size());
+  return by_token(all_gather(x.detach().contiguous(), group), group->size(), tokens);
 }
 Tensor part_of(const Tensor& x, const ProcessGroupPtr& group) {
   const NoGrad no_grad;
@@ -48,8 +50,8 @@ Tensor part_of(const Tensor& x, const ProcessGroupPtr& group) {
 
 }  // namespace
 
-Tensor gather_into_region(const Tensor& x, const ProcessGroupPtr& group) {
-  return group->size() == 1 ? x : by_token(all_gather(x.contiguous(), group), group->size());
+Tensor gather_into_region(const Tensor& x, const ProcessGroupPtr& group, int64_t tokens) {
+  return group->size() == 1 ? x : by_token(all_gather(x.contiguous(), group), group->size(), tokens);
 }
 
 Tensor scatter_from_region(const Tensor& x, const ProcessGroupPtr& group) {
@@ -58,13 +60,14 @@ Tensor scatter_from_region(const Tensor& x, const ProcessGroupPtr& group) {
 
 Tensor own_tokens(const Tensor& x, const ProcessGroupPtr& group) {
   if (group->size() == 1) return x;
-  return differentiable(part_of(x, group), "own_tokens", {x},
-                        [group](const Tensor& dy) { return Grads{all_tokens(dy, group)}; });
+  return differentiable(part_of(x, group), "own_tokens", {x}, [group, tokens = x.size(1)](const Tensor& dy) {
+    return Grads{all_tokens(dy, group, tokens)};
+  });
 }
 
-Tensor all_tokens(const Tensor& x, const ProcessGroupPtr& group) {
+Tensor all_tokens(const Tensor& x, const ProcessGroupPtr& group, int64_t tokens) {
   if (group->size() == 1) return x;
-  return differentiable(joined(x, group), "all_tokens", {x},
+  return differentiable(joined(x, group, tokens), "all_tokens", {x},
                         [group](const Tensor& dy) { return Grads{own_tokens(dy, group)}; });
 }
 

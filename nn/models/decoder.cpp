@@ -162,8 +162,10 @@ Tensor DecoderBlock::add_branches(const Tensor& x, const Tensor& attended) const
 
 Tensor DecoderBlock::forward(const Tensor& x) const { return add_branches(x, self_attn(input_layernorm(x))); }
 
-Tensor DecoderBlock::operator()(const Tensor& x, const Documents& documents) const {
-  return with_hooks(x, [&] { return add_branches(x, self_attn(input_layernorm(x), documents)); });
+Tensor DecoderBlock::operator()(const Tensor& x, const TokenRows& rows) const {
+  return with_hooks(x, [&] {
+    return rows.documents ? add_branches(x, self_attn(input_layernorm(x), *rows.documents)) : forward(x);
+  });
 }
 
 Tensor DecoderBlock::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
@@ -203,12 +205,13 @@ Tensor Decoder::logits(const Tensor& x) const {
   return lm_head ? (*lm_head)(norm(x)) : embed_tokens.tied_linear(norm(x));
 }
 
-Tensor Decoder::run(LayerRange range, const Tensor& given) const {
-  const auto [ids, documents] = read_ids(range, given);
-  Tensor x = range.first == 0 ? embed(ids, 0) : ids;
+Tensor Decoder::run(LayerRange range, const Tensor& given, const Tensor& sample) const {
+  const auto [ids, rows] = read_ids(sample);
+  Tensor x = range.first == 0 ? embed(ids, 0) : given;
   for (int64_t i = range.first; i < range.last; ++i) {
-    const std::shared_ptr<DecoderBlock>& block = blocks[static_cast<size_t>(i)];
-    const auto compute = [block, of = documents](const Tensor& in) { return of ? (*block)(in, *of) : (*block)(in); };
+    const auto compute = [block = blocks[static_cast<size_t>(i)], of = rows](const Tensor& in) {
+      return (*block)(in, of);
+    };
     x = options.recompute && grad_enabled()
             ? checkpoint([compute](const auto& inputs) { return compute(inputs[0]); }, {x})
             : compute(x);

@@ -102,7 +102,7 @@ struct DecoderBlock : Module {
   DecoderBlock(const DecoderOptions& options, int64_t layer);
   Tensor forward(const Tensor& x) const override;
   using Module::operator();
-  Tensor operator()(const Tensor& x, const Documents& documents) const;
+  Tensor operator()(const Tensor& x, const TokenRows& rows) const;
   Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   void fields(Visitor& v) override;
 
@@ -128,7 +128,7 @@ struct Decoder : LanguageModel {
   const Embedding& embedding() const override { return embed_tokens; }
   void fields(Visitor& v) override;
   int64_t layers() const override { return options.depth; }
-  Tensor run(LayerRange range, const Tensor& x) const override;
+  Tensor run(LayerRange range, const Tensor& x, const Tensor& sample) const override;
   bool uses(LayerRange range, const std::string& parameter) const override;
 
  private:

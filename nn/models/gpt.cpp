@@ -25,11 +25,10 @@ int64_t hidden_of(const GptOptions& options) { return options.hidden > 0 ? optio
 
 constexpr LinearOptions kGptLinear{.init = Init::transformer};
 
-/// A block that no ranks share. Errors: they do.
+/// A block that no ranks share. Errors: it is another one.
 const GptBlock& whole_block(const Module& block) {
   const auto* const whole = dynamic_cast<const GptBlock*>(&block);
-  WEFT_CHECK(whole, "Gpt: expected whole blocks for rows of several documents and for text that goes on, got ",
-             block.kind());
+  WEFT_CHECK(whole, "Gpt: expected whole blocks for text that goes on, got ", block.kind());
   return *whole;
 }
 
@@ -56,8 +55,8 @@ Tensor GptBlock::add_branches(const Tensor& x, const Tensor& attended) const {
 
 Tensor GptBlock::forward(const Tensor& x) const { return add_branches(x, attn(ln_1(x), {.causal = true})); }
 
-Tensor GptBlock::operator()(const Tensor& x, const Documents& documents) const {
-  return with_hooks(x, [&] { return add_branches(x, attn(ln_1(x), documents)); });
+Tensor GptBlock::operator()(const Tensor& x, const TokenRows& rows) const {
+  return with_hooks(x, [&] { return rows.documents ? add_branches(x, attn(ln_1(x), *rows.documents)) : forward(x); });
 }
 
 Tensor GptBlock::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
@@ -92,17 +91,14 @@ Tensor Gpt::embed(const Tensor& ids, int64_t before, const Tensor& places) const
 }
 
 Tensor Gpt::loss(const Tensor& ids, const Tensor& targets, const LinearCrossEntropyOptions& how) const {
-  return with_hooks(ids, [&] { return wte->tied_loss(ln_f(run_blocks({0, layers()}, ids)), targets, how); });
+  return with_hooks(ids, [&] { return wte->tied_loss(ln_f(run_blocks({0, layers()}, ids, ids)), targets, how); });
 }
 
-Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
-  const auto [ids, documents] = read_ids(range, given);
-  Tensor x = range.first == 0 ? embed(ids, 0, documents ? documents->positions() : Tensor()) : ids;
+Tensor Gpt::run_blocks(LayerRange range, const Tensor& given, const Tensor& sample) const {
+  const auto [ids, rows] = read_ids(sample);
+  Tensor x = range.first == 0 ? embed(ids, 0, rows.documents ? rows.documents->positions() : Tensor()) : given;
   for (int64_t i = range.first; i < range.last; ++i) {
-    const std::shared_ptr<Module>& block = h[static_cast<size_t>(i)];
-    const auto compute = [block, of = documents](const Tensor& in) {
-      return of ? whole_block(*block)(in, *of) : (*block)(in);
-    };
+    const auto compute = [block = h[static_cast<size_t>(i)], of = rows](const Tensor& in) { return (*block)(in, of); };
     x = options.recompute && grad_enabled()
             ? checkpoint([compute](const auto& inputs) { return compute(inputs[0]); }, {x})
             : compute(x);
@@ -110,8 +106,8 @@ Tensor Gpt::run_blocks(LayerRange range, const Tensor& given) const {
   return x;
 }
 
-Tensor Gpt::run(LayerRange range, const Tensor& given) const {
-  const Tensor x = run_blocks(range, given);
+Tensor Gpt::run(LayerRange range, const Tensor& given, const Tensor& sample) const {
+  const Tensor x = run_blocks(range, given, sample);
   return range.last == layers() ? wte->tied_linear(ln_f(x)) : x;
 }
 

@@ -19,8 +19,15 @@ struct GptOptions {
   bool recompute = false;  ///< backward computes each block a second time: memory for time
 };
 
+/// A block of a Gpt: whole, or a rank's part.
+struct GptLayer : Module {
+  using Module::operator();
+  /// forward() of x [N, tokens, width] within the documents of these rows.
+  virtual Tensor operator()(const Tensor& x, const TokenRows& rows) const = 0;
+};
+
 /// Norms in front: x += attn(ln_1(x)), x += mlp(ln_2(x)), causal, the mlp with gelu. x [N, tokens, width].
-struct GptBlock : Module {
+struct GptBlock : GptLayer {
   LayerNorm ln_1;
   MultiHeadAttention attn;
   LayerNorm ln_2;
@@ -30,8 +37,8 @@ struct GptBlock : Module {
 
   explicit GptBlock(const GptOptions& options);
   Tensor forward(const Tensor& x) const override;
-  using Module::operator();
-  Tensor operator()(const Tensor& x, const Documents& documents) const;
+  using GptLayer::operator();
+  Tensor operator()(const Tensor& x, const TokenRows& rows) const override;
   /// MultiHeadAttention::extend().
   Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   void fields(Visitor& v) override;
@@ -50,7 +57,7 @@ struct Gpt : LanguageModel {
   std::shared_ptr<Embedding> wte;  ///< tokens; or what divides them among ranks
   Embedding wpe;                   ///< positions
   Dropout dropout;
-  std::vector<std::shared_ptr<Module>> h;  ///< GptBlocks, or what divides them among ranks
+  std::vector<std::shared_ptr<GptLayer>> h;  ///< GptBlocks, or what divides them among ranks
   LayerNorm ln_f;
 
   explicit Gpt(const GptOptions& options = {});
@@ -63,13 +70,13 @@ struct Gpt : LanguageModel {
   const Embedding& embedding() const override { return *wte; }
   void fields(Visitor& v) override;
   int64_t layers() const override { return options.depth; }
-  Tensor run(LayerRange range, const Tensor& x) const override;
+  Tensor run(LayerRange range, const Tensor& x, const Tensor& sample) const override;
   bool uses(LayerRange range, const std::string& parameter) const override;
 
  private:
   /// `places`: the positions of the tokens, i64 [tokens] or [N, tokens].
   Tensor embed(const Tensor& ids, int64_t before, const Tensor& places) const;
-  Tensor run_blocks(LayerRange range, const Tensor& given) const;
+  Tensor run_blocks(LayerRange range, const Tensor& given, const Tensor& sample) const;
 };
 
 /// The names that gpt_options() knows: gpt2 (12 layers, 768 wide: 124 million parameters), gpt2_medium, gpt2_large,

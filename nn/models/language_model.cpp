@@ -66,12 +66,11 @@ int64_t draw(std::span<const float> logits, const GenerateOptions& options, doub
 
 }  // namespace
 
-LanguageModel::Ids LanguageModel::read_ids(LayerRange range, const Tensor& given) const {
-  if (range.first > 0 || given.dim() != 3) return {given, nullptr};
-  WEFT_CHECK(given.size(1) == 2 && given.dtype() == DType::i64, kind(),
-             ": expected ids [N, tokens], or with the starts of documents i64 [N, 2, tokens], got ", given);
-  WEFT_CHECK(range.last == layers(), kind(), ": expected all layers on a rank for rows of several documents");
-  return {given.select(1, 0), std::make_shared<const Documents>(given.select(1, 1))};
+LanguageModel::Ids LanguageModel::read_ids(const Tensor& sample) const {
+  if (sample.dim() != 3) return {sample, {.tokens = sample.dim() > 0 ? sample.size(-1) : 0}};
+  WEFT_CHECK(sample.size(1) == 2 && sample.dtype() == DType::i64, kind(),
+             ": expected ids [N, tokens], or with the starts of documents i64 [N, 2, tokens], got ", sample);
+  return {sample.select(1, 0), {sample.size(2), std::make_shared<const Documents>(sample.select(1, 1))}};
 }
 
 Tensor LanguageModel::mask_of(const std::vector<int64_t>& padding, int64_t rows, int64_t tokens, Device device) {

@@ -24,15 +24,16 @@ struct LanguageModel : Module, Staged {
   virtual Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past,
                         const std::vector<int64_t>& padding = {}) const = 0;
 
-  Tensor forward(const Tensor& ids) const override { return run({0, layers()}, ids); }
+  Tensor forward(const Tensor& ids) const override { return run({0, layers()}, ids, ids); }
 
  protected:
-  /// ids, and documents where `given` is i64 [N, 2, tokens]. Errors: other sizes; documents for a part of the layers.
+  /// Ids, and what blocks know of their rows.
   struct Ids {
     Tensor ids;
-    std::shared_ptr<const Documents> documents;
+    TokenRows rows;
   };
-  Ids read_ids(LayerRange range, const Tensor& given) const;
+  /// Of a sample i64 [N, tokens] or, with documents, i64 [N, 2, tokens]. Errors: other sizes.
+  Ids read_ids(const Tensor& sample) const;
   /// bool [N, tokens]: the tokens after the padding; none without padding. Errors: other numbers of rows or tokens.
   static Tensor mask_of(const std::vector<int64_t>& padding, int64_t rows, int64_t tokens, Device device);
 };

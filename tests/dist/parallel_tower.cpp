@@ -21,11 +21,12 @@ Tensor whole_values(const std::string& name, const Shape& sizes) {
 
 }  // namespace
 
-std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device) {
+std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device,
+                                  Tokens tokens) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   manual_seed(31);
-  const auto model = std::make_shared<BlockTower>(blocks, group);
+  const auto model = std::make_shared<BlockTower>(blocks, group, tokens);
   const NoGrad no_grad;
   const int n = group ? group->size() : 1, rank = group ? group->rank() : 0;
   for (const NamedTensor& parameter : model->parameters()) {

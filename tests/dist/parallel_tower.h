@@ -19,21 +19,28 @@ struct BlockTower : nn::Module, nn::Staged {
   nn::Linear head{kWidth, kOut, {.bias = false}};
 
   /// Builds nn::TransformerBlock without a group, else ParallelBlock, with equal draws.
-  BlockTower(int count, const ProcessGroupPtr& group) {
+  BlockTower(int count, const ProcessGroupPtr& group, Tokens tokens) {
     for (int i = 0; i < count; ++i) {
-      if (group)
-        blocks.push_back(std::make_shared<ParallelBlock>(
-            ParallelBlockOptions{.width = kWidth, .heads = kHeads, .hidden = kHidden}, group));
-      else
+      if (!group) {
         blocks.push_back(std::make_shared<nn::TransformerBlock>(
             nn::TransformerBlockOptions{.width = kWidth, .heads = kHeads, .hidden = kHidden}));
+        continue;
+      }
+      const auto block = std::make_shared<ParallelBlock>(
+          ParallelBlockOptions{.width = kWidth, .heads = kHeads, .hidden = kHidden, .tokens = tokens}, group);
+      block->enters = i == 0, block->leaves = i + 1 == count;
+      blocks.push_back(block);
     }
   }
-  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x); }
+  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x, x); }
   int64_t layers() const override { return static_cast<int64_t>(blocks.size()); }
-  Tensor run(nn::LayerRange range, const Tensor& x) const override {
+  Tensor run(nn::LayerRange range, const Tensor& x, const Tensor& sample) const override {
     Tensor y = range.first == 0 ? stem(x) : x;
-    for (int64_t i = range.first; i < range.last; ++i) y = (*blocks[static_cast<size_t>(i)])(y);
+    for (int64_t i = range.first; i < range.last; ++i) {
+      const nn::Module& block = *blocks[static_cast<size_t>(i)];
+      const auto* const divided = dynamic_cast<const ParallelBlock*>(&block);
+      y = divided ? (*divided)(y, {.tokens = sample.size(1)}) : block(y);
+    }
     return range.last == layers() ? head(norm(y)) : y;
   }
   bool uses(nn::LayerRange range, const std::string& parameter) const override {
@@ -50,6 +57,7 @@ struct BlockTower : nn::Module, nn::Staged {
 
 /// A seed gives the same tower for any number of ranks. Biases and norms begin away from 0 and 1, so that a lost one
 /// shows.
-std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device = {});
+std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device = {},
+                                  Tokens tokens = Tokens::all);
 
 }  // namespace weft::dist::testing

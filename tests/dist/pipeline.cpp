@@ -13,6 +13,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/layers/losses.h"
 #include "dist/fsdp/checkpoint_writer.h"
 #include "dist/pipeline/pipeline_state.h"
@@ -160,9 +161,10 @@ struct Task {
   std::function<Tensor(const Tensor& y, int step, int64_t first, int64_t count)> loss;
 };
 
-Task tower_task() {
+Task tower_task(Tokens tokens = Tokens::all) {
   constexpr int kBlocks = 8;
-  return {"tower", kBlocks, [](const ProcessGroupPtr& group) { return tower(kBlocks, group, DType::f64); },
+  return {"tower", kBlocks,
+          [tokens](const ProcessGroupPtr& group) { return tower(kBlocks, group, DType::f64, {}, tokens); },
           [](int step, int64_t first, int64_t count) {
             return samples(step, first, count, {kTokens, BlockTower::kIn}, DeviceKind::cpu).to(DType::f64);
           },
@@ -179,10 +181,18 @@ Tensor words(int step, int64_t first, int64_t count) {
   return Tensor::from(ids, {count, kTokens});
 }
 
-Task gpt_task() {
+/// Ids, and where the documents of the row begin: two of different lengths in most rows.
+Tensor documents(int step, int64_t first, int64_t count) {
+  std::vector<int64_t> starts;
+  for (int64_t row = first; row < first + count; ++row)
+    for (int64_t i = 0, begin = row % kTokens; i < kTokens; ++i) starts.push_back(i < begin ? 0 : begin);
+  return stack({words(step, first, count), Tensor::from(starts, {count, kTokens})}, 1);
+}
+
+Task gpt_task(Tokens tokens = Tokens::all, bool packed = false) {
   constexpr int kBlocks = 8;
   return {"gpt", kBlocks,
-          [](const ProcessGroupPtr& group) {
+          [tokens](const ProcessGroupPtr& group) {
             const auto model = build(
                 [] {
                   return std::make_shared<nn::Gpt>(nn::GptOptions{
@@ -190,10 +200,10 @@ Task gpt_task() {
                 },
                 7, DeviceKind::cpu);
             model->to(DType::f64);
-            if (group) divide_blocks(dynamic_cast<nn::Gpt&>(*model), group);
+            if (group) divide_blocks(dynamic_cast<nn::Gpt&>(*model), group, tokens);
             return model;
           },
-          [](int step, int64_t first, int64_t count) { return words(step, first, count); },
+          packed ? documents : words,
           [](const Tensor& y, int step, int64_t first, int64_t count) {
             return cross_entropy(y, words(step + 50, first, count));
           }};
@@ -379,6 +389,43 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
       }
     }
   }
+}
+
+// Neither the ranks of a stage nor the micro-batches divide the tokens; each stage knows its rows' documents.
+TEST_P(PipelineRanks, OwnTokensAndDocumentsTrainAsOneProcess) {
+  for (const bool packed : {false, true})
+    for (const GridSizes& sizes : {GridSizes{2, 1, 1, 2}, {3, 1, 2, 3}, {2, 2, 2, 2}, {2, 2, 2, 2, true}}) {
+      SCOPED_TRACE(str(sizes.text(), packed ? ", packed" : "", " over ", GetParam()));
+      expect_same(train_in_stages(GetParam(), gpt_task(Tokens::own, packed), sizes, 5), train_whole(gpt_task({}, packed)));
+      if (packed)
+        expect_same(train_in_stages(GetParam(), gpt_task({}, packed), sizes, 5), train_whole(gpt_task({}, packed)));
+      else
+        expect_same(train_in_stages(GetParam(), tower_task(Tokens::own), sizes, 5), train_whole(tower_task()));
+    }
+}
+
+// A rank sends its own tokens alone over the cut, forward and backward.
+TEST(Pipeline, OwnTokensCrossTheCut) {
+  constexpr int64_t kRows = 2;
+  constexpr int kMicroBatches = 3;
+  for (const Tokens tokens : {Tokens::all, Tokens::own})
+    for (const int ranks : {2, 4}) {
+      const Task task = gpt_task(tokens);
+      run_ranks(2 * ranks, [&](const ProcessGroupPtr& world) {
+        const Grid grid(world, ranks, 2);
+        Pipeline pipeline(task.make(grid.model()), grid);
+        MicroBatches batch{.samples = kRows * kMicroBatches};
+        for (int i = 0; i < kMicroBatches; ++i) batch.inputs.push_back(task.inputs(0, i * kRows, kRows));
+        batch.loss = [&](size_t i) { return task.loss(pipeline(batch.inputs[i]), 0, 0, kRows); };
+        pipeline.run(batch);  // forms are known then
+        const uint64_t before = pipeline.bytes_sent();
+        pipeline.run(batch);
+        const int64_t each = tokens == Tokens::all ? kTokens : (kTokens + ranks - 1) / ranks;
+        EXPECT_EQ(pipeline.bytes_sent() - before,
+                  static_cast<uint64_t>(kMicroBatches * kRows * each * 24) * sizeof(double))
+            << ranks << " ranks of stage " << grid.pipe()->rank();
+      });
+    }
 }
 
 // Stages that left their channels in different orders would wait for each other until a goodbye's time is over, 5 s.

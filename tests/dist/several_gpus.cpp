@@ -263,9 +263,9 @@ struct Factors : nn::Module, nn::Staged {
   Factors(int count, int64_t width) {
     for (int i = 0; i < count; ++i) factors.push_back(std::make_shared<Factor>(width, i));
   }
-  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x); }
+  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x, x); }
   int64_t layers() const override { return static_cast<int64_t>(factors.size()); }
-  Tensor run(nn::LayerRange range, const Tensor& x) const override {
+  Tensor run(nn::LayerRange range, const Tensor& x, const Tensor&) const override {
     Tensor y = x;
     for (int64_t i = range.first; i < range.last; ++i) y = (*factors[static_cast<size_t>(i)])(y);
     return y;

@@ -112,7 +112,7 @@ TEST_F(SeveralGpus, ShardedPartsAndAShardedPipelineEqualOneProcess) {
   // Sums of up to 32 rows, 128 hidden units and two devices' roundings, in f32, over two layers and two steps.
   const tests::Tolerance allowed{1.2e-7 * std::sqrt(32.0 * 128) * 8, 1.2e-7 * std::sqrt(32.0 * 128) * 8};
   for (const auto& [model_ranks, stages, tokens] :
-       {std::tuple{2, 1, Tokens::all}, {2, 1, Tokens::own}, {1, 2, Tokens::all}}) {
+       {std::tuple{2, 1, Tokens::all}, {2, 1, Tokens::own}, {1, 2, Tokens::all}, {2, 2, Tokens::own}}) {
     const GridResult got = train_on_four(model_ranks, stages, tokens);
     EXPECT_TRUE(tests::near(got.losses, one.losses, allowed)) << model_ranks << " x " << stages;
     EXPECT_TRUE(tests::near(got.norms, one.norms, allowed)) << model_ranks << " x " << stages;

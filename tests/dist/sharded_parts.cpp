@@ -348,14 +348,43 @@ TEST(OwnTokens, HaveSecondDerivatives) {
   });
 }
 
-TEST(OwnTokens, MustDivide) {
-  run_ranks(2, [](const ProcessGroupPtr& group) {
-    const auto model = make_gpt(group, DType::f32, Tokens::own);
-    EXPECT_THAT(error_text([&] {
-                  (*model)(Tensor::zeros({1, 5}, DType::i64));
-                }),
-                HasSubstr("sequence parallelism: 5 tokens do not divide by 2 model ranks"));
-  });
+/// Loss and gradients, of `length` tokens a row; with `packed` two documents share a row.
+std::pair<double, StateDict> gradients_of_gpt(const ProcessGroupPtr& group, Tokens tokens, int64_t length,
+                                              bool packed) {
+  const auto model = make_gpt(group, DType::f64, tokens);
+  const Tensor ids = tokens_of(0, 0, 2).slice(1, 0, length).contiguous();
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < 2 * length; ++i) starts.push_back(i % length < 2 + i / length ? 0 : 2 + i / length);
+  const Tensor sample = packed ? stack({ids, Tensor::from(starts, {2, length})}, 1) : ids;
+  const Tensor next = tokens_of(1, 0, 2).slice(1, 0, length).contiguous();
+  const Tensor loss = group ? parallel_cross_entropy((*model)(sample), next, kWords, group)
+                            : cross_entropy((*model)(sample), next);
+  loss.backward();
+  StateDict gradients;
+  for (const NamedTensor& p : model->parameters()) gradients.tensors.push_back({p.name, p.tensor.grad()});
+  return {loss.item(), gradients};
+}
+
+// Any number of tokens, also fewer than ranks, and rows of several documents.
+TEST(OwnTokens, HaveTheGradientsOfOneProcess) {
+  for (const int64_t length : {12, 11, 9, 5, 3})
+    for (const bool packed : {false, true}) {
+      const auto [loss, whole] = gradients_of_gpt(nullptr, Tokens::all, length, packed);
+      for (const int ranks : {2, 4})
+        run_ranks(ranks, [&, loss = loss, &whole = whole](const ProcessGroupPtr& group) {
+          for (const Tokens tokens : {Tokens::all, Tokens::own}) {
+            SCOPED_TRACE(str(length, " tokens", packed ? ", packed" : "", ", ", ranks, " ranks"));
+            const auto [own_loss, own] = gradients_of_gpt(group, tokens, length, packed);
+            EXPECT_NEAR(own_loss, loss, 1e-12);
+            for (size_t i = 0; i < whole.tensors.size(); ++i) {
+              const auto& [name, want] = whole.tensors[i];
+              const Tensor got = own.tensors[i].tensor;
+              if (got.sizes() != want.sizes()) continue;  // a part: see the grids
+              EXPECT_TRUE(tests::near(got.to_vector<double>(), want.to_vector<double>(), {1e-11, 1e-11})) << name;
+            }
+          }
+        });
+    }
 }
 
 // --- A divided vocabulary ---

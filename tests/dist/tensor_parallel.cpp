@@ -90,7 +90,7 @@ struct Steps {
 };
 
 constexpr int kTensorSteps = 6, kBlocks = 2;
-constexpr int64_t kBatch = 12;
+constexpr int64_t kBatch = 12;  // of samples; the ranks divide none of their kTokens tokens
 constexpr double kClip = 0.5;  // below the norms of these gradients: clipping acts
 
 /// Adam, or LAMB, which looks at whole parameters.
@@ -119,11 +119,11 @@ Steps train_in_one_process(DType dtype, bool lamb = false) {
 
 /// Trains the same global batches on a grid; whole states on rank 0.
 Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype, bool lamb = false,
-                    const std::optional<FsdpOptions>& sharding = {}) {
+                    const std::optional<FsdpOptions>& sharding = {}, Tokens tokens = Tokens::all) {
   Steps result;
   run_on(backend, data * model_ranks, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, model_ranks);
-    const auto model = tower(kBlocks, grid.model(), dtype);
+    const auto model = tower(kBlocks, grid.model(), dtype, {}, tokens);
     const DdpOptions buckets{.bucket_mb = 0.01, .first_bucket_mb = 0.001};
     TensorParallel parallel = sharding ? TensorParallel(model, grid, *sharding) : TensorParallel(model, grid, buckets);
     const auto optimizer = make_optimizer(parallel.parameters(), lamb);
@@ -200,6 +200,19 @@ TEST_P(TensorParallelRanks, ShardsOfPartsTrainAsOneProcessDoes) {
     EXPECT_EQ(names_and_sizes(many.optimizer), names_and_sizes(one.optimizer));
     EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed);
     EXPECT_LE(distance(values_of(many.optimizer), values_of(one.optimizer)), 100 * allowed);
+  }
+}
+
+TEST_P(TensorParallelRanks, OwnTokensTrainAsOneProcessDoes) {
+  const Steps one = train_in_one_process(DType::f64);
+  for (const bool sharded : {false, true}) {
+    const Steps many = train_on_grid(backend_, data_, model_, DType::f64, false,
+                                     sharded ? std::optional(kShards) : std::nullopt, Tokens::own);
+    if (many.losses.empty()) return;  // a process that is not rank 0
+    const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kTensorSteps);
+    EXPECT_LE(distance(many.losses, one.losses), allowed);
+    EXPECT_LE(distance(many.norms, one.norms), allowed);
+    EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed);
   }
 }
 
@@ -500,8 +513,7 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
     EXPECT_THAT(error_text([&] {
                   gpt.extend(Tensor::zeros({1, 2}, DType::i64), past);
                 }),
-                HasSubstr("Gpt: expected whole blocks for rows of several documents and for text that goes on, got "
-                          "ParallelGptBlock"));
+                HasSubstr("Gpt: expected whole blocks for text that goes on, got ParallelGptBlock"));
     EXPECT_THAT(error_text([&] { (Partition{.dim = 0}.part(Tensor::zeros({4}), 0, 3)); }),
                 HasSubstr("partition: dimension 0 of f32[4] on cpu does not divide into 1 x 3 parts"));
   });

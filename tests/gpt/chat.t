@@ -50,8 +50,7 @@ It learns to answer.
   train_gpt: error: --rows stream: expected a text or JSON lines with a text as --data, got others (train_gpt --help lists the flags) [2]
   train_gpt: error: --data: a step of 900 rows of 100 tokens needs more than the 133 rows of the training documents [1]
   train_gpt: error: --data chat: line 1: expected a tokenizer with a chat template for messages (chat_template.jinja, or chat_template in tokenizer_config.json), got none [1]
-  $ fails wrong --rows packed --pipeline 2; fails wrong --graph on
-  train_gpt: error: --rows packed: expected whole models on each rank, got --tensor or --pipeline (train_gpt --help lists the flags) [2]
+  $ fails wrong --graph on
   train_gpt: error: --graph on: expected --rows stream or single, got packed rows, which the host reads (train_gpt --help lists the flags) [2]
   $ echo '{"instruction": "a", "output": "b"}' > chat; tune none
   train_gpt: error: --data chat: expected JSON lines: a text, a prompt and a completion (two texts), or messages in each, got an object of instruction, output. A name that ends in .txt makes a text of any file

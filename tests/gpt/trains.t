@@ -119,7 +119,7 @@ What it cannot compute is refused.
   train_gpt: error: --context: expected fewer than the 400 tokens of the validation text, got 500 [1]
   train_gpt: error: --chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline (train_gpt --help lists the flags) [2]
   train_gpt: error: --tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none (train_gpt --help lists the flags) [2]
-  train_gpt: error: --sequence: expected --tensor above 1 and no --pipeline (train_gpt --help lists the flags) [2]
+  train_gpt: error: --sequence: expected --tensor above 1, got 1 (train_gpt --help lists the flags) [2]
   $ fails wrong --pipeline 2 --parallel fsdp --fsdp-offload parameters
   train_gpt: error: --fsdp-offload parameters: expected no --pipeline, got one (train_gpt --help lists the flags) [2]
   $ fails wrong --pipeline 2; fails wrong --tensor 2

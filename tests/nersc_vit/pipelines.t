@@ -10,9 +10,9 @@ needs: hdf5 yaml ranks
   $ losses() { sed -n 's/.*Avg \(train\|val\) loss=//p' "$1"; }
   $ train 1 deep.yaml --num_iters 6 --max_grad_norm 0.05 --run_num one > one; losses one | wc -l
   6
-  $ grid() {  # grid STAGES CHUNKS DATA MODEL MICRO-BATCHES
+  $ grid() {  # grid STAGES CHUNKS DATA MODEL MICRO-BATCHES FLAG…
   >   train $(($1 * $3 * $4)) deep.yaml --num_iters 6 --max_grad_norm 0.05 --run_num "$1x$2x$3x$4" --pipeline_parallel_size "$1" \
-  >     --pipeline_chunks "$2" --row_parallel_size "$4" --micro_batches "$5" > many; near 5e-6 <(losses many) <(losses one); grep -o 'ranks: .*stages' many
+  >     --pipeline_chunks "$2" --row_parallel_size "$4" --micro_batches "$5" "${@:6}" > many; near 5e-6 <(losses many) <(losses one); grep -o 'ranks: .*stages' many
   > }
   $ grid 2 1 1 1 3
   ranks: 2 over …, 1 data x 1 model x 2 stages
@@ -28,9 +28,13 @@ needs: hdf5 yaml ranks
   ranks: 4 over …, 1 data x 2 model x 2 stages
   $ grid 2 2 2 2 3
   ranks: 8 over …, 2 data x 2 model x 2 stages
+  $ sed -i 's/img_size: .*/img_size: [16, 24]/' deep.yaml; train 1 deep.yaml --num_iters 6 --max_grad_norm 0.05 --run_num six > one
+  $ grid 2 2 1 4 3 --sequence_parallel
+  ranks: 8 over …, 1 data x 4 model x 2 stages
   $ (cd logs/base; ls -d *PP/*/out.log)
   2MP2PP/2x1x1x2/out.log
   2MP2PP/2x2x2x2/out.log
+  4MP2PP/2x2x1x4/out.log
   2PP/2x1x1x1/out.log
   2PP/2x1x2x1/out.log
   2PP/2x2x1x1/out.log

@@ -10,6 +10,8 @@ needs: hdf5 yaml
   train_vit: error: --row_parallel_size: 2 does not divide 1 rank (train_vit --help lists the flags) [2]
   $ fails train --pipeline_chunks 2
   train_vit: error: --pipeline_chunks: expected --pipeline_parallel_size above 1, got 1: there is no pipeline (train_vit --help lists the flags) [2]
+  $ fails train --sequence_parallel
+  train_vit: error: --sequence_parallel: expected --row_parallel_size above 1, got 1 (train_vit --help lists the flags) [2]
   $ fails train --col_parallel_size 2
   train_vit: error: --col_parallel_size: expected 1, got 2: layers are divided over --row_parallel_size alone (train_vit --help lists the flags) [2]
   $ fails train --amp_mode fp8

@@ -111,10 +111,16 @@ TEST(LanguageModel, SaysWhatIsWrongWithDocuments) {
                 model(Tensor::zeros({1, 3, 4}, DType::i64));
               }),
               HasSubstr("expected ids [N, tokens], or with the starts of documents i64 [N, 2, tokens]"));
-  EXPECT_THAT(error_text([&] {
-                model.run({0, 1}, Tensor::zeros({1, 2, 4}, DType::i64));
-              }),
-              HasSubstr("expected all layers on a rank for rows of several documents"));
+}
+
+TEST(LanguageModel, StretchesKnowTheDocuments) {
+  const Tensor ids = Tensor::from(some_text(10, 3), {1, 10});
+  const Tensor starts = Tensor::from(Ids{0, 0, 0, 0, 4, 4, 6, 6, 6, 6}, {1, 10}), sample = stack({ids, starts}, 1);
+  for (const auto& model : some_models({})) {
+    const Tensor x = model->run({0, 1}, sample, sample), y = model->run({1, 2}, x, sample);
+    EXPECT_EQ(y.to_vector<float>(), (*model)(sample).to_vector<float>());
+    EXPECT_NE(y.to_vector<float>(), (*model)(ids).to_vector<float>());
+  }
 }
 
 // Prompts of other lengths, one of which ends early, and texts that outgrow the positions.
