@@ -62,7 +62,7 @@ Checkpoint Engine::save_sharded(const RunFolder* folder, const std::string& name
   put_position(checkpoint);
   written_ = parts_.world.first_says(folder ? folder->file(name).string() : "", "checkpoint");
   if (written_.empty()) return checkpoint;
-  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group(), dist::Milliseconds{600'000}, host_name());
+  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group(), dist::Milliseconds{600'000}, dist::host_name());
   std::map<std::string, StateDict> states;
   writer_->save(written_, pieces(states), checkpoint, keep, add);
   return checkpoint;

@@ -37,7 +37,7 @@ LoadedBert load_bert(nn::Bert& model, const std::filesystem::path& path, bool wi
 void save_bert(const std::filesystem::path& folder, const StateDict& state, const nn::BertOptions& options,
                const SavedConfiguration& saved, const Tokenizer& tokenizer);
 
-/// The same without the weights.
+/// Writes config.json and the tokenizer's files alone.
 void save_configuration(const std::filesystem::path& folder, const nn::BertOptions& options,
                         const SavedConfiguration& saved, const Tokenizer& tokenizer);
 

@@ -125,7 +125,7 @@ std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOpt
   manual_seed(static_cast<uint64_t>(options.seed));
   const nn::DeferredInit::Scope deferred(options.deferred.get());
   auto model = std::make_shared<Classifier>(sizes);
-  if (options.weights != "random" && !is_sharded(options.resume)) {  // of shards each rank reads its own, later
+  if (options.weights != "random" && !is_sharded(options.resume)) {  // each rank reads its own shards later
     const LoadedBert loaded = load_bert(*model, options.weights, labels.fits_weights, options.weights_key);
     WEFT_CHECK(loaded.whole || options.resume.empty(), "checkpoint ", options.resume,
                ": the classifier is missing or of other classes");

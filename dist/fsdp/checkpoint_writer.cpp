@@ -141,7 +141,7 @@ struct CheckpointWriter::Job {
   std::vector<int> files;     // first ranks of all files
   Milliseconds timeout{};
   const std::atomic<bool>* gives_up = nullptr;  // the writer's
-  CheckpointIndex index;  // rank 0: what it knows, without files; others: id, and parts of which they have the start
+  CheckpointIndex index;  // rank 0: the notes, and the tensors that it knows; others: tensors whose start they have
   std::vector<std::pair<CheckpointIndex::Piece, Tensor>> pieces;  // in the arena
   std::vector<Tensor> sources;                                    // stay until they have been copied
   std::unique_ptr<Event> copied;
@@ -179,7 +179,7 @@ void CheckpointWriter::Job::run() {
       write_atomically(note_path(temporary, rank), note_text(note), "sharded checkpoint");
   } catch (const std::exception& error) {
     if (note.error.empty()) note.error = error.what();
-    std::ofstream(note_path(temporary, rank));  // a full disk has room for a name
+    const std::ofstream empty(note_path(temporary, rank));  // a full disk has room for a name
   }
   if (!note.error.empty()) fail(note.error);
   if (rank == 0) finish();
@@ -378,7 +378,7 @@ void CheckpointWriter::wait() {
   thread_.join();
   const std::vector<std::string> later = group_->all_gather_text(error_, "checkpoint written");
   if (!gives_up_.exchange(false)) errors = later;
-  for (size_t rank = errors.size(); rank-- > 0;) {  // the error of a rank before those of ranks that waited for it
+  for (size_t rank = errors.size(); rank-- > 0;) {  // ranks that waited for another have smaller numbers
     if (errors[rank].empty()) continue;
     std::error_code ignored;
     fs::remove_all(temporary_, ignored);  // no rank writes there any more

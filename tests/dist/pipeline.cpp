@@ -330,8 +330,8 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
     EXPECT_EQ(own.predictions[0], of_first.to_vector<double>()) << "rank " << world->rank();
     if (!folders.save.empty()) {
       CheckpointWriter writer(world);
-      writer.save(folders.save, {{"model", sharded_state(pipeline)},
-                                 {"optimizer", sharded_state(pipeline, adam->state_dict())}});
+      writer.save(folders.save,
+                  {{"model", sharded_state(pipeline)}, {"optimizer", sharded_state(pipeline, adam->state_dict())}});
       writer.wait();
     }
     own.model = full_state_dict(pipeline);
@@ -474,9 +474,8 @@ void expect_same_bits(const StateDict& got, const StateDict& want) {
 // Ranges of rows, columns, stretches of heads and padded shares find their elements on every other grid, and in one
 // process; then the run goes on as from a whole state.
 TEST(Pipeline, AShardedCheckpointGoesOnAtAnyGrid) {
-  const std::vector<GridSizes> grids{{2, 2, 2, 2, true}, {1, 1, 2, 2, true}, {2, 1, 2, 1, true},
-                                     {1, 1, 4, 1, true}, {1, 1, 1, 4},       {2, 1, 1, 3},
-                                     {1, 1, 3, 2, true}, {1, 1, 1, 1}};
+  const std::vector<GridSizes> grids{{2, 2, 2, 2, true}, {1, 1, 2, 2, true}, {2, 1, 2, 1, true}, {1, 1, 4, 1, true},
+                                     {1, 1, 1, 4},       {2, 1, 1, 3},       {1, 1, 3, 2, true}, {1, 1, 1, 1}};
   for (const Task& task : {tower_task(), gpt_task()}) {
     const tests::TemporaryFolder temporary;
     for (size_t from = 0; from < grids.size(); ++from) {
@@ -514,7 +513,9 @@ TEST(Pipeline, AShardedCheckpointOfAnotherModelIsRefused) {
     const Grid grid(world, 1, 2);
     Pipeline pipeline(gpt(2), grid, {.fsdp = FsdpOptions{}});
     ShardedState state = sharded_state(pipeline);
-    EXPECT_THAT(tests::error_text([&] { ShardedCheckpoint(folder).load({{"model", &state}}); }),
+    EXPECT_THAT(tests::error_text([&] {
+                  ShardedCheckpoint(folder).load({{"model", &state}});
+                }),
                 HasSubstr("part 'model' does not fit; unexpected: h.2.ln_1.weight, h.2.ln_1.bias, "));
   });
 }
@@ -626,7 +627,8 @@ TEST(Pipeline, ShardedStagesEvaluateUnevenRows) {
       const NoGrad no_grad;
       for (int64_t most = 1; most < 4; ++most) {
         const Tensor x = task.inputs(99, 0, std::max<int64_t>(most - grid.data_rank(), 1)), y = pipeline(x);
-        EXPECT_TRUE(tests::near(y.to_vector<double>(), (*whole)(x).to_vector<double>(), tests::Tolerance{1e-11, 1e-11}));
+        EXPECT_TRUE(
+            tests::near(y.to_vector<double>(), (*whole)(x).to_vector<double>(), tests::Tolerance{1e-11, 1e-11}));
       }
     });
 }

@@ -61,8 +61,8 @@ TEST(ShardedReading, ARankReadsItsShareAndAFewBlocks) {
   }
 }
 
-// On the same grid each rank reads its own file. On another one it reads the files with its rows; columns of a matrix
-// that others hold by rows come with the rest of their blocks.
+// On the same grid each rank reads its own file, on another the files with its rows. Columns of a matrix that others
+// hold by rows come with the rest of their blocks.
 TEST(ShardedReading, AGridReadsTheFilesOfItsRanges) {
   const tests::TemporaryFolder temporary;
   const nn::GptOptions sizes{.vocabulary = 4096, .positions = 16, .width = 512, .depth = 2, .heads = 4};
