@@ -58,7 +58,7 @@ void fill_rows(const FillWork& fill) {
   }
 }
 
-/// The predicted time of a copy or a fill in a device's memory. Those from and to the host take none.
+/// A copy or a fill in a device's memory takes predicted time. Copies from and to the host take none.
 void spend(const std::string& what, size_t read, size_t written) {
   const time_model::Chip* const chip = timeline::on() ? time_model::find_chip(options().gpu->key) : nullptr;
   if (!chip) return;

@@ -14,7 +14,7 @@ constexpr size_t kLL = 0, kLL128 = 1, kSimple = 2;
 
 struct Row {
   std::string_view link, algorithm;
-  std::array<double, 3> of;  ///< by protocol
+  std::array<double, 3> of;  ///< a value for each protocol
 };
 constexpr Row kBases[] = {
 #define BASE(algorithm, ...) {"", algorithm, {__VA_ARGS__}},

@@ -41,8 +41,8 @@ Cost all_reduce(const Cluster& cluster, const Places& places, double bytes);
 Cost gather(const Cluster& cluster, const Places& places, double bytes);
 /// broadcast and reduce: a ring that passes all bytes on.
 Cost pass(const Cluster& cluster, const Places& places, double bytes);
-/// Sends or receives of a group: `inside` and `outside` are the bytes of one rank in one direction, by whether the peer is
-/// in its node.
+/// Sends or receives of a group. A rank moves `inside` bytes in one direction within its node, and `outside` bytes to or
+/// from other nodes.
 Cost transfers(const Cluster& cluster, double inside, double outside);
 
 }  // namespace emulator::collective_time

@@ -41,7 +41,7 @@ struct Operation : std::enable_shared_from_this<Operation> {
   std::vector<Operation*> dependencies;                ///< dependencies that have not ended
   std::vector<std::shared_ptr<Operation>> dependents;  ///< operations that wait for this one
   std::chrono::steady_clock::time_point ended;
-  double ends = 0;  ///< seconds of the predicted clock (timeline.h): what it waits for, then its work's time
+  double ends = 0;  ///< seconds of the predicted clock (timeline.h): so far the latest end of a dependency
   std::shared_ptr<cuda::Trace> trace;  ///< only while streams are checked
 };
 using Op = std::shared_ptr<Operation>;

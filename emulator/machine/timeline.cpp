@@ -126,7 +126,9 @@ class Recorder {
   /// Chrome's format: a process for each rank, a thread for each stream. Processes of a job add to one file.
   void write_trace(const char* path) const {
     std::string events;
-    const auto add = [&](const nlohmann::json& event) { events += (events.empty() ? "" : ",\n") + event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
+    const auto add = [&](const nlohmann::json& event) {
+      events += (events.empty() ? "" : ",\n") + event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    };
     for (const auto& [number, device] : devices_) {
       const int process = device.ranks == 0 ? number : device.rank;
       add({{"ph", "M"}, {"name", "process_name"}, {"pid", process}, {"args", {{"name", name_of(number, device)}}}});

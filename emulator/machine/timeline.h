@@ -4,8 +4,8 @@
 
 #include "emulator/machine/collective_time.h"
 
-// The predicted clock of --time. An operation begins when all that it waits for has ended, and when its thread has seen the
-// end of all that it waited for. It ends when the predicted times of its work have passed. The host's own work takes no
+// The predicted clock of --time. An operation begins when its dependencies have ended, and no earlier than the last
+// operation for which its host thread has waited. It ends after the predicted times of its work. The host's own work takes no
 // time. Each process begins at 0; NCCL's collectives bring the clocks of ranks together. Seconds everywhere.
 // At the end it prints a line for each GPU, and adds its spans to the file of `--time-trace` (WEFT_EMULATE_TIME_TRACE).
 
@@ -33,7 +33,7 @@ class Running {
   Operation* before_;
 };
 
-// Of the operation that this thread runs.
+// These concern the operation that this thread runs.
 
 /// The time that its work has reached.
 double now();
@@ -45,7 +45,7 @@ void communicate(const std::string& what, double begin, double end, const std::s
 /// The time until which this thread's host code has waited; its next operations begin no earlier.
 double& host();
 
-/// The device is this rank's of a communicator of so many: the largest names it in the report.
+/// Rank `rank` of a communicator of `ranks` uses the device. The report names it by the largest communicator.
 void name_rank(int device, int rank, int ranks);
 
 }  // namespace timeline

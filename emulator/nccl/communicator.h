@@ -67,7 +67,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int device() const { return device_; }
   bool blocking() const { return config_.blocking != 0; }
   const ncclConfig_t& config() const { return config_; }
-  /// Of the ranks in nodes of timeline::cluster(), once all have joined. GPU K is in node K / GPUs per node of its host.
+  /// The ranks' places in nodes of timeline::cluster(), once all have joined. GPU K is in node K / GPUs per node of its host.
   const collective_time::Places& places() const { return places_; }
   /// A rank's node: the host's name, and the node's number there.
   using Node = std::pair<std::string, int>;

@@ -34,7 +34,7 @@ class Predicted {
   }
 
  private:
-  double bytes_[2][2] = {};  ///< by whether it sends, and whether it leaves the node
+  double bytes_[2][2] = {};  ///< indexed by direction (1 sends) and link (1 leaves the node)
   std::set<int> outside_;    ///< peers in other nodes
 };
 

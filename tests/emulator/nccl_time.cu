@@ -3,8 +3,8 @@
 // around its work:
 //   nccl_time RANKS all_reduce|all_gather|reduce_scatter|broadcast|all_to_all|exchange BYTES [late]
 //             one call; `late`: rank R runs R kernels before
-//   nccl_time RANKS graph BYTES        an all_reduce in a graph that runs twice
-//   nccl_time RANKS step BYTES PARTS   BYTES in parts, each reduced on a stream of its own after its share of 8 kernels
+//   nccl_time RANKS graph BYTES        an all_reduce in a graph that runs twice.
+//   nccl_time RANKS step BYTES PARTS   parts of BYTES, each reduced on another stream after its share of 8 kernels.
 #include <nccl.h>
 
 #include <cstdio>
