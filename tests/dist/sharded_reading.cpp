@@ -85,7 +85,8 @@ TEST(ShardedReading, AGridReadsTheFilesOfItsRanges) {
     for (const uint64_t of_rank : bytes) std::printf("%d x %d: %.2f MiB of %.2f\n", data, model, of_rank / 1048576.0, whole / 1048576.0);
     last = next;
     whole = 0;
-    for (const CheckpointIndex::File& file : ShardedCheckpoint(last).index().files) whole += file.bytes;
+    const ShardedCheckpoint checkpoint(last);
+    for (const CheckpointIndex::File& file : checkpoint.index().files) whole += file.bytes;
     EXPECT_THAT(bytes, Each(Le(static_cast<uint64_t>(most * static_cast<double>(whole) / 4) + 8 * kBlock)));
   }
 }
