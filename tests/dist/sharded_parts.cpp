@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/derivatives.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "dist/tensor/parallel_block.h"
