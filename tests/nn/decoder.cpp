@@ -186,7 +186,7 @@ TEST(Decoder, RunsInStretches) {
   Decoder model(kSmallDecoder);
   const Tensor ids = some_ids(2, 6);
   const NoGrad no_grad;
-  EXPECT_EQ(model.run({1, 2}, model.run({0, 1}, ids)).to_vector<float>(), model(ids).to_vector<float>());
+  EXPECT_EQ(model.run({1, 2}, model.run({0, 1}, ids, ids), ids).to_vector<float>(), model(ids).to_vector<float>());
   for (const NamedTensor& parameter : model.parameters())
     EXPECT_TRUE(model.uses({0, 1}, parameter.name) || model.uses({1, 2}, parameter.name)) << parameter.name;
   EXPECT_FALSE(model.uses({1, 2}, "model.embed_tokens.weight"));
