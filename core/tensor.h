@@ -159,7 +159,7 @@ class Tensor {
   Tensor slice(Integer dim, Integer start, Integer length, Integer step = 1) const;
   Tensor narrow(Integer dim, Integer start, Integer length) const { return slice(dim, start, length); }
   Tensor select(Integer dim, Integer index) const;  ///< the slice at `index`, without the dimension
-  Tensor expand(const Shape& sizes) const;          ///< broadcasts sizes of 1, stride 0
+  Tensor expand(const Shape& sizes) const;          ///< broadcasts sizes of 1, stride 0; -1 keeps a size
   /// `x.index({0, Slice{2, -1}, mask})`: core/ops/index.h. A copy where a tensor is among the parts.
   Tensor index(const std::vector<Index>& at) const;
   Tensor operator[](const Index& at) const;               ///< index({at}): `x[0]`, `x[mask]`

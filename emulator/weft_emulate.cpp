@@ -18,6 +18,7 @@
 #include "emulator/machine/gpu.h"
 #include "emulator/machine/options.h"
 #include "emulator/machine/time_table.h"
+#include "emulator/machine/timeline.h"
 #include "emulator/program_look.h"
 #include "emulator/report.h"
 
@@ -159,6 +160,7 @@ int main(int argc, char** argv) {
       "weft-emulate"};
   std::string gpu, gpus, report, exit_code, memory, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known,
       time_of;
+  std::string trace, cluster;
   bool count = false, time = false, allow_none = false, no_preload = false;
   double overlap = 0, clock = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
@@ -198,6 +200,10 @@ int main(int argc, char** argv) {
                  "With --time: append counts and predictions to this file, a launch a line");
   app.add_option("--time-known", time_known,
                  "With --time-waves: launches that this file has counts of do not run; others are added to it");
+  app.add_option("--time-trace", trace, "With --time: write the predicted clock of kernels and collectives to this file, for chrome://tracing");
+  app.add_option("--cluster", cluster,
+                 "With --time: the links between GPUs, " + emulator::collective_time::cluster_keys() +
+                     " (default: a node that has this GPU)");
   app.add_option("--time-of", time_of, "Predict the launches in a file of --time-table once more, and run nothing");
   app.add_option("--overlap", overlap, "With --time-of: the model's constant, instead of the fitted one");
   app.add_option("--clock", clock, "With --time-of: GHz of the SMs, where they were measured");
@@ -233,11 +239,21 @@ int main(int argc, char** argv) {
   set("WEFT_EMULATE_BREAK", break_at);
   if (!profile.empty()) set("WEFT_EMULATE_PROFILE", fs::absolute(profile).string());
   if (count) set("WEFT_EMULATE_COUNT", "1");
-  if (time || !waves.empty() || !time_table.empty()) set("WEFT_EMULATE_TIME", "1");
+  if (time || !waves.empty() || !time_table.empty() || !trace.empty()) set("WEFT_EMULATE_TIME", "1");
+  if (!trace.empty()) {
+    trace = fs::absolute(trace).string();
+    if (!std::ofstream(trace)) {  // empties it: the program's processes add to it
+      std::cerr << "weft-emulate: cannot write " << trace << ": " << std::strerror(errno) << '\n';
+      return 2;
+    }
+    set("WEFT_EMULATE_TIME_TRACE", trace);
+  }
+  set("WEFT_EMULATE_CLUSTER", cluster);
   set("WEFT_EMULATE_TIME_WAVES", waves);
   if (!time_table.empty()) set("WEFT_EMULATE_TIME_TABLE", fs::absolute(time_table).string());
   if (!time_known.empty()) set("WEFT_EMULATE_TIME_KNOWN", fs::absolute(time_known).string());
   const emulator::Options& chosen = emulator::options();  // a wrong word ends here, before the program starts
+  emulator::timeline::cluster();
   if (!ptx.empty()) return print_ptx(ptx, *chosen.gpu);
   std::vector<std::string> program = app.remaining();
   if (program.empty() || program[0].starts_with("-")) {

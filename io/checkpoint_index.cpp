@@ -23,7 +23,7 @@ using OrderedJson = nlohmann::ordered_json;  // parts stay in their order; objec
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexFormat = "weft sharded checkpoint";  // for one shard or more
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;  // 1: no strided parts, no files of several ranks; still written where there are none
 constexpr uint64_t kLargestIndex = uint64_t{1} << 30;
 
 /// Numbers as text, 0x1.8p+1: every double comes back bit by bit, infinities too, in every locale.
@@ -74,9 +74,16 @@ DType parse_dtype(const std::string& text) {
 
 OrderedJson to_json(const CheckpointIndex::File& file) {
   OrderedJson pieces = OrderedJson::array();
-  for (const CheckpointIndex::Piece& piece : file.pieces)
-    pieces.push_back({{"part", piece.part}, {"name", piece.name}, {"begin", piece.begin}, {"count", piece.count}});
-  return {{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"blocks", file.blocks}, {"pieces", pieces}};
+  for (const CheckpointIndex::Piece& piece : file.pieces) {
+    OrderedJson& json = pieces.emplace_back(OrderedJson{
+        {"part", piece.part}, {"name", piece.name}, {"begin", piece.begin}, {"count", piece.count}});
+    if (piece.of.run != 0)
+      json.update({{"offset", piece.of.offset}, {"run", piece.of.run}, {"stride", piece.of.stride}});
+    if (piece.writer != 0) json["writer"] = piece.writer;
+  }
+  OrderedJson json{{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"blocks", file.blocks}, {"pieces", pieces}};
+  if (file.rank >= 0) json["rank"] = file.rank;
+  return json;
 }
 
 CheckpointIndex::File to_file(const OrderedJson& json) {
@@ -87,10 +94,15 @@ CheckpointIndex::File to_file(const OrderedJson& json) {
   WEFT_CHECK(
       file.blocks.empty() || file.blocks.size() == (file.bytes + CheckpointIndex::kBlock - 1) / CheckpointIndex::kBlock,
       "a file of ", file.bytes, " bytes with ", file.blocks.size(), " blocks");
-  for (const OrderedJson& piece : json.at("pieces"))
-    file.pieces.push_back({piece.at("part").get<std::string>(), piece.at("name").get<std::string>(),
-                           json_integer<int64_t>(piece.at("begin"), "begin"),
-                           json_integer<int64_t>(piece.at("count"), "count")});
+  for (const OrderedJson& piece : json.at("pieces")) {
+    const auto integer = [&](const char* name) { return json_integer<int64_t>(piece.at(name), name); };
+    file.pieces.push_back({piece.at("part").get<std::string>(), piece.at("name").get<std::string>(), integer("begin"),
+                           integer("count"),
+                           piece.contains("run") ? StridedPart{integer("offset"), integer("run"), integer("stride")}
+                                                 : StridedPart{},
+                           piece.contains("writer") ? json_integer<int>(piece["writer"], "writer") : 0});
+  }
+  if (json.contains("rank")) file.rank = json_integer<int>(json["rank"], "rank");
   return file;
 }
 
@@ -117,6 +129,12 @@ CheckpointIndex::Part to_part(const OrderedJson& json) {
   for (const OrderedJson& scalar : json.at("scalars"))
     part.scalars.push_back({scalar.at("name").get<std::string>(), to_number(scalar.at("value"))});
   return part;
+}
+
+OrderedJson to_json(const std::vector<std::pair<std::string, CheckpointIndex::Part>>& parts) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto& [name, part] : parts) json[name] = to_json(part);
+  return json;
 }
 
 CheckpointIndex to_index(const OrderedJson& json) {
@@ -146,15 +164,23 @@ std::unordered_map<std::string, int64_t> counts_of(const CheckpointIndex& index)
   return counts;
 }
 
+bool lies_inside(const CheckpointIndex::Piece& piece, int64_t numel) {
+  const auto& [offset, run, stride] = piece.of;
+  if (piece.begin < 0 || piece.count < 0 || piece.count > numel || piece.begin > numel - piece.count) return false;
+  if (run == 0 || piece.count == 0) return run >= 0;
+  const int64_t last = piece.begin + piece.count - 1;
+  return run > 0 && stride >= run && offset >= 0 && offset < numel && last / run <= numel / stride &&
+         piece.of.place(last) < numel;
+}
+
 /// Errors: a piece that lies outside its tensor.
 void check_pieces(const CheckpointIndex& index) {
   const auto counts = counts_of(index);
   for (const CheckpointIndex::File& file : index.files)
     for (const CheckpointIndex::Piece& piece : file.pieces) {
       const auto found = counts.find(piece.part + '/' + piece.name);
-      WEFT_CHECK(found != counts.end() && piece.begin >= 0 && piece.count >= 0 && piece.count <= found->second &&
-                     piece.begin <= found->second - piece.count,
-                 "elements ", piece.begin, " to ", piece.count, " of '", piece.name, "'");
+      WEFT_CHECK(found != counts.end() && lies_inside(piece, found->second), "elements ", piece.begin, " to ",
+                 piece.count, " of '", piece.name, "'");
     }
 }
 
@@ -167,14 +193,23 @@ std::string CheckpointIndex::file_name(int rank) {
 }
 
 std::string index_text(const CheckpointIndex& index, int indent) {
-  OrderedJson files = OrderedJson::array(), parts = OrderedJson::object(), numbers = OrderedJson::object(),
-              texts = OrderedJson::object();
-  for (const CheckpointIndex::File& file : index.files) files.push_back(to_json(file));
-  for (const auto& [name, part] : index.parts) parts[name] = to_json(part);
+  OrderedJson files = OrderedJson::array(), numbers = OrderedJson::object(), texts = OrderedJson::object();
+  bool is_new = false;
+  for (const CheckpointIndex::File& file : index.files) {
+    files.push_back(to_json(file));
+    for (const CheckpointIndex::Piece& piece : file.pieces) is_new = is_new || piece.of.run != 0 || piece.writer != 0;
+    is_new = is_new || file.rank >= 0;
+  }
   for (const auto& [name, value] : index.numbers) numbers[name] = exact(value);
   for (const auto& [name, text] : index.texts) texts[name] = text_json(text);
-  const OrderedJson json = {{"format", kIndexFormat},     {"version", kVersion}, {"id", index.id}, {"facts", texts},
-                            {"integers", index.integers}, {"numbers", numbers},  {"files", files}, {"parts", parts}};
+  const OrderedJson json = {{"format", kIndexFormat},
+                            {"version", is_new ? kVersion : 1},
+                            {"id", index.id},
+                            {"facts", texts},
+                            {"integers", index.integers},
+                            {"numbers", numbers},
+                            {"files", files},
+                            {"parts", to_json(index.parts)}};
   return json.dump(indent, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
 }
 
@@ -183,8 +218,9 @@ CheckpointIndex parse_index(const std::string& text, const std::string& where, c
   const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool ours = json.is_object() && json.contains("format") && json["format"] == kIndexFormat;
   WEFT_CHECK(ours, where, ": ", what, " is not one of a sharded checkpoint");
-  WEFT_CHECK(json.contains("version") && json["version"] == kVersion, where, ": expected version ", kVersion, ", got ",
-             json.value("version", OrderedJson()).dump());
+  const OrderedJson version = json.value("version", OrderedJson());
+  WEFT_CHECK(version == 1 || version == kVersion, where, ": expected version 1 or ", kVersion, ", got ",
+             version.dump());
   try {
     CheckpointIndex index = to_index(json);
     check_pieces(index);
@@ -226,15 +262,17 @@ CheckpointIndex read_index(const fs::path& folder) {
 }
 
 std::string note_text(const RankNote& note) {
-  return OrderedJson{{"file", to_json(note.file)}, {"error", note.error}}.dump(-1, ' ', false,
-                                                                               OrderedJson::error_handler_t::replace);
+  return OrderedJson{{"file", to_json(note.file)}, {"parts", to_json(note.parts)}, {"error", note.error}}.dump(
+      -1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 RankNote read_note(const std::string& text) {
   check_ordered(text, "sharded checkpoint: a rank's note");
   try {
     const OrderedJson json = OrderedJson::parse(text);
-    return {to_file(json.at("file")), json.at("error").get<std::string>()};
+    RankNote note{.file = to_file(json.at("file")), .error = json.at("error").get<std::string>()};
+    for (const auto& [name, part] : json.at("parts").items()) note.parts.emplace_back(name, to_part(part));
+    return note;
   } catch (const std::exception& error) {
     fail("sharded checkpoint: a rank's note is damaged: ", printable(error.what()));
   }

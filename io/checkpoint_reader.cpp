@@ -19,6 +19,35 @@ namespace {
 namespace fs = std::filesystem;
 using Piece = CheckpointIndex::Piece;
 
+/// Consecutive elements that a piece in a file and a wanted piece share: the first one's place in each, and the count.
+struct Run {
+  int64_t given, wanted, count;
+};
+
+/// In ascending order.
+std::vector<Run> common_runs(const Piece& given, const Piece& wanted) {
+  std::vector<Run> runs;
+  const auto left = [](const Piece& piece, int64_t i) {  // consecutive elements of the tensor from i on
+    const int64_t end = piece.begin + piece.count;
+    return piece.of.run == 0 ? end - i : std::min(end, (i / piece.of.run + 1) * piece.of.run) - i;
+  };
+  for (int64_t i = given.begin, j = wanted.begin; i < given.begin + given.count && j < wanted.begin + wanted.count;) {
+    const int64_t a = given.of.place(i), b = wanted.of.place(j), begin = std::max(a, b);
+    const int64_t a_end = a + left(given, i), b_end = b + left(wanted, j), count = std::min(a_end, b_end) - begin;
+    if (count > 0) {
+      const Run run{i + begin - a - given.begin, j + begin - b - wanted.begin, count};
+      Run* const last = runs.empty() ? nullptr : &runs.back();
+      if (last && last->given + last->count == run.given && last->wanted + last->count == run.wanted)
+        last->count += count;
+      else
+        runs.push_back(run);
+    }
+    if (a_end <= b_end) i += a_end - a;
+    if (b_end <= a_end) j += b_end - b;
+  }
+  return runs;
+}
+
 /// The wanted part of a tensor, and the amount read so far.
 struct Target {
   WantedPiece* piece;
@@ -26,34 +55,49 @@ struct Target {
   bool is_whole;
   int64_t count;
   int64_t filled = 0;
+  Tensor on_host = {};  ///< all elements, where runs of a file lie apart
 
-  bool overlaps(const Piece& given) const {
-    return piece->begin < given.begin + given.count && given.begin < piece->begin + count;
-  }
+  Piece wanted() const { return {piece->part, piece->name, piece->begin, count, piece->of}; }
 
-  /// The elements that a piece in a file and the wanted values share.
-  Piece common_with(const Piece& given) const {
-    const int64_t begin = std::max(piece->begin, given.begin);
-    const int64_t end = std::min(piece->begin + count, given.begin + given.count);
-    return {given.part, given.name, begin, std::max<int64_t>(end - begin, 0)};
-  }
-
-  void fill(const Piece& common, const Tensor& values) {
-    filled += common.count;
-    if (is_whole && common.count == count && values.dtype() == entry->dtype) {
+  /// `values`: the elements of all runs, one run after another.
+  void fill(const std::vector<Run>& runs, const Tensor& values) {
+    filled += values.numel();
+    if (is_whole && runs.size() == 1 && values.numel() == count && values.dtype() == entry->dtype) {
       piece->values = values;  // no copy
       return;
     }
-    if (!piece->values.defined()) piece->values = Tensor::empty({count}, entry->dtype);
-    piece->values.slice(0, common.begin - piece->begin, common.count).copy_(values);
+    Tensor& own = piece->values;
+    if (!own.defined()) own = Tensor::empty({count}, entry->dtype);
+    const int64_t first = runs.front().wanted, end = runs.back().wanted + runs.back().count;
+    if (end - first != values.numel() && !on_host.defined())
+      on_host = own.to(Device{}).to(entry->dtype).contiguous();
+    if (!on_host.defined()) {
+      own.slice(0, first, values.numel()).copy_(values);
+      return;
+    }
+    const Tensor source = values.to(entry->dtype);
+    const size_t bytes = size_of(entry->dtype);
+    const auto* from = static_cast<const char*>(source.raw_data());
+    for (const Run& run : runs) {
+      const size_t all = static_cast<size_t>(run.count) * bytes;
+      std::memcpy(static_cast<char*>(on_host.raw_data()) + static_cast<size_t>(run.wanted) * bytes, from, all);
+      from += all;
+    }
+    if (filled < count) return;
+    if (on_host.raw_data() == own.raw_data())
+      own.storage()->bump_version();
+    else
+      own.copy_(on_host);
+    on_host = {};
   }
 };
 using Targets = std::unordered_map<std::string, std::vector<Target>>;
 
 bool overlaps(const Targets& targets, const Piece& given) {
   const auto found = targets.find(given.part + '/' + given.name);
-  return found != targets.end() && std::any_of(found->second.begin(), found->second.end(),
-                                               [&](const Target& one) { return one.overlaps(given); });
+  return found != targets.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Target& one) {
+    return !common_runs(given, one.wanted()).empty();
+  });
 }
 
 /// The bytes of a file, of which whole blocks are read and compared with their checksums; the last one is kept.
@@ -151,15 +195,19 @@ const CheckpointIndex::Part& CheckpointReader::part(const std::string& name) con
   fail(where_, ": it has no part '", name, "'");
 }
 
-fs::path CheckpointReader::shard(size_t rank) const {
-  return is_folder_ ? path_ / CheckpointIndex::file_name(static_cast<int>(rank)) : path_;
+int CheckpointReader::number(size_t file) const {
+  return index_.files[file].rank >= 0 ? index_.files[file].rank : static_cast<int>(file);
+}
+
+fs::path CheckpointReader::shard(size_t file) const {
+  return is_folder_ ? path_ / CheckpointIndex::file_name(number(file)) : path_;
 }
 
 void CheckpointReader::check_shard(size_t rank) const {
   if (!is_folder_) return;  // its seal has been checked
   const fs::path path = shard(rank);
   const auto wrong = [&](const auto&... why) {
-    fail(where_, ": rank ", rank, "'s file ", path.filename().string(), ' ', why...);
+    fail(where_, ": rank ", number(rank), "'s file ", path.filename().string(), ' ', why...);
   };
   const CheckpointIndex::File& expected = index_.files[rank];
   std::error_code ignored;
@@ -207,7 +255,7 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     const auto require = [&](bool fits) {
       if (fits) return;
       check_shard(rank);  // says what is wrong
-      fail(where_, ": rank ", rank, "'s file is damaged: a block's checksum differs from the written one");
+      fail(where_, ": rank ", number(rank), "'s file is damaged: a block's checksum differs from the written one");
     };
     require(blocks.check_header());
     const SafetensorsReader file(shard(rank));
@@ -216,10 +264,9 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // sorted by place: neighbours share blocks
     for (const Piece& given : pieces) {
       if (!overlaps(targets, given)) continue;
-      const std::string name = given.part + '/' + given.name;
-      const auto place = places.find(name);
+      const auto place = places.find(given.stored_name());
       WEFT_CHECK(place != places.end() && file.entries()[place->second].sizes.numel() == given.count, where_, ": rank ",
-                 rank, "'s file does not hold ", given.count, " elements of '", name, "'");
+                 number(rank), "'s file does not hold ", given.count, " elements of '", given.stored_name(), "'");
       in_order.emplace_back(&given, &file.entries()[place->second]);
     }
     std::sort(in_order.begin(), in_order.end(),
@@ -229,14 +276,23 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
       const SafetensorsEntry& entry = *place;
       const std::string name = given.part + '/' + given.name;
       for (Target& target : targets[name]) {
-        const Piece common = target.common_with(given);
-        if (common.count == 0) continue;
-        const uint64_t first = static_cast<uint64_t>(common.begin - given.begin) * entry.stored->bytes;
-        const Tensor values = read_stored(
-            *entry.stored, {common.count},
-            [&](void* to, uint64_t bytes) { require(blocks.read(file.data_start() + entry.begin + first, to, bytes)); },
-            [&](std::string_view text) { fail(where_, ": '", name, "': ", text); });
-        target.fill(common, values);
+        const std::vector<Run> runs = common_runs(given, target.wanted());
+        if (runs.empty()) continue;
+        int64_t count = 0;
+        for (const Run& run : runs) count += run.count;
+        const auto read_runs = [&](void* to, uint64_t) {
+          auto* next = static_cast<char*>(to);
+          for (const Run& run : runs) {
+            const uint64_t first = static_cast<uint64_t>(run.given) * entry.stored->bytes;
+            const uint64_t bytes = static_cast<uint64_t>(run.count) * entry.stored->bytes;
+            require(blocks.read(file.data_start() + entry.begin + first, next, bytes));
+            next += bytes;
+          }
+        };
+        const Tensor values = read_stored(*entry.stored, {count}, read_runs, [&](std::string_view text) {
+          fail(where_, ": '", name, "': ", text);
+        });
+        target.fill(runs, values);
       }
     }
   }

@@ -12,8 +12,9 @@ namespace weft {
 /// Elements that are wanted of a checkpoint's tensor.
 struct WantedPiece {
   std::string part, name;
-  int64_t begin = 0;  ///< the first one, in row-major order
+  int64_t begin = 0;  ///< the first one, in row-major order of the tensor or the part `of`
   Tensor values{};  ///< [count], filled in place (dtype and device are converted); undefined: becomes the whole tensor
+  StridedPart of{};
 };
 
 /// A checkpoint on the disk, a file or a folder (io/checkpoint_index.h), written at any number of ranks.
@@ -43,6 +44,7 @@ class CheckpointReader {
   std::vector<std::pair<std::string, StateDict>> states(const std::vector<std::string>& parts) const;
 
  private:
+  int number(size_t file) const;
   std::filesystem::path shard(size_t rank) const;
   void check_shard(size_t rank) const;
 

@@ -222,45 +222,23 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
   };
   std::sort(order.begin(), order.end(),
             [&](const NamedTensor* a, const NamedTensor* b) { return place(*a) < place(*b); });
-  const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
-  std::string text = "{";
-  const auto add = [&](const std::string& name, std::string_view dtype, const std::vector<int64_t>& sizes,
-                       uint64_t begin, uint64_t end) {
-    text += str(text.size() > 1 ? "," : "", dump(name), ":{\"dtype\":\"", dtype, "\",\"shape\":", dump(sizes),
-                ",\"data_offsets\":[", begin, ',', end, "]}");
-  };
-  if (!metadata.empty()) text += "\"__metadata__\":" + dump(metadata);
-  std::unordered_set<std::string_view> names{"__metadata__"};
-  uint64_t offset = 0;
+  std::vector<SafetensorsTensor> tensors;
   for (const NamedTensor* entry : order) {
-    WEFT_CHECK(names.insert(entry->name).second, "safetensors: expected each name once, got '", printable(entry->name),
-               "' twice");
-    try {
-      static_cast<void>(Json(entry->name).dump());
-    } catch (const Json::exception&) {  // two such names could become one, and no reader would know them
-      fail("safetensors: expected names in UTF-8, got '", printable(entry->name), "'");
-    }
-    const Shape sizes = entry->tensor.sizes();
-    const uint64_t end = offset + entry->tensor.nbytes();
+    const Tensor& tensor = entry->tensor;
+    const Shape sizes = tensor.sizes();
     const bool is_complex = complex.contains(entry->name);
-    add(entry->name,
-        !is_complex                           ? stored_name(entry->tensor.dtype())
-        : entry->tensor.dtype() == DType::f32 ? "C64"
-                                              : "C128",
-        {sizes.begin(), sizes.end() - (is_complex ? 1 : 0)}, offset, end);
-    offset = end;
+    const std::string_view dtype = !is_complex                     ? stored_name(tensor.dtype())
+                                   : tensor.dtype() == DType::f32 ? "C64"
+                                                                   : "C128";
+    tensors.push_back(
+        {entry->name, std::string(dtype), {sizes.begin(), sizes.end() - (is_complex ? 1 : 0)}, tensor.nbytes()});
   }
-  if (sealed) add(kSealName, "U8", {kSealBytes}, offset, offset + kSealBytes);
-  text += '}';
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const uint64_t length = text.size();
-  WEFT_CHECK(length <= kLongestHeader, "safetensors: expected a header of at most ", kLongestHeader, " bytes, got ",
-             length);
+  if (sealed) tensors.push_back({kSealName, "U8", {kSealBytes}, kSealBytes});
+  const std::string header = safetensors_header(tensors, metadata);
 
   AtomicFile file(path, what);
   AtomicFile::Writer out(file);
-  out.write(&length, 8);
-  out.write(text.data(), text.size());
+  out.write(header.data(), header.size());
   for (const NamedTensor* entry : order) {
     const Tensor dense = entry->tensor.detach().to(Device{}).contiguous();
     out.write(dense.raw_data(), dense.nbytes());
@@ -271,6 +249,33 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
 }
 
 }  // namespace
+
+std::string safetensors_header(const std::vector<SafetensorsTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  std::string text = "{";
+  if (!metadata.empty()) text += "\"__metadata__\":" + dump(metadata);
+  std::unordered_set<std::string_view> names{"__metadata__"};
+  uint64_t offset = 0;
+  for (const SafetensorsTensor& tensor : tensors) {
+    WEFT_CHECK(names.insert(tensor.name).second, "safetensors: expected each name once, got '", printable(tensor.name),
+               "' twice");
+    try {
+      static_cast<void>(Json(tensor.name).dump());
+    } catch (const Json::exception&) {  // two such names could become one, and no reader would know them
+      fail("safetensors: expected names in UTF-8, got '", printable(tensor.name), "'");
+    }
+    text += str(text.size() > 1 ? "," : "", dump(tensor.name), ":{\"dtype\":\"", tensor.dtype, "\",\"shape\":",
+                dump(tensor.sizes), ",\"data_offsets\":[", offset, ',', offset + tensor.bytes, "]}");
+    offset += tensor.bytes;
+  }
+  text += '}';
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  WEFT_CHECK(length <= kLongestHeader, "safetensors: expected a header of at most ", kLongestHeader, " bytes, got ",
+             length);
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
 
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
     : SafetensorsReader(path, *std::make_unique<MemoryBudget>()) {}

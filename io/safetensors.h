@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/state_dict.h"
 #include "io/file_reader.h"
@@ -53,6 +54,18 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
   uint64_t data_start_ = 0;
 };
+
+/// A tensor of a file to be written.
+struct SafetensorsTensor {
+  std::string name;
+  std::string dtype;  ///< the format's name (stored_name())
+  std::vector<int64_t> sizes;
+  uint64_t bytes = 0;
+};
+/// The file up to its data, which follow in the order of the tensors, without holes: for a file that several processes
+/// write, each its own tensors. Errors: two tensors of one name, names that are not UTF-8, too many.
+std::string safetensors_header(const std::vector<SafetensorsTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata);
 
 /// Reads a whole file with SafetensorsReader.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);

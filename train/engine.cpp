@@ -87,12 +87,12 @@ RunEnd Engine::run() {
     finish_epoch();
     stopped = !is_finished() && !options_.validates_after_saving && must_stop();
   }
+  if (stopped) task_.save();
+  finish_saving();
   if (stopped) {
-    task_.save();
     if (!options_.program.empty()) note(interruption_.stop.line(options_.program, position_.step, options_.out));
     task_.stopped(interruption_.stop);
   }
-  finish_saving();
   note(profile_.finish());
   const RunEnd end = stopped ? interruption_.stop.end() : RunEnd::finished;
   task_.ended(end);

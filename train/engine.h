@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -222,16 +223,21 @@ class Engine {
   /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
   /// All ranks call it.
   void put(Checkpoint& checkpoint);
-  /// Writes put() and `texts` to `name` of the run's folder (rank 0 has it, others give null), see RunFolder::save().
-  /// EngineOptions::sharded_checkpoints under fsdp: each rank writes its part into the folder `name` without
-  /// `.safetensors`. Training goes on meanwhile, and the result has no parts.
-  Checkpoint save(const RunFolder* folder, const std::string& name, const std::map<std::string, std::string>& texts,
-                  int keep = 1);
-  /// A checkpoint for take(). Under fsdp it has no parts: take() then reads ranges of this rank.
+  /// Writes put() and `notes`, whose numbers win, to `name` of the run's folder (rank 0 has it, others give null), see
+  /// RunFolder::save(). EngineOptions::sharded_checkpoints under fsdp or in a grid: each rank writes its part into the
+  /// folder `name` without `.safetensors`. Training goes on meanwhile, and the result has no parts.
+  Checkpoint save(const RunFolder* folder, const std::string& name, Checkpoint notes, int keep = 1);
+  /// The folder `name` of a sharded checkpoint; `add`: see dist::CheckpointWriter. It is there after the next save, or
+  /// at the end of the run. Errors: the strategy has no pieces.
+  Checkpoint save_sharded(const RunFolder* folder, const std::string& name, Checkpoint notes, int keep = 1,
+                          const std::function<void(const std::filesystem::path&)>& add = {});
+  /// A checkpoint for take(). Under fsdp and in a grid it has no parts: take() then reads ranges of this rank.
   Checkpoint read(const std::string& path) const;
   /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step or
   /// of steps per epoch. `with_model`: false where the caller has loaded the weights already.
   void take(const std::string& path, const Checkpoint& saved, bool with_model = true);
+  /// Weights, optimizer and averages of the checkpoint at `path`, by ranges of this rank where it has pieces.
+  void take_parts(const std::string& path);
   /// Samples of a step on all ranks.
   int64_t global_batch() const { return task_.batch_size() * options_.accumulate * data_ranks(); }
 
@@ -264,6 +270,7 @@ class Engine {
   /// This rank's pieces of a sharded checkpoint: views of `states`.
   std::vector<std::pair<std::string, dist::ShardedState>> pieces(std::map<std::string, StateDict>& states);
   void take_pieces(const std::string& path);
+  void take_whole(const std::string& path, const Checkpoint& saved, bool with_model);
   /// Waits for the writer, then removes older files that a reader would take first.
   void finish_saving();
   void make_graph();

@@ -2,8 +2,7 @@
 // The engine's state in checkpoints.
 #include <algorithm>
 
-#include "dist/group/same_lines.h"
-#include "io/checkpoint_reader.h"
+#include "dist/rendezvous/socket.h"
 #include "train/engine.h"
 #include "train/record/averages.h"
 #include "train/record/run_folder.h"
@@ -36,6 +35,7 @@ void Engine::put_position(Checkpoint& checkpoint) {
 
 std::vector<std::pair<std::string, dist::ShardedState>> Engine::pieces(std::map<std::string, StateDict>& states) {
   std::vector<std::pair<std::string, dist::ShardedState>> all{{"model", parts_.strategy.sharded_model()}};
+  std::erase_if(all[0].second.pieces, [&](const auto& p) { return !p.name.starts_with(options_.saved_prefix); });
   states["optimizer"] = parts_.optimizer.state_dict();
   if (parts_.averages) {
     states["ema"] = parts_.averages->state_dict();
@@ -47,22 +47,24 @@ std::vector<std::pair<std::string, dist::ShardedState>> Engine::pieces(std::map<
   return all;
 }
 
-Checkpoint Engine::save(const RunFolder* folder, const std::string& name,
-                        const std::map<std::string, std::string>& texts, int keep) {
-  Checkpoint checkpoint;
-  checkpoint.texts = texts;
+Checkpoint Engine::save(const RunFolder* folder, const std::string& name, Checkpoint checkpoint, int keep) {
   if (!options_.sharded_checkpoints || !parts_.strategy.has_pieces()) {
     put(checkpoint);
     if (folder) folder->save(name, checkpoint, keep);
     return checkpoint;
   }
+  return save_sharded(folder, std::filesystem::path(name).replace_extension(), std::move(checkpoint), keep);
+}
+
+Checkpoint Engine::save_sharded(const RunFolder* folder, const std::string& name, Checkpoint checkpoint, int keep,
+                                const std::function<void(const std::filesystem::path&)>& add) {
   finish_saving();
   put_position(checkpoint);
-  written_ = parts_.world.first_says(folder ? folder->file(name).replace_extension().string() : "", "checkpoint");
+  written_ = parts_.world.first_says(folder ? folder->file(name).string() : "", "checkpoint");
   if (written_.empty()) return checkpoint;
-  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group());
+  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group(), dist::Milliseconds{600'000}, dist::host_name());
   std::map<std::string, StateDict> states;
-  writer_->save(written_, pieces(states), checkpoint, keep);
+  writer_->save(written_, pieces(states), checkpoint, keep, add);
   return checkpoint;
 }
 
@@ -75,16 +77,7 @@ void Engine::finish_saving() {
 }
 
 Checkpoint Engine::read(const std::string& path) const {
-  if (!parts_.strategy.has_pieces()) return load_checkpoint(path);
-  const CheckpointReader reader(path);
-  Checkpoint notes;
-  notes.integers = reader.index().integers;
-  notes.numbers = reader.index().numbers;
-  notes.texts = reader.index().texts;
-  dist::check_same_lines(*parts_.world.group(), "the checkpoint " + reader.index().id + '\n',
-                         str("checkpoint ", path, ": what was read is"),
-                         "It must be one checkpoint, in a folder that all ranks share");
-  return notes;
+  return parts_.strategy.has_pieces() ? read_notes(path, parts_.world) : load_checkpoint(path);
 }
 
 void Engine::take_pieces(const std::string& path) {
@@ -105,6 +98,19 @@ void Engine::take_pieces(const std::string& path) {
   if (parts_.averages) parts_.averages->load_state_dict(states["ema"], states["ema_buffers"]);
 }
 
+void Engine::take_whole(const std::string& path, const Checkpoint& saved, bool with_model) {
+  if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
+  parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
+  load_averages(path, saved, parts_.strategy, parts_.averages);
+}
+
+void Engine::take_parts(const std::string& path) {
+  if (parts_.strategy.has_pieces())
+    take_pieces(path);
+  else
+    take_whole(path, load_checkpoint(path), /*with_model=*/true);
+}
+
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
   require_same_step(path, saved,
                     {.batch_size = task_.batch_size(), .accumulate = options_.accumulate, .ranks = data_ranks()});
@@ -113,13 +119,10 @@ void Engine::take(const std::string& path, const Checkpoint& saved, bool with_mo
   WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
              " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
              ": another data set. Name that of the checkpoint, or start a new run from its weights");
-  if (saved.parts.empty() && parts_.strategy.has_pieces()) {
+  if (saved.parts.empty() && parts_.strategy.has_pieces())
     take_pieces(path);
-  } else {
-    if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
-    parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
-    load_averages(path, saved, parts_.strategy, parts_.averages);
-  }
+  else
+    take_whole(path, saved, with_model);
   if (parts_.scaler) parts_.scaler->load_state_dict(saved.part("loss_scaler"));
   load_generator(saved, parts_.world);
   const auto number = [&](const char* name, double otherwise) {

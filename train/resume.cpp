@@ -8,6 +8,7 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "dist/group/same_lines.h"
+#include "io/checkpoint_reader.h"
 #include "io/crc32c.h"
 #include "train/record/run_folder.h"
 
@@ -89,6 +90,15 @@ void require_same_checkpoint(const dist::World& ranks, const std::string& path, 
     }
   dist::check_same_lines(*ranks.group(), lines, str("checkpoint ", path, ": what was read is"),
                          "It must be one file, in a folder that all ranks share");
+}
+
+Checkpoint read_notes(const std::string& path, const dist::World& ranks) {
+  const CheckpointReader reader(path);
+  const CheckpointIndex& index = reader.index();
+  dist::check_same_lines(*ranks.group(), "the checkpoint " + index.id + '\n',
+                         str("checkpoint ", path, ": what was read is"),
+                         "It must be one checkpoint, in a folder that all ranks share");
+  return {{}, index.integers, index.numbers, index.texts};
 }
 
 std::string text_of(const ChangedSettings& changes) {

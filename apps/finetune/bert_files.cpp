@@ -112,6 +112,11 @@ void save_bert(const fs::path& folder, const StateDict& state, const nn::BertOpt
   fs::create_directories(folder);
   write_safetensors(folder / "model.safetensors", renamed_state(state, {.map = "to_" + hf_names(options.kind)}),
                     {{"format", "pt"}});
+  save_configuration(folder, options, saved, tokenizer);
+}
+
+void save_configuration(const fs::path& folder, const nn::BertOptions& options, const SavedConfiguration& saved,
+                        const Tokenizer& tokenizer) {
   save_tokenizer(folder, tokenizer, options.tokens());
   write_atomically(folder / "config.json", configuration_text(options, saved), "configuration");
 }

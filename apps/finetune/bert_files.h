@@ -37,6 +37,10 @@ LoadedBert load_bert(nn::Bert& model, const std::filesystem::path& path, bool wi
 void save_bert(const std::filesystem::path& folder, const StateDict& state, const nn::BertOptions& options,
                const SavedConfiguration& saved, const Tokenizer& tokenizer);
 
+/// Writes config.json and the tokenizer's files alone.
+void save_configuration(const std::filesystem::path& folder, const nn::BertOptions& options,
+                        const SavedConfiguration& saved, const Tokenizer& tokenizer);
+
 /// FOLDER/ema.safetensors: the averages of the weights under the same names. `averages`: Ema's state.
 void save_averages(const std::filesystem::path& folder, const StateDict& averages, nn::BertKind kind);
 /// Errors: there is no such file: the checkpoint was made without averages.

@@ -95,7 +95,7 @@ nn::BertOptions model_sizes(const Options& options, const Configuration& configu
   sizes.vocabulary = tokens.size();
   if (options.weights != "random") {
     const fs::path file = weights_in_folder(options.weights);
-    sizes.vocabulary = vocabulary_in(file, options.weights_key);
+    sizes.vocabulary = is_sharded(options.resume) ? configuration.vocabulary : vocabulary_in(file, options.weights_key);
     WEFT_CHECK(configuration.vocabulary == 0 || configuration.vocabulary == sizes.vocabulary, file.string(),
                ": the word embeddings have ", sizes.vocabulary, " rows, config.json says vocab_size ",
                configuration.vocabulary);
@@ -125,7 +125,7 @@ std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOpt
   manual_seed(static_cast<uint64_t>(options.seed));
   const nn::DeferredInit::Scope deferred(options.deferred.get());
   auto model = std::make_shared<Classifier>(sizes);
-  if (options.weights != "random") {
+  if (options.weights != "random" && !is_sharded(options.resume)) {  // each rank reads its own shards later
     const LoadedBert loaded = load_bert(*model, options.weights, labels.fits_weights, options.weights_key);
     WEFT_CHECK(loaded.whole || options.resume.empty(), "checkpoint ", options.resume,
                ": the classifier is missing or of other classes");
@@ -152,7 +152,8 @@ void make_room(const Options& o, const std::string& resume, const dist::World& r
     if (o.overwrite && weights.string().starts_with(out.string()))
       throw train::UsageError(str("--overwrite: would remove the --weights ", o.weights, ". Name another --out"));
     fresh = train::NewRun{.overwrite = o.overwrite,
-                          .flags = "--resume-from-checkpoint last continues it, --out names another folder"};
+                          .flags = "--resume-from-checkpoint last continues it, --out names another folder",
+                          .own_names = {"model"}};
   }
   train::open_run_folder(o.out, ranks, fresh);
 }

@@ -174,22 +174,32 @@ class Trainer final : public train::TypedTask<TextBatch> {
     if (saved_ == state_.step) return "";
     if (folder_) folder_->confirm();
     saved_ = state_.step;
-    const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
-    const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
     state_.losses.assign(static_cast<size_t>(world_.size()), 0);
     state_.losses[static_cast<size_t>(world_.rank())] = engine_.since_log().own_loss;
     state_.losses = world_.sum(state_.losses, "losses");
     const std::vector<Generator> generators = generators_of_ranks(world_);
-    if (!folder_) return "";
     const std::string name = str("checkpoint-", state_.step);
+    const auto save_rest = [&](const std::filesystem::path& made) {
+      save_scheduler(made, *adam_, state_.step);
+      save_generators(made, generators);
+      write_trainer_state(made / "trainer_state.json", state_, options_);
+    };
+    if (saves_shards()) {
+      engine_.save_sharded(folder_, name, {}, /*keep=*/1, [&](const std::filesystem::path& made) {
+        save_configuration(made, e_.model->options, e_.configuration, e_.tokenizer);
+        save_rest(made);
+      });
+      return (std::filesystem::path(options_.out) / name).string();
+    }
+    const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
+    const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
+    if (!folder_) return "";
     const std::filesystem::path made = folder_->file("." + name + ".tmp"), final = folder_->file(name);
     std::filesystem::remove_all(made);
     save_bert(made, whole, e_.model->options, e_.configuration, e_.tokenizer);
     save_optimizer(made, moments, *adam_, e_.model->options);
     if (averages_) save_averages(made, averages, e_.model->options.kind);
-    save_scheduler(made, *adam_, state_.step);
-    save_generators(made, generators);
-    write_trainer_state(made / "trainer_state.json", state_, options_);
+    save_rest(made);
     std::filesystem::remove_all(final);
     std::filesystem::rename(made, final);
     return final.string();
@@ -204,12 +214,18 @@ class Trainer final : public train::TypedTask<TextBatch> {
   }
 
   void ended(train::RunEnd end) override {
+    if (saves_shards()) {  // checkpoints left the published form out
+      const StateDict whole = strategy_->model_state();
+      if (folder_) save_bert(folder_->file("model"), whole, e_.model->options, e_.configuration, e_.tokenizer);
+    }
     if (!folder_ || end != train::RunEnd::finished) return;
     state_.run_loss += engine_.since_log().loss / world_.size();
     print_end();
   }
 
-  /// Weights are in the model already: main() has read them from the same folder.
+  bool saves_shards() const { return options_.fsdp_checkpoints == "sharded" && strategy_->has_pieces(); }
+
+  /// Weights are in the model already, but for a sharded checkpoint's: main() has read them from the same folder.
   void resume() {
     const std::filesystem::path folder = options_.resume;
     const TrainerState saved = read_trainer_state(folder / "trainer_state.json");
@@ -224,9 +240,13 @@ class Trainer final : public train::TypedTask<TextBatch> {
     state_ = saved;
     state_.texts_per_step = texts_per_step;
     saved_ = saved.step;
-    adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, e_.model->options)));
-    if (averages_)
-      averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step, e_.model->options.kind)), {});
+    if (is_sharded(folder)) {
+      engine_.take_parts(folder.string());
+    } else {
+      adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, e_.model->options)));
+      if (averages_)
+        averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step, e_.model->options.kind)), {});
+    }
     scheduler_.set_step(load_scheduler(folder));
     WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
                ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),

@@ -9,6 +9,7 @@
 
 #include "core/text.h"
 #include "io/atomic_file.h"
+#include "io/checkpoint_reader.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
 #include "io/json.h"
@@ -42,12 +43,12 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
   return found;
 }
 
-/// Checksums of each file of the folder but the state, which holds them.
+/// Checksums of each file of the folder but the state, which holds them, and shards, which are checked by their index.
 std::map<std::string, uint32_t> checksums_of(const fs::path& folder) {
   std::map<std::string, uint32_t> checksums;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name == kFile) continue;
+    if (name == kFile || name.starts_with("rank_") || name.starts_with('.')) continue;
     const std::vector<uint8_t> bytes = read_file(entry.path(), "checkpoint");
     checksums[name] = crc32c(bytes.data(), bytes.size());
   }
@@ -62,9 +63,15 @@ void check_whole(const fs::path& folder) {
     WEFT_CHECK(crc32c(bytes.data(), bytes.size()) == checksum, "checkpoint: ", (folder / name).string(),
                ": damaged: its bytes do not fit their checksum in ", kFile);
   }
+  if (is_sharded(folder)) CheckpointReader(folder).check();
 }
 
 }  // namespace
+
+bool is_sharded(const fs::path& checkpoint) {
+  std::error_code ignored;
+  return !checkpoint.empty() && fs::exists(checkpoint / CheckpointIndex::kFileName, ignored);
+}
 
 void write_trainer_state(const fs::path& path, const TrainerState& state, const Options& options) {
   Json history = Json::array();

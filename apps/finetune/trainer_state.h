@@ -22,7 +22,7 @@ struct TrainerState {
   int64_t logged = 0;               ///< the step of the last line
   double run_loss = 0;              ///< sum over the steps up to it
   std::vector<double> losses = {};  ///< per rank, sum over the steps since
-  std::map<std::string, uint32_t> checksums = {};  ///< CRC-32C of the checkpoint's other files, when it was read
+  std::map<std::string, uint32_t> checksums = {};  ///< CRC-32C of the other files, but for those of shards, when read
 };
 
 /// As the last file of its folder: it holds the checksums of the others.
@@ -31,6 +31,10 @@ void write_trainer_state(const std::filesystem::path& path, const TrainerState& 
 /// Reads finetune's file, or that of Hugging Face's Trainer, which drops the losses since the last line. Errors: the
 /// file cannot be read, is no JSON, or lacks an entry, by name.
 TrainerState read_trainer_state(const std::filesystem::path& path);
+
+/// The checkpoint's weights, optimizer and averages are those of a sharded checkpoint (io/checkpoint_index.h), whose
+/// files lie beside the others in its folder.
+bool is_sharded(const std::filesystem::path& checkpoint);
 
 /// The folder to go on from: `wanted` itself, or for `last` FOLDER/checkpoint-N of the largest N; for `auto` the same
 /// where there is one, else "". Errors: there is none; it has no trainer_state.json.

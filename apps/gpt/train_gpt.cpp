@@ -233,14 +233,15 @@ class Trainer final : public train::TypedTask<Sequences> {
   }
 
   std::string save() override {
-    const Checkpoint saved =
-        engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, {{"config", options_.toml}}, /*keep=*/2);
+    Checkpoint notes;
+    notes.texts["config"] = options_.toml;
+    const Checkpoint saved = engine_.save(e_.folder, train::RunFolder::kLastCheckpoint, std::move(notes), /*keep=*/2);
     if (!saved.parts.empty()) save_model(saved.part("model"));
     return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
   }
 
   void ended(train::RunEnd end) override {
-    if (options_.fsdp_checkpoints == "sharded" && strategy_->is_sharded())  // checkpoints left the published form out
+    if (options_.fsdp_checkpoints == "sharded" && strategy_->has_pieces())  // checkpoints left the published form out
       save_model(strategy_->model_state());
     if (!log_) return;
     const bool finished = end == train::RunEnd::finished;

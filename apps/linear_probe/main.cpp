@@ -42,7 +42,7 @@ class Run {
         deferred_(defers() ? std::make_shared<nn::DeferredInit>() : nullptr),
         backbone_(with_weights()),
         images_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
-        session_(options, ranks, images_.classes()) {
+        session_(options, ranks, images_.classes(), is_sharded()) {
     WEFT_CHECK(images_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
                backbone_->options.patch, " pixels, got ", images_.side());
     probe_ = std::make_shared<Probe>(backbone_, static_cast<int64_t>(images_.classes().size()));
@@ -83,10 +83,9 @@ class Run {
   }
 
  private:
-  /// Unless a checkpoint or a fingerprint needs the weights on the host.
-  bool defers() const {
-    return parallel_options(options_, ranks_).kind == "fsdp" && options_.resume.empty() && !options_.has_feature_file();
-  }
+  bool is_sharded() const { return parallel_options(options_, ranks_).kind == "fsdp"; }
+  /// Unless a fingerprint needs the weights on the host.
+  bool defers() const { return is_sharded() && !options_.has_feature_file(); }
   train::StrategyOptions how_parallel() const {
     train::StrategyOptions how = parallel_options(options_, ranks_);
     how.deferred = deferred_;

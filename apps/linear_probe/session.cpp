@@ -35,7 +35,7 @@ void Record::validated(int64_t epoch, double accuracy) {
   if (tracked) tracked->log(epoch - 1, {{"validation accuracy", accuracy}});
 }
 
-Session::Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes)
+Session::Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes, bool by_ranges)
     : options_(options),
       ranks_(ranks),
       classes_(std::move(classes)),
@@ -43,7 +43,7 @@ Session::Session(const Options& options, const dist::World& ranks, std::vector<s
       path_(train::checkpoint_to_resume(options.resume, options.out, ranks)),
       interruption_(std::make_shared<train::Interruption>(ranks, train::stop_options(options))) {
   if (!path_.empty()) {
-    saved_ = load_checkpoint(path_);
+    saved_ = by_ranges ? train::read_notes(path_, ranks) : load_checkpoint(path_);
     check(path_);
     for (const auto& [name, value] : saved_->numbers)
       if (name.starts_with(kResult)) results_[name.substr(std::string(kResult).size())] = value;
@@ -94,7 +94,7 @@ bool Session::begin(const std::string& phase, int64_t first_epoch) {
 }
 
 void Session::load_model(nn::Module& model) const {
-  if (!resumes_) return;
+  if (!resumes_ || saved_->parts.empty()) return;
   const StateDict& state = saved_->part("model");
   require_match(str("checkpoint ", path_, ": model"), model.state_dict(), state);
   model.load_state_dict(state);
@@ -108,22 +108,18 @@ void Session::resume(train::Engine& engine) {
 }
 
 void Session::save(train::Engine& engine) {
-  Checkpoint checkpoint;
-  engine.put(checkpoint);
-  if (!record_) return;
-  checkpoint.integers.erase("best_epoch");  // this program keeps a phase's last weights, not its best
-  checkpoint.integers["first_epoch"] = first_epoch_;
-  checkpoint.numbers = {{"loss_sum", engine.position().loss_sum},
-                        {"accuracy", result_.accuracy},
-                        {"best_accuracy", result_.best_accuracy},
-                        {"train_loss", result_.train_loss},
-                        {"images_per_second", result_.images_per_second}};
-  for (const auto& [name, value] : results_) checkpoint.numbers[kResult + name] = value;
-  checkpoint.texts = {{"model", options_.model},
-                      {"phase", phase_},
-                      {"config", options_.toml},
-                      {train::kClassNames, train::class_names_text(classes_)}};
-  record_->folder.save(train::RunFolder::kLastCheckpoint, checkpoint, static_cast<int>(options_.keep));
+  Checkpoint notes;
+  notes.integers["first_epoch"] = first_epoch_;
+  notes.numbers = {{"accuracy", result_.accuracy},
+                   {"best_accuracy", result_.best_accuracy},
+                   {"train_loss", result_.train_loss},
+                   {"images_per_second", result_.images_per_second}};
+  for (const auto& [name, value] : results_) notes.numbers[kResult + name] = value;
+  notes.texts = {{"model", options_.model},
+                 {"phase", phase_},
+                 {"config", options_.toml},
+                 {train::kClassNames, train::class_names_text(classes_)}};
+  engine.save(folder_.get(), train::RunFolder::kLastCheckpoint, std::move(notes), static_cast<int>(options_.keep));
 }
 
 void Session::end(int64_t step, bool finished) {

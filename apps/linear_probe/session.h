@@ -40,10 +40,11 @@ struct PhaseResult {
 /// The state that lasts over the phases of a run: its folder, the checkpoint to resume from, its reasons to stop.
 class Session {
  public:
-  /// Opens the run folder and reads the checkpoint of --resume. All ranks make it. Errors: the folder's, the
+  /// Opens the run folder and reads the checkpoint of --resume; `by_ranges`: its notes alone, since phases share the
+  /// weights, and read their own. All ranks make it. Errors: the folder's, the
   /// checkpoint's; it is of another model, of other classes, of another global batch, or of a phase that --phases
   /// leaves out.
-  Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes);
+  Session(const Options& options, const dist::World& ranks, std::vector<std::string> classes, bool by_ranges);
 
   /// The record on rank 0, else null; null in a dry run.
   Record* record() { return record_.get(); }
@@ -56,12 +57,12 @@ class Session {
   int64_t first_epoch() const { return first_epoch_; }
   /// The result of the phase begun.
   PhaseResult& result() { return result_; }
-  /// The weights that the checkpoint holds of the phase begun, into the modules that they name; nothing in a new phase.
-  /// To be called before the model is shared out.
+  /// The weights that the checkpoint holds of the phase begun, into the modules that they name; nothing in a new phase,
+  /// and by ranges. To be called before the model is shared out.
   void load_model(nn::Module& model) const;
-  /// All else that it holds: the optimizer, the averages, where the phase stands.
+  /// All else that it holds: the optimizer, the averages, where the phase stands; by ranges the weights, too.
   void resume(train::Engine& engine);
-  /// Writes checkpoint_last.safetensors. All ranks call it.
+  /// Writes the last checkpoint. All ranks call it.
   void save(train::Engine& engine);
   /// The phase begun ends with this step of the run. Its result, if it is finished, is for summary.json, and for the
   /// checkpoints of later ones.

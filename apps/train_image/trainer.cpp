@@ -171,9 +171,10 @@ class Trainer final : public train::TypedTask<Labelled> {
   }
 
   std::string write(const char* name, int64_t keep) {
-    auto texts = experiment_.texts();
-    texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
-    engine_.save(folder_.get(), name, texts, static_cast<int>(keep));
+    Checkpoint notes;
+    notes.texts = experiment_.texts();
+    notes.texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
+    engine_.save(folder_.get(), name, std::move(notes), static_cast<int>(keep));
     return (std::filesystem::path(experiment_.options.out) / name).string();
   }
 

@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/broadcast.h"
 #include "core/ops/compare.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
@@ -42,6 +44,17 @@ Tensor rest(const char* op, kernels::Binary f, Tensor (*rounded)(const Tensor&),
                           if (b) grads[1] = reduce_to(neg(mul(dy, rounded(div(a.get(), b.get()).detach()))), b_sizes);
                           return grads;
                         });
+}
+
+void check_floating(const char* op, const Tensor& x) {
+  WEFT_CHECK(x.defined() && x.is_floating(), op, ": expected a floating tensor, got ", x);
+}
+
+/// operands() of floating tensors.
+auto floating_operands(const char* op, const Tensor& left, const Tensor& right) {
+  auto both = operands(op, left, right);
+  WEFT_CHECK(both.a.is_floating(), op, ": expected floating tensors, got ", left, " and ", right);
+  return both;
 }
 
 Tensor number_like(const char* op, const Tensor& x, Number b) {
@@ -88,16 +101,66 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
 
 Tensor logaddexp(const Tensor& left, const Tensor& right) {
   const OpScope scope("logaddexp");
-  const auto [a, b, sizes] = operands("logaddexp", left, right);
-  WEFT_CHECK(a.is_floating(), "logaddexp: expected floating tensors, got ", left, " and ", right);
+  const auto [a, b, sizes] = floating_operands("logaddexp", left, right);
   const Tensor apart = where(eq(a.detach(), b.detach()), 0, sub(a, b));  // inf - inf is NaN
   return add(maximum(a, b), log1p(exp(neg(abs(apart)))));
+}
+
+Tensor hypot(const Tensor& left, const Tensor& right) {
+  const OpScope scope("hypot");
+  const auto [a, b, sizes] = floating_operands("hypot", left, right);
+  const Tensor largest = maximum(abs(a.detach()), abs(b.detach()));
+  const Tensor zero = eq(largest, 0), infinite = logical_or(isinf(a.detach()), isinf(b.detach()));
+  const Tensor size = where(logical_or(zero, infinite), 1, largest);
+  const Tensor squares = add(square(div(a, size)), square(div(b, size)));
+  return where(infinite, INFINITY, where(zero, 0, mul(size, sqrt(where(logical_or(zero, infinite), 1, squares)))));
+}
+
+Tensor copysign(const Tensor& left, const Tensor& right) {
+  const OpScope scope("copysign");
+  const auto [a, b, sizes] = floating_operands("copysign", left, right);
+  const Tensor sign_of = b.detach();
+  const Tensor negative = logical_or(lt(sign_of, 0), eq(reciprocal(sign_of), -INFINITY));
+  return mul(abs(a), where(negative, -1, ones_like(sign_of)));
+}
+
+Tensor xlogy(const Tensor& left, const Tensor& right) {
+  const OpScope scope("xlogy");
+  const auto [x, y, sizes] = floating_operands("xlogy", left, right);
+  const Tensor value = y.detach();
+  const Tensor counts_for_nothing = logical_and(eq(x.detach(), 0), logical_or(le(value, 0), eq(value, INFINITY)));
+  return mul(x, log(where(counts_for_nothing, 1, y)));
+}
+
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  const OpScope scope("addcmul");
+  return add(x, mul(a, b), value);
+}
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  const OpScope scope("addcdiv");
+  return add(x, div(a, b), value);
+}
+
+Tensor logit(const Tensor& x, double margin) {
+  const OpScope scope("logit");
+  check_floating("logit", x);
+  WEFT_CHECK(margin >= 0 && margin <= 0.5, "logit: expected a margin from 0 to 0.5, got ", margin);
+  const Tensor p = margin > 0 ? clamp(x, margin, 1 - margin) : x;
+  return sub(log(p), log1p(neg(p)));
+}
+
+Tensor sinc(const Tensor& x) {
+  const OpScope scope("sinc");
+  check_floating("sinc", x);
+  const Tensor is_zero = eq(x.detach(), 0);
+  const Tensor angle = affine(where(is_zero, 1, x), std::numbers::pi, 0);
+  return where(is_zero, 1, div(sin(angle), angle));
 }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> infinity,
                   std::optional<double> negative_infinity) {
   const OpScope scope("nan_to_num");
-  WEFT_CHECK(x.defined() && x.is_floating(), "nan_to_num: expected a floating tensor, got ", x);
+  check_floating("nan_to_num", x);
   const double most = x.dtype() == DType::f64    ? std::numeric_limits<double>::max()
                       : x.dtype() == DType::f32  ? static_cast<double>(std::numeric_limits<float>::max())
                       : x.dtype() == DType::bf16 ? 0x1.FEp127

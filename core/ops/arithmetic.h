@@ -22,6 +22,22 @@ Tensor lerp(const Tensor& a, const Tensor& b, Number weight);
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 /// log(e^a + e^b) without overflow.
 Tensor logaddexp(const Tensor& a, const Tensor& b);
+/// The root of a a + b b, which neither overflows nor vanishes in between; the gradient at (0, 0) is 0. Errors: not
+/// floating.
+Tensor hypot(const Tensor& a, const Tensor& b);
+/// |a| with b's sign, which -0 has, too. Errors: not floating.
+Tensor copysign(const Tensor& a, const Tensor& b);
+/// x log y, and 0 where x is 0 unless y is NaN. Errors: not floating.
+Tensor xlogy(const Tensor& x, const Tensor& y);
+/// x + value a b.
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1);
+/// x + value a / b.
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1);
+/// log(x / (1 - x)), the inverse of sigmoid(); with `margin` of x clamped to [margin, 1 - margin]. Errors: not
+/// floating, a margin outside of [0, 0.5].
+Tensor logit(const Tensor& x, double margin = 0);
+/// sin(pi x) / (pi x), and 1 at 0. Errors: not floating.
+Tensor sinc(const Tensor& x);
 /// x with numbers in place of NaN and the infinities; none: the dtype's largest and smallest. Errors: not floating.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> infinity = {},
                   std::optional<double> negative_infinity = {});

@@ -126,6 +126,33 @@ Tensor linspace(double start, double end, Integer count, DType dtype, Device dev
   return where(lt(places, static_cast<double>(count) / 2), add(mul(places, step), start), from_end).to(dtype);
 }
 
+Tensor full_like(const Tensor& x, Number value) {
+  WEFT_CHECK(x.defined(), "full_like: expected a tensor, got none");
+  return Tensor::full(x.sizes(), value, x.dtype(), x.device());
+}
+Tensor ones_like(const Tensor& x) { return full_like(x, 1); }
+
+Tensor block_diag(const std::vector<Tensor>& blocks) {
+  const OpScope scope("block_diag");
+  WEFT_CHECK(!blocks.empty(), "block_diag: expected at least one matrix");
+  int64_t columns = 0, before = 0;
+  std::vector<Tensor> matrices;
+  for (const Tensor& block : blocks) {
+    WEFT_CHECK(block.defined() && (block.dim() == 1 || block.dim() == 2) && block.dtype() == blocks[0].dtype() &&
+                   block.device() == blocks[0].device(),
+               "block_diag: expected matrices or vectors of one dtype on one device, got ", block, " beside ",
+               blocks[0]);
+    matrices.push_back(block.dim() == 1 ? block.unsqueeze(0) : block);
+    columns += matrices.back().size(1);
+  }
+  for (Tensor& matrix : matrices) {
+    const int64_t own = matrix.size(1);
+    matrix = pad(matrix, 1, before, columns - before - own);
+    before += own;
+  }
+  return concat(matrices);
+}
+
 Tensor eye(Integer n, DType dtype, Device device) {
   WEFT_CHECK(n >= 0, "eye: expected no negative size, got ", n);
   const OpScope scope("eye");

@@ -17,6 +17,9 @@ Tensor repeat_interleave(const Tensor& x, Integer count, Integer dim);
 /// Slice i of x along `dim` counts[i] times (i64, rank 1, not negative). Waits for the device. Errors: other sizes.
 Tensor repeat_interleave(const Tensor& x, const Tensor& counts, Integer dim);
 
+/// A tensor of x's sizes, dtype and device, filled with `value`, or with 1. Errors: the dtype does not hold it.
+Tensor full_like(const Tensor& x, Number value);
+Tensor ones_like(const Tensor& x);
 /// `count` numbers from start to end in equal steps. Errors: count < 1, not a floating dtype.
 Tensor linspace(double start, double end, Integer count, DType dtype = DType::f32, Device device = {});
 /// The identity [n, n]. Errors: n < 0.
@@ -28,6 +31,9 @@ Tensor diagonal(const Tensor& x, Integer offset = 0);
 Tensor diag_embed(const Tensor& x, Integer offset = 0);
 /// diag_embed() of a vector, diagonal() of a matrix. Errors: other ranks.
 Tensor diag(const Tensor& x, Integer offset = 0);
+/// The matrices [R, C] one below and beside the other, and zeros elsewhere; a vector is one row. Errors: none, other
+/// ranks, two dtypes or devices.
+Tensor block_diag(const std::vector<Tensor>& blocks);
 /// For vectors of n, m, … elements: each of them over the grid [n, m, …], as views. Errors: other ranks.
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes);
 

@@ -95,6 +95,18 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
   return y;
 }
 
+Tensor isin(const Tensor& x, const Tensor& values) {
+  const OpScope scope("isin");
+  WEFT_CHECK(x.defined() && values.defined() && x.dtype() == values.dtype() && x.device() == values.device(),
+             "isin: expected values of x's dtype on its device, got ", x, " and ", values);
+  const NoGrad no_grad;
+  const int64_t n = values.numel();
+  if (n == 0) return Tensor::zeros(x.sizes(), DType::boolean, x.device());
+  const Tensor sorted = sort(values.flatten()).values;
+  const Tensor places = clamp(searchsorted(sorted, x), 0, n - 1);
+  return eq(index_select(sorted, 0, places.flatten()).reshape(x.sizes()), x);
+}
+
 Unique unique(const Tensor& x) {
   WEFT_CHECK(x.defined(), "unique: expected a tensor, got none");
   const OpScope scope("unique");

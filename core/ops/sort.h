@@ -21,6 +21,8 @@ Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
 /// How many elements of a row of `sorted` [..., n] (ascending) are less than each value, i64 like `values` [..., m];
 /// `right`: less or equal. `sorted` [n] serves values of any sizes. No gradient. Errors: other dtypes, devices or rows.
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false);
+/// Which elements of x are among `values`, of x's dtype: bool of x's sizes. Errors: other dtypes or devices.
+Tensor isin(const Tensor& x, const Tensor& values);
 
 /// The lower of the middle elements of all of x; NaN where x has one. Errors: none, not floating.
 Tensor median(const Tensor& x);

@@ -142,15 +142,20 @@ Tensor Tensor::transpose(Integer a, Integer b) const {
   return permute(order);
 }
 
-Tensor Tensor::expand(const Shape& sizes) const {
+Tensor Tensor::expand(const Shape& wanted) const {
   const OpScope scope("expand");
-  if (this->sizes() == sizes) return *this;
-  WEFT_CHECK(sizes.rank() >= dim(), "expand: ", *this, " has more dimensions than ", sizes);
-  const int extra = sizes.rank() - dim();
+  if (this->sizes() == wanted) return *this;
+  WEFT_CHECK(wanted.rank() >= dim(), "expand: ", *this, " has more dimensions than ", wanted);
+  const int extra = wanted.rank() - dim();
+  Shape sizes = wanted;
+  for (int d = 0; d < dim(); ++d)
+    if (sizes[d + extra] == -1) sizes[d + extra] = size(d);
   for (int d = 0; d < dim(); ++d)
     WEFT_CHECK(size(d) == sizes[d + extra] || size(d) == 1, "expand: ", *this, " does not stretch to ", sizes,
                ": only sizes of 1 do");
-  for (const int64_t size : sizes) WEFT_CHECK(size >= 0, "expand: sizes must not be negative, got ", sizes);
+  for (const int64_t size : sizes)
+    WEFT_CHECK(size >= 0, "expand: sizes must not be negative, got ", wanted,
+               "; -1 keeps the size of a dimension that is there");
   sizes.numel();  // or its error
   return differentiable(alias(broadcast_view(*this, sizes)), "expand", {*this},
                         [from = this->sizes()](const Tensor& dy) { return Grads{reduce_to(dy, from)}; });

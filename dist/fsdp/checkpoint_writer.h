@@ -3,6 +3,8 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,15 +19,17 @@
 namespace weft::dist {
 
 /// Writes sharded checkpoints during training: save() copies this rank's pieces into pinned host memory and returns; a
-/// thread then writes them. Each rank writes one file into a temporary folder beside the target; when all are on the
-/// disk, rank 0 writes the index and renames the folder, which atomically replaces an older one. So a folder of the
+/// thread then writes them. The ranks of a host write one file into a temporary folder beside the target, each its own
+/// range; when all files are on the disk, rank 0 writes the index and renames the folder, which atomically replaces an
+/// older one. So a folder of the
 /// target's name is always complete. All ranks must see the same file system.
 ///   CheckpointWriter writer(group);
 ///   writer.save("runs/a/step_1000", {{"model", sharded_state(fsdp)}, {"optimizer", sharded_state(fsdp, state)}});
 class CheckpointWriter {
  public:
-  /// `timeout`: how long rank 0 waits for the other ranks' files.
-  explicit CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout = Milliseconds{600'000});
+  /// `timeout`: how long a rank waits for others. `host`: ranks that give the same name write one file; "": each rank
+  /// has its own.
+  explicit CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout = Milliseconds{600'000}, std::string host = "");
   /// Waits for the thread; an error that wait() has not thrown is lost. While an exception unwinds the stack, rank 0 no
   /// longer waits for the files of the others, which may never come.
   ~CheckpointWriter();
@@ -36,9 +40,9 @@ class CheckpointWriter {
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             std::map<std::string, std::string> facts = {});
   /// Also saves the numbers and texts of `notes`, which has no parts. The last `keep` - 1 folders before it stay
-  /// (kept_file()).
+  /// (kept_file()). Rank 0 calls `add` at once with the temporary folder, for more files.
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
-            const Checkpoint& notes, int keep);
+            const Checkpoint& notes, int keep, const std::function<void(const std::filesystem::path&)>& add = {});
   /// Waits until the last save is complete on the disk. Collective. Errors (on every rank): the failure of any rank,
   /// with its number.
   void wait();
@@ -48,9 +52,11 @@ class CheckpointWriter {
 
   ProcessGroupPtr group_;
   Milliseconds timeout_;
+  std::string host_;
   kernels::PinnedMemory arena_;  ///< memory of the last snapshot
   std::atomic<bool> gives_up_{false};
   std::thread thread_;
+  std::future<std::string> wrote_;  // error of writing this rank's own part
   std::string error_;
   std::filesystem::path temporary_;  // file of the last save
   bool pending_ = false;

@@ -122,7 +122,8 @@ void ShardedCheckpoint::check_fit(const std::string& name, const ShardedState& s
       misshapen.push_back(str(piece.name, " (expected ", piece.sizes, ", got ", got, ")"));
   }
   for (const Entry& entry : part.tensors)
-    if (!known.contains(entry.name)) unexpected.push_back(entry.name);
+    if (!known.contains(entry.name) && !(state.is_elsewhere && state.is_elsewhere(entry.name)))
+      unexpected.push_back(entry.name);
   const std::string text = mismatch_text(misshapen, missing, unexpected);
   WEFT_CHECK(text.empty(), reader_.where(), ": part '", name, "' does not fit", text);
 }
@@ -136,7 +137,7 @@ void ShardedCheckpoint::load(const std::vector<std::pair<std::string, ShardedSta
     for (const TensorPiece& piece : state->pieces)
       wanted.push_back(is_turned(*saved.at(piece.name), piece)
                            ? WantedPiece{name, piece.name}
-                           : WantedPiece{name, piece.name, piece.begin, piece.values});
+                           : WantedPiece{name, piece.name, piece.begin, piece.values, piece.of});
   }
   reader_.read(wanted);
   auto got = wanted.begin();

@@ -35,8 +35,6 @@ class ShardedCheckpoint {
 
   /// The writer's notes: epoch, step, …
   const std::map<std::string, std::string>& facts() const { return index().texts; }
-  /// How many ranks wrote it.
-  int world_size() const { return static_cast<int>(index().files.size()); }
   const CheckpointIndex& index() const { return reader_.index(); }
   /// Bytes of files that all load() so far have read.
   uint64_t bytes_read() const { return reader_.bytes_read(); }

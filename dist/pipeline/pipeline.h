@@ -89,12 +89,14 @@ class Pipeline final : public Strategy {
   Tensor forward(const Tensor& x) override { return operator()(x); }
   Pipeline* pipeline() override { return this; }
   bool is_sharded() const override { return tensor_->is_sharded(); }
-  bool has_pieces() const override { return false; }
+  bool has_pieces() const override { return true; }
   void synchronise() override { tensor_->synchronise(); }
   StateDict model_state() override;
   StateDict gathered(const StateDict& part) override;
   StateDict part_of(const StateDict& whole) override;
   void load_model(const std::string& what, const StateDict& model) override;
+  ShardedState sharded_model() override;
+  ShardedState sharded(const StateDict& part) override;
   int row_size() const override { return grid().row_size(); }
   std::string describe() const override;
 

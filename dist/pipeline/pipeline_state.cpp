@@ -73,6 +73,17 @@ StateDict own_part(const Pipeline& pipeline, const StateDict& full) {
   return own;
 }
 
+/// The first stage of a tied tensor saves it.
+ShardedState of_stage(const Pipeline& pipeline, ShardedState state) {
+  for (TensorPiece& piece : state.pieces)
+    if (pipeline.first_stage(owner_of(pipeline, piece.name)) != pipeline.grid().pipe()->rank()) piece.is_copy = true;
+  state.is_elsewhere = [&pipeline](const std::string& name) {
+    const std::string owner = owner_of(pipeline, name);
+    return !owner.empty() && !pipeline.has(owner);
+  };
+  return state;
+}
+
 }  // namespace
 
 StateDict full_state_dict(Pipeline& pipeline) {
@@ -93,6 +104,13 @@ StateDict part_of_optimizer_state(const Pipeline& pipeline, const StateDict& ful
   return part_of_optimizer_state(pipeline.tensor(), own_part(pipeline, full));
 }
 
+ShardedState sharded_state(Pipeline& pipeline) { return of_stage(pipeline, sharded_state(pipeline.tensor())); }
+ShardedState sharded_state(Pipeline& pipeline, const StateDict& optimizer) {
+  return of_stage(pipeline, sharded_state(pipeline.tensor(), optimizer));
+}
+
+ShardedState Pipeline::sharded_model() { return sharded_state(*this); }
+ShardedState Pipeline::sharded(const StateDict& part) { return sharded_state(*this, part); }
 StateDict Pipeline::model_state() { return full_state_dict(*this); }
 StateDict Pipeline::gathered(const StateDict& part) { return full_optimizer_state(*this, part); }
 StateDict Pipeline::part_of(const StateDict& whole) { return part_of_optimizer_state(*this, whole); }

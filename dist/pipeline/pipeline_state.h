@@ -18,6 +18,12 @@ void load_full_state_dict(Pipeline& pipeline, const StateDict& full);
 /// rank 0. Collective.
 StateDict full_optimizer_state(Pipeline& pipeline, const StateDict& own);
 
+/// This rank's pieces of the whole model's tensors, for CheckpointWriter and ShardedCheckpoint; tensors of other stages
+/// are elsewhere. Gathers nothing.
+ShardedState sharded_state(Pipeline& pipeline);
+/// From the state_dict() of an optimizer over pipeline.parameters(), whose memory the pieces share.
+ShardedState sharded_state(Pipeline& pipeline, const StateDict& optimizer);
+
 /// This rank's part of a full optimizer state, for `optimizer.load_state_dict()`. Not collective. Errors: a tensor that
 /// belongs to no parameter of the model, or of another shape.
 StateDict part_of_optimizer_state(const Pipeline& pipeline, const StateDict& full);

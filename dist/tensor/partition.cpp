@@ -56,6 +56,18 @@ Shape Partition::whole_sizes(const Shape& part, int ranks) const {
   return sizes;
 }
 
+StridedPart Partition::strided(const Shape& part, int rank, int ranks) const {
+  if (is_whole() || ranks == 1) return {};
+  int64_t inner = 1;  // elements of an index of the dimension
+  for (int d = dim + 1; d < part.rank(); ++d) inner *= part[d];
+  if (size > 0) {
+    const auto [first, count] = share(size, rank, ranks);
+    return {first * inner, count * inner, size * inner};
+  }
+  const int64_t run = part[dim] / stretches * inner;
+  return {rank * run, run, ranks * run};
+}
+
 Tensor Partition::whole(const std::vector<Tensor>& parts) const {
   const NoGrad no_grad;
   if (is_whole()) return parts.front();

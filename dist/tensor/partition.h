@@ -5,6 +5,7 @@
 
 #include "core/tensor.h"
 #include "dist/group/process_group.h"
+#include "io/checkpoint_index.h"
 
 namespace weft::dist {
 
@@ -28,6 +29,8 @@ struct Partition {
   Tensor part(const Tensor& whole, int rank, int ranks) const;
   Shape part_sizes(const Shape& whole, int ranks) const;
   Shape whole_sizes(const Shape& part, int ranks) const;
+  /// Where the elements of rank `rank`'s part, without its padding, lie in the whole tensor.
+  StridedPart strided(const Shape& part, int rank, int ranks) const;
   /// Joins all ranks' parts, in their order.
   Tensor whole(const std::vector<Tensor>& parts) const;
 };

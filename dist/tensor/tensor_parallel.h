@@ -57,11 +57,13 @@ class TensorParallel final : public Strategy {
   [[nodiscard]] std::shared_ptr<void> no_sync() override { return data_->no_sync(); }
   void stand_in() override { data_->stand_in(); }
   bool is_sharded() const override { return data_->is_sharded(); }
-  bool has_pieces() const override { return false; }
+  bool has_pieces() const override { return true; }
   StateDict model_state() override;
   StateDict gathered(const StateDict& part) override;
   StateDict part_of(const StateDict& whole) override;
   void load_model(const std::string& what, const StateDict& model) override;
+  ShardedState sharded_model() override;
+  ShardedState sharded(const StateDict& part) override;
   int row_size() const override { return grid_.row_size(); }
   std::string describe() const override;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/tensor/tensor_parallel_state.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/autograd.h"
@@ -37,6 +38,26 @@ std::unordered_map<std::string, Tensor> by_name(const std::vector<NamedTensor>& 
   std::unordered_map<std::string, Tensor> result;
   for (const auto& [name, tensor] : tensors) result.emplace(name, tensor);
   return result;
+}
+
+/// Pieces of this rank's parts as pieces of whole tensors. A model rank's copy of a whole tensor is a copy.
+ShardedState in_whole(const TensorParallel& parallel, ShardedState state) {
+  const Grid& grid = parallel.grid();
+  const int n = grid.model()->size();
+  for (TensorPiece& piece : state.pieces) {
+    Partition partition = parallel.partition(piece.name);
+    if (partition.is_whole()) partition = parallel.partition(piece.name.substr(0, piece.name.rfind('.')));
+    if (partition.is_whole()) piece.is_copy = piece.is_copy || grid.model_rank() > 0;
+    if (partition.is_whole() || n == 1) continue;
+    piece.of = partition.strided(piece.sizes, grid.model_rank(), n);
+    if (partition.size > 0) {  // the padding belongs to no whole tensor
+      WEFT_CHECK(partition.dim == 0, "tensor_parallel: '", piece.name, "': expected shares of rows");
+      piece.values = piece.values.slice(
+          0, 0, std::clamp<int64_t>(piece.of.run - piece.begin, 0, piece.values.numel()));
+    }
+    piece.sizes = partition.whole_sizes(piece.sizes, n);
+  }
+  return state;
 }
 
 }  // namespace
@@ -115,6 +136,18 @@ StateDict part_of_optimizer_state(const TensorParallel& parallel, const StateDic
   return parallel.fsdp() ? shard_optimizer_state(*parallel.fsdp(), own) : own;
 }
 
+ShardedState sharded_state(TensorParallel& parallel) {
+  return in_whole(parallel, parallel.fsdp() ? sharded_state(*parallel.fsdp())
+                                            : sharded_state(parallel.module(), parallel.grid().data_rank()));
+}
+
+ShardedState sharded_state(TensorParallel& parallel, const StateDict& optimizer) {
+  return in_whole(parallel, parallel.fsdp() ? sharded_state(*parallel.fsdp(), optimizer)
+                                            : sharded_state(optimizer, parallel.grid().data_rank()));
+}
+
+ShardedState TensorParallel::sharded_model() { return sharded_state(*this); }
+ShardedState TensorParallel::sharded(const StateDict& part) { return sharded_state(*this, part); }
 StateDict TensorParallel::model_state() { return full_state_dict(*this); }
 StateDict TensorParallel::gathered(const StateDict& part) { return full_optimizer_state(*this, part); }
 StateDict TensorParallel::part_of(const StateDict& whole) { return part_of_optimizer_state(*this, whole); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "dist/fsdp/sharded_checkpoint.h"
 #include "dist/tensor/tensor_parallel.h"
 
 namespace weft::dist {
@@ -17,6 +18,11 @@ nn::LoadReport load_full_state_dict(TensorParallel& parallel, const StateDict& f
 /// The optimizer's state_dict() of one process, from this rank's (an optimizer over
 /// parallel.parameters()); on rank 0. Collective. Errors: not the state of such an optimizer.
 StateDict full_optimizer_state(TensorParallel& parallel, const StateDict& own);
+
+/// This rank's pieces of the whole model's tensors, for CheckpointWriter and ShardedCheckpoint. Gathers nothing.
+ShardedState sharded_state(TensorParallel& parallel);
+/// From the state_dict() of an optimizer over parallel.parameters(), whose memory the pieces share.
+ShardedState sharded_state(TensorParallel& parallel, const StateDict& optimizer);
 
 /// This rank's part of a full optimizer state, for `optimizer.load_state_dict()`. Not collective. Errors: a tensor that
 /// belongs to no parameter, or of another shape.

@@ -10,6 +10,7 @@
 #include "emulator/cuda/ipc.h"
 #include "emulator/cuda/stream_check.h"
 #include "emulator/cuda/stream.h"
+#include "emulator/machine/timeline.h"
 
 namespace emulator::cuda {
 namespace {
@@ -133,6 +134,7 @@ float event_elapsed(cudaEvent_t start_handle, cudaEvent_t end_handle) {
     require(event->recorded->done, cudaErrorNotReady);
     if (stream_check::on()) stream_check::known_to_host(*event->recorded);
   }
+  if (timeline::on()) return static_cast<float>(1e3 * (end.recorded->ends - start.recorded->ends));
   return std::chrono::duration<float, std::milli>(end.recorded->ended - start.recorded->ended).count();
 }
 

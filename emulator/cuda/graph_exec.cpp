@@ -258,7 +258,7 @@ void graph_launch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
     return;
   }
   std::vector<Op> before = everything_before(stream);
-  if (executable.last && (!executable.last->done || stream_check::on())) before.push_back(executable.last);
+  if (executable.last) before.push_back(executable.last);
   if (std::set<std::shared_ptr<Condition>> asked; collect_conditions(*executable.graph, asked), !asked.empty()) {
     before = {scheduler().issue(
         lock, stream.device, stream.number, Operation::Kind::device,

@@ -12,6 +12,7 @@
 #include "emulator/cuda/stream_check.h"
 #include "emulator/cuda/work.h"
 #include "emulator/machine/per_thread.h"
+#include "emulator/machine/timeline.h"
 
 namespace emulator::cuda {
 namespace {
@@ -31,9 +32,9 @@ bool launches_block() {
   return yes;
 }
 
-/// Whether an operation has ended and no check needs its successors.
+/// Whether an operation has ended, and neither a check nor the predicted clock needs its successors.
 bool nobody_needs(const Operation& op) {
-  return op.done && (!stream_check::on() || stream_check::host_knows(op));
+  return op.done && op.ends <= timeline::host() && (!stream_check::on() || stream_check::host_knows(op));
 }
 
 /// A context that has died runs nothing more; queued work ends without effect.
@@ -132,8 +133,8 @@ std::vector<Op> everything_before(Stream& stream) {
   } else if (stream.blocking()) {
     ops.push_back(Device::get(stream.device).legacy_stream().last);
   }
-  // The check of streams needs the order that the program demands, not the one that happened.
-  std::erase_if(ops, [](const Op& op) { return !op || (op->done && !stream_check::on()); });
+  // The check of streams and the predicted clock need the order that the program demands, not the one that happened.
+  std::erase_if(ops, [](const Op& op) { return !op || (op->done && !stream_check::on() && !timeline::on()); });
   return ops;
 }
 

@@ -5,10 +5,14 @@
 #include <cstring>
 
 #include "emulator/cuda/capture.h"
+#include "emulator/cuda/copy.h"
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/stream_check.h"
 #include "emulator/machine/fresh.h"
 #include "emulator/machine/memory.h"
+#include "emulator/machine/options.h"
+#include "emulator/machine/time_model.h"
+#include "emulator/machine/timeline.h"
 #include "emulator/ptx/check/standstill.h"
 
 namespace emulator::cuda {
@@ -54,6 +58,14 @@ void fill_rows(const FillWork& fill) {
   }
 }
 
+/// A copy or a fill in a device's memory takes predicted time. Copies from and to the host take none.
+void spend(const std::string& what, size_t read, size_t written) {
+  const time_model::Chip* const chip = timeline::on() ? time_model::find_chip(options().gpu->key) : nullptr;
+  if (!chip) return;
+  const time_model::Work work{.dram_bytes = static_cast<double>(read + written), .dram_written = static_cast<double>(written)};
+  timeline::compute(cat(what, ' ', written, " bytes"), time_model::predict(*chip, work).seconds);
+}
+
 std::atomic<int64_t> kernels{0};
 
 struct Perform {
@@ -65,8 +77,15 @@ struct Perform {
     };
     ptx::run(kernel.launch, stream_check::touched());
   }
-  void operator()(const CopyWork& copy) const { perform_copy(copy); }
-  void operator()(const FillWork& fill) const { perform_fill(fill); }
+  void operator()(const CopyWork& copy) const {
+    perform_copy(copy);
+    const size_t bytes = copy.width * copy.height * copy.depth;
+    if (home_of(copy.to) == Home::device && !copy.staged && home_of(copy.from) == Home::device) spend("copy of", bytes, bytes);
+  }
+  void operator()(const FillWork& fill) const {
+    perform_fill(fill);
+    if (home_of(fill.to) == Home::device) spend("fill of", 0, fill.element * fill.width * fill.height * fill.depth);
+  }
   void operator()(const HostWork& host) const {
     if (host.call) {
       host.call();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "emulator/machine/host_threads.h"
+#include "emulator/machine/timeline.h"
 
 namespace emulator {
 namespace {
@@ -52,7 +53,9 @@ Op Scheduler::issue(Lock&, int device, uint64_t stream, Operation::Kind kind, st
   op->stream = stream;
   op->kind = kind;
   op->work = std::move(work);
+  op->ends = timeline::host();
   const auto depend = [&op](const Op& before) {
+    if (before && before->done) op->ends = std::max(op->ends, before->ends);
     if (!before || before->done || std::ranges::find(op->dependencies, before.get()) != op->dependencies.end()) return;
     op->dependencies.push_back(before.get());
     before->dependents.push_back(op);
@@ -65,7 +68,10 @@ Op Scheduler::issue(Lock&, int device, uint64_t stream, Operation::Kind kind, st
 }
 
 void Scheduler::postpone(Lock&, Operation& op, const Op& before) {
-  if (before->done) return;
+  if (before->done) {
+    op.ends = std::max(op.ends, before->ends);
+    return;
+  }
   op.dependencies.push_back(before.get());
   before->dependents.push_back(op.shared_from_this());
   owner_.postponed(op, *before);
@@ -111,6 +117,7 @@ void Scheduler::complete(Operation& op) {
     owner_.ended(one);
     for (Op& next : one.dependents) {
       std::erase(next->dependencies, &one);
+      next->ends = std::max(next->ends, one.ends);
       if (next->dependencies.empty()) freed.push_back(std::move(next));
     }
     one.dependents.clear();
@@ -169,6 +176,7 @@ void Scheduler::perform(Lock& lock, Operation& op) {
     owner_.begins(op);
     lock.unlock();
     try {
+      const timeline::Running running(op);
       owner_.run(op);
     } catch (const Fault& fault) {
       owner_.die(op.device, fault);
@@ -236,7 +244,7 @@ void Scheduler::insist(Lock&) {
 
 void Scheduler::wait(Lock& lock, const Op& op) {
   if (!op) return;
-  if (op->done) return owner_.known_to_host(*op);
+  if (op->done) return known_to_host(*op);
   want(*op);
   awaited_.push_back(op.get());
   wake_all();
@@ -256,7 +264,12 @@ void Scheduler::wait(Lock& lock, const Op& op) {
     }
   }
   awaited_.erase(std::ranges::find(awaited_, op.get()));
-  owner_.known_to_host(*op);
+  known_to_host(*op);
+}
+
+void Scheduler::known_to_host(const Operation& op) {
+  timeline::host() = std::max(timeline::host(), op.ends);
+  owner_.known_to_host(op);
 }
 
 void Scheduler::wait(Lock& lock, const std::vector<Op>& ops) {

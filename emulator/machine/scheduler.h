@@ -41,6 +41,7 @@ struct Operation : std::enable_shared_from_this<Operation> {
   std::vector<Operation*> dependencies;                ///< dependencies that have not ended
   std::vector<std::shared_ptr<Operation>> dependents;  ///< operations that wait for this one
   std::chrono::steady_clock::time_point ended;
+  double ends = 0;  ///< seconds of the predicted clock (timeline.h): so far the latest end of a dependency
   std::shared_ptr<cuda::Trace> trace;  ///< only while streams are checked
 };
 using Op = std::shared_ptr<Operation>;
@@ -115,6 +116,8 @@ class Scheduler {
   void loop(Executor& e);
   void start_host(const Op& op);
   void perform(Lock& lock, Operation& op);
+  /// The host has waited for it. A query is no wait: on a GPU it might have answered otherwise.
+  void known_to_host(const Operation& op);
   void insist(Lock& lock);
   void wake_all();
   uint32_t draw(uint32_t bound);

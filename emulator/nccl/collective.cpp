@@ -5,6 +5,7 @@
 
 #include "emulator/machine/fault.h"
 #include "emulator/machine/fresh.h"
+#include "emulator/machine/timeline.h"
 #include "emulator/nccl/communicator.h"
 #include "emulator/nccl/reduction.h"
 
@@ -20,8 +21,8 @@ class Exchange {
   Exchange(Communicator& c, Segment& s, const Collective& call, int lane, bool in_order)
       : c_(c), s_(s), call_(call), lane_(lane), in_order_(in_order), mine_(s.side(lane, c.rank())) {}
 
-  /// Returns when all ranks have begun this very collective.
-  void enter();
+  /// Returns when all ranks have begun this very collective: the predicted clock of the last.
+  double enter();
   /// Where this rank writes in the round that begins now.
   std::byte* begin() {
     for (int r = 0; r < c_.size(); ++r) wait(r, [this, r] { return s_.side(lane_, r).read.load() + 1 >= round_; });
@@ -64,7 +65,7 @@ class Exchange {
   std::vector<Part> parts_;
 };
 
-void Exchange::enter() {
+double Exchange::enter() {
   uint64_t factor = call_.factor;
   if (call_.device_factor) std::memcpy(&factor, call_.device_factor, size_of(call_.what.dtype()));
   const uint64_t turn = mine_.entered.load() + 1;
@@ -73,9 +74,11 @@ void Exchange::enter() {
   entry.word.store(call_.what.word());
   entry.count.store(call_.what.count);
   entry.factor.store(factor);
+  entry.arrived.store(timeline::now());
   mine_.entered.store(turn);
   c_.ring_all(s_);
   parts_.resize(static_cast<size_t>(c_.size()));
+  double last = 0;
   for (int r = 0; r < c_.size(); ++r) {
     wait(r, [this, r, turn] { return s_.side(lane_, r).entered.load() >= turn; });
     const LaneSide::Entry& theirs = s_.side(lane_, r).entries[turn % 2];
@@ -86,7 +89,9 @@ void Exchange::enter() {
       throw Stopped{};
     }
     parts_[static_cast<size_t>(r)].factor = theirs.factor.load();
+    last = std::max(last, theirs.arrived.load());
   }
+  return last;
 }
 
 void Exchange::reduce_chunks(size_t offset, std::byte* out, size_t count) {
@@ -147,6 +152,25 @@ void exchange(Exchange& x, const Collective& call, int rank, int ranks) {
   }
 }
 
+/// As NCCL would run it, on the links of timeline::cluster().
+collective_time::Cost predict(const Descriptor& what, const collective_time::Places& places) {
+  if (!timeline::cluster()) return {};
+  const auto bytes = static_cast<double>(what.bytes());
+  const collective_time::Cluster& cluster = *timeline::cluster();
+  switch (what.kind) {
+    case Kind::all_reduce:
+      return collective_time::all_reduce(cluster, places, bytes);
+    case Kind::all_gather:
+    case Kind::reduce_scatter:
+      return collective_time::gather(cluster, places, bytes * places.ranks);
+    case Kind::broadcast:
+    case Kind::reduce:
+      return collective_time::pass(cluster, places, bytes);
+    default:  // a rank, or the root, sends or receives a block of each other rank
+      return collective_time::transfers(cluster, bytes * (places.local - 1), bytes * (places.ranks - places.local));
+  }
+}
+
 /// Holds the lock of the lanes, which survives a process that dies with it.
 class LaneLock {
  public:
@@ -165,11 +189,14 @@ class LaneLock {
 
 void run_collective(Communicator& c, Segment& s, const Collective& call, int lane, bool in_order) {
   Exchange x(c, s, call, lane, in_order);
-  x.enter();
+  const double begin = x.enter();
   if (call.what.kind == Kind::all_reduce || call.what.kind == Kind::reduce)
     reduce_all(x, call, c.rank(), c.size());
   else
     exchange(x, call, c.rank(), c.size());
+  if (!timeline::on()) return;
+  const collective_time::Cost cost = predict(call.what, c.places());
+  timeline::communicate(call.what.text(), begin, begin + cost.seconds, cat(cost.algorithm, ' ', cost.protocol));
 }
 
 int claim_lane(Communicator& c, Segment& s, uint64_t key, const Collective& call) {

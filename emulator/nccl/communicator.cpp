@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/timeline.h"
 #include "emulator/nccl/watch.h"
 
 namespace emulator::nccl {
@@ -125,12 +126,27 @@ ncclResult_t Communicator::join(const ncclUniqueId& id, const Communicator* pare
     Segment::forget(id);
     check_duplicates(*s);
     log_connections(*s);
+    if (timeline::on()) find_places(*s);
   } catch (const Stopped&) {
     const ncclResult_t result = state();
     remember(error_text());
     return result == ncclSuccess || result == ncclInProgress ? ncclInternalError : result;
   }
   return ncclSuccess;
+}
+
+Communicator::Node Communicator::node_of(const Segment& s, int rank) {
+  const std::string gpu = s.slot(rank).gpu;
+  const size_t number = gpu.rfind("GPU ");
+  return {gpu.substr(0, number), std::atoi(gpu.c_str() + number + 4) / (timeline::cluster() ? timeline::cluster()->per_node : 1)};
+}
+
+void Communicator::find_places(const Segment& s) {
+  std::map<Node, int> ranks;
+  for (int r = 0; r < size_; ++r) places_.local = std::max(places_.local, ++ranks[node_of(s, r)]);
+  places_.ranks = size_;
+  places_.nodes = static_cast<int>(ranks.size());
+  timeline::name_rank(device_, rank_, size_);
 }
 
 /// Logs connections as NCCL does with NCCL_DEBUG=INFO, in its words, for programs that read its log.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "emulator/cuda/library.h"
+#include "emulator/machine/collective_time.h"
 #include "emulator/nccl/operation.h"
 #include "emulator/nccl/segment.h"
 
@@ -66,6 +67,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int device() const { return device_; }
   bool blocking() const { return config_.blocking != 0; }
   const ncclConfig_t& config() const { return config_; }
+  /// The ranks' places in nodes of timeline::cluster(), once all have joined. GPU K is in node K / GPUs per node of its host.
+  const collective_time::Places& places() const { return places_; }
+  /// A rank's node: the host's name, and the node's number there.
+  using Node = std::pair<std::string, int>;
+  static Node node_of(const Segment& s, int rank);
 
   /// Meets the others; returns when all are here. `parent`: also ends when that one is aborted.
   ncclResult_t join(const ncclUniqueId& id, const Communicator* parent);
@@ -151,6 +157,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void leave(Presence presence);
   void check_duplicates(Segment& s);
   void log_connections(Segment& s) const;
+  void find_places(const Segment& s);
   void set_result(ncclResult_t code, const std::string& text);
   bool stopped(const Segment& s, const Wait& wait) const;
 
@@ -158,6 +165,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const int device_;
   ncclConfig_t config_;
   std::string name_;
+  collective_time::Places places_;
 
   mutable std::mutex mutex_;
   std::shared_ptr<Segment> segment_;

@@ -9,6 +9,7 @@
 #include "emulator/machine/fault.h"
 #include "emulator/machine/options.h"
 #include "emulator/machine/per_thread.h"
+#include "emulator/machine/timeline.h"
 
 namespace emulator::nccl {
 namespace {
@@ -120,8 +121,9 @@ ncclResult_t enqueue(const Part& part) {
   };
   if (part.communicator->blocking()) return put(), ncclSuccess;
   static constexpr std::chrono::microseconds kLate{200};
-  part.communicator->start([put, site = options().check_streams ? CallSite::here() : CallSite()] {
+  part.communicator->start([put, site = options().check_streams ? CallSite::here() : CallSite(), host = timeline::host()] {
     const CallSite::Behalf caller(site);
+    timeline::host() = host;
     std::this_thread::sleep_for(kLate);
     try {
       put();

@@ -78,6 +78,7 @@ struct CallRecord {
 struct alignas(64) LaneSide {
   struct Entry {
     std::atomic<uint64_t> number, word, count, factor;
+    std::atomic<double> arrived;  ///< its predicted clock (timeline.h), seconds
   };
   std::atomic<uint64_t> entered;        ///< collectives that it has begun here
   std::array<Entry, 2> entries;         ///< indexed by parity: no rank is more than one ahead
@@ -94,6 +95,7 @@ struct alignas(64) Channel {
   struct Side {
     std::atomic<uint64_t> announced;
     std::array<std::atomic<uint64_t>, 2> word, count;  ///< indexed by the parity of `announced`
+    std::array<std::atomic<double>, 2> arrived, takes;  ///< seconds: its predicted clock, and of its group's direction
   };
   Side sender, receiver;
   std::atomic<uint64_t> written, read;  ///< chunks

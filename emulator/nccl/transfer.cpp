@@ -9,15 +9,40 @@
 #include "emulator/machine/fault.h"
 #include "emulator/machine/fresh.h"
 #include "emulator/machine/options.h"
+#include "emulator/machine/timeline.h"
 #include "emulator/nccl/communicator.h"
 
 namespace emulator::nccl {
 namespace {
 
+/// Predicted seconds of a group's transfers: those of a direction share the rank's link inside its node, or to others.
+class Predicted {
+ public:
+  Predicted(Communicator& c, Segment& s, const std::vector<Transfer>& transfers) {
+    if (!timeline::on() || !timeline::cluster()) return;
+    for (const Transfer& t : transfers) {
+      if (t.peer == c.rank()) continue;
+      if (Communicator::node_of(s, t.peer) != Communicator::node_of(s, c.rank())) outside_.insert(t.peer);
+      bytes_[t.sends][outside_.contains(t.peer)] += static_cast<double>(t.bytes());
+    }
+  }
+  double of(const Transfer& t) const {
+    if (!timeline::on() || !timeline::cluster()) return 0;
+    const bool outside = outside_.contains(t.peer);
+    const double bytes = bytes_[t.sends][outside];
+    return collective_time::transfers(*timeline::cluster(), outside ? 0 : bytes, outside ? bytes : 0).seconds;
+  }
+
+ private:
+  double bytes_[2][2] = {};  ///< indexed by direction (1 sends) and link (1 leaves the node)
+  std::set<int> outside_;    ///< peers in other nodes
+};
+
 /// The transfers of a direction with a peer, which are serialised.
 class Line {
  public:
-  Line(Communicator& c, Segment& s, bool sends, int peer, uint64_t run, bool captured)
+  /// `takes`: predicted seconds of its group's transfers in this direction over this link.
+  Line(Communicator& c, Segment& s, bool sends, int peer, uint64_t run, bool captured, double takes)
       : c_(c),
         s_(s),
         sends_(sends),
@@ -25,6 +50,7 @@ class Line {
         from_(sends ? c.rank() : peer),
         to_(sends ? peer : c.rank()),
         run_(run),
+        takes_(takes),
         channel_(s.channel(captured, from_, to_)),
         mine_(sends ? channel_.sender : channel_.receiver),
         theirs_(sends ? channel_.receiver : channel_.sender) {}
@@ -34,6 +60,9 @@ class Line {
   bool done() const { return waiting_.empty(); }
   int peer() const { return sends_ ? to_ : from_; }
   std::string text() const { return waiting_.front().text(); }
+  /// The predicted clock when both sides have come to the last transfer, and when it ends.
+  double begins() const { return begins_; }
+  double ends() const { return ends_; }
 
   /// Advances as far as possible now; returns whether anything was done.
   bool advance();
@@ -53,6 +82,8 @@ class Line {
   const bool sends_, captured_;
   const int from_, to_;
   const uint64_t run_;
+  const double takes_;
+  double begins_ = 0, ends_ = 0;
   Channel& channel_;
   Channel::Side& mine_;
   Channel::Side& theirs_;
@@ -66,6 +97,10 @@ void Line::announce() {
   turn_ = mine_.announced.load() + 1;
   mine_.word[turn_ % 2].store(word(t));
   mine_.count[turn_ % 2].store(t.count);
+  mine_.arrived[turn_ % 2].store(timeline::now());
+  mine_.takes[turn_ % 2].store(takes_);
+  begins_ = timeline::now();
+  ends_ = begins_ + takes_;
   mine_.announced.store(turn_);
   // Each side advances its own counter; both are the same between messages.
   first_chunk_ = sends_ ? channel_.written.load() : channel_.read.load();
@@ -141,6 +176,8 @@ bool Line::advance() {
   if (!early && !agreed_) {
     compare();
     agreed_ = true;
+    begins_ = std::max(begins_, theirs_.arrived[turn_ % 2].load());
+    ends_ = begins_ + std::max(takes_, theirs_.takes[turn_ % 2].load());
   }
   advanced = move() || advanced;
   if ((early ? channel_.written : channel_.read).load() != first_chunk_ + chunks_) return advanced;
@@ -152,6 +189,7 @@ bool Line::advance() {
 }  // namespace
 
 void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& transfers, uint64_t run, bool captured) {
+  const Predicted predicted(c, s, transfers);
   std::deque<Line> lines;
   std::deque<Transfer> own[2];  // a rank's with itself: ncclGroupEnd has seen that they fit
   for (const Transfer& t : transfers) {
@@ -160,7 +198,7 @@ void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& tra
       continue;
     }
     const auto line = std::find_if(lines.begin(), lines.end(), [&t](const Line& l) { return l.is(t.sends, t.peer); });
-    Line& its = line != lines.end() ? *line : lines.emplace_back(c, s, t.sends, t.peer, run, captured);
+    Line& its = line != lines.end() ? *line : lines.emplace_back(c, s, t.sends, t.peer, run, captured, predicted.of(t));
     its.add(t);
   }
   for (size_t i = 0; i < own[0].size(); ++i) {
@@ -178,6 +216,10 @@ void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& tra
   while (first() != lines.end())
     c.wait(
         s, advanced, [&] { return first()->peer(); }, [&] { return first()->text(); }, /*in_order=*/!captured);
+  if (!timeline::on() || lines.empty()) return;
+  const std::string what = lines.size() == 1 ? transfers.front().text() : cat("a group of ", transfers.size(), " sends and receives");
+  timeline::communicate(what, std::ranges::min_element(lines, {}, &Line::begins)->begins(),
+                        std::ranges::max_element(lines, {}, &Line::ends)->ends(), "send Simple");
 }
 
 }  // namespace emulator::nccl

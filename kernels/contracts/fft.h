@@ -5,7 +5,8 @@
 namespace weft::kernels {
 
 // Discrete Fourier transforms of length n along the middle of three dimensions, in f32 or f64, dense. A complex number
-// is a last dimension of two: the real part and the imaginary part. w = e^(-2 pi i / n). Both devices compute in f64.
+// is a last dimension of two: the real part and the imaginary part. w = e^(-2 pi i / n). The CPU computes in f64, cuFFT
+// in the dtype of x; without cuFFT the host computes for the device cuda.
 
 /// y[r, k, c] = scale sum over j of x[r, j, c] w^(jk), or w^(-jk) if `inverse`; y and x are complex [R, n, C, 2].
 WEFT_KERNEL(fft_lines, const Queue& queue, const View& y, const View& x, double scale, bool inverse);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms and linear algebra of the device cuda: the host computes, and waits for the device before and
-// after. NVIDIA's cuFFT and cuSOLVER are machine code, which the emulator does not run.
+// Linear algebra of the device cuda, and Fourier transforms where cuFFT is missing: the host computes, and waits for
+// the device before and after.
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "kernels/contracts/fft.h"
 #include "kernels/contracts/linalg.h"
 #include "kernels/engines/cuda_stream.h"
+#include "kernels/engines/cufft.h"
+#include "kernels/runtime/engine.h"
 #include "kernels/runtime/runtime.h"
 #include "kernels/runtime/transfer.h"
 
@@ -50,21 +54,36 @@ std::vector<OnHost> copies(std::initializer_list<const View*> views) {
   return result;
 }
 
+/// Does cuFFT compute? If not, stderr has one line. Errors: WEFT_ENGINE=vendor without cuFFT.
+bool cufft_computes(const char* op) {
+  const std::string& missing = vendor::cufft::missing();
+  if (missing.empty()) return true;
+  WEFT_CHECK(engine() != Engine::vendor, op, ": ", missing);
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    std::fprintf(stderr, "weft: the host computes Fourier transforms of the GPU: %s\n", missing.c_str());
+  });
+  return false;
+}
+
 }  // namespace
 
 void fft_lines(const Queue& queue, const View& y, const View& x, double scale, bool inverse) {
+  if (cufft_computes("fft")) return vendor::cufft::fft_lines(queue, y, x, scale, inverse);
   on_host("fft", queue, copies({&y}), copies({&x}), [&](const Queue& cpu, const auto& out, const auto& in) {
     cpu::fft_lines(cpu, out[0].host(), in[0].host(), scale, inverse);
   });
 }
 
 void rfft_lines(const Queue& queue, const View& y, const View& x, double scale) {
+  if (cufft_computes("rfft")) return vendor::cufft::rfft_lines(queue, y, x, scale);
   on_host("rfft", queue, copies({&y}), copies({&x}), [&](const Queue& cpu, const auto& out, const auto& in) {
     cpu::rfft_lines(cpu, out[0].host(), in[0].host(), scale);
   });
 }
 
 void irfft_lines(const Queue& queue, const View& y, const View& x, double scale) {
+  if (cufft_computes("irfft")) return vendor::cufft::irfft_lines(queue, y, x, scale);
   on_host("irfft", queue, copies({&y}), copies({&x}), [&](const Queue& cpu, const auto& out, const auto& in) {
     cpu::irfft_lines(cpu, out[0].host(), in[0].host(), scale);
   });

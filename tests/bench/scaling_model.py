@@ -128,6 +128,17 @@ class Pages(unittest.TestCase):
                 text = text.split("\n\n")[1]
             self.assertEqual(lines, rows(text), name)
 
+    def test_the_page_repeats_the_steps(self):
+        told = {(row[0], row[1]): row for row in rows(self.page("scaling_model.md")) if len(row) == 7}
+        del told["network", "strategy, machine, what travels"]
+        for line in self.page("scaling_model-steps.tsv").splitlines()[2:]:
+            cells = line.split("\t")
+            row = told.pop((cells[0], cells[1]), None)
+            if row:
+                steps = [f"{cell.split()[0]} ({cell.rstrip(']').split(', ')[-1]})" for cell in cells[3:7]]
+                self.assertEqual(row, cells[:3] + steps)
+        self.assertEqual(told, {})
+
     def test_the_page_gives_the_errors(self):
         summary = printed(model.check)
         for line in summary.splitlines():

@@ -15,6 +15,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/layers/losses.h"
+#include "dist/fsdp/checkpoint_writer.h"
 #include "dist/pipeline/pipeline_state.h"
 #include "nn/models/gpt.h"
 #include "optim/optimizers.h"
@@ -248,9 +249,15 @@ struct GridSizes {
   }
 };
 
+/// Sharded checkpoints of the run's begin and end.
+struct Folders {
+  std::filesystem::path load = {}, save = {};
+};
+
 /// Trains the same global batches on a grid, in micro-batches that divide nothing; whole states on rank 0.
 Result train_in_stages(const std::string& backend, const Task& task, const GridSizes& sizes, int64_t micro_batches,
-                       int first_step = 0, int last_step = kSteps, const Result* from = nullptr) {
+                       int first_step = 0, int last_step = kSteps, const Result* from = nullptr,
+                       const Folders& folders = {}) {
   Result result;
   run_on(backend, sizes.ranks(), [&](const ProcessGroupPtr& world) {
     const Grid grid(world, sizes.model, sizes.stages);
@@ -267,6 +274,13 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
     if (from) {
       load_full_state_dict(pipeline, from->model);
       adam->load_state_dict(part_of_optimizer_state(pipeline, from->optimizer));
+    }
+    if (!folders.load.empty()) {
+      StateDict dict = adam->state_dict();
+      ShardedState model = sharded_state(pipeline), state = sharded_state(pipeline, dict);
+      ShardedCheckpoint(folders.load).load({{"model", &model}, {"optimizer", &state}});
+      dict.scalars = state.scalars;
+      adam->load_state_dict(dict);
     }
     Result own;
     for (int step = first_step; step < last_step; ++step) {
@@ -314,6 +328,12 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
     const Tensor of_first = Tensor::from(own.predictions[0]);
     world->broadcast(of_first, 0, {.name = "prediction", .scale = {}})->wait();
     EXPECT_EQ(own.predictions[0], of_first.to_vector<double>()) << "rank " << world->rank();
+    if (!folders.save.empty()) {
+      CheckpointWriter writer(world);
+      writer.save(folders.save,
+                  {{"model", sharded_state(pipeline)}, {"optimizer", sharded_state(pipeline, adam->state_dict())}});
+      writer.wait();
+    }
     own.model = full_state_dict(pipeline);
     own.optimizer = full_optimizer_state(pipeline, adam->state_dict());
     if (world->rank() > 0) {
@@ -449,6 +469,61 @@ TEST(Pipeline, ACheckpointGoesOnAtAnyGrid) {
   }
 }
 
+void expect_same_bits(const StateDict& got, const StateDict& want) {
+  EXPECT_EQ(got.tensors.size(), want.tensors.size());
+  for (const NamedTensor& entry : want.tensors)
+    EXPECT_EQ(got.tensor(entry.name).to_vector<double>(), entry.tensor.to_vector<double>()) << entry.name;
+}
+
+// Ranges of rows, columns, stretches of heads and padded shares find their elements on every other grid, and in one
+// process; then the run goes on as from a whole state.
+TEST(Pipeline, AShardedCheckpointGoesOnAtAnyGrid) {
+  const std::vector<GridSizes> grids{{2, 2, 2, 2, true}, {1, 1, 2, 2, true}, {2, 1, 2, 1, true}, {1, 1, 4, 1, true},
+                                     {1, 1, 1, 4},       {2, 1, 1, 3},       {1, 1, 3, 2, true}, {1, 1, 1, 1}};
+  for (const Task& task : {tower_task(), gpt_task()}) {
+    const tests::TemporaryFolder temporary;
+    for (size_t from = 0; from < grids.size(); ++from) {
+      const std::filesystem::path folder = temporary / str("of_grid_", from);
+      const Result half = train_in_stages("threads", task, grids[from], 4, 0, 2, nullptr, {.save = folder});
+      EXPECT_EQ(read_index(folder).files.size(), static_cast<size_t>(grids[from].ranks()));
+      const Checkpoint whole = load_checkpoint(folder);
+      expect_same_bits(whole.part("model"), half.model);
+      expect_same_bits(whole.part("optimizer"), half.optimizer);
+      for (const GridSizes& to : grids) {
+        SCOPED_TRACE(str(task.name, ", from ", grids[from].text(), " to ", to.text()));
+        const Result loaded = train_in_stages("threads", task, to, 4, 2, 2, nullptr, {.load = folder});
+        expect_same_bits(loaded.model, half.model);
+        expect_same_bits(loaded.optimizer, half.optimizer);
+      }
+      const GridSizes& next = grids[(from + 1) % grids.size()];
+      const Result rest = train_in_stages("threads", task, next, 4, 2, kSteps, nullptr, {.load = folder});
+      EXPECT_EQ(rest.losses, train_in_stages("threads", task, next, 4, 2, kSteps, &half).losses);
+    }
+  }
+}
+
+// A stage knows the names of all: what no stage has is an error on each rank.
+TEST(Pipeline, AShardedCheckpointOfAnotherModelIsRefused) {
+  const tests::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary / "deeper";
+  const auto gpt = [](int depth) {
+    return std::make_shared<nn::Gpt>(
+        nn::GptOptions{.vocabulary = 11, .positions = 4, .width = 8, .depth = depth, .heads = 2});
+  };
+  CheckpointWriter writer(make_process_group_alone());
+  writer.save(folder, {{"model", sharded_state(*gpt(3))}});
+  writer.wait();
+  run_ranks(4, [&](const ProcessGroupPtr& world) {
+    const Grid grid(world, 1, 2);
+    Pipeline pipeline(gpt(2), grid, {.fsdp = FsdpOptions{}});
+    ShardedState state = sharded_state(pipeline);
+    EXPECT_THAT(tests::error_text([&] {
+                  ShardedCheckpoint(folder).load({{"model", &state}});
+                }),
+                HasSubstr("part 'model' does not fit; unexpected: h.2.ln_1.weight, h.2.ln_1.bias, "));
+  });
+}
+
 std::vector<std::string> thread_backends() {
   std::vector<std::string> all = backends();
   std::erase(all, "mpi");  // as many processes as there are: not for each grid
@@ -556,7 +631,8 @@ TEST(Pipeline, ShardedStagesEvaluateUnevenRows) {
       const NoGrad no_grad;
       for (int64_t most = 1; most < 4; ++most) {
         const Tensor x = task.inputs(99, 0, std::max<int64_t>(most - grid.data_rank(), 1)), y = pipeline(x);
-        EXPECT_TRUE(tests::near(y.to_vector<double>(), (*whole)(x).to_vector<double>(), tests::Tolerance{1e-11, 1e-11}));
+        EXPECT_TRUE(
+            tests::near(y.to_vector<double>(), (*whole)(x).to_vector<double>(), tests::Tolerance{1e-11, 1e-11}));
       }
     });
 }

@@ -327,7 +327,7 @@ void index_seeds() {
   index.texts["model"] = "resnet8";
   index.texts["bytes"] = "\xff";
   keep("checkpoint_index", "index", joined({{0}, bytes_of(index_text(index, 1))}));
-  keep("checkpoint_index", "note", joined({{1}, bytes_of(note_text({index.files[0], "disk full"}))}));
+  keep("checkpoint_index", "note", joined({{1}, bytes_of(note_text({index.files[0], {}, "disk full"}))}));
 }
 
 void hdf5_seeds() {

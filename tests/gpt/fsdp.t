@@ -11,16 +11,14 @@ needs: ranks
   $ two --max-steps 20 --fsdp-offload optimizer --out optimizer; bits optimizer
   $ two --max-steps 20 --fsdp-offload parameters --recompute --fsdp-checkpoints sharded --out parameters; bits parameters
 
-A run with a file per rank goes on.
+A run whose ranks write one file on each host goes on.
 
   $ two --max-steps 12 --save-interval 5 --fsdp-checkpoints sharded --out parts
   $ ls -d parts/checkpoint_last*/*
   parts/checkpoint_last.1/index.json
   parts/checkpoint_last.1/rank_00000.safetensors
-  parts/checkpoint_last.1/rank_00001.safetensors
   parts/checkpoint_last/index.json
   parts/checkpoint_last/rank_00000.safetensors
-  parts/checkpoint_last/rank_00001.safetensors
   $ cp -r parts moved
   $ two --max-steps 20 --save-interval 5 --fsdp-checkpoints sharded --resume auto --out parts
   $ grep -o "at step.*" log; same $(weights parts) $(weights want)
@@ -36,3 +34,15 @@ So it does on one rank, into a whole file, which takes the folder's place; and b
   at step 16
   moved/checkpoint_last
   [2]
+
+The disk of one rank is full: each rank names it, and the checkpoint before stays.
+
+  $ two --max-steps 5 --fsdp-checkpoints sharded --out full; cp -r full before
+  $ ranks 2 bash -c '[ $RANK = 0 ] || { trap "" XFSZ; ulimit -f 1000; }; exec train_gpt --config tiny.toml --batch-size 2 --parallel fsdp --min-num-params 0 --fsdp-checkpoints sharded --resume auto --max-steps 10 --out full' > log 2>&1
+  [1]
+  $ grep -o "train_gpt: error: .*" log | sort -u
+  train_gpt: error: sharded checkpoint: rank 1: expected to write rank_00000.safetensors of full/checkpoint_last, got 'File too large'. An older checkpoint stays as it was
+  $ diff -r full/checkpoint_last before/checkpoint_last; ls -A full | grep tmp
+  [1]
+  $ two --max-steps 6 --resume auto --out full; grep -o "at step.*" log
+  at step 5

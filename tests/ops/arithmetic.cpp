@@ -11,8 +11,10 @@
 #include "core/ops/counts.h"
 #include "core/ops/layers/element_losses.h"
 #include "core/ops/products.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
 #include "core/ops/slices.h"
+#include "core/ops/sort.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
 #include "tests/ops/op_case.h"
@@ -41,6 +43,25 @@ const AddCases arithmetic_cases{
     {"logaddexp", {{{3, 5}, Values::apart}, {{5}}}, BOTH(logaddexp(x[0], x[1])), 8},
     {"nan_to_num", {{{3, 5}}}, BOTH(nan_to_num(x[0]))},
     {"isclose", {{{3, 5}}, {{3, 5}}}, BOTH(isclose(x[0], x[1], 0.1, 0.2)), 1, false, Derivative::none},
+    {"hypot", {{{3, 5}}, {{5}}}, BOTH(hypot(x[0], x[1])), 8},
+    {"copysign", {{{3, 5}, Values::apart}, {{3, 5}, Values::apart, Layout::dense, 0, false}},
+     BOTH(copysign(x[0], x[1]))},
+    {"xlogy", {{{3, 5}}, {{5}, Values::positive}}, BOTH(xlogy(x[0], x[1])), 12},
+    {"addcmul", {{{3, 5}}, {{5}}, {{3, 1}}}, CALL(addcmul(x[0], x[1], x[2], 0.5)),
+     "addcmul(x[0], x[1], x[2], value=0.5)", 8},
+    {"addcdiv", {{{3, 5}}, {{5}}, {{3, 1}, Values::positive}}, CALL(addcdiv(x[0], x[1], x[2], 0.5)),
+     "addcdiv(x[0], x[1], x[2], value=0.5)", 8},
+    {"logit", {{{3, 5}, Values::positive}}, BOTH(logit(x[0] * 0.4)), 8},
+    {"logit_margin", {{{3, 5}, Values::positive}}, BOTH(logit(x[0] * 0.6, 0.25)), 8},
+    {"sinc", {{{3, 5}, Values::apart}}, BOTH(sinc(x[0])), 8},
+    {"cov", {{{3, 8}}}, CALL(cov(x[0], 0)), "cov(x[0], correction=0)", 16},
+    {"corrcoef", {{{3, 8}}}, BOTH(corrcoef(x[0])), 64},
+    {"trapezoid", {{{6, 3}}}, CALL(trapezoid(x[0], 0.5, 0)), "trapezoid(x[0], dx=0.5, dim=0)", 6},
+    {"trapezoid_points", {{{2, 6, 3}}, {{6}}}, CALL(trapezoid(x[0], x[1], 1)), "trapezoid(x[0], x[1], dim=1)", 18},
+    {"isin", {{{3, 5}, Values::ties}, {{4}, Values::ties}}, BOTH(isin(x[0], x[1])), 1, true, Derivative::none},
+    {"full_like", {{{3, 5}}}, BOTH(full_like(x[0], 2.5)), 1, true, Derivative::none},
+    {"ones_like", {{{3, 5}}}, BOTH(ones_like(x[0])), 1, true, Derivative::none},
+    {"block_diag", {{{2, 3}}, {{4}}, {{1, 2}}}, CALL(block_diag(x)), "block_diag(*x)"},
     {"dot", {{{7}}, {{7}}}, BOTH(dot(x[0], x[1])), 7},
     {"outer", {{{4}}, {{3}}}, BOTH(outer(x[0], x[1])), 4},
     {"kron", {{{2, 3}}, {{3, 2}}}, BOTH(kron(x[0], x[1])), 6},
@@ -119,6 +140,37 @@ TEST(Arithmetic, AtTheEdges) {
   EXPECT_EQ(count_nonzero(Tensor::from<int64_t>({1, 0, -2})).item(), 2);
 }
 
+TEST(Arithmetic, AtTheEdgesOfSizesSignsAndLogarithms) {
+  const Tensor a = Tensor::from<double>({0, 3e200, -kInf, NAN, 3e-200}).requires_grad_();
+  const Tensor h = hypot(a, Tensor::from<double>({0, 4e200, NAN, 1, 4e-200}));
+  EXPECT_EQ(h.select(0, 0).item(), 0);
+  EXPECT_DOUBLE_EQ(h.select(0, 1).item(), 5e200);
+  EXPECT_EQ(h.select(0, 2).item(), kInf);
+  EXPECT_TRUE(std::isnan(h.select(0, 3).item()));
+  EXPECT_DOUBLE_EQ(h.select(0, 4).item(), 5e-200);
+  sum(h.slice(0, 0, 2)).backward();
+  EXPECT_EQ(a.grad().select(0, 0).item(), 0);
+  EXPECT_DOUBLE_EQ(a.grad().select(0, 1).item(), 0.6);
+  EXPECT_EQ(of(copysign(Tensor::from<double>({1, -2, 3, -4}), Tensor::from<double>({-0.0, 0, -kInf, 5}))),
+            (std::vector<double>{-1, 2, -3, 4}));
+  const Tensor x = Tensor::from<double>({0, 0, 0, 2, 0}).requires_grad_();
+  const Tensor y = xlogy(x, Tensor::from<double>({0, -1, kInf, 0, NAN}));
+  EXPECT_EQ(of(y.slice(0, 0, 4)), (std::vector<double>{0, 0, 0, -kInf}));
+  EXPECT_TRUE(std::isnan(y.select(0, 4).item()));
+  sum(y.slice(0, 0, 2)).backward();
+  EXPECT_EQ(of(x.grad().slice(0, 0, 2)), (std::vector<double>{0, 0}));
+  const Tensor zero = Tensor::from<double>({0, kInf}).requires_grad_();
+  const Tensor s = sinc(zero);
+  EXPECT_EQ(s.select(0, 0).item(), 1);
+  s.select(0, 0).backward();
+  EXPECT_EQ(zero.grad().select(0, 0).item(), 0);
+  EXPECT_EQ(of(logit(Tensor::from<double>({0, 1}))), (std::vector<double>{-kInf, kInf}));
+  EXPECT_EQ(of(isin(Tensor::from<int64_t>({4, 1}), Tensor::from<int64_t>({}))), (std::vector<double>{0, 0}));
+  EXPECT_EQ(of(isin(Tensor::from<int64_t>({4, INT64_MAX}), Tensor::from<int64_t>({INT64_MAX, -3}))),
+            (std::vector<double>{0, 1}));
+  EXPECT_EQ(trapezoid(Tensor::from<double>({5})).item(), 0);
+}
+
 TEST(Arithmetic, ComparesWithinATolerance) {
   const Tensor a = Tensor::from<double>({1, 100, kInf, NAN, 0}), b = Tensor::from<double>({1.05, 106, kInf, NAN, kInf});
   EXPECT_EQ(of(isclose(a, b, 0.05, 0)), (std::vector<double>{1, 0, 1, 0, 0}));
@@ -140,6 +192,29 @@ TEST(Arithmetic, SaysWhatIsWrong) {
   EXPECT_EQ(error_text([&] { dot(x, x); }), "dot: expected vectors [N], got f32[2,3] on cpu and f32[2,3] on cpu");
   EXPECT_EQ(error_text([&] { dot(v, Tensor::zeros({3})); }),
             "dot: expected vectors of one size, got f32[2] on cpu and f32[3] on cpu");
+  EXPECT_EQ(error_text([&] { hypot(x, Tensor()); }).substr(0, 6), "hypot:");
+  EXPECT_EQ(error_text([&] { copysign(Tensor::zeros({1}, DType::i64), Tensor::zeros({1}, DType::i64)); }),
+            "copysign: expected floating tensors, got i64[1] on cpu and i64[1] on cpu");
+  EXPECT_EQ(error_text([&] { logit(x, 0.6); }), "logit: expected a margin from 0 to 0.5, got 0.6");
+  EXPECT_EQ(error_text([&] { sinc(Tensor()); }), "sinc: expected a floating tensor, got none");
+  EXPECT_EQ(error_text([&] { cov(v); }), "cov: expected floating [V, N], N > 1, got f32[2] on cpu");
+  EXPECT_EQ(error_text([&] {
+              corrcoef(Tensor::zeros({2, 1}));
+            }),
+            "cov: expected floating [V, N], N > 1, got f32[2,1] on cpu");
+  EXPECT_EQ(error_text([&] { trapezoid(Tensor::zeros({})); }),
+            "trapezoid: expected a floating tensor with dimensions, got f32[] on cpu");
+  EXPECT_EQ(error_text([&] { trapezoid(x, v); }),
+            "trapezoid: expected a point for each of 3 values, got f32[2] on cpu");
+  EXPECT_EQ(error_text([&] { isin(x, Tensor::zeros({1}, DType::f64)); }),
+            "isin: expected values of x's dtype on its device, got f32[2,3] on cpu and f64[1] on cpu");
+  EXPECT_EQ(error_text([&] { full_like(Tensor(), 1); }), "full_like: expected a tensor, got none");
+  EXPECT_EQ(error_text([&] { block_diag({}); }), "block_diag: expected at least one matrix");
+  EXPECT_EQ(error_text([&] {
+              block_diag({x, Tensor::zeros({1, 1, 1})});
+            }),
+            "block_diag: expected matrices or vectors of one dtype on one device, got f32[1,1,1] on cpu beside "
+            "f32[2,3] on cpu");
   EXPECT_EQ(error_text([&] { cross(v, v); }), "cross: expected 3 elements along dimension -1, got f32[2] on cpu");
   EXPECT_EQ(error_text([&] { trace(v); }), "trace: expected a matrix [M, N], got f32[2] on cpu");
   EXPECT_EQ(error_text([&] { index_add(x, 0, Tensor::from<int64_t>({1}), x); }),

@@ -7,6 +7,7 @@
 #include "core/autograd.h"
 #include "core/graph.h"
 #include "core/ops/random.h"
+#include "core/ops/rearrange.h"
 #include "core/random.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/devices.h"
@@ -16,8 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-Tensor ones_like(const Tensor& x) { return Tensor::ones(x.sizes(), x.dtype(), x.device()); }
 
 /// Two batch entries of 7 keys, of which the second has 4 and hides one.
 Tensor lengths_on(Device device) { return Tensor::from<int64_t>({7, 4}, device); }

@@ -149,6 +149,51 @@ TEST_P(Derived, SecondDerivativeEqualsCentralDifferencesOfTheGradient) {
   EXPECT_EQ(second_error(op), "") << "and before: " << first;
 }
 
+/// The derivative of gradients_of() with `weights` for its row: the gradients of inputs and of dy as one row.
+Tensor second_derivative(const OpCase& op, const std::vector<Tensor>& inputs, const Tensor& dy, const Tensor& weights,
+                         Device device) {
+  std::vector<Tensor> given, leaves, flat;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    given.push_back(place(inputs[i], op.inputs[i], DType::f64, device));
+    if (given[i].is_floating() && op.inputs[i].gradient) leaves.push_back(given[i].requires_grad_());
+  }
+  leaves.push_back(given.emplace_back(dy.detach().to(device)).requires_grad_());
+  const Tensor row = gradients_of(op, given);
+  for (const Tensor& gradient :
+       autograd::grad({row}, leaves, {.grad_outputs = {weights.to(device)}, .allow_unused = true}))
+    if (gradient.defined()) flat.push_back(gradient.flatten());
+  return concat(flat);
+}
+
+class DerivedOnGpu : public Derived {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DerivedOnGpu);  // without a GPU
+
+TEST_P(DerivedOnGpu, SecondDerivativeEqualsTheCpus) {
+  const OpCase& op = GetParam();
+  if (op.derivative != Derivative::smooth) GTEST_SKIP() << "has no gradient everywhere";
+  std::mt19937_64& random = fresh_random();
+  const std::vector<Tensor> inputs = make_inputs(op, random);
+  manual_seed(7);
+  const Tensor dy = like(op.function(inputs), random, /*positive=*/false);
+  std::vector<Tensor> given = inputs;
+  given.push_back(dy);
+  const Tensor weights = like(gradients_of(op, given), random, /*positive=*/false);
+  const Tensor wanted = second_derivative(op, inputs, dy, weights, {});
+  double moved = 0;
+  for (int draw = 0; draw < 3; ++draw) {
+    std::vector<Tensor> otherwise;
+    for (const Tensor& x : inputs) otherwise.push_back(rounded_otherwise(x, 0x1p-53, random));
+    moved = std::max(moved, distance(second_derivative(op, otherwise, rounded_otherwise(dy, 0x1p-53, random),
+                                                       rounded_otherwise(weights, 0x1p-53, random), {}),
+                                     wanted));
+  }
+  const Tensor got = second_derivative(op, inputs, dy, weights, {DeviceKind::cuda, 0});
+  ASSERT_EQ(got.sizes(), wanted.sizes());
+  // A derivative of a derivative is several sums, one behind the other. A forgotten term is larger by orders of
+  // magnitude.
+  EXPECT_LE(distance(got, wanted), 16 * tolerance(wanted, moved, 0x1p-53, op.length));
+}
+
 TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
   const OpCase& op = GetParam();
   std::mt19937_64& random = fresh_random();
@@ -322,6 +367,9 @@ TEST(Mutants, AnErrorOfAFewRoundingsIsSeen) {
 std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Derived, testing::ValuesIn(op_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, DerivedOnGpu,
+                         testing::ValuesIn(tests::runs_on(DeviceKind::cuda) ? op_cases() : std::vector<OpCase>{}),
+                         case_name);
 
 }  // namespace
 }  // namespace weft::test

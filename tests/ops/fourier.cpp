@@ -6,9 +6,12 @@
 #include <numbers>
 #include <sstream>
 
+#include "core/graph.h"
 #include "core/ops/concat.h"
 #include "core/ops/unary.h"
+#include "kernels/engines/cufft.h"
 #include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 
 namespace weft::test {
@@ -174,6 +177,17 @@ TEST(Fourier, EqualsTheSumOfEachLength) {
                               wanted = whole.to_vector<double>();
     for (size_t j = 0; j < back.size(); ++j) EXPECT_NEAR(back[j], wanted[j], 1e-14) << "irfft " << n;
   }
+}
+
+TEST(Fourier, ACapturedGraphHoldsTransforms) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
+  if (const std::string& missing = kernels::vendor::cufft::missing(); !missing.empty()) GTEST_SKIP() << missing;
+  const Tensor x = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {6}).to({DeviceKind::cuda, 0}), y = zeros_like(x);
+  Graph graph;
+  graph.capture(x.device(), [&] { y.copy_(irfft(rfft(x) * 2.0, {.n = 6})); });
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(6)) << "a capture runs nothing";
+  graph.replay();
+  EXPECT_THAT(y.to_vector<float>(), testing::Pointwise(testing::FloatNear(1e-5F), {2, 4, 6, 8, 10, 12}));
 }
 
 TEST(Fourier, Empty) { EXPECT_EQ(rfft(Tensor::zeros({0, 8})).sizes(), Shape({0, 5})); }

@@ -14,6 +14,7 @@
 
 #include "emulator/machine/options.h"
 #include "emulator/machine/time_table.h"
+#include "emulator/machine/timeline.h"
 #include "emulator/ptx/time/time_count.h"
 
 namespace emulator::ptx::timing {
@@ -83,6 +84,7 @@ class Report {
   void add(const Launch& launch, const Work& work) {
     const time_model::Chip& chip = *time_model::find_chip(options().gpu->key);
     const Prediction prediction = time_model::predict(chip, work);
+    timeline::compute(demangled(launch.kernel->name), prediction.seconds);
     const std::lock_guard lock(mutex_);
     Row& row = rows_[{launch.kernel->name, launch.grid.count(), launch.block.count(), launch.dynamic_shared}];
     ++row.launches;

@@ -11,6 +11,7 @@
 #include "dist/fsdp/checkpoint_writer.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "io/checkpoint.h"
+#include "io/safetensors.h"
 #include "io/seal.h"
 #include "nn/conv.h"
 #include "optim/optimizers.h"
@@ -102,7 +103,7 @@ class ShardedCheckpointTest : public ::testing::Test {
 
 TEST_F(ShardedCheckpointTest, FourRanksSaveAndAnyNumberGoesOn) {
   const std::vector<double> want = losses({.ranks = 4, .save = folder()});
-  EXPECT_EQ(ShardedCheckpoint(folder()).world_size(), 4);
+  EXPECT_EQ(read_index(folder()).files.size(), 4u);
   EXPECT_EQ(later(losses({.ranks = 4, .load = folder()})), later(want)) << "bit by bit with the same ranks";
   for (const int ranks : {1, 2, 3})
     EXPECT_TRUE(tests::near(later(losses({.ranks = ranks, .load = folder()})), later(want), {1e-11, 1e-10})) << ranks;
@@ -155,7 +156,7 @@ TEST_F(ShardedCheckpointTest, AWholeCheckpointGoesOnAtAnyNumberOfRanks) {
   EXPECT_EQ(all.part("optimizer").tensors.size(), ShardedCheckpoint(folder()).full("optimizer").tensors.size());
   const fs::path whole = temporary_.path() / "whole.safetensors";
   save_checkpoint(whole, all);
-  EXPECT_EQ(ShardedCheckpoint(whole).world_size(), 1);
+  EXPECT_EQ(ShardedCheckpoint(whole).index().files.size(), 1u);
   EXPECT_EQ(later(losses({.ranks = 3, .load = whole})), later(losses({.ranks = 3, .load = folder()})));
   for (const int ranks : {1, 2, 4})
     EXPECT_TRUE(tests::near(later(losses({.ranks = ranks, .load = whole})), later(want), {1e-11, 1e-10})) << ranks;
@@ -310,8 +311,8 @@ TEST_F(DamagedCheckpoint, TheIndex) {
   };
   write("{\"format\": \"another\"}");
   EXPECT_EQ(text(), "index.json is not one of a sharded checkpoint");
-  write("{\"format\": \"weft sharded checkpoint\", \"version\": 2}");
-  EXPECT_EQ(text(), "expected version 1, got 2");
+  write("{\"format\": \"weft sharded checkpoint\", \"version\": 3}");
+  EXPECT_EQ(text(), "expected version 1 or 2, got 3");
   write("{\"format\": \"weft sharded checkpoint\", \"version\": 1, \"id\": 5}");
   EXPECT_THAT(text(), ::testing::StartsWith("index.json is damaged: "));
   fs::remove_all(folder());
@@ -360,7 +361,7 @@ TEST_F(ShardedCheckpointTest, WhatCannotBeWrittenIsAnErrorOnEveryRank) {
                           (temporary_.path() / "none" / "step").string(), ", got none at ",
                           (temporary_.path() / "none").string()));
   EXPECT_EQ(late[0], late[1]);
-  EXPECT_THAT(late[0], HasSubstr("rank 1 failed: safetensors: expected each name once, got 'model/"));
+  EXPECT_THAT(late[0], HasSubstr("rank 1: safetensors: expected each name once, got 'model/"));
   EXPECT_FALSE(fs::exists(temporary_.path() / "twice"));
   EXPECT_TRUE(fs::is_empty(temporary_.path())) << "nothing half-written stays";
 }
@@ -381,6 +382,70 @@ TEST_F(ShardedCheckpointTest, WhoEndsWithAnErrorDoesNotWaitForTheFilesOfOthers) 
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   EXPECT_FALSE(fs::exists(folder()));
+}
+
+// Neighbours and strangers on two hosts, and a rank on a host of its own.
+TEST_F(ShardedCheckpointTest, TheRanksOfAHostWriteOneFile) {
+  const auto models = towers(5);
+  StateDict want;
+  run_ranks(5, [&](const ProcessGroupPtr& group) {
+    FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
+    const StateDict full = full_state_dict(fsdp);
+    if (group->rank() == 0) want = full;
+    CheckpointWriter writer(group, Milliseconds(20'000), group->rank() == 4 ? "c" : group->rank() % 2 == 0 ? "a" : "b");
+    for (int time = 0; time < 2; ++time) {
+      writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "5"}});
+      writer.wait();
+    }
+  });
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder())) files.push_back(entry.path().filename());
+  EXPECT_THAT(files, ::testing::UnorderedElementsAre("index.json", "rank_00000.safetensors", "rank_00001.safetensors",
+                                                     "rank_00004.safetensors"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(temporary_.path()), fs::directory_iterator()), 1);
+  const SafetensorsReader second(folder() / "rank_00001.safetensors");
+  EXPECT_EQ(second.metadata().at("rank"), "1");
+  for (const SafetensorsEntry& entry : second.entries())
+    EXPECT_EQ(entry.name.starts_with("model/"), true) << entry.name;
+  for (const int ranks : {1, 3}) {
+    const auto others = towers(ranks, 9);
+    run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      FSDP fsdp(others[static_cast<size_t>(group->rank())], group);
+      ShardedState state = sharded_state(fsdp);
+      ShardedCheckpoint(folder()).load({{"model", &state}});
+      const StateDict got = full_state_dict(fsdp, Receivers::all);
+      for (const NamedTensor& entry : want.tensors)
+        EXPECT_EQ(got.tensor(entry.name).to_vector<double>(), entry.tensor.to_vector<double>()) << entry.name;
+    });
+  }
+  damage(folder() / "rank_00004.safetensors");
+  EXPECT_THAT(error_text([&] { ShardedCheckpoint(folder()).full("model"); }),
+              HasSubstr("rank 4's file rank_00004.safetensors is damaged"));
+}
+
+// The next save, or the end of the run, waits for all ranks: one that has died is named, and its file is not waited
+// for.
+TEST_F(ShardedCheckpointTest, ADeadRankLeavesTheCheckpointBefore) {
+  const auto models = towers(2);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string text = error_text([&] {
+    run_ranks(2, [&](const ProcessGroupPtr& group) {
+      FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
+      CheckpointWriter writer(group, Milliseconds(20'000));
+      writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "5"}});
+      writer.wait();
+      if (group->rank() == 1) {
+        group->all_gather_text("+", "checkpoint");  // save() begins so
+        fail("this one has died");
+      }
+      writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "6"}});
+      writer.wait();
+    });
+  });
+  EXPECT_THAT(text, HasSubstr("this one has died"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(ShardedCheckpoint(folder()).facts().at("step"), "5");
+  EXPECT_EQ(ShardedCheckpoint(folder()).full("model").tensors.size(), models[0]->parameter_names().size());
 }
 
 }  // namespace

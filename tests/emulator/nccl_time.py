@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""weft-emulate --time of ranks: a collective takes what benchmarks/scaling_model says, begins with the last rank, ends on all at
+once, and hides behind kernels of another stream.
+
+    tests/emulator/nccl_time.py WEFT-EMULATE PROGRAM     PROGRAM: nccl_time.cu, built"""
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOADER = importlib.machinery.SourceFileLoader("scaling_model", str(ROOT / "benchmarks/scaling_model"))
+model = importlib.util.module_from_spec(importlib.util.spec_from_loader("scaling_model", LOADER))
+LOADER.exec_module(model)
+EMULATE, PROGRAM = sys.argv[1:3]
+MIB = 1 << 20
+
+
+class Run:
+    """What a run prints: `ms` of each rank; of each rank's line `total`, `compute`, `communication`, `exposed`, `idle`, in ms;
+    `spans` of its trace."""
+
+    def __init__(self, ranks, *words, options=(), cluster="perlmutter", gpu="a100"):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace"
+            chosen = ["--cluster", cluster] if cluster else []
+            run = subprocess.run([EMULATE, "--gpu", gpu, "--gpus", str(ranks), *chosen, "--time-trace", trace, *options,
+                                  PROGRAM, str(ranks), *map(str, words)], capture_output=True, text=True)
+            assert run.returncode == 0, run.stdout + run.stderr
+            self.spans = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+        self.said = run.stderr
+        self.ms = [float(ms) for _, ms in sorted(re.findall(r"rank (\d+): ([\d.]+) ms", run.stdout))]
+        names = ("total", "compute", "communication", "exposed", "idle")
+        line = (r"rank (\d+) of \d+ \(GPU \d+\): ([\d.]+) ms predicted: compute ([\d.]+), communication ([\d.]+), of it exposed "
+                r"([\d.]+), idle ([\d.]+)")
+        self.lines = {int(rank): dict(zip(names, map(float, numbers))) for rank, *numbers in re.findall(line, run.stderr)}
+        assert len(self.ms) == len(self.lines) == ranks, run.stdout + run.stderr
+
+    def collectives(self, rank):
+        return [e for e in self.spans if e["pid"] == rank and e["cat"] == "communication"]
+
+
+class Collectives(unittest.TestCase):
+    def check(self, run, seconds):
+        for ms in run.ms:
+            self.assertAlmostEqual(ms / (1e3 * seconds), 1, places=4)
+        for line in run.lines.values():
+            self.assertAlmostEqual(line["communication"], 1e3 * seconds, places=2)
+
+    def test_they_take_what_the_scaling_model_says(self):
+        for cluster in ("perlmutter", "vista", "dgx_h100"):
+            place = model.CLUSTERS[cluster]
+            for ranks, size in ((2, 4 * MIB), (4, 4096), (8, 8 * MIB)):
+                with self.subTest(cluster=cluster, ranks=ranks, size=size):
+                    self.check(Run(ranks, "all_reduce", size, cluster=cluster), place.all_reduce(size, ranks))
+                    self.check(Run(ranks, "all_gather", size, cluster=cluster), place.gather(size, ranks))
+        self.check(Run(4, "reduce_scatter", 4 * MIB), model.CLUSTERS["perlmutter"].gather(4 * MIB, 4))
+
+    def test_the_gpu_chooses_a_machine(self):
+        self.check(Run(2, "all_reduce", MIB, cluster=None), model.CLUSTERS["dgx_a100"].all_reduce(MIB, 2))
+        unknown = Run(2, "all_reduce", MIB, cluster=None, gpu="a6000")
+        self.assertEqual(unknown.lines[0]["communication"], 0)
+        self.assertIn("no links of this GPU are known", unknown.said)
+
+    def test_a_broadcast_is_a_ring(self):
+        size, us = 4 * MIB, min(8.4 + 3 * 3.4 + 4 * MIB / 200e3, 14 + 3 * 1.9 + 4 * MIB / (0.92 * 200e3))
+        self.check(Run(4, "broadcast", size), 1e-6 * us)
+
+    def test_transfers_share_a_ranks_links(self):
+        block = 2 * MIB
+        self.check(Run(4, "exchange", 4 * block), 1e-6 * (8.4 + 3.4 + block / 200e3))
+        self.check(Run(4, "all_to_all", 4 * block), 1e-6 * (8.4 + 3.4 + 3 * block / 200e3))
+        # Four of the others are in another node: 0.8 of a card of 25 GB/s each.
+        self.check(Run(8, "all_to_all", 8 * block), 1e-6 * (8.4 + 14 + 4 * block / 20e3))
+
+    def test_all_begin_with_the_last_and_end_at_once(self):
+        run = Run(4, "all_reduce", MIB, "late")
+        one = run.lines[1]["compute"]
+        cost = 1e3 * model.CLUSTERS["perlmutter"].all_reduce(MIB, 4)
+        for rank in range(4):
+            self.assertAlmostEqual(run.ms[rank], 3 * one + cost, places=2)
+            self.assertAlmostEqual(run.lines[rank]["compute"], rank * one, places=2)
+            self.assertAlmostEqual(run.lines[rank]["idle"], (3 - rank) * one, places=2)
+            (span,) = run.collectives(rank)
+            self.assertAlmostEqual(span["args"]["waited_us"], 1e3 * (3 - rank) * one, delta=1)
+        ends = [span["ts"] + span["dur"] for rank in range(4) for span in run.collectives(rank)]
+        self.assertAlmostEqual(max(ends) - min(ends), 0, places=6)
+
+    def test_a_graph_takes_its_time_each_time(self):
+        self.check(Run(2, "graph", MIB), 2 * model.CLUSTERS["perlmutter"].all_reduce(MIB, 2))
+
+    def test_orders_of_streams_do_not_change_it(self):
+        runs = [Run(2, "step", 8 * MIB, 4, options=options) for options in ([], ["--streams", "lazy"], ["--seed", "3", "--streams", "random"])]
+        for run in runs[1:]:
+            self.assertEqual(run.ms, runs[0].ms)
+
+
+class Overlap(unittest.TestCase):
+    def test_parts_hide_behind_kernels(self):
+        one, parts = (Run(2, "step", 8 * MIB, count, cluster="vista") for count in (1, 4))
+        place = model.CLUSTERS["vista"]
+        whole, part = (1e3 * place.all_reduce(size, 2) for size in (8 * MIB, 2 * MIB))
+        for rank in range(2):
+            compute = one.lines[rank]["compute"]
+            self.assertAlmostEqual(one.lines[rank]["exposed"], whole, places=2)
+            self.assertAlmostEqual(one.ms[rank], compute + whole, places=2)
+            # A part takes less than two kernels: all but the last are hidden.
+            self.assertLess(part, compute / 4)
+            self.assertAlmostEqual(parts.lines[rank]["exposed"], part, places=2)
+            self.assertAlmostEqual(parts.lines[rank]["communication"], 4 * part, places=2)
+            self.assertAlmostEqual(parts.ms[rank], compute + part, places=2)
+            self.assertEqual({span["tid"] for span in parts.collectives(rank)} & {
+                e["tid"] for e in parts.spans if e["pid"] == rank and e["cat"] == "compute" and "chain" in e["name"]}, set())
+
+    def test_without_time_nothing_is_said(self):
+        run = subprocess.run([EMULATE, "--gpus", "2", PROGRAM, "2", "step", str(MIB), "4"], capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_a_wrong_machine_is_refused(self):
+        run = subprocess.run([EMULATE, "--cluster", "moon", PROGRAM, "2", "graph", "8"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("--cluster (WEFT_EMULATE_CLUSTER): expected one of dgx_a100, ", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
