@@ -64,7 +64,7 @@ class Documents {
 
 /// The rows of tokens that a block works on.
 struct TokenRows {
-  int64_t tokens = 0;                                ///< in each row; 0: as many as x has
+  int64_t tokens = 0;                               ///< in each row; 0: as many as x has
   std::shared_ptr<const Documents> documents = {};  ///< none: each row is a single one
 };
 

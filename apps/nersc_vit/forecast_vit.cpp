@@ -28,11 +28,13 @@ ForecastVit::ForecastVit(const ForecastVitOptions& given, const dist::ProcessGro
       head(given.width, given.patch * given.patch * given.out_channels,
            {.bias = false, .init = nn::Init::transformer}) {
   for (int64_t i = 0; i < given.depth; ++i)
-    blocks.push_back(std::make_shared<dist::ParallelBlock>(
-        dist::ParallelBlockOptions{
-            .width = given.width, .heads = given.heads, .hidden = given.hidden_ratio * given.width, .eps = kEps,
-            .tokens = given.tokens},
-        model_ranks));
+    blocks.push_back(
+        std::make_shared<dist::ParallelBlock>(dist::ParallelBlockOptions{.width = given.width,
+                                                                         .heads = given.heads,
+                                                                         .hidden = given.hidden_ratio * given.width,
+                                                                         .eps = kEps,
+                                                                         .tokens = given.tokens},
+                                              model_ranks));
   blocks.front()->enters = blocks.back()->leaves = true;
 }
 

@@ -37,9 +37,10 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("noddp", o.noddp, "data ranks do not average their gradients: what communication costs");
   flags.add("row_parallel_size", o.row_parallel_size, "ranks that hold each layer together (tensor parallelism)",
             kPositive);
-  flags.add("sequence_parallel", o.sequence_parallel,
-            "the ranks of --row_parallel_size divide the tokens, too: each keeps its own for norms and sums, with as many "
-            "bytes sent and less memory");
+  flags.add(
+      "sequence_parallel", o.sequence_parallel,
+      "the ranks of --row_parallel_size divide the tokens, too: each keeps its own for norms and sums, with as many "
+      "bytes sent and less memory");
   flags.add("col_parallel_size", o.col_parallel_size, "must be 1: only rows of a product are divided", kPositive);
   flags.add("pipeline_parallel_size", o.pipeline_parallel_size,
             "stages of the model's blocks, each on ranks of its own (pipeline parallelism)", kPositive);

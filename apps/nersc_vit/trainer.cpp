@@ -253,8 +253,8 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
     if (there == saved.texts.end()) return;
     // Where files are, how fast and on what a run goes; what is checked elsewhere.
     constexpr const char* kIgnored =
-        "config run_num num_data_workers row_parallel_size pipeline_parallel_size pipeline_chunks micro_batches "
-        "global_batch_size";
+        "config run_num num_data_workers row_parallel_size sequence_parallel pipeline_parallel_size pipeline_chunks "
+        "micro_batches global_batch_size";
     const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
     WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
                " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");

@@ -114,7 +114,8 @@ Tensor ParallelBlock::forward(const Tensor& x, const nn::TokenRows& rows) const 
     return stream.sum + mlp(stream.y);
   }
   const auto feed = [&](const Tensor& y) { return mlp(y, rows.tokens); };
-  return on_own_tokens(*this, norm1, norm2, x, rows, [&](const Tensor& y) { return attn(y, {}, rows); }, feed);
+  return on_own_tokens(
+      *this, norm1, norm2, x, rows, [&](const Tensor& y) { return attn(y, {}, rows); }, feed);
 }
 
 Tensor ParallelBlock::operator()(const Tensor& x, const nn::TokenRows& rows) const {

@@ -109,8 +109,8 @@ struct ParallelGptBlock : nn::GptLayer {
 };
 
 /// Puts ParallelGptBlocks in place of the blocks of a GPT that each rank of the group has whole; embeddings and the
-/// last norm stay whole. With Tokens::own the first block takes a rank's tokens, and the last one joins them. In a group
-/// of one rank: does nothing. Errors: blocks that are divided already, those of ParallelAttention.
+/// last norm stay whole. With Tokens::own the first block takes a rank's tokens, and the last one joins them. In a
+/// group of one rank: does nothing. Errors: blocks that are divided already, those of ParallelAttention.
 void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group, Tokens tokens = Tokens::all);
 
 }  // namespace weft::dist

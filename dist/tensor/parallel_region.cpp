@@ -60,9 +60,8 @@ Tensor scatter_from_region(const Tensor& x, const ProcessGroupPtr& group) {
 
 Tensor own_tokens(const Tensor& x, const ProcessGroupPtr& group) {
   if (group->size() == 1) return x;
-  return differentiable(part_of(x, group), "own_tokens", {x}, [group, tokens = x.size(1)](const Tensor& dy) {
-    return Grads{all_tokens(dy, group, tokens)};
-  });
+  return differentiable(part_of(x, group), "own_tokens", {x},
+                        [group, tokens = x.size(1)](const Tensor& dy) { return Grads{all_tokens(dy, group, tokens)}; });
 }
 
 Tensor all_tokens(const Tensor& x, const ProcessGroupPtr& group, int64_t tokens) {

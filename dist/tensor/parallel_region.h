@@ -17,7 +17,8 @@ Tensor reduce_from_region(const Tensor& x, const ProcessGroupPtr& group);
 
 // Between regions each rank may keep its tokens alone (sequence parallelism; Korthikanti et al. 2022, "Reducing
 // activation recomputation in large transformer models", section 4.2.2): x [N, ceil(tokens / ranks), …]. Where the
-// ranks do not divide the tokens, padding follows the last one. `tokens`: how many there are without it; 0: it has none.
+// ranks do not divide the tokens, padding follows the last one. `tokens`: how many there are without it; 0: it has
+// none.
 
 /// In place of copy_to_region(): y [N, tokens, …] of all ranks' tokens; dx = this rank's part of the sum over the ranks
 /// of dy.

@@ -163,9 +163,8 @@ Tensor DecoderBlock::add_branches(const Tensor& x, const Tensor& attended) const
 Tensor DecoderBlock::forward(const Tensor& x) const { return add_branches(x, self_attn(input_layernorm(x))); }
 
 Tensor DecoderBlock::operator()(const Tensor& x, const TokenRows& rows) const {
-  return with_hooks(x, [&] {
-    return rows.documents ? add_branches(x, self_attn(input_layernorm(x), *rows.documents)) : forward(x);
-  });
+  return with_hooks(
+      x, [&] { return rows.documents ? add_branches(x, self_attn(input_layernorm(x), *rows.documents)) : forward(x); });
 }
 
 Tensor DecoderBlock::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {

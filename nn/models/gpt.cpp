@@ -25,7 +25,7 @@ int64_t hidden_of(const GptOptions& options) { return options.hidden > 0 ? optio
 
 constexpr LinearOptions kGptLinear{.init = Init::transformer};
 
-/// A block that no ranks share. Errors: it is another one.
+/// A block that no ranks share. Errors: ranks share the block.
 const GptBlock& whole_block(const Module& block) {
   const auto* const whole = dynamic_cast<const GptBlock*>(&block);
   WEFT_CHECK(whole, "Gpt: expected whole blocks for text that goes on, got ", block.kind());

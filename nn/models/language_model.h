@@ -32,7 +32,7 @@ struct LanguageModel : Module, Staged {
     Tensor ids;
     TokenRows rows;
   };
-  /// Of a sample i64 [N, tokens] or, with documents, i64 [N, 2, tokens]. Errors: other sizes.
+  /// `sample`: i64 [N, tokens], or with documents i64 [N, 2, tokens]. Errors: other sizes.
   Ids read_ids(const Tensor& sample) const;
   /// bool [N, tokens]: the tokens after the padding; none without padding. Errors: other numbers of rows or tokens.
   static Tensor mask_of(const std::vector<int64_t>& padding, int64_t rows, int64_t tokens, Device device);

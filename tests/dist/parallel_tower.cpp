@@ -21,8 +21,7 @@ Tensor whole_values(const std::string& name, const Shape& sizes) {
 
 }  // namespace
 
-std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device,
-                                  Tokens tokens) {
+std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device, Tokens tokens) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   manual_seed(31);

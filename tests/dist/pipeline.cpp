@@ -393,15 +393,19 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
 
 // Neither the ranks of a stage nor the micro-batches divide the tokens; each stage knows its rows' documents.
 TEST_P(PipelineRanks, OwnTokensAndDocumentsTrainAsOneProcess) {
-  for (const bool packed : {false, true})
-    for (const GridSizes& sizes : {GridSizes{2, 1, 1, 2}, {3, 1, 2, 3}, {2, 2, 2, 2}, {2, 2, 2, 2, true}}) {
-      SCOPED_TRACE(str(sizes.text(), packed ? ", packed" : "", " over ", GetParam()));
-      expect_same(train_in_stages(GetParam(), gpt_task(Tokens::own, packed), sizes, 5), train_whole(gpt_task({}, packed)));
-      if (packed)
-        expect_same(train_in_stages(GetParam(), gpt_task({}, packed), sizes, 5), train_whole(gpt_task({}, packed)));
-      else
-        expect_same(train_in_stages(GetParam(), tower_task(Tokens::own), sizes, 5), train_whole(tower_task()));
+  struct Case {
+    Task own, whole;
+  };
+  for (const auto& [own, whole] : {Case{gpt_task(Tokens::own), gpt_task()},
+                                   {tower_task(Tokens::own), tower_task()},
+                                   {gpt_task(Tokens::own, true), gpt_task(Tokens::all, true)},
+                                   {gpt_task(Tokens::all, true), gpt_task(Tokens::all, true)}}) {
+    const Result one = train_whole(whole);
+    for (const GridSizes& sizes : {GridSizes{3, 1, 1, 3}, {2, 2, 1, 2}, {2, 1, 2, 2, true}}) {
+      SCOPED_TRACE(str(own.name, ", ", sizes.text(), " over ", GetParam()));
+      expect_same(train_in_stages(GetParam(), own, sizes, 5), one);
     }
+  }
 }
 
 // A rank sends its own tokens alone over the cut, forward and backward.

@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/derivatives.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
 #include "dist/tensor/parallel_block.h"
@@ -357,8 +358,8 @@ std::pair<double, StateDict> gradients_of_gpt(const ProcessGroupPtr& group, Toke
   for (int64_t i = 0; i < 2 * length; ++i) starts.push_back(i % length < 2 + i / length ? 0 : 2 + i / length);
   const Tensor sample = packed ? stack({ids, Tensor::from(starts, {2, length})}, 1) : ids;
   const Tensor next = tokens_of(1, 0, 2).slice(1, 0, length).contiguous();
-  const Tensor loss = group ? parallel_cross_entropy((*model)(sample), next, kWords, group)
-                            : cross_entropy((*model)(sample), next);
+  const Tensor loss =
+      group ? parallel_cross_entropy((*model)(sample), next, kWords, group) : cross_entropy((*model)(sample), next);
   loss.backward();
   StateDict gradients;
   for (const NamedTensor& p : model->parameters()) gradients.tensors.push_back({p.name, p.tensor.grad()});

@@ -90,8 +90,8 @@ struct Steps {
 };
 
 constexpr int kTensorSteps = 6, kBlocks = 2;
-constexpr int64_t kBatch = 12;  // of samples; the ranks divide none of their kTokens tokens
-constexpr double kClip = 0.5;  // below the norms of these gradients: clipping acts
+constexpr int64_t kBatch = 12;  // samples; the ranks do not divide their kTokens tokens
+constexpr double kClip = 0.5;   // below the norms of these gradients: clipping acts
 
 /// Adam, or LAMB, which looks at whole parameters.
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::vector<NamedTensor>& parameters, bool lamb) {
