@@ -21,11 +21,33 @@ struct Linear : Module {
   Tensor forward(const Tensor& x) const override;
   /// gelu(forward(x)) in one pass over the result.
   Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf) const;
+  /// Whether `factors` [out] of the results cost less in the weight (ScaledLinear) than in a pass over the results of
+  /// x.
+  bool takes_factors(const Tensor& x, const Tensor& factors) const;
+  /// The same by sizes alone: `rows` results of `in` features each.
+  static bool takes_factors(int64_t rows, int64_t in) { return rows >= 4 * in; }
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
 
  private:
   bool is_in_fp8(const Tensor& x) const;
+};
+
+/// While it lives, `layer` gives factors (x weight^T + bias), factors [out], on this thread: one GEMM with a scaled
+/// weight and bias, and no pass over the results. Their gradients are those of the unscaled ones.
+class ScaledLinear {
+ public:
+  ScaledLinear(const Linear& layer, const Tensor& factors);
+  ~ScaledLinear();
+  ScaledLinear(const ScaledLinear&) = delete;
+  ScaledLinear& operator=(const ScaledLinear&) = delete;
+  /// The factors of a layer's results; nullptr: none.
+  static const Tensor* factors_of(const Linear& layer);
+
+ private:
+  const Linear* layer_;
+  Tensor factors_;
+  const ScaledLinear* outer_;
 };
 
 /// Every Linear of `module` and below multiplies in 8 bits from now on (linear_fp8()), where its input is bf16 or

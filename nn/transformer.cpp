@@ -49,9 +49,9 @@ Documents::Documents(const Tensor& starts) {
   for (int64_t i = 0; i < N * T; ++i) {
     const int64_t place = i % T, start = all[static_cast<size_t>(i)];
     const bool begins = start == place;
-    WEFT_CHECK(begins || (place > 0 && start == all[static_cast<size_t>(i - 1)]),
-               "Documents: expected the start ", place, place > 0 ? str(" or ", all[static_cast<size_t>(i - 1)]) : "",
-               " of token ", place, " in row ", i / T, ", got ", start);
+    WEFT_CHECK(begins || (place > 0 && start == all[static_cast<size_t>(i - 1)]), "Documents: expected the start ",
+               place, place > 0 ? str(" or ", all[static_cast<size_t>(i - 1)]) : "", " of token ", place, " in row ",
+               i / T, ", got ", start);
     if (begins)
       documents.push_back({i, 1});
     else
@@ -71,8 +71,7 @@ Documents::Documents(const Tensor& starts) {
         if (t < own) places[static_cast<size_t>(first + t)] = static_cast<int64_t>(before + tokens.size());
         tokens.push_back(first + std::min(t, own - 1));
       }
-    groups_.push_back(
-        {static_cast<int64_t>(end - begin), length, Tensor::from(tokens).to(starts.device())});
+    groups_.push_back({static_cast<int64_t>(end - begin), length, Tensor::from(tokens).to(starts.device())});
     before += tokens.size();
     begin = end;
   }
@@ -107,8 +106,7 @@ struct KeysAndValues::Room {
 };
 
 void KeysAndValues::append(const Tensor& k, const Tensor& v) {
-  if (wants_gradient(k) || wants_gradient(v) ||
-      (keys.defined() && (wants_gradient(keys) || wants_gradient(values)))) {
+  if (wants_gradient(k) || wants_gradient(v) || (keys.defined() && (wants_gradient(keys) || wants_gradient(values)))) {
     keys = keys.defined() ? concat({keys, k}, 1) : k;
     values = values.defined() ? concat({values, v}, 1) : v;
     return;
@@ -255,9 +253,23 @@ std::shared_ptr<LayerScale> make_scale(const TransformerBlockOptions& options) {
   return options.layer_scale == 0 ? nullptr : std::make_shared<LayerScale>(options.width, options.layer_scale);
 }
 
-/// The branch's contribution to the residual stream.
-Tensor scaled(const Tensor& branch, const std::shared_ptr<LayerScale>& scale, const DropPath& drop_path) {
-  return drop_path(scale ? (*scale)(branch) : branch);
+/// The last product of a feed-forward; nullptr: of another kind.
+const Linear* last_of(const Module& feed_forward) {
+  if (const auto* const mlp = dynamic_cast<const Mlp*>(&feed_forward)) return &mlp->fc2;
+  const auto* const gated = dynamic_cast<const SwiGlu*>(&feed_forward);
+  return gated ? &gated->w3 : nullptr;
+}
+
+/// scale(branch(x)). If the factors fit into the branch's last product, and nobody watches the unscaled results, there
+/// is no pass over the results.
+Tensor scaled(const Module& branch, const Linear* last, const std::shared_ptr<LayerScale>& scale, const Tensor& x) {
+  if (!scale) return branch(x);
+  const bool watched = branch.watches_tensors() || scale->watches_tensors() || (last && last->watches_tensors());
+  if (!last || watched || !last->takes_factors(x, scale->gamma)) return (*scale)(branch(x));
+  return scale->with_hooks({}, [&] {
+    const ScaledLinear one(*last, scale->gamma);
+    return branch(x);
+  });
 }
 
 }  // namespace
@@ -275,8 +287,8 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& options)
 }
 
 Tensor TransformerBlock::forward(const Tensor& x) const {
-  const NormedSum stream = norm2.add(x, scaled(attn(norm1(x)), ls1, drop_path1));
-  return stream.sum + scaled((*mlp)(stream.y), ls2, drop_path2);
+  const NormedSum stream = norm2.add(x, drop_path1(scaled(attn, &attn.proj, ls1, norm1(x))));
+  return stream.sum + drop_path2(scaled(*mlp, last_of(*mlp), ls2, stream.y));
 }
 
 void TransformerBlock::fields(Visitor& v) {

@@ -19,11 +19,19 @@ int64_t hidden_of(const nn::VisionTransformerOptions& model) {
   return model.hidden > 0 ? model.hidden : 4 * model.width;
 }
 
-/// Bytes that a block keeps per token, its input included.
-int64_t block_bytes(const nn::VisionTransformerOptions& model, int64_t a) {
-  const int64_t kept = 8 + (model.layer_scale != 0 ? 2 : 0);
+/// Bytes that a block keeps of `tokens`, its input included.
+int64_t block_bytes(const nn::VisionTransformerOptions& model, int64_t tokens, DType precision) {
+  const auto a = static_cast<int64_t>(size_of(precision));
+  int64_t kept = 8, weights = 0;
+  for (const int64_t in : {model.width, hidden_of(model)}) {  // of the branches' last products
+    if (model.layer_scale == 0) continue;
+    if (precision != DType::f16 && nn::Linear::takes_factors(tokens, in))
+      weights += in * model.width;
+    else
+      ++kept;
+  }
   const int64_t inside = model.feed_forward == nn::FeedForward::swiglu ? 5 : 2;
-  return a * (kept * model.width + inside * hidden_of(model)) + 4 * model.heads + 16;
+  return tokens * (a * (kept * model.width + inside * hidden_of(model)) + 4 * model.heads + 16) + a * weights;
 }
 
 /// Backward's further memory at its peak: gradients on the way, at the feed-forward's second product.
@@ -33,11 +41,17 @@ int64_t working_bytes(const nn::VisionTransformerOptions& model, int64_t a) {
 }
 
 int64_t largest_batch(const nn::VisionTransformerOptions& model, StepShape step, double bytes) {
-  step.batch = 0;
-  const auto fixed = static_cast<double>(step_memory(model, step).total());
-  step.batch = 1;
-  const double each = static_cast<double>(step_memory(model, step).total()) - fixed;
-  return bytes > fixed ? static_cast<int64_t>((bytes - fixed) / each) : 0;
+  const auto fits = [&](int64_t batch) {
+    step.batch = batch;
+    return static_cast<double>(step_memory(model, step).total()) <= bytes;
+  };
+  int64_t fitting = 0, above = 1;
+  while (fits(above)) above *= 2;
+  while (fitting + 1 < above) {
+    const int64_t middle = fitting + (above - fitting) / 2;
+    (fits(middle) ? fitting : above) = middle;
+  }
+  return fitting;
 }
 
 }  // namespace
@@ -48,12 +62,12 @@ StepMemory step_memory(const nn::VisionTransformerOptions& model, const StepShap
   const auto a = static_cast<int64_t>(size_of(step.precision));
   const int64_t parameters = parameters_of(model, step.classes), grid = step.side / model.patch;
   const int64_t tokens = step.batch * (1 + model.registers + grid * grid), input = a * model.width;
-  const int64_t block = block_bytes(model, a);
+  const int64_t block = block_bytes(model, tokens, step.precision);
   StepMemory memory;
   memory.weights = memory.gradients = 4 * parameters;
   memory.moments = 8 * parameters;
   memory.copies = step.precision == DType::f32 ? 0 : a * parameters;
-  memory.blocks = tokens * (model.recompute ? model.depth * input + block - input : model.depth * block);
+  memory.blocks = model.recompute ? (model.depth - 1) * tokens * input + block : model.depth * block;
   memory.images = step.batch * step.side * step.side * model.channels * (4 + a);
   memory.working = tokens * working_bytes(model, a);
   return memory;

@@ -20,7 +20,8 @@ struct StepShape {
 ///
 /// weights, gradients 4 P each; moments 8 P (Adam's two); copies a P where the precision is lower than f32.
 /// A block keeps per token, for its backward:
-///     a W   each: its input, norm1, attention, the residual sum, norm2, and with LayerScale both branches.
+///     a W   each: its input, norm1, attention, the residual sum, norm2, and with LayerScale each branch that is scaled
+///           in a pass of its own (nn::Linear::takes_factors()); of the others the scaled weight is kept.
 ///   3 a W   query, key and value.
 ///   2 a H   inside an MLP: before and after GELU; SwiGLU: 5 a H (both halves, sigmoid, two products).
 ///   4 heads + 16   attention's log-sums, mean and deviation of both norms.

@@ -7,13 +7,15 @@
 #include "kernels/runtime/variants.h"
 #include "nn/models/bert.h"
 #include "nn/models/decoder.h"
+#include "nn/models/dinov2.h"
 #include "nn/models/gpt.h"
 #include "nn/models/vision_transformer.h"
 #include "optim/optimizers.h"
 
 // Whole transformers, as in training (AdamW) and in use, without dropout: ViT-S/16 on 8 images of 224x224, BERT-base on
 // 8 sequences of 128 tokens, GPT-2 with 124 million parameters on 4 sequences of 256 tokens. The suite gpu has larger
-// batches: ViT-B/16 on 256 images, BERT-base on 64 sequences of 128 tokens, GPT-2 on 16 sequences of 1024 tokens.
+// batches: ViT-B/16 on 256 images, DINOv2's ViT-B/14 on 128, BERT-base on 64 sequences of 128 tokens, GPT-2 on 16
+// sequences of 1024 tokens.
 
 namespace weft::benchmarks {
 namespace {
@@ -30,13 +32,28 @@ Tensor labels_of(int64_t count, int64_t classes, Device device) {
 }
 
 Transformer vit(const Target& target, nn::VisionTransformerOptions options, int64_t full_batch) {
-  if (target.tiny) options = {.width = 32, .depth = 1, .heads = 2, .patch = 8, .image = 16, .classes = 10};
+  if (target.tiny)
+    options = {.width = 32,
+               .depth = 1,
+               .heads = 2,
+               .patch = 8,
+               .image = 16,
+               .classes = 10,
+               .layer_scale = options.layer_scale};
   const int64_t batch = target.size(full_batch, 2);
   return {std::make_shared<nn::VisionTransformer>(options),
           normal({batch, options.image, options.image, 3}, 0, 1, DType::f32, target.device),
           labels_of(batch, options.classes, target.device)};
 }
 
+/// Fine-tuning as `linear_probe` does it, with a classifier of 100.
+Transformer make_dinov2(const Target& target) {
+  nn::VisionTransformerOptions options = nn::dinov2_options("dinov2_vitb14");
+  options.classes = 100;
+  options.image = 224;
+  options.mask_token = false;
+  return vit(target, options, 128);
+}
 Transformer make_vit(const Target& target) { return vit(target, {}, 8); }
 Transformer make_vit_b16_b256(const Target& target) { return vit(target, nn::vit_options("vit_base16"), 256); }
 
@@ -149,7 +166,8 @@ void add_gpu_transformer_training_cases(Cases& cases, const Target& target) {
   };
   for (const auto& [name, make, unit] :
        {Kind{"vit_b16_b256", &make_vit_b16_b256, "images/s"},  // in the suite roofline, too
-        Kind{"bert_base_b64", &make_bert_b64, "sequences/s"}, Kind{"gpt2_b16", &make_gpt_b16, "sequences/s"}})
+        Kind{"dinov2_b128", &make_dinov2, "images/s"}, Kind{"bert_base_b64", &make_bert_b64, "sequences/s"},
+        Kind{"gpt2_b16", &make_gpt_b16, "sequences/s"}})
     cases.push_back({str(name, "_train_bf16"), unit, [=] { return train(make, target, DType::bf16); }});
 }
 

@@ -7,8 +7,10 @@ namespace weft::kernels {
 /// Ways that differ from the default and give the same results up to rounding. Each waits for a measurement in a whole
 /// step on a GPU, which decides between the two; the loser goes, and its name with it.
 enum class Variant {
-  dense_logits,  ///< `linear` and `matmul` leave no gaps between rows, and cross entropy converts 16 bits to f32
-  chunked_loss,  ///< benchmarks' GPT steps take Gpt::loss()
+  dense_logits,     ///< `linear` and `matmul` leave no gaps between rows, and cross entropy converts 16 bits to f32
+  chunked_loss,     ///< benchmarks' GPT steps take Gpt::loss()
+  looped_moments,   ///< batch statistics in wgmma's epilogue are summed by a loop instead of tensor cores
+  scaled_branches,  ///< LayerScale is a pass over a branch's results instead of a factor of its last weight
 };
 
 /// Whether the variant is taken: as choose_variants() said last, else WEFT_VARIANT, names separated by commas. Errors:

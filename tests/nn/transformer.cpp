@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
+#include "kernels/runtime/variants.h"
 #include "nn/embedding.h"
 #include "nn/models/bert.h"
 #include "nn/models/dinov2.h"
@@ -82,6 +85,92 @@ TEST(MultiHeadAttention, DropsWeightsInTrainingAlone) {
   EXPECT_NE(attention(x).to_vector<float>(), attention(x).to_vector<float>());
   attention.eval();
   EXPECT_EQ(attention(x).to_vector<float>(), attention(x).to_vector<float>());
+}
+
+// --- LayerScale ------------------------------------------------------------------------------------------------------
+
+/// x, y and all gradients of a block with LayerScale, and which of its last products had the factors in their weights.
+struct Scaled {
+  std::vector<std::vector<float>> values;
+  int in_weights = 0;
+};
+Scaled run_scaled(TransformerBlock& block, const Tensor& from, DType precision) {
+  Scaled got;
+  const auto count = [&](const Module& layer, const Tensor&) {
+    got.in_weights += ScaledLinear::factors_of(dynamic_cast<const Linear&>(layer)) != nullptr;
+  };
+  auto* const mlp = dynamic_cast<Mlp*>(block.mlp.get());
+  Linear& last = mlp ? mlp->fc2 : dynamic_cast<SwiGlu&>(*block.mlp).w3;
+  const int first_hooks = block.attn.proj.register_hooks(count, {}, Watch::calls);
+  const int last_hooks = last.register_hooks(count, {}, Watch::calls);
+  const Tensor x = from.detach().contiguous().requires_grad_();
+  Tensor y;
+  {
+    const Autocast low(precision);
+    y = block(x);
+  }
+  block.zero_grad();
+  sum(mul(y, y)).backward();
+  got.values = {y.to_vector<float>(), x.grad().to_vector<float>()};
+  for (const auto& [name, parameter] : block.parameters())
+    if (parameter.grad().defined()) got.values.push_back(parameter.grad().to_vector<float>());
+  block.attn.proj.remove_hooks(first_hooks);
+  last.remove_hooks(last_hooks);
+  return got;
+}
+
+TransformerBlockOptions scaled_block(FeedForward kind) {
+  return {.width = 8, .heads = 2, .hidden = 16, .feed_forward = kind, .layer_scale = 0.5};
+}
+
+TEST(LayerScale, InTheLastWeightIsThatOfTheResults) {
+  for (const FeedForward kind : {FeedForward::mlp, FeedForward::swiglu})
+    for (const DType precision : {DType::f32, DType::bf16}) {
+      manual_seed(4);
+      TransformerBlock block(scaled_block(kind));
+      block.ls1->gamma.set_data(normal({8}, 0, 1, DType::f32));
+      block.ls2->gamma.set_data(normal({8}, 0, 1, DType::f32));
+      const Tensor x = normal({5, 13, 8}, 0, 1, DType::f32);  // 65 rows: at least 4 x 16
+      const Scaled folded = run_scaled(block, x, precision);
+      kernels::choose_variants("scaled_branches");
+      const Scaled passed = run_scaled(block, x, precision);
+      kernels::choose_variants("");
+      EXPECT_EQ(folded.in_weights, 2);
+      EXPECT_EQ(passed.in_weights, 0);
+      ASSERT_EQ(folded.values.size(), passed.values.size());
+      for (size_t k = 0; k < folded.values.size(); ++k) {
+        double difference = 0, size = 0;
+        for (size_t i = 0; i < folded.values[k].size(); ++i) {
+          difference += std::pow(folded.values[k][i] - passed.values[k][i], 2);
+          size += std::pow(passed.values[k][i], 2);
+        }
+        EXPECT_LE(std::sqrt(difference / size), precision == DType::f32 ? 2e-6 : 2e-2) << precision << ' ' << k;
+      }
+    }
+}
+
+TEST(LayerScale, StaysAPassWhereTheWeightCannotHaveIt) {
+  manual_seed(4);
+  TransformerBlock block(scaled_block(FeedForward::mlp));
+  const Tensor x = normal({5, 13, 8}, 0, 1, DType::f32);
+  const auto in_weights = [&](DType precision = DType::f32) { return run_scaled(block, x, precision).in_weights; };
+  EXPECT_EQ(in_weights(), 2);
+  EXPECT_EQ(in_weights(DType::f16), 0) << "1e-5 times a weight has few digits in f16";
+  EXPECT_EQ(run_scaled(block, x.slice(0, 0, 3), DType::f32).in_weights, 1) << "39 rows are few beside 16 features";
+  std::vector<float> seen;
+  const int hooks = block.attn.register_hooks({}, [&](const Module&, const Tensor&, const Tensor& y) {
+    seen = y.to_vector<float>();
+    return Tensor();
+  });
+  EXPECT_EQ(in_weights(), 1) << "a hook sees the branch's own results";
+  block.attn.remove_hooks(hooks);
+  EXPECT_EQ(seen, block.attn(block.norm1(x)).to_vector<float>());
+  block.attn.proj.weight.requires_grad_(false);
+  EXPECT_EQ(in_weights(), 1) << "a frozen weight needs no gradient";
+  block.ls1->gamma.requires_grad_(false);
+  EXPECT_EQ(in_weights(), 2);
+  use_fp8(block);
+  EXPECT_EQ(in_weights(DType::bf16), 0) << "scales of 8 bits are measured on the weight itself";
 }
 
 // --- VisionTransformer ---------------------------------------------------------------------------------------------
