@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices of 4-bit and 1-bit integers, tiles of several warps, and cuda::pipeline. Prints `ok NAME` or `FAILED NAME`.
+// Products of matrices of 4-bit and 1-bit integers, tiles of several warps, and cuda::pipeline. Prints `ok NAME` or
+// `FAILED NAME`.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
@@ -87,12 +88,16 @@ __global__ void multiply_bits(const unsigned* a, const unsigned* b, int* d) {
   for (int r = 0; r < 4; ++r) x[r] = a[(line + r % 2 * 8) * 8 + r / 2 * 4 + word];
   for (int r = 0; r < 2; ++r) y[r] = b[line * 8 + r * 4 + word];
   int s[4] = {5, 5, 5, 5};
+#define MULTIPLY(operation)                                                        \
+  asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32." operation ".popc" \
+               " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"             \
+               : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])                    \
+               : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
   if constexpr (kExclusive)
-    asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3]) : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+    MULTIPLY("xor");
   else
-    asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3]) : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+    MULTIPLY("and");
+#undef MULTIPLY
   for (int r = 0; r < 4; ++r) d[(line + r / 2 * 8) * 8 + word * 2 + r % 2] = s[r];
 }
 

@@ -252,5 +252,3 @@ CUresult cuCtxDisablePeerAccess(CUcontext context) {
     require(Device::current().peers.erase(context_of(context).device) == 1, cudaErrorPeerAccessNotEnabled);
   });
 }
-CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-CUresult cuProfilerStop() { return CUDA_SUCCESS; }

@@ -6,7 +6,8 @@ namespace emulator::ptx {
 
 /// Completes all cp.async of these lanes now, because the lanes end.
 void land_copies_of(Warp& w, uint32_t lanes);
-/// The mbarrier will report the lane's cp.async so far, but for those that another mbarrier reports. Returns their number.
+/// The mbarrier will report the lane's cp.async so far, but for those that another mbarrier reports. Returns their
+/// number.
 uint64_t claim_copies(Warp& w, int lane, const SharedPlace& mbarrier);
 /// Completes the lane's first `count` cp.async now, because the mbarrier waits for them.
 void land_copies(Warp& w, int lane, const SharedPlace& mbarrier, uint64_t count);

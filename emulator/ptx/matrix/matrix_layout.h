@@ -65,7 +65,8 @@ struct Shape {
 };
 bool read_shape(std::string_view text, Shape& shape);
 
-/// mma.sync, wmma.mma: d = a b + c, all of it in registers. The product of two rows of bits is popc(a & b) or popc(a ^ b).
+/// mma.sync, wmma.mma: d = a b + c, all of it in registers. The product of a row and a column of bits is popc(a & b) or
+/// popc(a ^ b).
 struct Multiply {
   Shape shape;
   Type c_type = Type::none, d_type = Type::none;  ///< f16, f32, s32, f64

@@ -169,7 +169,8 @@ void lower_wmma_load(Lowering& l) {
   const bool known =
       sums ? form.type == Type::f16 || form.type == Type::f32 || form.type == Type::s32 || form.type == Type::f64
            : multiply_handler(form.type, form.type) && form.type != Type::e4m3 && form.type != Type::e5m2;
-  if (!known || !(is_shape(form.shape, form.type) || (sums && is_shape_of_sums(form)))) l.unknown("no such fragment here");
+  if (!known || !(is_shape(form.shape, form.type) || (sums && is_shape_of_sums(form))))
+    l.unknown("no such fragment here");
   const Fragment f = read_fragment(l, form, 0, 1, true);
   l.emit(sums ? move<true, true> : move<true, false>).more = l.keep(f);
 }
@@ -191,8 +192,8 @@ void lower_wmma_mma(Lowering& l) {
       m.saturate = true;
     else if (type_of(mod) != Type::none)
       ++types;
-    else if (!read_shape(mod, m.shape) && mod != "xor" && mod != "and" && mod != "popc" && mod != "sync" && mod != "aligned" && mod != "row" && mod != "col" &&
-             mod != "rn" && mod != "mma")
+    else if (!read_shape(mod, m.shape) && mod != "xor" && mod != "and" && mod != "popc" && mod != "sync" &&
+             mod != "aligned" && mod != "row" && mod != "col" && mod != "rn" && mod != "mma")
       l.unknown(cat('.', mod));
   }
   // f16 names only the accumulators' types: .dtype.ctype.
