@@ -108,7 +108,8 @@ std::string objection(const std::string& path, const Gpu& gpu) {
   try {
     for (const cuda::Fatbin& binary : fat_binaries(file)) {
       if (!binary.ptx_for(gpu.capability()).empty()) return {};
-      code.insert(binary.describe());
+      // nvcc links an empty one into a program without kernels.
+      if (!binary.entries.empty() || !binary.parts.empty()) code.insert(binary.describe());
     }
   } catch (...) {
     return {};  // a form that is read, or refused with its own text, when the program loads it

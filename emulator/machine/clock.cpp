@@ -318,9 +318,12 @@ void BlockClock::take(const Channel& channel, size_t first, size_t count, int th
     acquired_->block = block_;
   }
   const uint32_t by = static_cast<uint32_t>(thread);
-  if (!acquired_->entries.empty()) {
-    const Acquired::Entry& last = acquired_->entries.back();
-    if (last.channel == &channel && last.thread == by && last.count == count && last.reach >= reach) return;
+  // Threads that wait in loops acquire the same again and again, in turns.
+  constexpr size_t kTurns = 64;
+  const size_t entries = acquired_->entries.size();
+  for (size_t i = entries; i > 0 && entries - i < kTurns; --i) {
+    const Acquired::Entry& earlier = acquired_->entries[i - 1];
+    if (earlier.thread == by && earlier.channel == &channel && earlier.count == count && earlier.reach >= reach) return;
   }
   const Channel* only = &channel;
   size_t least = first;

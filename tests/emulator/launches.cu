@@ -34,6 +34,22 @@ __global__ void with_tail(int* sum, int* to) {
   recursive<<<1, 1>>>(sum, 10);
 }
 
+__global__ void fill(int* at) { at[threadIdx.x] = 7 * static_cast<int>(threadIdx.x); }
+__global__ void take(int* at, int* to) {
+  *to = at[31];
+  if (cudaFree(at) != cudaSuccess || cudaFree(to) != cudaErrorInvalidValue) *to = -1;
+}
+/// A child in a stream of its own writes to memory that its parent allocates.
+__global__ void with_memory(int* to) {
+  int* at = nullptr;
+  cudaStream_t stream;
+  if (cudaMalloc(&at, 32 * sizeof(int)) != cudaSuccess) return;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return;
+  fill<<<1, 32, 0, stream>>>(at);
+  cudaStreamDestroy(stream);
+  take<<<1, 1, 0, cudaStreamTailLaunch>>>(at, to);
+}
+
 int main(int argc, char**) {
   int *out = nullptr, *errors = nullptr, got[32] = {}, codes[4] = {}, sum[2] = {};
   if (cudaMalloc(&out, sizeof got) != cudaSuccess || cudaMalloc(&errors, sizeof codes) != cudaSuccess) return 1;
@@ -58,6 +74,11 @@ int main(int argc, char**) {
   with_tail<<<1, 1>>>(out, out + 1);
   if (cudaMemcpy(sum, out, sizeof sum, cudaMemcpyDeviceToHost) != cudaSuccess || sum[0] != 55 || sum[1] != 55) {
     std::printf("sums %d, %d\n", sum[0], sum[1]);
+    return 1;
+  }
+  with_memory<<<1, 1>>>(out + 1);
+  if (cudaMemcpy(sum, out, sizeof sum, cudaMemcpyDeviceToHost) != cudaSuccess || sum[1] != 217) {
+    std::printf("last %d, not 217\n", sum[1]);
     return 1;
   }
   return 0;

@@ -108,6 +108,29 @@ bool lies_at_two_addresses() {
   return last == 141;
 }
 
+/// Hints change no result, before and after managed memory is used; a pointer to other memory is an error.
+bool hints_at_managed_memory() {
+  CUdeviceptr managed, device;
+  CUstream stream;
+  DRIVER(cuMemAllocManaged(&managed, 400, CU_MEM_ATTACH_GLOBAL));
+  DRIVER(cuMemAlloc(&device, 400));
+  DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const CUmemLocation gpu{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  DRIVER(cuMemAdvise(managed, 400, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, gpu));
+  DRIVER(cuMemPrefetchAsync(managed, 400, gpu, 0, stream));
+  DRIVER(cuStreamAttachMemAsync(stream, managed, 0, CU_MEM_ATTACH_SINGLE));
+  number<<<1, 32, 0, stream>>>(reinterpret_cast<int*>(managed), 100, 7);
+  DRIVER(cuMemPrefetchAsync(managed, 400, {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, stream));
+  DRIVER(cuStreamSynchronize(stream));
+  const bool right = reinterpret_cast<int*>(managed)[99] == 106;
+  const bool refused = cuMemAdvise(device, 400, CU_MEM_ADVISE_SET_READ_MOSTLY, gpu) == CUDA_ERROR_INVALID_VALUE &&
+                       cuMemPrefetchAsync(device, 400, gpu, 0, stream) == CUDA_ERROR_INVALID_VALUE;
+  DRIVER(cuStreamDestroy(stream));
+  DRIVER(cuMemFree(device));
+  DRIVER(cuMemFree(managed));
+  return right && refused;
+}
+
 int no_access() {
   const size_t piece = granularity();
   CUdeviceptr at;
@@ -123,5 +146,6 @@ int no_access() {
 int main(int argc, char**) {
   MUST(cudaFree(nullptr));
   if (argc > 1) return no_access();
-  return keep_promises({{"grows_in_place", grows_in_place}, {"lies_at_two_addresses", lies_at_two_addresses}});
+  return keep_promises({{"grows_in_place", grows_in_place}, {"lies_at_two_addresses", lies_at_two_addresses},
+                        {"hints_at_managed_memory", hints_at_managed_memory}});
 }

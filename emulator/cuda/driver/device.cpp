@@ -212,6 +212,27 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
     *value = Device::current().limits[size_t(limit)];
   });
 }
+CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+  return call([&] { *config = CU_FUNC_CACHE_PREFER_NONE; });
+}
+CUresult cuCtxSetCacheConfig(CUfunc_cache) {
+  return call([] {});
+}
+CUresult cuCtxResetPersistingL2Cache() {
+  return call([] {});
+}
+WEFT_EXPORT CUresult cuProfilerStart() {
+  return call([] {});
+}
+WEFT_EXPORT CUresult cuProfilerStop() {
+  return call([] {});
+}
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {
+  return call([&] {
+    require(Device::get(device).ordinal() != Device::get(peer).ordinal(), cudaErrorInvalidDevice);
+    *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1;
+  });
+}
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return call([&] {
     if (least) *least = 0;
@@ -231,5 +252,3 @@ CUresult cuCtxDisablePeerAccess(CUcontext context) {
     require(Device::current().peers.erase(context_of(context).device) == 1, cudaErrorPeerAccessNotEnabled);
   });
 }
-CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-CUresult cuProfilerStop() { return CUDA_SUCCESS; }

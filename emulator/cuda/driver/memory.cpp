@@ -150,6 +150,25 @@ CUresult cuMemAllocPitch(CUdeviceptr* memory, size_t* pitch, size_t width, size_
 CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned flags) {
   return call([&] { *memory = address(managed_allocate(bytes, flags)); });
 }
+// Hints have no effect, as in the runtime, but a wrong pointer is told.
+CUresult cuMemAdvise(CUdeviceptr memory, size_t, CUmem_advise, CUmemLocation) {
+  return call([&] { require(pointer_attributes(pointer(memory)).type == cudaMemoryTypeManaged); });
+}
+CUresult cuMemPrefetchAsync(CUdeviceptr memory, size_t, CUmemLocation, unsigned, CUstream handle) {
+  return call([&] {
+    require(pointer_attributes(pointer(memory)).type == cudaMemoryTypeManaged);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    submit(lock, stream, make_work(EmptyWork{}, stream.device));
+  });
+}
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr memory, size_t, unsigned) {
+  return call([&] {
+    const Lock lock = lock_state();
+    stream_of(handle);
+    require(pointer_attributes(pointer(memory)).type != cudaMemoryTypeDevice);
+  });
+}
 CUresult cuMemAllocHost(void** memory, size_t bytes) {
   return call([&] { *memory = host_allocate(bytes, 0); });
 }

@@ -7,6 +7,8 @@
 #undef cuDevicePrimaryCtxReset
 #undef cuDevicePrimaryCtxSetFlags
 #undef cuEventElapsedTime
+#undef cuMemAdvise
+#undef cuMemPrefetchAsync
 #undef cuStreamWaitValue32
 #undef cuStreamWaitValue64
 #undef cuStreamWriteValue32
@@ -20,6 +22,12 @@ WEFT_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 }
 WEFT_EXPORT CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   return cuEventElapsedTime_v2(ms, start, end);
+}
+WEFT_EXPORT CUresult cuMemAdvise(CUdeviceptr memory, size_t bytes, CUmem_advise advice, CUdevice) {
+  return cuMemAdvise_v2(memory, bytes, advice, {});
+}
+WEFT_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr memory, size_t bytes, CUdevice, CUstream stream) {
+  return cuMemPrefetchAsync_v2(memory, bytes, {}, 0, stream);
 }
 WEFT_EXPORT CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr where, cuuint32_t value, unsigned flags) {
   return cuStreamWaitValue32_v2(stream, where, value, flags);

@@ -116,6 +116,7 @@ BlockChecks::BlockChecks(Block& block) : block_(block), launch_(*block.grid->che
   begin(launch_.clock, block.cluster->number, block.grid->cluster_blocks, block.rank, block.threads);
   if (!launch_.fresh) return;
   mark_fresh(block.shared + kSharedBase, block.shared_end - kSharedBase);
+  if (const uint32_t scratch = block.grid->kernel->scratch) mark_written(block.shared + scratch, kScratchBytes);
   for (const Warp& w : block.warps) mark_fresh(w.local, size_t{w.local_bytes} * kLanes);
 }
 
@@ -136,6 +137,10 @@ void BlockChecks::access(Warp& w, const Instruction* i, const AccessNote& note) 
   if (!launch_.races || note.space == Space::local) return;
   if (note.atomic || note.order != Order::weak) strong(w, note);
   if (note.space == Space::shared) {
+    // Cooperative groups order the accesses to their scratch by shuffles, which CUDA does not promise to others.
+    const uint32_t scratch = block_.grid->kernel->scratch;
+    const uintptr_t offset = number(note.at(std::countr_zero(note.lanes))) - number(block_.shared);
+    if (scratch && offset - scratch < kScratchBytes) return;
     visit<true>(w, i, note);
   } else {
     if (note.write) clock_.global_writes(static_cast<int>(w.index), note.lanes);

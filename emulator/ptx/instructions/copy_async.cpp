@@ -3,6 +3,8 @@
 // some moment since its issue. Until then its destination holds 0xff, a NaN, so that an early read sees it.
 #include "emulator/ptx/instructions/copy_async.h"
 
+#include <memory>
+
 #include "emulator/ptx/check/checker.h"
 #include "emulator/ptx/instructions/mbarrier.h"
 #include "emulator/ptx/instructions/memory_transfer.h"
@@ -10,6 +12,12 @@
 namespace emulator::ptx {
 
 namespace {
+
+/// The mbarriers that report the lanes' copies.
+struct Claims {
+  uint32_t lanes = 0;
+  SharedPlace mbarriers[kLanes];
+};
 
 /// One instruction's copies, of lanes whose group has the same number.
 struct Copies {
@@ -25,12 +33,15 @@ struct Copies {
   char* to[kLanes];
   const char* from[kLanes];
   uint8_t given[kLanes];  ///< bytes that are copied; the others become 0
+  uint64_t number = 0;    ///< of the warp's, from 0
+  std::unique_ptr<Claims> claims;  ///< for the race check; else nullptr
 };
 
 /// A warp's copies under way, oldest first.
 struct Queue {
   std::vector<Copies> copies;
   size_t first = 0;                 ///< earlier ones are applied
+  uint64_t issued = 0;              ///< instructions so far
   uint32_t committed[kLanes] = {};  ///< groups that a lane has committed
 };
 
@@ -62,13 +73,15 @@ BlockChecks::Copy part_of(const Copies& c, int lane) {
   return {c.to[lane], c.bytes, c.from[lane], c.given[lane], c.site};
 }
 
-/// `mbarrier`: the barrier that reports it, or nullptr when the threads themselves have waited.
-void apply(Warp& w, Copies& c, uint32_t lanes, const SharedPlace* mbarrier = nullptr) {
+/// `waited`: the threads themselves have waited; else an mbarrier may report the copies.
+void apply(Warp& w, Copies& c, uint32_t lanes, bool waited) {
   c.lanes &= ~lanes;
   if (BlockChecks* const checks = race_checks_of(*w.block))
-    for (uint32_t left = lanes; left != 0; left &= left - 1)
-      checks->copy_done(w, std::countr_zero(left), part_of(c, std::countr_zero(left)), mbarrier);
-  if (BlockChecks* const checks = race_checks_of(*w.block); checks && mbarrier) checks->copies_told(*mbarrier);
+    for (uint32_t left = lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      const bool reported = !waited && c.claims && (c.claims->lanes >> lane & 1) != 0;
+      checks->copy_done(w, lane, part_of(c, lane), reported ? &c.claims->mbarriers[lane] : nullptr);
+    }
   if (c.generation != memory_generation()) look_again(w, c, lanes);
   if (!c.whole) {
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -99,8 +112,7 @@ void tidy(Queue& q) {
 }
 
 /// Applies the lanes' copies of groups that have `open` or more committed ones after them; of all when `everything`.
-void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything,
-              const SharedPlace* mbarrier = nullptr) {
+void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything, bool waited) {
   uint32_t differs = 0;
   for (int lane = 0; lane < kLanes; ++lane) differs |= q.committed[lane] ^ q.committed[0];
   for (size_t k = q.first; k < q.copies.size(); ++k) {
@@ -114,7 +126,7 @@ void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything,
         if (int64_t{c.group} + open >= q.committed[lane]) done &= ~(1u << lane);
       }
     }
-    if (done) apply(w, c, done, mbarrier);
+    if (done) apply(w, c, done, waited);
   }
   tidy(q);
 }
@@ -126,7 +138,7 @@ void land_some(Warp& w, Queue& q) {
   if (checked(w)) return;
   if (!cluster.random_order() || cluster.choose(4) != 3 || q.first == q.copies.size()) return;
   Copies& c = q.copies[q.first + cluster.choose(static_cast<uint32_t>(q.copies.size() - q.first))];
-  if (c.lanes) apply(w, c, c.lanes);
+  if (c.lanes) apply(w, c, c.lanes, false);
   tidy(q);
 }
 
@@ -200,6 +212,7 @@ void begin_copies(Warp& w, const Instruction* i, const CopyForm& form, Queue& q,
   Copies& c = q.copies.emplace_back();
   c.lanes = lanes;
   c.group = q.committed[std::countr_zero(lanes)];
+  c.number = q.issued++;
   c.line = i->line;
   c.bytes = form.to.bytes;
   c.generation = memory_generation();
@@ -290,7 +303,7 @@ const Instruction* commit(Warp& w, const Instruction* i) {
 /// imm: how many groups may stay open; all and the uncommitted one are waited for with aux set.
 const Instruction* wait(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
-  if (Queue* const q = queue_of(w)) complete(w, *q, lanes, static_cast<uint32_t>(i->imm), i->aux != 0);
+  if (Queue* const q = queue_of(w)) complete(w, *q, lanes, static_cast<uint32_t>(i->imm), i->aux != 0, true);
   return i + 1;
 }
 
@@ -351,10 +364,30 @@ constexpr Opcode kOpcodes[] = {
 }  // namespace
 
 void land_copies_of(Warp& w, uint32_t lanes) {
-  if (Queue* const q = queue_of(w)) complete(w, *q, lanes, 0, true);
+  if (Queue* const q = queue_of(w)) complete(w, *q, lanes, 0, true, false);
 }
-void land_copies(Warp& w, int lane, const SharedPlace& mbarrier) {
-  if (Queue* const q = queue_of(w)) complete(w, *q, 1u << lane, 0, true, &mbarrier);
+
+uint64_t claim_copies(Warp& w, int lane, const SharedPlace& mbarrier) {
+  Queue* const q = queue_of(w);
+  if (!q) return 0;
+  if (race_checks_of(*w.block))
+    for (size_t k = q->first; k < q->copies.size(); ++k) {
+      Copies& c = q->copies[k];
+      if (!c.claims) c.claims = std::make_unique<Claims>();
+      if ((c.claims->lanes >> lane & 1) != 0) continue;
+      c.claims->lanes |= 1u << lane;
+      c.claims->mbarriers[lane] = mbarrier;
+    }
+  return q->issued;
+}
+
+void land_copies(Warp& w, int lane, const SharedPlace& mbarrier, uint64_t count) {
+  Queue* const q = queue_of(w);
+  if (!q) return;
+  for (size_t k = q->first; k < q->copies.size() && q->copies[k].number < count; ++k)
+    if (Copies& c = q->copies[k]; (c.lanes >> lane & 1) != 0) apply(w, c, 1u << lane, false);
+  tidy(*q);
+  if (BlockChecks* const checks = race_checks_of(*w.block)) checks->copies_told(mbarrier);
 }
 
 void report_copies_of(Warp& w, uint32_t lanes) {

@@ -84,9 +84,9 @@ const Instruction* inval(Warp& w, const Instruction* i) {
   const Operands& o = operands_of(i);
   for (uint32_t left = w.lanes(i); left; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedPlace place = place_of(w, i, lane, o, "mbarrier.inval");
+    // A use, too: an arrival after it fails by itself.
+    const SharedPlace place = used_place(w, i, lane, o, "mbarrier.inval");
     mbarrier_at(w, i->line, lane, place, "mbarrier.inval");
-    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_init(w, i, lane, place.data());
     std::memset(place.data(), 0xff, kWord);
   }
   return i + 1;
@@ -230,10 +230,11 @@ struct CopiesArrive : Pending {
   int lane = 0;
   uint32_t line = 0;
   SharedPlace place;
+  uint64_t copies = 0;
 
   void apply() override {
     constexpr const char* kWhat = "cp.async.mbarrier.arrive";
-    land_copies(*warp, lane, place);
+    land_copies(*warp, lane, place, copies);
     Mbarrier barrier = mbarrier_at(*warp, line, lane, place, kWhat);
     if (barrier.pending == 0)
       warp->fail_later(line, lane, FaultCode::launch_failure,
@@ -253,6 +254,7 @@ const Instruction* copies_arrive(Warp& w, const Instruction* i) {
     arrival->lane = lane;
     arrival->line = i->line;
     arrival->place = used_place(w, i, lane, o, "cp.async.mbarrier.arrive");
+    arrival->copies = claim_copies(w, lane, arrival->place);
     Mbarrier barrier = mbarrier_at(w, i->line, lane, arrival->place, "cp.async.mbarrier.arrive");
     if (kCounted) {  // without .noinc the arrival is in addition to the count of mbarrier.init
       if (barrier.pending == Mbarrier::kMostArrivals)

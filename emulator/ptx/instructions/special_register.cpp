@@ -146,13 +146,7 @@ constexpr Special kSpecials[] = {
     {"reserved_smem_offset_begin", [](const Warp&) -> uint64_t { return 0; }},
     {"reserved_smem_offset_end", [](const Warp&) -> uint64_t { return kSharedBase; }},
     {"reserved_smem_offset_cap", [](const Warp&) -> uint64_t { return kSharedBase; }},
-    {"reserved_smem_offset_1",
-     [](const Warp& w) -> uint64_t {
-       const Kernel& kernel = w.kernel();
-       for (size_t k = 0; k < kernel.shared_variables.size(); ++k)
-         if (kernel.shared_variables[k].name == "reserved_smem_offset_1") return kernel.shared_offsets[k];
-       return 0;
-     }},
+    {"reserved_smem_offset_1", [](const Warp& w) -> uint64_t { return w.kernel().scratch; }},
     // Where grid.sync() of cooperative launches finds its workspace: the upper and the lower half of an address.
     {"envreg1",
      [](const Warp& w) -> uint64_t {

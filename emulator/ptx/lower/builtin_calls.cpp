@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "emulator/machine/fresh.h"
 #include "emulator/machine/memory.h"
 #include "emulator/ptx/instructions/control.h"
 #include "emulator/ptx/instructions/lanes.h"
@@ -190,6 +191,27 @@ void take_memory(const Call& call) {
   call.give(reinterpret_cast<uint64_t>(memory));
 }
 
+/// Stores what a call gives through its first argument.
+void store_result(const Call& call, uint64_t value) {
+  char* const memory = call.memory(call.argument(0), sizeof(value));
+  std::memcpy(memory, &value, sizeof(value));
+  mark_written(memory, sizeof(value));
+}
+
+/// cudaMalloc and cudaFree of kernels: they return cudaError_t.
+void take_device_memory(const Call& call) {
+  constexpr uint64_t kNoMemory = 2;
+  const uint64_t bytes = call.argument(1);
+  void* const memory = bytes ? allocate(bytes, MemoryKind::device, call.warp().block->grid->launch->device) : nullptr;
+  store_result(call, reinterpret_cast<uint64_t>(memory));
+  call.give(bytes && !memory ? kNoMemory : 0);
+}
+void free_device_memory(const Call& call) {
+  constexpr uint64_t kInvalidValue = 1;
+  const uint64_t address = call.argument(0);
+  call.give(address == 0 || release(reinterpret_cast<void*>(address), MemoryKind::device) ? 0 : kInvalidValue);
+}
+
 void free_memory(const Call& call) {
   const uint64_t address = call.argument(0);
   if (address != 0 && !release(reinterpret_cast<void*>(address), MemoryKind::device))
@@ -225,8 +247,7 @@ void last_error(const Call& call) {
 
 /// Streams and events of kernels order nothing more: a block's launches run one after the other.
 void create(const Call& call) {
-  const uint64_t handle = 16;  // above the names of streams
-  std::memcpy(call.memory(call.argument(0), sizeof(handle)), &handle, sizeof(handle));
+  store_result(call, 16);  // above the names of streams
   call.give(0);
 }
 void succeed(const Call& call) { call.give(0); }
@@ -274,6 +295,8 @@ constexpr Builtin kBuiltins[] = {
     {"__cudaCDP2LaunchDeviceV2_ptsz", 2, run_call<launch>},
     {"__cudaCDP2GetLastError", 0, run_call<last_error<true>>},
     {"__cudaCDP2PeekAtLastError", 0, run_call<last_error<false>>},
+    {"__cudaCDP2Malloc", 2, run_call<take_device_memory>},
+    {"__cudaCDP2Free", 1, run_call<free_device_memory>},
     {"__cudaCDP2StreamCreateWithFlags", 2, run_call<create>},
     {"__cudaCDP2StreamDestroy", 1, run_call<succeed>},
     {"__cudaCDP2StreamWaitEvent", 3, run_call<succeed>},

@@ -65,15 +65,20 @@ struct Shape {
 };
 bool read_shape(std::string_view text, Shape& shape);
 
-/// mma.sync, wmma.mma: d = a b + c, all of it in registers.
+/// mma.sync, wmma.mma: d = a b + c, all of it in registers. The product of a row and a column of bits is popc(a & b) or
+/// popc(a ^ b).
 struct Multiply {
   Shape shape;
   Type c_type = Type::none, d_type = Type::none;  ///< f16, f32, s32, f64
   bool saturate = false;
+  bool exclusive = false;  ///< of b1: .xor, else .and
   Registers d, a, b, c;
 };
 /// The handler for elements of these types; nullptr when there is none.
 Handler multiply_handler(Type a, Type b);
+constexpr int kBitsOfPart = 128;  ///< of a line, in a register
+/// Reads `.xor.popc` or `.and.popc`, which products of bits have and no others.
+void read_bit_operation(Lowering& l, Multiply& m, Type element);
 /// Whether an element is an integer of 4 or 8 bits.
 bool is_integer(Type element);
 /// Reads the modifiers that mma and mma.sp share (the caller reads `others`) and the types of the accumulators; returns

@@ -60,6 +60,30 @@ const Instruction* multiply(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
+const Instruction* multiply_bits(Warp& w, const Instruction* i) {
+  const Instruction* next = nullptr;
+  if (!whole_warp(w, i, "mma.sync", next)) return next;
+  if (sampled()) return i + 1;
+  const auto& m = *static_cast<const Multiply*>(i->more);
+  const int rows = m.shape.m / kLine, columns = m.shape.n / kLine, parts = m.shape.k / kBitsOfPart;
+  int32_t sums[kMostSums * kBlock];
+  for (int block = 0; block < rows * columns; ++block) {
+    int32_t* const sum = sums + block * kBlock;
+    load_sums(w, m, block, sum);
+    for (int part = 0; part < parts; ++part) {
+      const auto* const a = w.in<uint64_t>(m.a[static_cast<size_t>(block % rows + part * rows)]);
+      const auto* const b = w.in<uint64_t>(m.b[static_cast<size_t>(block / rows + part * columns)]);
+      for (int e = 0; e < kBlock; ++e)
+        for (int half = 0; half < 2; ++half) {
+          const uint64_t x = a[e / kLine * 2 + half], y = b[e % kLine * 2 + half];
+          sum[e] += std::popcount(m.exclusive ? x ^ y : x & y);
+        }
+    }
+  }
+  for (int block = 0; block < rows * columns; ++block) store_sums(w, m, block, sums + block * kBlock);
+  return i + 1;
+}
+
 }  // namespace
 
 bool is_integer(Type element) {
@@ -71,7 +95,7 @@ namespace {
 /// May elements of this type be summed up in that one?
 bool is_sum_of(Type sum, Type element) {
   if (element == Type::f64) return sum == Type::f64;
-  if (is_integer(element)) return sum == Type::s32;
+  if (is_integer(element) || element == Type::b1) return sum == Type::s32;
   if (element == Type::bf16 || element == Type::tf32) return sum == Type::f32;
   return sum == Type::f32 || sum == Type::f16;
 }
@@ -84,14 +108,16 @@ bool has_shape(Type a, const Shape& s) {
     return s == Shape{8, 8, 16} || (s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32));
   if (a == Type::s4 || a == Type::u4)
     return s == Shape{8, 8, 32} || (s.m == 16 && s.n == 8 && (s.k == 32 || s.k == 64));
+  if (a == Type::b1) return s == Shape{8, 8, 128} || (s.m == 16 && s.n == 8 && (s.k == 128 || s.k == 256));
   return s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32);
 }
 
 void lower_mma(Lowering& l) {
   if (is_sparse(l)) return lower_sparse_mma(l);
   Multiply m;
-  const bool sync = read_modifiers(l, m, {"rn"});
+  const bool sync = read_modifiers(l, m, {"rn", "xor", "and", "popc"});
   const Type a = l.type(1);
+  read_bit_operation(l, m, a);
   const Handler handler = multiply_handler(a, l.type(2));
   // m8n8k4 of f16 works by quarters of a warp (sm_70), with layouts of its own.
   if (!sync || !handler || !has_shape(a, m.shape)) l.unknown("no such mma here");
@@ -133,6 +159,13 @@ void read_operands(Lowering& l, Multiply& m, int depth_of_a) {
     l.unknown("the number of registers");
 }
 
+void read_bit_operation(Lowering& l, Multiply& m, Type element) {
+  m.exclusive = l.has("xor");
+  const bool some = m.exclusive || l.has("and") || l.has("popc");
+  const bool right = m.exclusive != l.has("and") && l.has("popc");
+  if (element == Type::b1 ? !right : some) l.unknown("no such mma here");
+}
+
 bool read_shape(std::string_view text, Shape& shape) {
   Shape s;
   const char *at = text.data(), *const end = at + text.size();
@@ -149,7 +182,10 @@ bool read_shape(std::string_view text, Shape& shape) {
 
 int operand_registers(int lines, int depth, Type type) {
   const bool halves = type == Type::s4 || type == Type::u4;
-  const int part = type == Type::f64 || type == Type::tf32 ? 4 : halves ? 32 : 16 / bytes_of(type);
+  const int part = type == Type::b1                          ? kBitsOfPart
+                   : type == Type::f64 || type == Type::tf32 ? 4
+                   : halves                                  ? 32
+                                                             : 16 / bytes_of(type);
   return lines / kLine * (depth / part);
 }
 
@@ -157,6 +193,7 @@ int sum_registers(int m, int n, Type type) { return m / kLine * (n / kLine) * (t
 
 Handler multiply_handler(Type a, Type b) {
   if (a == Type::f64 && b == Type::f64) return multiply<F64, F64>;
+  if (a == Type::b1 && b == Type::b1) return multiply_bits;
   return for_elements(a, b, []<class A, class B>() -> Handler { return multiply<A, B>; });
 }
 

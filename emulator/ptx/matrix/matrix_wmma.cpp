@@ -20,7 +20,8 @@ struct Fragment {
   uint32_t dense = 0;
   int lines = 0, depth = 0;
   int count = 0, needed = 0;  ///< registers, and those that differ
-  uint32_t bytes = 0;         ///< per element
+  uint32_t bytes = 0;         ///< per element; integers below 8 bits: of a byte of them
+  uint32_t packed = 1;        ///< integers in a byte
   bool along_lines = false;   ///< lines run fastest in memory
   Registers registers;
 };
@@ -62,7 +63,7 @@ const Instruction* move(Warp& w, const Instruction* i) {
     if (!kLoad) std::memcpy(lanes, w.in<char>(f.registers[static_cast<size_t>(r)]), register_bytes);
     for (int lane = 0; lane < kLanes; ++lane) {
       const uint64_t begin = f.address.at(w, lane);
-      const uint64_t stride = f.stride == kNoRef ? f.dense : w.in<uint32_t>(f.stride)[lane];
+      const uint64_t stride = f.stride == kNoRef ? f.dense : w.in<uint32_t>(f.stride)[lane] / f.packed;
       for (int e = 0; e < each; ++e) {
         const auto [line, depth] = kSums ? sum_element(f, r, lane, e) : operand_element(f, r, lane, e);
         const uint64_t fast = static_cast<uint64_t>(f.along_lines ? line : depth);
@@ -91,10 +92,17 @@ const Instruction* move(Warp& w, const Instruction* i) {
 bool is_shape(const Shape& s, Type type) {
   if (type == Type::f64) return s == Shape{8, 8, 4};
   if (type == Type::tf32) return s == Shape{16, 16, 8};
+  if (type == Type::s4 || type == Type::u4) return s == Shape{8, 8, 32};
+  if (type == Type::b1) return s == Shape{8, 8, 128};
   return s.k == 16 && ((s.m == 16 && s.n == 16) || (s.m == 32 && s.n == 8) || (s.m == 8 && s.n == 32));
 }
 
-uint32_t element_bytes(Type type) { return type == Type::tf32 ? 4 : static_cast<uint32_t>(bytes_of(type)); }
+uint32_t packed_in_byte(Type type) { return type == Type::b1 ? 8 : type == Type::s4 || type == Type::u4 ? 2 : 1; }
+
+uint32_t element_bytes(Type type) {
+  if (type == Type::tf32) return 4;
+  return packed_in_byte(type) > 1 ? 1 : static_cast<uint32_t>(bytes_of(type));
+}
 
 /// wmma.load.a.sync.aligned.row.m16n16k16.shared.f16, wmma.store.d…
 struct Form {
@@ -103,6 +111,12 @@ struct Form {
   Shape shape;
   Type type = Type::none;
 };
+/// Of operands whose type is not that of the sums.
+bool is_shape_of_sums(const Form& form) {
+  if (form.type == Type::f32) return is_shape(form.shape, Type::tf32);
+  return form.type == Type::s32 && (is_shape(form.shape, Type::s4) || is_shape(form.shape, Type::b1));
+}
+
 Form read_form(Lowering& l) {
   Form form;
   bool col = false;
@@ -129,16 +143,18 @@ Fragment read_fragment(Lowering& l, const Form& form, size_t registers_at, size_
   f.where = read_where(l);
   f.bytes = element_bytes(form.type);
   f.lines = form.matrix == 'b' ? form.shape.n : form.shape.m;
-  f.depth = sums ? form.shape.n : form.shape.k;
+  f.packed = packed_in_byte(form.type);
+  f.depth = sums ? form.shape.n : form.shape.k / static_cast<int>(f.packed);
   // b's lines are columns: they run fastest where b lies by rows.
   f.along_lines = form.row == (form.matrix == 'b');
+  if (f.packed > 1 && f.along_lines) l.unknown("this order of integers below 8 bits");
   f.dense = static_cast<uint32_t>(f.along_lines ? f.lines : f.depth);
   f.address = read_addresses(l, l.operand(address_at));
   if (l.operands() > 2) f.stride = l.source(l.operand(2), Type::u32);
   const Type word = form.type == Type::f64 ? Type::f64 : Type::b32;
   f.count = read_registers(l, l.operand(registers_at), word, load, f.registers);
   f.needed =
-      sums ? sum_registers(form.shape.m, form.shape.n, form.type) : operand_registers(f.lines, f.depth, form.type);
+      sums ? sum_registers(form.shape.m, form.shape.n, form.type) : operand_registers(f.lines, form.shape.k, form.type);
   const bool repeated = !sums && form.type == Type::f16 && f.count % f.needed == 0;
   if (f.count != f.needed && !repeated) l.unknown("the number of registers");
   return f;
@@ -153,8 +169,8 @@ void lower_wmma_load(Lowering& l) {
   const bool known =
       sums ? form.type == Type::f16 || form.type == Type::f32 || form.type == Type::s32 || form.type == Type::f64
            : multiply_handler(form.type, form.type) && form.type != Type::e4m3 && form.type != Type::e5m2;
-  const bool tf32_sums = sums && form.type == Type::f32 && form.shape == Shape{16, 16, 8};
-  if (!known || !(is_shape(form.shape, form.type) || tf32_sums)) l.unknown("no such fragment here");
+  if (!known || !(is_shape(form.shape, form.type) || (sums && is_shape_of_sums(form))))
+    l.unknown("no such fragment here");
   const Fragment f = read_fragment(l, form, 0, 1, true);
   l.emit(sums ? move<true, true> : move<true, false>).more = l.keep(f);
 }
@@ -163,8 +179,7 @@ void lower_wmma_store(Lowering& l) {
   const Form form = read_form(l);
   const bool known =
       form.type == Type::f16 || form.type == Type::f32 || form.type == Type::s32 || form.type == Type::f64;
-  const bool tf32_sums = form.type == Type::f32 && form.shape == Shape{16, 16, 8};
-  if (form.matrix != 'd' || !known || !(is_shape(form.shape, form.type) || tf32_sums))
+  if (form.matrix != 'd' || !known || !(is_shape(form.shape, form.type) || is_shape_of_sums(form)))
     l.unknown("no such fragment here");
   l.emit(move<false, true>).more = l.keep(read_fragment(l, form, 1, 0, false));
 }
@@ -177,8 +192,8 @@ void lower_wmma_mma(Lowering& l) {
       m.saturate = true;
     else if (type_of(mod) != Type::none)
       ++types;
-    else if (!read_shape(mod, m.shape) && mod != "sync" && mod != "aligned" && mod != "row" && mod != "col" &&
-             mod != "rn" && mod != "mma")
+    else if (!read_shape(mod, m.shape) && mod != "xor" && mod != "and" && mod != "popc" && mod != "sync" &&
+             mod != "aligned" && mod != "row" && mod != "col" && mod != "rn" && mod != "mma")
       l.unknown(cat('.', mod));
   }
   // f16 names only the accumulators' types: .dtype.ctype.
@@ -188,12 +203,13 @@ void lower_wmma_mma(Lowering& l) {
   m.d_type = l.type(0);
   m.c_type = l.type(f16 ? 1 : 3);
   const Handler handler = a == b ? multiply_handler(a, b) : nullptr;
+  read_bit_operation(l, m, a);
   if (!handler || a == Type::e4m3 || a == Type::e5m2 || !is_shape(m.shape, a)) l.unknown("no such wmma here");
   const auto is_sum = [&](Type sum) {
     if (a == Type::f16) return sum == Type::f16 || sum == Type::f32;
-    return sum == (a == Type::f64 ? Type::f64 : a == Type::s8 || a == Type::u8 ? Type::s32 : Type::f32);
+    return sum == (a == Type::f64 ? Type::f64 : is_integer(a) || a == Type::b1 ? Type::s32 : Type::f32);
   };
-  if (!is_sum(m.d_type) || !is_sum(m.c_type) || (m.saturate && m.d_type != Type::s32))
+  if (!is_sum(m.d_type) || !is_sum(m.c_type) || (m.saturate && !is_integer(a)))
     l.unknown("the type of the sums");
   const auto sum_word = [](Type type) { return type == Type::f16 ? Type::b32 : type; };
   const Type word = a == Type::f64 ? Type::f64 : Type::b32;

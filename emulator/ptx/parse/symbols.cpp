@@ -93,15 +93,16 @@ void Symbols::place_shared(const Module& module, const Function& body, Kernel& k
     const Variable& v = body.variables[i];
     if (v.space == Space::shared && first.emplace(v.name.data(), i).second) place(v, of_body_[i]);
   }
-  // Cooperative groups keep 12 bytes where %reserved_smem_offset_1 says. They get a variable, so that bounds are checked.
+  // Cooperative groups' scratch is a variable here, so that bounds are checked.
   if (names.contains("reserved_smem_offset_1")) {
     Variable scratch;
     scratch.name = "reserved_smem_offset_1";
     scratch.space = Space::shared;
-    scratch.align = 4;
-    scratch.bytes = 12;
+    scratch.align = 8;
+    scratch.bytes = kScratchBytes;
     Place unnamed;
     place(scratch, unnamed);
+    kernel.scratch = kernel.shared_offsets.back();
   }
   kernel.static_shared = checked(end - kSharedBase, "shared memory", kernel);
   const uint64_t after = round_up(end, kernel.dynamic_align);

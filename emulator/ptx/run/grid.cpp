@@ -110,6 +110,7 @@ void begin_block(Block& block, const Grid& grid) {
   char* memory = static_cast<char*>(block.memory.get());
   block.shared = memory;
   std::memset(memory + kSharedBase, 0xff, shared_bytes - kSharedBase);
+  if (kernel.scratch) std::memset(memory + kernel.scratch, 0, kScratchBytes);
   memory += shared_bytes;
 
   block.warps.resize(warps);

@@ -41,6 +41,7 @@ struct Kernel {
   uint32_t parameter_bytes = 0;
   uint32_t static_shared = 0;  ///< bytes from kSharedBase on; dynamic shared memory follows, aligned to `dynamic_align`
   uint32_t dynamic_align = 16;
+  uint32_t scratch = 0;      ///< where the kScratchBytes of cooperative groups begin in shared memory; 0: none
   uint32_t local_bytes = 0;  ///< bytes per lane, without the stack
   bool has_stack = false;    ///< calls, or asks for memory of the stack
   std::vector<CalledFunction> functions;

@@ -45,6 +45,8 @@ constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
 /// Shared memory begins here (the first KiB is the system's own, as on sm_90). A shared::cluster address of another block
 /// has its rank + 1 from bit 24 up; without, it is the own block's.
 constexpr uint32_t kSharedBase = 1024;
+/// Cooperative groups keep barriers and one number per warp at %reserved_smem_offset_1, at first zeros.
+constexpr uint32_t kScratchBytes = 288;
 constexpr int kRankShift = 24;
 
 struct Dim3 {

@@ -28,8 +28,10 @@ FAILS = r"\bFAIL(ED|URE)?\b|\bfail(ed)?\b|\bmismatch|Mismatch|\b[Ii]ncorrect|\bw
 def build(source, work):
     """The folder where it was built, or None and the compiler's first error. A program that is there already stays."""
     folder = work / source.name
-    if not folder.exists():
-        shutil.copytree(source, folder)
+    text = (source / "Makefile").read_text(errors="replace")
+    for name in {source.name, *re.findall(r"\.\./([\w.-]+-cuda)", text)}:  # some take headers of their neighbours
+        if (source.parent / name).exists() and not (work / name).exists():
+            shutil.copytree(source.parent / name, work / name)
     flags = ["ARCH=compute_80", "DEBUG=no", "OPTIMIZE=yes", f"EXTRA_CFLAGS=-w -lineinfo -I{source.parent / 'include'}"]
     done = subprocess.run(["nice", "make", "-C", str(folder), *flags], capture_output=True, text=True, errors="replace")
     if done.returncode:
