@@ -279,6 +279,7 @@ void describe(Experiment& e) {
             << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
   std::cout << e.summary;
   std::cout.flush();
+  if (e.classes == 1) std::cerr << "warning: the data has one class alone, so each guess is right\n" << std::flush;
   if (e.options.warmup >= static_cast<double>(e.options.epochs) && !e.options.eval_only)
     std::cerr << str("warning: --warmup ", e.options.warmup, " is not shorter than the run of ", e.options.epochs,
                      " epochs: it is cut to end with the last step\n")
