@@ -120,6 +120,7 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   }
   lines.push_back(std::move(line));
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if (!lines.empty() && lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
   return lines;
 }
 

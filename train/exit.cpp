@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -29,6 +30,14 @@ void open_standard_files() {
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // the lowest free number
 }
 
+/// Of some ten thousand threads the descriptions alone overflow the stack, in OpenMP's library.
+void check_threads() {
+  constexpr long kMost = 1024;
+  const char* const text = std::getenv("OMP_NUM_THREADS");
+  if (text != nullptr && std::strtol(text, nullptr, 10) > kMost)
+    throw UsageError(str("OMP_NUM_THREADS: expected at most ", kMost, " threads, got ", text));
+}
+
 /// Lines were lost on their way to standard output, and its reader has not left early, as `| head` does.
 bool is_output_lost() {
   std::cout.flush();
@@ -43,6 +52,7 @@ int guarded_main(const std::string& program, const std::function<int()>& body) {
   open_standard_files();
   std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of the write, with a text
   try {
+    check_threads();
     const int code = body();
     return code == kExitOk && is_output_lost()
                ? report(program, "standard output: not all lines could be written. Is the disk full?", kExitError)

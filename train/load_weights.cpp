@@ -84,6 +84,11 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
       continue;
     }
     const WeightInfo& theirs = file->tensors()[static_cast<size_t>(found)];
+    if (mine.tensor.is_floating() && !is_floating(theirs.dtype)) {
+      result.misshapen.push_back(
+          str(mine.name, " (expected floating point numbers, got ", theirs.stored, theirs.sizes, ")"));
+      continue;
+    }
     if (theirs.sizes == mine.tensor.sizes() && later != nullptr && later->has(mine.tensor))
       deferred.emplace_back(mine.tensor, static_cast<size_t>(found));
     else if (theirs.sizes == mine.tensor.sizes())

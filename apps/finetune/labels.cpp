@@ -42,18 +42,22 @@ Names numbers_below(int64_t count) {
 Labels choose_labels(const data::TextTable& train, const Configuration& weights, const std::string& problem) {
   Labels result;
   double score = 0;
-  const bool numbers = std::all_of(train.classes.begin(), train.classes.end(),
-                                   [&](const std::string& label) { return data::parse_score(label, score); });
+  const auto is_number = [&](const std::string& label) { return data::parse_score(label, score); };
+  const auto other = std::find_if_not(train.classes.begin(), train.classes.end(), is_number);
+  const bool numbers = other == train.classes.end();
   WEFT_CHECK(!train.classes.empty(), "expected labels in ", train.description,
              ", got none, or -1 alone as in GLUE's test parts. Columns: ", printable(joined(train.columns, 20)),
              ". --label-column-name names the labels");
+  const auto with_point = std::find_if(train.classes.begin(), train.classes.end(), [&](const std::string& label) {
+    return label.find('.') != std::string::npos && is_number(label);
+  });
+  WEFT_CHECK(problem != "auto" || numbers || with_point == train.classes.end(), "expected numbers as all labels, as '",
+             printable(*with_point), "' is one, got '", printable(*other),
+             "'. --problem-type single_label_classification makes each a class");
   const bool was_regression = weights.problem == "regression" || (weights.problem.empty() && weights.classes == 1);
   result.regression = problem == "regression" || (problem == "auto" && (train.scores || (was_regression && numbers)));
   if (result.regression) {
-    WEFT_CHECK(numbers, "expected numbers as labels of a regression, got '",
-               printable(*std::find_if_not(train.classes.begin(), train.classes.end(),
-                                           [&](const std::string& label) { return data::parse_score(label, score); })),
-               "'");
+    WEFT_CHECK(numbers, "expected numbers as labels of a regression, got '", printable(*other), "'");
     WEFT_CHECK(problem != "auto" || weights.problem != "single_label_classification",
                "the labels are scores, but config.json says problem_type single_label_classification. --problem-type "
                "says which it is");

@@ -32,7 +32,6 @@ fs::path part_file(const Options& options, const std::string& given, std::initia
   for (const char* name : names) {
     for (const char* ending : {".tsv", ".csv", ".json", ".jsonl"})
       if (fs::exists(folder / (std::string(name) + ending))) found.push_back(std::string(name) + ending);
-    if (!found.empty()) break;
   }
   const std::string first = *names.begin();
   const std::string flag = first == "train" ? "--train-file" : "--validation-file";
@@ -175,7 +174,7 @@ int run(int argc, char** argv) {
       ", which should hold train.tsv and dev.tsv: GLUE's MRPC or SST-2, or your own with columns text and label");
   const fs::path train_file = part_file(options, options.train_file, {"train"}),
                  dev_file = part_file(options, options.validation_file,
-                                      {"dev", "validation", "dev_matched", "validation_matched"});
+                                      {"dev", "validation", "valid", "val", "dev_matched", "validation_matched"});
   const data::TextTableOptions columns = table_options(options);
   const data::TextTable train = data::read_text_table(train_file, columns),
                         dev = data::read_text_table(dev_file, columns);

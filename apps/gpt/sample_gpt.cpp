@@ -174,8 +174,7 @@ struct Sampler {
       }
       return all;
     }
-    std::vector<std::string> lines = read_lines(o.prompt_file);
-    if (!lines.empty() && lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
+    const std::vector<std::string> lines = read_lines(o.prompt_file);
     for (size_t i = 0; i < lines.size(); ++i) {
       if (lines[i].empty()) continue;
       const Json line = lines[i].starts_with('{') && json_nesting(lines[i]) <= 64

@@ -56,6 +56,8 @@ class Run {
               << "model   " << options_.model << ", " << nn::parameter_count(*backbone_) << " parameters, weights "
               << options_.weights << ", " << options_.precision << '\n'
               << "run     " << options_.out << std::endl;
+    if (images_.classes().size() == 1)
+      std::cerr << "warning: the data has one class alone, so each guess is right\n" << std::flush;
   }
 
   /// The plan of run().

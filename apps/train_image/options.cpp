@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/train_image/options.h"
 
+#include <filesystem>
 #include <string_view>
 
 #include "apps/support/run_flags.h"
@@ -54,6 +55,10 @@ void check_together(const Options& o) {
       if (!(value >= 0 && value <= 1))
         throw train::UsageError(str(flag, ": expected numbers from 0 to 1, where white is 1, got ", value,
                                     value > 1 ? ". Divide those of bytes by 255" : ""));
+  const std::string suffix = std::filesystem::path(o.export_file).extension().string();
+  if (!suffix.empty() && suffix != ".safetensors")
+    throw train::UsageError(str("--export: expected a name that ends in .safetensors, got ", o.export_file,
+                                ". weft-weights convert writes files of PyTorch from it"));
   if (o.averages.warmup && o.averages.decay == 0) throw train::UsageError("--ema-warmup: needs --ema");
 }
 

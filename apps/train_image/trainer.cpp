@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <optional>
@@ -279,6 +280,7 @@ void describe(Experiment& e) {
             << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
   std::cout << e.summary;
   std::cout.flush();
+  if (e.classes == 1) std::cerr << "warning: the data has one class alone, so each guess is right\n" << std::flush;
   if (e.options.warmup >= static_cast<double>(e.options.epochs) && !e.options.eval_only)
     std::cerr << str("warning: --warmup ", e.options.warmup, " is not shorter than the run of ", e.options.epochs,
                      " epochs: it is cut to end with the last step\n")
@@ -292,11 +294,23 @@ std::string plan(const Experiment& e) {
              " images each, ", o.optimizer, " at ", o.lr, ", schedule ", o.schedule, ", and write ", o.out);
 }
 
+/// Errors: --export could not be written at the end, hours later. The run makes its own folder, if it trains.
+void check_export(const Options& o) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(o.export_file).parent_path();
+  std::error_code ignored;
+  const bool is_run = !o.eval_only && fs::weakly_canonical(folder, ignored) == fs::weakly_canonical(o.out, ignored);
+  WEFT_CHECK(!fs::is_directory(o.export_file, ignored), "--export: expected a file, got the folder ", o.export_file);
+  WEFT_CHECK(folder.empty() || is_run || fs::is_directory(folder, ignored), "--export ", o.export_file,
+             ": expected an existing folder, got none at ", folder.string());
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
   const dist::World ranks = train::join_ranks(options);
   options.export_file = ranks.first_says(options.export_file, "--export");  // all ranks gather for the one that writes
+  if (ranks.is_first()) check_export(options);
   Experiment experiment(options, ranks);
   describe(experiment);
   StateDict weights;  // for --export

@@ -94,7 +94,10 @@ class Launcher {
         cores_(count_cores()),
         local_ranks_(count_ranks(options.ranks_per_node, count_gpus(options.ranks_per_node), cores_)) {
     if (local_ranks_ * options.nodes > 1) make_secrets();
-    if (!options.log_folder.empty()) std::filesystem::create_directories(options.log_folder);
+    std::error_code problem;
+    if (!options.log_folder.empty()) std::filesystem::create_directories(options.log_folder, problem);
+    WEFT_CHECK(!problem, "--log-dir: expected to create the folder ", options.log_folder, ", got '", problem.message(),
+               "'");
     if (options.threads > 0) variables_["OMP_NUM_THREADS"] = std::to_string(options.threads);
     if (!variables_.contains("OMP_NUM_THREADS")) {
       const int threads = std::max(1, cores_ / local_ranks_);

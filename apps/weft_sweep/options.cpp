@@ -124,6 +124,7 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
       o.notes.push_back(printable(file) + ": program and command are passed over: the command line has a program");
   }
   check_names(o.parameters);
+  if (o.out.empty()) throw UsageError("--out: expected a folder, got an empty name");
   if (o.method != "grid" && o.trials == 0) throw UsageError("--trials: expected the number of points of a search");
   if (o.method == "grid" && flags.given("trials"))
     throw UsageError("--trials: expected --random or --bayes, a grid has all points");

@@ -233,6 +233,9 @@ class Reader {
   const std::vector<std::pair<const YamlNode*, const YamlNode*>>& map_of(const YamlNode& node,
                                                                          const std::string& what) const {
     if (node.kind != YamlNode::Kind::map) bad(node.line, what, ": expected keys with values");
+    std::set<std::string> seen;
+    for (const auto& [key, value] : node.entries)
+      if (!seen.insert(key->text).second) bad(key->line, what, ": expected each key once, got '", key->text, "' twice");
     return node.entries;
   }
   const std::string& text_of(const YamlNode& node, const std::string& what) const {
@@ -355,6 +358,8 @@ class Reader {
     std::optional<std::string> low, high;
     const YamlNode* weights = nullptr;
     for (const auto& [key, value] : map_of(node, name)) {
+      if ((key->text == "value" || key->text == "values") && !p.values.empty())
+        bad(key->line, name, ": expected value or values, got both");
       if (key->text == "value")
         p.values = {text_of(*value, name)};
       else if (key->text == "values")

@@ -199,7 +199,12 @@ BytePair BytePair::from_tokenizer_json(const fs::path& path) {
   result.composes_ = composes;
   result.whole_pieces_ = json.ignores_merges;
   result.pattern_ = pattern;
-  if (!json.begin.empty()) result.begin_ = result.find(json.begin);
+  expect(!json.is_other_template, "a post_processor that puts at most one token before a text and one after it",
+         "another");
+  if (const std::string& begin = json.begin.empty() ? json.first : json.begin; !begin.empty()) {
+    result.begin_ = result.find(begin);
+    expect(result.begin_ >= 0, "a post_processor with tokens of the vocabulary", begin);
+  }
   return result;
 }
 

@@ -120,9 +120,9 @@ std::optional<std::vector<std::string>> json_texts(std::string_view bytes, const
     const std::string_view row = bytes.substr(0, bytes.find('\n'));
     bytes.remove_prefix(std::min(row.size() + 1, bytes.size()));
     if (row.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const auto object =
-        row.starts_with('{') ? nlohmann::json::parse(standard_json(row), nullptr, /*allow_exceptions=*/false)
-                             : nlohmann::json();
+    const auto object = row[row.find_first_not_of(" \t\r")] == '{'
+                            ? nlohmann::json::parse(standard_json(row), nullptr, /*allow_exceptions=*/false)
+                            : nlohmann::json();
     const bool fits = object.is_object() && object.contains("text") && object["text"].is_string();
     if (!fits && texts.empty()) return std::nullopt;
     WEFT_CHECK(fits, what, ": expected JSON lines of objects with a \"text\", got another line ", line, ": ",

@@ -34,7 +34,10 @@ OrderedJson json_of(std::string_view row) {
   return OrderedJson::parse(standard_json(row), nullptr, /*allow_exceptions=*/false);
 }
 
-OrderedJson object_of(std::string_view row) { return row.starts_with('{') ? json_of(row) : OrderedJson(); }
+OrderedJson object_of(std::string_view row) {
+  row.remove_prefix(std::min(row.find_first_not_of(" \t"), row.size()));
+  return row.starts_with('{') ? json_of(row) : OrderedJson();
+}
 
 }  // namespace
 

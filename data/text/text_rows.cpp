@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
+#include "io/file_kind.h"
 #include "io/file_reader.h"
 #include "io/json.h"
 #include "kernels/error.h"
@@ -38,10 +39,11 @@ size_t character_bytes(std::string_view text) {
   return length;
 }
 
-void check_utf8(std::string_view text) {
+void check_utf8(std::string_view text, const std::filesystem::path& path) {
   WEFT_CHECK(!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF"), "expected UTF-8, got UTF-16");
   for (size_t at = 0; at < text.size();) {
     const size_t bytes = character_bytes(text.substr(at));
+    if (bytes == 0) refuse_known(FileReader(path, "text table"), "a text");  // a packed file, or a spreadsheet's
     if (bytes == 0)
       fail("line ", 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'),
            ": expected UTF-8, got '", printable(text.substr(at, 1)),
@@ -146,7 +148,7 @@ TextRows json_rows(std::string_view text, const std::string& path) {
     check_ordered(text, path);
     const auto list = nlohmann::ordered_json::parse(standard_json(text));
     for (int64_t number = 1; const auto& object : list) add_object(result, object, number++);
-    return result;
+    text = {};
   }
   for (int64_t line = 1; !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -161,6 +163,7 @@ TextRows json_rows(std::string_view text, const std::string& path) {
            ')');
     }
   }
+  for (TextRows::Row& row : result.rows) row.cells.resize(result.header.size());  // names that only later ones have
   return result;
 }
 
@@ -172,8 +175,14 @@ TextRows read_text_rows(const std::filesystem::path& path) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   WEFT_CHECK(!text.empty(), "text table: ", path.string(), " is empty");
   const std::string ending = path.extension().string();
+  std::string lines;
   try {
-    check_utf8(text);
+    check_utf8(text, path);
+    if (text.find('\n') == std::string_view::npos && text.find('\r') != std::string_view::npos) {
+      lines = text;  // the lines of old Macs
+      std::replace(lines.begin(), lines.end(), '\r', '\n');
+      text = lines;
+    }
     if (ending == ".json" || ending == ".jsonl") return json_rows(text, path.string());
     return separated(text, ending == ".csv" ? separator_of_csv(text) : '\t');
   } catch (const nlohmann::json::exception& error) {

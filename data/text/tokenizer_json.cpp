@@ -76,16 +76,14 @@ void take_post_processor(const Json& one, TokenizerJson& result) {
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     result.first = one.at("cls").at(0);
     result.separator = one.at("sep").at(0);
-  } else if (type == "TemplateProcessing" && one.at("single").size() == 2) {
+  } else if (type == "TemplateProcessing") {
     const Json& single = one.at("single");
-    if (single[0].contains("SpecialToken") && single[1].contains("Sequence"))
-      result.begin = single[0]["SpecialToken"].at("id");
-  } else if (type == "TemplateProcessing" && one.at("single").size() == 3) {
-    const Json& single = one.at("single");
-    if (!single[0].contains("SpecialToken") || !single[1].contains("Sequence") || !single[2].contains("SpecialToken"))
-      return;
-    result.first = single[0]["SpecialToken"].at("id");
-    result.separator = single[2]["SpecialToken"].at("id");
+    std::string parts;  // `sAs`: one special token before the text and one after it
+    for (const Json& part : single) parts += part.contains("SpecialToken") ? 's' : 'A';
+    if (parts == "sA") result.begin = single[0]["SpecialToken"].at("id");
+    if (parts == "sAs") result.first = single[0]["SpecialToken"].at("id");
+    if (parts == "sAs") result.separator = single[2]["SpecialToken"].at("id");
+    result.is_other_template = parts != "A" && parts != "sA" && parts != "sAs";
   }
 }
 
@@ -95,7 +93,8 @@ TokenizerJson parsed(const Json& json, const std::string& wanted) {
   result.type = value_or<std::string>(model, "type", model.contains("merges") ? "BPE" : "WordPiece");
   WEFT_CHECK(result.type == wanted, "expected a model of type ", wanted, ", got '", printable(result.type), "'");
   result.vocabulary = vocabulary_of(model.at("vocab"));
-  for (const Json& merge : value_or(model, "merges", Json::array())) result.merges.push_back(merge_of(merge));
+  if (wanted == "BPE")
+    for (const Json& merge : model.at("merges").get<std::vector<Json>>()) result.merges.push_back(merge_of(merge));
   result.unknown = value_or<std::string>(model, "unk_token", "");
   result.continuation = value_or<std::string>(model, "continuing_subword_prefix", wanted == "WordPiece" ? "##" : "");
   result.word_end = value_or<std::string>(model, "end_of_word_suffix", "");

@@ -44,6 +44,7 @@ struct TokenizerJson {
   std::string pattern;                ///< matches of a Split's pattern are parts; "": there is none
   bool parts_digits = false;          ///< Digits' individual_digits
   std::string begin;                  ///< the token that the post-processor puts before a text alone, as Llama-3's
+  bool is_other_template = false;     ///< the post-processor puts other tokens around a text
   bool byte_fallback = false;         ///< the BPE model's
   bool ignores_merges = false;        ///< the BPE model's ignore_merges: a piece that is a token is not merged
   double dropout = 0;                 ///< the BPE model's: share of merges left out at random

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "io/pickle/usual_names.h"
 #include "kernels/error.h"
 
 namespace weft {
@@ -20,6 +19,7 @@ std::string text_of(const PickleValue& value) {
   if (value.as<PickleNone>() != nullptr) return "none";
   if (const auto* name = value.as<TorchName>()) return name->text();
   if (const auto* type = value.as<TorchStorageType>()) return type->text();
+  if (const auto* array = value.as<NumpyArray>()) return str("a NumPy array of ", array->type);
   return "";
 }
 
@@ -36,10 +36,19 @@ const PickleValue* entry(const PickleValue& value, const std::string& key) {
   return nullptr;
 }
 
+/// An array of numbers or bools; null: another value.
+const NumpyArray* as_numbers(const PickleValue& value) {
+  const auto* array = value.as<NumpyArray>();
+  const char kind = array == nullptr || array->type.empty() ? 'O' : array->type[0];
+  return array != nullptr && array->bytes != nullptr && std::string_view("fiubc").find(kind) != std::string_view::npos
+             ? array
+             : nullptr;
+}
+
 bool holds_tensors(const PickleValue& value) {
   const auto* dict = value.as<PickleDict>();
   return dict != nullptr && std::any_of(dict->items.begin(), dict->items.end(), [](const PickleDict::Item& item) {
-           return item.second->as<PickledTensor>() != nullptr;
+           return item.second->as<PickledTensor>() != nullptr || as_numbers(*item.second) != nullptr;
          });
 }
 
@@ -97,12 +106,7 @@ class Walk {
       tree_.others[name] = text;
     }
   }
-  PickleTree finish() {
-    if (tree_.tensors.empty() && !array_.empty())
-      fail_(str("expected tensors, got NumPy arrays alone, such as '", array_,
-                "'. In Python: torch.save({name: torch.from_numpy(array), …}, FILE)"));
-    return std::move(tree_);
-  }
+  PickleTree finish() { return std::move(tree_); }
 
  private:
   void visit(const PickleValue& value, const std::string& name) {
@@ -114,7 +118,9 @@ class Walk {
     --visits_left_;
     path_.push_back(&value);
     if (const auto* tensor = value.as<PickledTensor>()) {
-      tree_.tensors.push_back({name, tensor});
+      tree_.tensors.push_back({.name = name, .tensor = tensor});
+    } else if (const NumpyArray* array = as_numbers(value)) {
+      tree_.tensors.push_back({.name = name, .array = array});
     } else if (const auto* dict = value.as<PickleDict>()) {
       for (const auto& [key, item] : dict->items) {
         if (!is_key(*key))
@@ -124,7 +130,6 @@ class Walk {
     } else if (const auto* list = value.as<PickleList>()) {
       for (size_t i = 0; i < list->items.size(); ++i) visit(*list->items[i], below(name, str(i)));
     } else {
-      if (value.as<NumpyArray>() != nullptr) array_ = name;
       keep(name, value);
     }
     path_.pop_back();
@@ -146,7 +151,6 @@ class Walk {
   MemoryBudget& memory_;
   const ByteStream::Fail& fail_;
   std::vector<const PickleValue*> path_;  // from the root to the visited value
-  std::string array_;                     // the name of one of NumPy's arrays, which are left out
   PickleTree tree_;
 };
 

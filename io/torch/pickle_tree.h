@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "io/pickle/usual_names.h"
 #include "io/torch/torch_pickle.h"
 
 namespace weft {
@@ -12,15 +13,17 @@ namespace weft {
 constexpr size_t kDeepestPickle = 64;
 constexpr uint64_t kMostPickleText = 64 << 20;
 
-/// A tensor of a pickle and its path, dict keys and list positions joined with dots: `layer1.0.weight`.
+/// A tensor of a pickle, or one of NumPy's arrays of numbers, and its path, dict keys and list positions joined with
+/// dots: `layer1.0.weight`.
 struct NamedPickledTensor {
   std::string name;
   const PickledTensor* tensor = nullptr;
+  const NumpyArray* array = nullptr;  ///< where `tensor` is null
 };
 
 struct PickleTree {
   std::vector<NamedPickledTensor> tensors;
-  std::map<std::string, std::string> others;  ///< numbers, strings, bools beside them, as strings
+  std::map<std::string, std::string> others;  ///< numbers, strings, bools beside them, and arrays of texts, as strings
 };
 
 /// The tensors under `key` (see open_torch). Errors through `fail`: no such key, only a scalar there, values that

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 
 #include "io/torch/pickle_tree.h"
 #include "io/torch/torch_archive.h"
@@ -9,7 +10,17 @@
 namespace weft {
 namespace {
 
-/// The tensors of one dict of a torch.save file.
+/// Safetensors' name for NumPy's `f4`; "": there is none.
+std::string_view name_of(const std::string& numpy_type) {
+  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {"f2", "F16"}, {"f4", "F32"}, {"f8", "F64"}, {"i1", "I8"},  {"i2", "I16"}, {"i4", "I32"},
+      {"i8", "I64"}, {"u1", "U8"},  {"u2", "U16"}, {"u4", "U32"}, {"b1", "BOOL"}};
+  for (const auto& [type, name] : kTypes)
+    if (type == numpy_type) return name;
+  return "";
+}
+
+/// The tensors of one dict of a torch.save file, and NumPy's arrays among them.
 class TorchFile : public WeightsFile {
  public:
   TorchFile(const std::filesystem::path& path, const std::string& key, std::shared_ptr<MemoryBudget> memory)
@@ -19,17 +30,51 @@ class TorchFile : public WeightsFile {
     metadata_ = std::move(tree.others);
     for (const NamedPickledTensor& named : tree.tensors) {
       if (find(named.name) >= 0) archive_->fail()("tensor '" + named.name + "' occurs twice");
-      const StoredDType& stored = archive_->announce(*named.tensor, named.name);
-      add({named.name, stored.dtype, named.tensor->sizes, std::string(stored.name)});
-      order_.push_back(named.tensor);
+      const StoredDType& stored = named.array ? announce(named) : archive_->announce(*named.tensor, named.name);
+      add({named.name, stored.dtype, named.array ? Shape(named.array->sizes) : named.tensor->sizes,
+           std::string(stored.name)});
+      order_.push_back({named.tensor, named.array});
     }
   }
 
-  Tensor read(size_t index) const override { return archive_->read(*order_.at(index), tensors()[index].name); }
+  Tensor read(size_t index) const override {
+    const auto [tensor, array] = order_.at(index);
+    const std::string& name = tensors()[index].name;
+    return array != nullptr ? read_array(*array, name) : archive_->read(*tensor, name);
+  }
 
  private:
+  /// As TorchArchive::announce().
+  const StoredDType& announce(const NamedPickledTensor& named) const {
+    const StoredDType* const stored = find_stored_dtype(name_of(named.array->type));
+    const auto bad = [&](const auto&... parts) { archive_->fail()(str("array '", named.name, "': ", parts...)); };
+    if (stored == nullptr) bad("expected a dtype that Weft has, got NumPy's ", named.array->type);
+    const Shape sizes(named.array->sizes);
+    if (!is_countable(sizes)) bad("expected a size that fits memory, got shape ", sizes);
+    archive_->memory().take(static_cast<uint64_t>(sizes.numel()) * size_of(stored->dtype), "arrays", archive_->fail());
+    return *stored;
+  }
+
+  Tensor read_array(const NumpyArray& array, const std::string& name) const {
+    const StoredDType& stored = *find_stored_dtype(name_of(array.type));
+    std::vector<int64_t> sizes = array.sizes;
+    Shape order;
+    for (size_t d = 0; d < sizes.size(); ++d) order.push_back(static_cast<int64_t>(sizes.size() - 1 - d));
+    if (array.is_fortran) std::reverse(sizes.begin(), sizes.end());
+    const auto copy = [&](void* to, uint64_t count) {
+      std::memcpy(to, array.bytes->data(), count);
+      auto* const bytes = static_cast<char*>(to);
+      for (uint64_t at = 0; array.is_big_endian && at < count; at += stored.bytes)
+        std::reverse(bytes + at, bytes + at + stored.bytes);
+    };
+    const Tensor values = read_stored(stored, Shape(sizes), copy, [&](std::string_view text) {
+      archive_->fail()(str("array '", name, "': ", text));
+    });
+    return array.is_fortran ? values.permute(order).contiguous() : values;
+  }
+
   std::unique_ptr<TorchArchive> archive_;
-  std::vector<const PickledTensor*> order_;
+  std::vector<std::pair<const PickledTensor*, const NumpyArray*>> order_;  // one of both
 };
 
 }  // namespace

@@ -249,12 +249,15 @@ TEST(BytePair, SaysWithoutUtf8procHowToGetIt) {
 // The settings of other families' tokenizer.json would give other tokens.
 TEST(BytePair, RefusesOtherTokenizers) {
   const TemporaryFolder folder;
-  const auto error = [&](const char* pointer, const nlohmann::json& value) {
+  const auto read = [&](const char* pointer, const nlohmann::json& value) {
     nlohmann::json json{
         {"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}}}, {"merges", nlohmann::json::array()}}}};
     json[nlohmann::json::json_pointer(pointer)] = value;
     write(folder / "tokenizer.json", json.dump());
-    return error_text([&] { BytePair::from_folder(folder / ""); });
+    return BytePair::from_folder(folder / "");
+  };
+  const auto error = [&](const char* pointer, const nlohmann::json& value) {
+    return error_text([&] { read(pointer, value); });
   };
   using Json = nlohmann::json;
   EXPECT_THAT(error("/model/byte_fallback", true),
@@ -284,6 +287,18 @@ TEST(BytePair, RefusesOtherTokenizers) {
   EXPECT_THAT(sequence({each, spaced}), HasSubstr("expected no add_prefix_space after another pre_tokenizer"));
   EXPECT_THAT(error("/pre_tokenizer", bytes),
               HasSubstr("expected ByteLevel's use_regex, as byte-level tokenizers, got false"));
+  const Json text{{"Sequence", {{"id", "A"}}}}, token{{"SpecialToken", {{"id", "b"}}}},
+      unknown{{"SpecialToken", {{"id", "<s>"}}}};
+  const auto around = [&](const std::vector<Json>& parts) {
+    return Json{{"type", "TemplateProcessing"}, {"single", parts}};
+  };
+  const char* const after = "/post_processor";
+  EXPECT_THAT(error(after, around({text, token})), HasSubstr("expected a post_processor that puts at most one token"));
+  EXPECT_THAT(error(after, around({token, token, text})), HasSubstr("after it, as byte-level tokenizers, got another"));
+  EXPECT_THAT(error(after, around({unknown, text})), HasSubstr("expected a post_processor with tokens of the vocab"));
+  EXPECT_EQ(read(after, around({text})).begin_of_text(), -1);
+  EXPECT_EQ(read(after, around({token, text})).begin_of_text(), 1);
+  EXPECT_EQ(read(after, around({token, text, token})).begin_of_text(), 1);
   EXPECT_THAT(error("/model/merges", Json{"a b"}),
               HasSubstr("tokenizer.json: merge 1: the vocabulary has no token 'ab'"));
 }
@@ -300,6 +315,8 @@ TEST(BytePair, SaysWhatIsWrong) {
   EXPECT_THAT(error(R"({"a": 0, "b": 0})", ""), HasSubstr("vocab.json: the id 0 of 'b' is another token's"));
   EXPECT_THAT(error(R"({"a": -1})", ""), HasSubstr("expected an id below 16777216 for 'a', got -1"));
   EXPECT_THAT(error(R"({"a": 0, "b": 1})", "#version: 0.2\na b\n"),
+              HasSubstr("merges.txt line 2: the vocabulary has no token 'ab'"));
+  EXPECT_THAT(error(R"({"a": 0, "b": 1})", "\xEF\xBB\xBF#version: 0.2\na b\n"),  // a byte order mark
               HasSubstr("merges.txt line 2: the vocabulary has no token 'ab'"));
   EXPECT_THAT(error(R"({"a": 0, "b": 1})", "a\n"), HasSubstr("merges.txt line 1: expected two tokens, got 'a'"));
   EXPECT_THAT(error_text([&] { BytePair::from_folder(folder / "none"); }),

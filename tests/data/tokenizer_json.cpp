@@ -70,6 +70,9 @@ TEST(TokenizerJson, SaysWhatIsWrong) {
               HasSubstr("expected an id below 16777216 for 'a', got -1"));
   EXPECT_THAT(error(tokenizer_of(R"("type": "BPE", "vocab": {}, "merges": ["abc"])")),
               HasSubstr("expected a merge of two tokens, got \"abc\""));
+  EXPECT_THAT(error(tokenizer_of(R"("type": "BPE", "vocab": {"a": 0})")), HasSubstr("key 'merges' not found"));
+  EXPECT_THAT(error(tokenizer_of(R"("type": "BPE", "vocab": {"a": 0}, "merges": null)")),
+              HasSubstr("type must be array, but is null"));
   EXPECT_THAT(error("{}"), HasSubstr("expected a tokenizer of Hugging Face's tokenizers, got "));
   EXPECT_THAT(error("[1, "), HasSubstr("expected a tokenizer of Hugging Face's tokenizers, got "));
 }

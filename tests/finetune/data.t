@@ -46,7 +46,37 @@ Classes.
   finetune: error: data: dev.tsv: 1 sentences, 1 classes: the label '2' is none of the model's: 0, 1
   [1]
 
+Labels with a point are scores, and so must be all others.
+
+  $ mkdir scores; printf 'sentence\tlabel\na\t0.5\nb\tinf\n' > scores/train.tsv; cp scores/train.tsv scores/dev.tsv; of scores
+  finetune: error: data: scores: expected numbers as all labels, as '0.5' is one, got 'inf'. --problem-type single_label_classification makes each a class
+  [1]
+
+Two names of one part, and names that other programs give it.
+
+  $ mkdir names; cp two/train.tsv names; cp two/train.tsv names/valid.tsv; cp two/train.tsv names/val.tsv; of names
+  finetune: error: --data: the folder names has valid.tsv, val.tsv. --validation-file says which it is
+  [1]
+  $ names() { finetune --data names --model bert_tiny --vocab-size 100 --dry-run 2>&1 | grep 'error\|^data'; }
+  $ rm names/val.tsv; names
+  data    train.tsv: 2 sentences, 2 classes; valid.tsv: 2 sentences, 2 classes; 9 tokens
+
+Lines of old Macs, and objects that lack a name of later ones.
+
+  $ tr '\n' '\r' < two/train.tsv > names/train.tsv; names
+  data    train.tsv: 2 sentences, 2 classes; valid.tsv: 2 sentences, 2 classes; 9 tokens
+  $ rm names/train.tsv; printf '{"text": "a"}\n{"text": "b", "label": 1}\n' > names/train.jsonl; names
+  finetune: error: text table: names/train.jsonl:1: expected a label, got none
+  [1]
+
 Files of other programs are named, with the cure.
+
+  $ rm names/train.jsonl; gzip < two/train.tsv > names/train.tsv; names
+  finetune: error: text table: names/train.tsv: it is packed by gzip, expected a text. Unpack it: gunzip, or tar -xzf for .tar.gz
+  [1]
+  $ printf 'PK\3\4................\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml\xff' > names/train.tsv; names
+  finetune: error: text table: names/train.tsv: it is a document of an office program, such as Excel's .xlsx, expected a text. Save it there as CSV in UTF-8
+  [1]
 
   $ mkdir parquet gz; printf PAR1 > parquet/train.parquet; printf PAR1 > gz/train.csv.gz; of parquet
   finetune: error: --data: the folder parquet has train.parquet, expected train.tsv, .csv, .json or .jsonl. In Python: datasets.load_dataset(DIR)[PART].to_json(FILE) writes .jsonl

@@ -24,6 +24,8 @@ JSON lines train as their texts do with the token of an end between them.
   data    lines.jsonl: 1432 tokens, 358 for validation, of 21
   model   4 layers, 128 wide, 4 heads, 798080 parameters, weights random, f32
   run     characters
+  $ sed 's/^/ /' lines.jsonl > indented.jsonl; train_gpt --config tiny.toml --data indented.jsonl --batch-size 2 --dry-run --out other | grep ^data
+  data    indented.jsonl: 1432 tokens, 358 for validation, of 21
   $ echo '{"messages": []}' >> lines.jsonl; train_gpt --config tiny.toml --data lines.jsonl --batch-size 4 --out wrong
   train_gpt: error: --data lines.jsonl: expected JSON lines of objects with a "text", got another line 101: {"messages": []}
   [1]

@@ -118,3 +118,8 @@ The best epoch is not chosen by `test`.
   accuracy 100.00%
   $ train --eval-only --config='~/a.toml' | grep -o 'accuracy .*%'
   accuracy 100.00%
+
+One class is trained with a warning.
+
+  $ images one cat=230,20,20; train --data folder:one --dry-run | grep warning
+  warning: the data has one class alone, so each guess is right

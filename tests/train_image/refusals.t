@@ -48,7 +48,26 @@ Files and folders that are not there.
   train_image: error: checkpoint: none.safetensors: expected a checkpoint, got no such file
   [1]
 
+What could not be written at the end is an error at the start.
+
+  $ error small --export model.pt
+  train_image: error: --export: expected a name that ends in .safetensors, got model.pt. weft-weights convert writes files of PyTorch from it (train_image --help lists the flags)
+  [2]
+  $ error small --export none/model.safetensors
+  train_image: error: --export none/model.safetensors: expected an existing folder, got none at none
+  [1]
+  $ mkdir folder; error small --export folder
+  train_image: error: --export: expected a file, got the folder folder
+  [1]
+  $ ls
+  folder
+  log
+
 Numbers out of their range.
+
+  $ OMP_NUM_THREADS=99999 error small
+  train_image: error: OMP_NUM_THREADS: expected at most 1024 threads, got 99999 (train_image --help lists the flags)
+  [2]
 
   $ error small --batch-size 0
   train_image: error: --batch-size: expected a value at least 1 and at most 1000000, got 0 (train_image --help lists the flags)

@@ -23,6 +23,10 @@ So they do for torchrun's and accelerate's other flags. What is passed over, or 
   localhost:12345
   localhost:12345
 
+  $ touch file; weft-run --nproc_per_node=1 --log_dir file true
+  weft-run: error: --log-dir: expected to create the folder file, got 'Not a directory'
+  [1]
+
 With --log_dir each rank writes a file for each start. A link that another user left in the place of a log is not followed.
 
   $ weft-run --nproc_per_node=2 --max_restarts=1 --log_dir logs bash -c 'echo rank $RANK >&2; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3' &> out && ! grep -x 'rank .' out

@@ -81,6 +81,8 @@ A line break in a path would begin a command of the script.
   weft-sweep: error: x: expected each flag once, got it twice (weft-sweep --help lists the flags) [2]
   weft-sweep: error: run: expected another name, {run} is the folder of a run (weft-sweep --help lists the flags) [2]
   weft-sweep: error: --goal: unknown value 'low'. Known: min, max. (weft-sweep --help lists the flags) [2]
+  $ fails weft-sweep --grid x=1 --out '' -- prog {run}
+  weft-sweep: error: --out: expected a folder, got an empty name (weft-sweep --help lists the flags) [2]
   $ fails weft-sweep --grid x=1 -- prog; fails weft-sweep --grid x=1 --out s -- /no/such/program {run}
   weft-sweep: error: expected {run} in the command, which stands for the folder of a run: prog is not a program whose flag for it is known (weft-sweep --help lists the flags) [2]
   weft-sweep: error: cannot start /no/such/program: No such file or directory [1]

@@ -179,6 +179,11 @@ TEST_F(SweepFiles, CommandsOfPrograms) {
 }
 
 TEST_F(SweepFiles, ErrorsNameTheLine) {
+  EXPECT_EQ(error("method: grid\nmethod: random\nparameters: {lr: {value: 1}}"),
+            ":2: a sweep: expected each key once, got 'method' twice");
+  EXPECT_EQ(error("parameters:\n  lr: {values: [1], values: [2]}"),
+            ":2: lr: expected each key once, got 'values' twice");
+  EXPECT_EQ(error("parameters:\n  lr: {values: [1], value: 2}"), ":2: lr: expected value or values, got both");
   EXPECT_EQ(error("method: bayesian\nparameters: {lr: {value: 1}}"),
             ":1: method: unknown value 'bayesian'. Known: grid, random, bayes.");
   EXPECT_EQ(error("early_terminate: {type: median}\nparameters: {lr: {value: 1}}"),

@@ -51,6 +51,14 @@ TEST_F(LoadWeights, FromPyTorchWithAPrefix) {
   test::expect_same_tensors(before, copy());
 }
 
+TEST_F(LoadWeights, WholeNumbersAreNoWeights) {  // of a quantised file, whose factors are elsewhere
+  StateDict state = copy();
+  for (NamedTensor& entry : state.tensors)
+    if (entry.name == "linear.weight") entry.tensor = Tensor::full(entry.tensor.sizes(), 3).to(DType::i32);
+  EXPECT_THAT(error_of([&] { load_weights(*model_, saved(state)); }),
+              testing::HasSubstr("wrong shape: linear.weight (expected floating point numbers, got I32[10,64])"));
+}
+
 TEST_F(LoadWeights, WhatDoesNotFitIsNamedAndNothingChanges) {
   StateDict state = copy();
   state.tensors.back() = {"linear.bias", Tensor::zeros({7})};

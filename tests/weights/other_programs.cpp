@@ -65,8 +65,23 @@ TEST(OtherPrograms, SeveralDictsOfWeightsAreNamed) {
               testing::EndsWith("the file holds several dicts of weights: state_dict, state_dict_ema. Choose one: "
                                 "--weights-key state_dict (weft-weights: --key state_dict), or write it alone: "
                                 "weft-weights convert --key state_dict FILE NEW.safetensors"));
-  EXPECT_THAT(error_of([] { open_weights(golden("program_arrays_2_15.pt")); }),
-              HasSubstr("expected tensors, got NumPy arrays alone, such as 'conv.weight'. In Python: torch.save("));
+}
+
+TEST(OtherPrograms, ArraysOfNumPyAreTensors) {
+  NEEDS_ZIP();
+  const auto file = opened(golden("program_arrays_2_15.pt"));
+  const StateDict read = file->read_all();
+  ASSERT_EQ(read.tensors.size(), 4u);
+  EXPECT_EQ(read.tensor("conv.weight").to_vector<double>(), (Numbers{1, -2, 0.5, 4}));  // its columns come first
+  EXPECT_EQ(read.tensor("conv.weight").sizes(), (Shape{2, 2}));
+  EXPECT_EQ(read.tensor("conv.bias").to_vector<double>(), (Numbers{3, 1}));  // big-endian
+  EXPECT_EQ(read.tensor("mask").dtype(), DType::boolean);
+  EXPECT_EQ(read.tensor("mask").sizes(), (Shape{2, 1}));
+  EXPECT_EQ(read.tensor("small").item(), -3);
+  EXPECT_EQ(file->tensors()[static_cast<size_t>(file->find("conv.bias"))].stored, "F64");
+  EXPECT_EQ(file->metadata().at("names"), "a NumPy array of U1");
+  EXPECT_THAT(error_of([] { open_torch(golden("program_arrays_2_15.pt"), "others"); }),
+              testing::EndsWith("array 'large': expected a dtype that Weft has, got NumPy's u8"));
 }
 
 StateDict weights(const std::string& prefix = "") {

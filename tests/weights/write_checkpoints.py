@@ -40,7 +40,10 @@ def main():
     for name, state in files.items():
         torch.save(state, HERE / f"program_{name}_2_15.pt")
     torch.save(files["mae"], HERE / "program_mae_protocol5_2_15.pt", pickle_protocol=5)
-    torch.save({"conv.weight": np.ones((2, 2), np.float32)}, HERE / "program_arrays_2_15.pt")
+    # arrays in the place of tensors: of columns first, big-endian, of bools; of what no tensor holds
+    arrays = {"conv.weight": np.asfortranarray(np.array([[1, -2], [0.5, 4]], np.float32)), "conv.bias": np.array([3, 1], ">f8"),
+              "mask": np.array([[True], [False]]), "small": np.array(-3, np.int8), "names": np.array(["a"])}
+    torch.save({"state_dict": arrays, "others": {"large": np.array([1], np.uint64)}}, HERE / "program_arrays_2_15.pt")
 
 
 if __name__ == "__main__":
