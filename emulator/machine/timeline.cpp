@@ -114,7 +114,7 @@ class Recorder {
     double last = 0;
     for (const auto* intervals : {&computes, &communicates})
       if (!intervals->empty()) last = std::max(last, intervals->back().second);
-    if (last == 0) return;
+    if (last == 0 && communicates.empty()) return;
     const double hidden = common(computes, communicates), exposed = length(communicates) - hidden;
     std::fprintf(stderr,
                  "weft-emulate: %s: %.3f ms predicted: compute %.3f, communication %.3f, of it exposed %.3f, idle %.3f%s\n",
