@@ -114,12 +114,12 @@ class Recorder {
     double last = 0;
     for (const auto* intervals : {&computes, &communicates})
       if (!intervals->empty()) last = std::max(last, intervals->back().second);
-    if (last == 0) return;
+    if (last == 0 && communicates.empty()) return;
     const double hidden = common(computes, communicates), exposed = length(communicates) - hidden;
     std::fprintf(stderr,
                  "weft-emulate: %s: %.3f ms predicted: compute %.3f, communication %.3f, of it exposed %.3f, idle %.3f%s\n",
                  name_of(number, device).c_str(), 1e3 * last, 1e3 * length(computes), 1e3 * length(communicates), 1e3 * exposed,
-                 1e3 * (last - length(computes) - exposed),
+                 1e3 * std::max(0.0, last - length(computes) - exposed),
                  !device.communicates.empty() && !cluster() ? "; no links of this GPU are known: --cluster names some" : "");
   }
 
