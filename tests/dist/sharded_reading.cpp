@@ -82,7 +82,6 @@ TEST(ShardedReading, AGridReadsTheFilesOfItsRanges) {
       EXPECT_EQ(grid.data()->size(), data);
       bytes[static_cast<size_t>(world->rank())] = load_and_save(parallel, world, last, next);
     });
-    for (const uint64_t of_rank : bytes) std::printf("%d x %d: %.2f MiB of %.2f\n", data, model, of_rank / 1048576.0, whole / 1048576.0);
     last = next;
     whole = 0;
     const ShardedCheckpoint checkpoint(last);

@@ -47,13 +47,14 @@ Accumulated batches are one large batch.
   >   on 2 $accumulated --batch-size 5 --accumulate 2 --parallel $parallel --overwrite --out small > log 2>&1; apart mean 1e-6 large/checkpoint-5/model.safetensors small/checkpoint-5/model.safetensors
   > done
 
-Sharded checkpoints lose no bit, nor does a run that stops after one. The weights are published at the end. One process goes on, too.
+Sharded checkpoints lose no bit; the weights are published at the end. One process goes on, too.
 
-  $ more="$more --fsdp-checkpoints sharded"; on 2 $more --max-steps 17 --out shards > first.log 2>&1; ls shards/checkpoint-17
+  $ more="$more --fsdp-checkpoints sharded"; on 2 $more --max-steps 17 --out shards > first.log 2>&1; ls shards/checkpoint-17/{index.json,rank*,optimizer.pt} 2> /dev/null
+  shards/checkpoint-17/index.json
+  shards/checkpoint-17/rank_00000.safetensors
+  [2]
   $ cp -r shards moved; on 2 $more --resume_from_checkpoint last --out shards > rest.log 2>&1
   $ diff <(printed whole.log) <(printed first.log rest.log); same shards/model/model.safetensors whole/checkpoint-24/model.safetensors
-  $ finetune --data data --model bert_tiny --vocab-size 100 --lr 1e-3 --epochs 2 --batch-size 8 --ema 0.9 --layer-decay 0.7 --resume_from_checkpoint last --out moved > log 2>&1; grep -o 'resumed from .*' log
-  $ ls moved/checkpoint-24/model.safetensors
-
-A damaged shard is passed over as any file.
-
+  $ on 1 --epochs 2 --batch-size 8 --ema 0.9 --layer-decay 0.7 --resume_from_checkpoint last --out moved > log 2>&1; grep -o 'resumed from .*' log; ls moved/checkpoint-24/model.safetensors
+  resumed from moved/checkpoint-17 at step 17
+  moved/checkpoint-24/model.safetensors

@@ -24,11 +24,17 @@ Accumulated batches are one large batch (resume.t has the bound).
   >   probe $accumulated -b 3 --accumulate 2 --parallel $parallel --overwrite --out small > log 2>&1; apart mean 1e-6 large/finetuned.safetensors small/finetuned.safetensors
   > done
 
-With a file per rank it ends with the weights of whole checkpoints.
+With sharded checkpoints it ends with the weights of whole ones.
 
   $ whole() { probe -b 8 -e 2 --parallel fsdp --min-num-params 100000 --ema 0.9 --weight-decay 0.1 --resume auto "$@" > log 2>&1 || cat log; }
   $ for kept in on off; do
   >   rm -rf whole pieces; whole --cache-features $kept --out whole
-  >   for step in 2 5 9; do whole --cache-features $kept --fsdp-checkpoints sharded --max-steps $step --out pieces; ls -d pieces/checkpoint_last*; done
+  >   for step in 2 5 9; do whole --cache-features $kept --fsdp-checkpoints sharded --max-steps $step --out pieces; ls pieces/checkpoint_last/index.json; done
   >   whole --cache-features $kept --fsdp-checkpoints sharded --out pieces; same {whole,pieces}/probe.safetensors && same {whole,pieces}/finetuned.safetensors
   > done
+  pieces/checkpoint_last/index.json
+  pieces/checkpoint_last/index.json
+  pieces/checkpoint_last/index.json
+  pieces/checkpoint_last/index.json
+  pieces/checkpoint_last/index.json
+  pieces/checkpoint_last/index.json
