@@ -189,6 +189,7 @@ TextRows read_text_rows(const std::filesystem::path& path) {
     fail("text table: ", path.string(), ": expected JSON, got '", printable(error.what()), "'");
   } catch (const Error& error) {
     const std::string message = error.what();  // `line 3: …` becomes PATH:3: …
+    if (message.starts_with("text table: ")) throw;
     fail("text table: ", path.string(), message.starts_with("line ") ? ":" + message.substr(5) : ": " + message);
   }
 }
