@@ -24,7 +24,7 @@ struct Linear : Module {
   /// Whether `factors` [out] of the results cost less in the weight (ScaledLinear) than in a pass over the results of
   /// x.
   bool takes_factors(const Tensor& x, const Tensor& factors) const;
-  /// The same by sizes alone: `rows` results of `in` features each.
+  /// As above, by sizes alone: `rows` results of `in` features each.
   static bool takes_factors(int64_t rows, int64_t in) { return rows >= 4 * in; }
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;

@@ -23,7 +23,7 @@ int64_t hidden_of(const nn::VisionTransformerOptions& model) {
 int64_t block_bytes(const nn::VisionTransformerOptions& model, int64_t tokens, DType precision) {
   const auto a = static_cast<int64_t>(size_of(precision));
   int64_t kept = 8, weights = 0;
-  for (const int64_t in : {model.width, hidden_of(model)}) {  // of the branches' last products
+  for (const int64_t in : {model.width, hidden_of(model)}) {  // features of the branches' last products
     if (model.layer_scale == 0) continue;
     if (precision != DType::f16 && nn::Linear::takes_factors(tokens, in))
       weights += in * model.width;
