@@ -133,7 +133,7 @@ bool shares_tiles_of_warps() {
   return out.get() == std::vector<int>{8128, 100, 0, 77, 24512, 100, 1, 205};
 }
 
-/// Copies of one stage may land while those of the other are under way: each consumer waits for its own stage alone.
+/// Copies of one stage may land while the other stage still copies. A consumer waits for its own stage alone.
 __global__ void pipeline(const int* in, int* sums) {
   constexpr int kStages = 2, kRounds = 6, kHalf = 64;
 #pragma nv_diag_suppress static_var_with_dynamic_init  // as CUDA's own examples

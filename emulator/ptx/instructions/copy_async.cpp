@@ -33,7 +33,7 @@ struct Copies {
   char* to[kLanes];
   const char* from[kLanes];
   uint8_t given[kLanes];  ///< bytes that are copied; the others become 0
-  uint64_t number = 0;    ///< of the warp's, from 0
+  uint64_t number = 0;    ///< instructions of the warp before this one
   std::unique_ptr<Claims> claims;  ///< for the race check; else nullptr
 };
 

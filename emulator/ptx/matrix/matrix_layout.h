@@ -71,12 +71,12 @@ struct Multiply {
   Shape shape;
   Type c_type = Type::none, d_type = Type::none;  ///< f16, f32, s32, f64
   bool saturate = false;
-  bool exclusive = false;  ///< of b1: .xor, else .and
+  bool exclusive = false;  ///< products of bits by .xor, else by .and
   Registers d, a, b, c;
 };
 /// The handler for elements of these types; nullptr when there is none.
 Handler multiply_handler(Type a, Type b);
-constexpr int kBitsOfPart = 128;  ///< of a line, in a register
+constexpr int kBitsOfPart = 128;  ///< a line's bits in one register
 /// Reads `.xor.popc` or `.and.popc`, which products of bits have and no others.
 void read_bit_operation(Lowering& l, Multiply& m, Type element);
 /// Whether an element is an integer of 4 or 8 bits.

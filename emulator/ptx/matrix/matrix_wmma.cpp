@@ -111,7 +111,7 @@ struct Form {
   Shape shape;
   Type type = Type::none;
 };
-/// Of operands whose type is not that of the sums.
+/// Whether operands of another type have sums of this shape.
 bool is_shape_of_sums(const Form& form) {
   if (form.type == Type::f32) return is_shape(form.shape, Type::tf32);
   return form.type == Type::s32 && (is_shape(form.shape, Type::s4) || is_shape(form.shape, Type::b1));
