@@ -30,7 +30,7 @@ void open_standard_files() {
     if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // the lowest free number
 }
 
-/// Of some ten thousand threads the descriptions alone overflow the stack, in OpenMP's library.
+/// OpenMP's library describes threads on the stack, which overflows from some ten thousand on.
 void check_threads() {
   constexpr long kMost = 1024;
   const char* const text = std::getenv("OMP_NUM_THREADS");
