@@ -12,10 +12,10 @@ namespace {
 
 /// Safetensors' name for NumPy's `f4`; "": there is none.
 std::string_view name_of(const std::string& numpy_type) {
-  constexpr std::pair<std::string_view, std::string_view> kArrayTypes[] = {
+  constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {
       {"f2", "F16"}, {"f4", "F32"}, {"f8", "F64"}, {"i1", "I8"},  {"i2", "I16"}, {"i4", "I32"},
       {"i8", "I64"}, {"u1", "U8"},  {"u2", "U16"}, {"u4", "U32"}, {"b1", "BOOL"}};
-  for (const auto& [type, name] : kArrayTypes)
+  for (const auto& [type, name] : kNumbers)
     if (type == numpy_type) return name;
   return "";
 }
