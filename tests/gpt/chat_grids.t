@@ -11,7 +11,7 @@ needs: ranks
 
 So do those of a GPT, whose layers divide.
 
-  $ jq -cR '{text: .}' text > text.jsonl; sed -i 's/^data.*/data = "text.jsonl"/; s/llama/gpt/; /^weights/d' tiny.toml
+  $ jq -cR '{text: .}' text > text.jsonl; sed -i 's/^data.*/data = "text.jsonl"/; s/llama/gpt/; /^weights/d' tiny.toml; echo 'rows = "packed"' >> tiny.toml
   $ train_gpt --config tiny.toml --batch-size 4 --max-steps 10 --overwrite --out one > log 2>&1
   $ on 2 parts --batch-size 4 --tensor 2
   $ on 4 tokens_stages --batch-size 4 --tensor 2 --pipeline 2 --sequence
