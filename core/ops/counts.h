@@ -17,7 +17,7 @@ Tensor cov(const Tensor& x, int64_t correction = 1);
 Tensor corrcoef(const Tensor& x);
 /// The integral of y along `dim` by the trapezoidal rule, for points `step` apart. Errors: not floating.
 Tensor trapezoid(const Tensor& y, double step = 1, Integer dim = -1);
-/// The same at the points x, of y's sizes or one row of them. Errors: sizes that do not broadcast to y's.
+/// The integral for values at the points x, which have y's sizes or are one row. Errors: other sizes.
 Tensor trapezoid(const Tensor& y, const Tensor& x, Integer dim = -1);
 
 }  // namespace weft

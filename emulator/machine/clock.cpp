@@ -318,7 +318,7 @@ void BlockClock::take(const Channel& channel, size_t first, size_t count, int th
     acquired_->block = block_;
   }
   const uint32_t by = static_cast<uint32_t>(thread);
-  // Threads that poll take turns, and each poll acquires the same releases.
+  // Several threads may poll one after another, and each poll acquires the same releases.
   constexpr size_t kTurns = 64;
   const size_t entries = acquired_->entries.size();
   for (size_t i = entries; i > 0 && entries - i < kTurns; --i) {

@@ -24,8 +24,9 @@ namespace {
 struct Library {
 #define WEFT_CUFFT_FUNCTIONS(X)                                                                                  \
   X(Create)                                                                                                      \
-  X(Destroy) X(MakePlanMany64) X(SetAutoAllocation) X(SetWorkArea) X(SetStream) X(ExecC2C) X(ExecR2C) X(ExecC2R) \
-      X(ExecZ2Z) X(ExecD2Z) X(ExecZ2D)
+  X(Destroy)                                                                                                     \
+  X(MakePlanMany64) X(SetAutoAllocation) X(SetWorkArea) X(SetStream) X(ExecC2C) X(ExecR2C) X(ExecC2R) X(ExecZ2Z) \
+      X(ExecD2Z) X(ExecZ2D)
 #define WEFT_CUFFT_MEMBER(name) decltype(&cufft##name) name = nullptr;
   WEFT_CUFFT_FUNCTIONS(WEFT_CUFFT_MEMBER)
 #undef WEFT_CUFFT_MEMBER
@@ -142,8 +143,8 @@ void run(const char* op, const Queue& queue, const Problem& problem, void* x, vo
   }
 }
 
-/// The lines of a view [R, n, C] or [R, n, C, 2] in the order [R, C, n]. Complex f32 counts as one f64 where the
-/// address allows it, so that the copy moves whole numbers.
+/// The lines of a view [R, n, C] or [R, n, C, 2] in the order [R, C, n]. Complex f32 counts as f64 where the
+/// address allows it: the copy moves whole numbers.
 View lines_first(const View& view, void* data, bool moved) {
   const int64_t R = view.sizes[0], n = view.sizes[1], C = view.sizes[2];
   View lines{data, view.dtype, view.rank, {R, C, n, 2}, {}};
@@ -167,8 +168,8 @@ void copy_lines(const Queue& queue, View to, View from) {
 /// Room for a view's numbers as lines one behind the other.
 size_t bytes_of(const View& view) { return static_cast<size_t>(view.numel()) * size_of(view.dtype); }
 
-/// Transforms x into y. cuFFT wants lines one behind the other or side by side, x at an address of a complex number,
-/// and overwrites the x of a transform to real numbers: else it gets copies.
+/// Transforms x into y. cuFFT wants lines one behind the other or side by side, and x at the address of a complex
+/// number. It overwrites the x of a transform to real numbers. So it gets copies where these do not hold.
 void transform(const char* op, const Queue& queue, const FftShape& shape, const View& y, const View& x, cufftType type,
                double scale, bool inverse) {
   if (y.numel() == 0) return;

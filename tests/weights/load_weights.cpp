@@ -51,7 +51,7 @@ TEST_F(LoadWeights, FromPyTorchWithAPrefix) {
   test::expect_same_tensors(before, copy());
 }
 
-TEST_F(LoadWeights, WholeNumbersAreNoWeights) {  // of a quantised file, whose factors are elsewhere
+TEST_F(LoadWeights, WholeNumbersAreNoWeights) {  // a quantised file has its factors elsewhere
   StateDict state = copy();
   for (NamedTensor& entry : state.tensors)
     if (entry.name == "linear.weight") entry.tensor = Tensor::full(entry.tensor.sizes(), 3).to(DType::i32);
