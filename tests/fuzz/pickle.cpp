@@ -15,8 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       MemoryBudget memory;
       const TorchPickle pickle = unpickle_torch(stream, fail, &memory);
       if (pickle.end > size || pickle.root == nullptr) std::abort();
-      for (const auto& [name, tensor] : flatten_pickle(pickle, key, memory, fail).tensors)
-        if (tensor->storage >= pickle.storages.size()) std::abort();
+      for (const auto& [name, tensor, array] : flatten_pickle(pickle, key, memory, fail).tensors)
+        if ((tensor == nullptr) == (array == nullptr) || (tensor && tensor->storage >= pickle.storages.size()))
+          std::abort();
     });
   }
   return 0;
