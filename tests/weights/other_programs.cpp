@@ -42,9 +42,13 @@ TEST(OtherPrograms, WeightsBesideTensorsAndNumbers) {
     SCOPED_TRACE(name);
     const auto mae = opened(golden(name));
     expect_weights(*mae);
-    EXPECT_EQ(mae->metadata(),
-              (std::map<std::string, std::string>{
-                  {"best", "0.5"}, {"epoch", "3"}, {"flag", "true"}, {"half", "-0.25"}, {"root", "/a/b"}}));
+    EXPECT_EQ(mae->metadata(), (std::map<std::string, std::string>{{"best", "0.5"},
+                                                                   {"epoch", "3"},
+                                                                   {"flag", "true"},
+                                                                   {"half", "-0.25"},
+                                                                   {"rng", "a NumPy array of u4"},
+                                                                   {"root", "/a/b"},
+                                                                   {"word", "a NumPy array of U2"}}));
   }
 }
 
