@@ -24,14 +24,15 @@ struct Run {
   int64_t given, wanted, count;
 };
 
-/// In ascending order.
-std::vector<Run> common_runs(const Piece& given, const Piece& wanted) {
+/// In ascending order; `most` of them.
+std::vector<Run> common_runs(const Piece& given, const Piece& wanted, size_t most = SIZE_MAX) {
   std::vector<Run> runs;
   const auto left = [](const Piece& piece, int64_t i) {  // consecutive elements of the tensor from i on
     const int64_t end = piece.begin + piece.count;
     return piece.of.run == 0 ? end - i : std::min(end, (i / piece.of.run + 1) * piece.of.run) - i;
   };
-  for (int64_t i = given.begin, j = wanted.begin; i < given.begin + given.count && j < wanted.begin + wanted.count;) {
+  for (int64_t i = given.begin, j = wanted.begin;
+       runs.size() < most && i < given.begin + given.count && j < wanted.begin + wanted.count;) {
     const int64_t a = given.of.place(i), b = wanted.of.place(j), begin = std::max(a, b);
     const int64_t a_end = a + left(given, i), b_end = b + left(wanted, j), count = std::min(a_end, b_end) - begin;
     if (count > 0) {
@@ -69,8 +70,7 @@ struct Target {
     Tensor& own = piece->values;
     if (!own.defined()) own = Tensor::empty({count}, entry->dtype);
     const int64_t first = runs.front().wanted, end = runs.back().wanted + runs.back().count;
-    if (end - first != values.numel() && !on_host.defined())
-      on_host = own.to(Device{}).to(entry->dtype).contiguous();
+    if (end - first != values.numel() && !on_host.defined()) on_host = own.to(Device{}).to(entry->dtype).contiguous();
     if (!on_host.defined()) {
       own.slice(0, first, values.numel()).copy_(values);
       return;
@@ -96,8 +96,8 @@ using Targets = std::unordered_map<std::string, std::vector<Target>>;
 bool overlaps(const Targets& targets, const Piece& given) {
   const auto found = targets.find(given.part + '/' + given.name);
   return found != targets.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Target& one) {
-    return !common_runs(given, one.wanted()).empty();
-  });
+           return !common_runs(given, one.wanted(), 1).empty();
+         });
 }
 
 /// The bytes of a file, of which whole blocks are read and compared with their checksums; the last one is kept.
@@ -289,9 +289,8 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
             next += bytes;
           }
         };
-        const Tensor values = read_stored(*entry.stored, {count}, read_runs, [&](std::string_view text) {
-          fail(where_, ": '", name, "': ", text);
-        });
+        const Tensor values = read_stored(*entry.stored, {count}, read_runs,
+                                          [&](std::string_view text) { fail(where_, ": '", name, "': ", text); });
         target.fill(runs, values);
       }
     }

@@ -47,13 +47,13 @@ FileKind zip_kind(std::string_view head) {
   if (entry.ends_with(".npy"))
     return {"NumPy's archive of arrays (.npz)",
             "In Python: safetensors.numpy.save_file(dict(numpy.load(FILE)), 'NEW.safetensors')"};
-  if (entry == "[Content_Types].xml" || entry.starts_with("xl/") || entry.starts_with("_rels/"))
-    return {"a document of an office program, such as Excel's .xlsx", "Save it there as CSV in UTF-8"};
   if (has("metadata.json config.json model.weights.h5", entry) && !entry.empty())
     return {"a model of Keras (.keras)", kConvert};
   if (entry.ends_with("/data.pkl") || entry.ends_with("/version") || entry.ends_with("/byteorder") ||
       entry.ends_with("/constants.pkl") || has(entry, "/.data/") || has(entry, "/data/"))
     return {"a file of PyTorch", "--weights starts from its weights; weft-weights convert writes them as .safetensors"};
+  if (entry == "[Content_Types].xml" || entry.starts_with("xl/") || entry.starts_with("_rels/"))
+    return {"a document of an office program, such as Excel's .xlsx", "Save it there as CSV in UTF-8"};
   return {"a zip archive that begins with '" + entry.substr(0, 100) + "'", "Unpack it, and name the file inside"};
 }
 

@@ -119,8 +119,8 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
       line.push_back(static_cast<char>(byte));
   }
   lines.push_back(std::move(line));
+  if (lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  if (!lines.empty() && lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
   return lines;
 }
 

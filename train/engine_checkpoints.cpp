@@ -2,7 +2,7 @@
 // The engine's state in checkpoints.
 #include <algorithm>
 
-#include "dist/rendezvous/socket.h"
+#include "dist/rendezvous/address.h"
 #include "train/engine.h"
 #include "train/record/averages.h"
 #include "train/record/run_folder.h"
@@ -62,7 +62,9 @@ Checkpoint Engine::save_sharded(const RunFolder* folder, const std::string& name
   put_position(checkpoint);
   written_ = parts_.world.first_says(folder ? folder->file(name).string() : "", "checkpoint");
   if (written_.empty()) return checkpoint;
-  if (!writer_) writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group(), dist::Milliseconds{600'000}, dist::host_name());
+  if (!writer_)
+    writer_ = std::make_unique<dist::CheckpointWriter>(parts_.world.group(), dist::Milliseconds{600'000},
+                                                       dist::host_identity());
   std::map<std::string, StateDict> states;
   writer_->save(written_, pieces(states), checkpoint, keep, add);
   return checkpoint;

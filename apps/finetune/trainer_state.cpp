@@ -11,6 +11,7 @@
 #include "io/atomic_file.h"
 #include "io/checkpoint_reader.h"
 #include "io/crc32c.h"
+#include "io/disk_work.h"
 #include "io/file_reader.h"
 #include "io/json.h"
 #include "kernels/error.h"
@@ -63,7 +64,9 @@ void check_whole(const fs::path& folder) {
     WEFT_CHECK(crc32c(bytes.data(), bytes.size()) == checksum, "checkpoint: ", (folder / name).string(),
                ": damaged: its bytes do not fit their checksum in ", kFile);
   }
-  if (is_sharded(folder)) CheckpointReader(folder).check();
+  if (!is_sharded(folder)) return;
+  const DiskWork work("reading " + folder.string());
+  CheckpointReader(folder).check();
 }
 
 }  // namespace

@@ -299,7 +299,10 @@ void check_export(const Options& o) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(o.export_file).parent_path();
   std::error_code ignored;
-  const bool is_run = !o.eval_only && fs::weakly_canonical(folder, ignored) == fs::weakly_canonical(o.out, ignored);
+  const auto whole = [&](const fs::path& path) {
+    return fs::weakly_canonical(fs::absolute(path, ignored) / "", ignored);
+  };
+  const bool is_run = !o.eval_only && !folder.empty() && whole(folder) == whole(o.out);
   WEFT_CHECK(!fs::is_directory(o.export_file, ignored), "--export: expected a file, got the folder ", o.export_file);
   WEFT_CHECK(folder.empty() || is_run || fs::is_directory(folder, ignored), "--export ", o.export_file,
              ": expected an existing folder, got none at ", folder.string());

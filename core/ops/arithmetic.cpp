@@ -152,6 +152,7 @@ Tensor logit(const Tensor& x, double margin) {
 Tensor sinc(const Tensor& x) {
   const OpScope scope("sinc");
   check_floating("sinc", x);
+  if (size_of(x.dtype()) == 2) return sinc(x.to(DType::f32)).to(x.dtype());  // pi x has more digits
   const Tensor is_zero = eq(x.detach(), 0);
   const Tensor angle = affine(where(is_zero, 1, x), std::numbers::pi, 0);
   return where(is_zero, 1, div(sin(angle), angle));

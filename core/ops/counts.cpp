@@ -58,7 +58,7 @@ namespace {
 
 /// y along dim without its last element (0) or without its first (1).
 Tensor without_end(const Tensor& y, int64_t first, int dim) {
-  return y.slice(dim, first, std::max<int64_t>(y.size(dim) - 1, 0));
+  return y.slice(dim, std::min(first, y.size(dim)), std::max<int64_t>(y.size(dim) - 1, 0));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ void take_post_processor(const Json& one, TokenizerJson& result) {
     if (parts == "sA") result.begin = single[0]["SpecialToken"].at("id");
     if (parts == "sAs") result.first = single[0]["SpecialToken"].at("id");
     if (parts == "sAs") result.separator = single[2]["SpecialToken"].at("id");
-    result.is_other_template = parts != "A" && parts != "sA" && parts != "sAs";
+    result.is_other_template = parts != "A" && parts != "sA" && parts != "As" && parts != "sAs";
   }
 }
 

@@ -199,11 +199,13 @@ void CheckpointWriter::Job::write_own() {
       for (const SafetensorsTensor& before : all) at += before.bytes;
     const RankNote list = other == rank ? own : read_note(await(list_path(temporary, other), other));
     for (const CheckpointIndex::Entry& entry : list.parts.at(0).second.tensors)
-      all.push_back({entry.name, std::string(stored_name(entry.dtype)), {entry.sizes.numel()},
+      all.push_back({entry.name,
+                     std::string(stored_name(entry.dtype)),
+                     {entry.sizes.numel()},
                      static_cast<uint64_t>(entry.sizes.numel()) * size_of(entry.dtype)});
   }
-  const std::string header = safetensors_header(
-      all, {{"checkpoint", index.id}, {"rank", str(together.front())}, {"world_size", str(size)}});
+  const std::string header =
+      safetensors_header(all, {{"checkpoint", index.id}, {"rank", str(together.front())}, {"world_size", str(size)}});
   const SharedFile file(own_file(), str(own_file().filename().string(), " of ", folder.string()));
   if (is_first_of_file()) file.write(0, header.data(), header.size());
   at += header.size();
@@ -225,10 +227,10 @@ void CheckpointWriter::Job::finish_file(RankNote& own) {
     all.insert(all.end(), note.file.pieces.begin(), note.file.pieces.end());
     insert_new(index.parts, note);
     fs::remove(note_path(temporary, other), ignored);
-    fs::remove(list_path(temporary, other), ignored);
   }
   if (is_first_of_file()) {
-    fs::remove(list_path(temporary, rank), ignored);
+    for (const int other : together) fs::remove(list_path(temporary, other), ignored);  // all have read all of them
+    const DiskWork work("reading " + own_file().string());
     own.file = sums_of(own_file());
   }
   own.file.pieces = std::move(all);
@@ -371,8 +373,13 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
 }
 
 void CheckpointWriter::wait() {
-  if (!std::exchange(pending_, false)) return;
-  // Two rounds: a rank that could not write, or has died, is known before others wait for its file.
+  if (!std::exchange(pending_, false)) {
+    if (thread_.joinable()) thread_.join();  // of a save whose ranks did not all answer
+    return;
+  }
+  // Ranks of one file wait for each other's lists: who has died, or failed in save(), is known before. Two more rounds:
+  // a rank that could not write, or has died, is known before others wait for its file.
+  group_->all_gather_text("", "checkpoint begun");
   std::vector<std::string> errors = group_->all_gather_text(wrote_.get(), "checkpoint's files");
   gives_up_ = !std::ranges::all_of(errors, &std::string::empty);
   thread_.join();

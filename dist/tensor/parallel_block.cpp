@@ -90,6 +90,9 @@ template <class Block, class Attend, class Feed>
 Tensor on_own_tokens(const Block& block, const nn::LayerNorm& first, const nn::LayerNorm& second, const Tensor& given,
                      const nn::TokenRows& rows, const Attend& attend, const Feed& feed) {
   const ProcessGroupPtr& group = block.attn.qkv.group;
+  WEFT_CHECK(!block.enters || rows.tokens > 0 || given.size(1) % group->size() == 0,
+             "sequence parallelism: ", given.size(1), " tokens do not divide by ", group->size(),
+             " model ranks: expected nn::TokenRows with their number");
   const Tensor x = block.enters ? own_tokens(given, group) : given;
   const Tensor sum = x + attend(norm_of_own(first, x, group));
   const Tensor y = sum + feed(norm_of_own(second, sum, group));

@@ -7,6 +7,16 @@
 #include "kernels/error.h"
 
 namespace weft {
+
+std::string_view stored_name_of(const std::string& numpy_type) {
+  constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {
+      {"f2", "F16"}, {"f4", "F32"}, {"f8", "F64"}, {"i1", "I8"},  {"i2", "I16"}, {"i4", "I32"},
+      {"i8", "I64"}, {"u1", "U8"},  {"u2", "U16"}, {"u4", "U32"}, {"b1", "BOOL"}};
+  for (const auto& [type, name] : kNumbers)
+    if (type == numpy_type) return name;
+  return "";
+}
+
 namespace {
 
 constexpr size_t kShown = 100;  // bytes of a name in an error
@@ -36,19 +46,17 @@ const PickleValue* entry(const PickleValue& value, const std::string& key) {
   return nullptr;
 }
 
-/// An array of numbers or bools; null: another value.
+/// An array of numbers or bools that Weft has; null: another value.
 const NumpyArray* as_numbers(const PickleValue& value) {
   const auto* array = value.as<NumpyArray>();
-  const char kind = array == nullptr || array->type.empty() ? 'O' : array->type[0];
-  return array != nullptr && array->bytes != nullptr && std::string_view("fiubc").find(kind) != std::string_view::npos
-             ? array
-             : nullptr;
+  return array != nullptr && array->bytes != nullptr && !stored_name_of(array->type).empty() ? array : nullptr;
 }
 
-bool holds_tensors(const PickleValue& value) {
+/// `arrays`: those of NumPy count.
+bool holds_tensors(const PickleValue& value, bool arrays) {
   const auto* dict = value.as<PickleDict>();
-  return dict != nullptr && std::any_of(dict->items.begin(), dict->items.end(), [](const PickleDict::Item& item) {
-           return item.second->as<PickledTensor>() != nullptr || as_numbers(*item.second) != nullptr;
+  return dict != nullptr && std::any_of(dict->items.begin(), dict->items.end(), [arrays](const PickleDict::Item& item) {
+           return item.second->as<PickledTensor>() != nullptr || (arrays && as_numbers(*item.second) != nullptr);
          });
 }
 
@@ -66,7 +74,7 @@ struct Candidate {
 
 /// The dicts of tensors under usual keys, which may be in each other: {"model": {"state_dict": {…}}}. `visits` bounds
 /// the work on dicts that contain themselves.
-std::vector<Candidate> candidates_in(const PickleValue& value, uint64_t& visits, size_t depth = 0) {
+std::vector<Candidate> candidates_in(const PickleValue& value, bool arrays, uint64_t& visits, size_t depth = 0) {
   constexpr size_t kDeepest = 3;
   std::vector<Candidate> found;
   const auto* dict = value.as<PickleDict>();
@@ -78,8 +86,8 @@ std::vector<Candidate> candidates_in(const PickleValue& value, uint64_t& visits,
     if (key == nullptr || std::find(std::begin(kUsualKeys), std::end(kUsualKeys), *key) == std::end(kUsualKeys))
       continue;
     if (const auto* items = inner->as<PickleDict>()) visits -= std::min<uint64_t>(visits, items->items.size());
-    std::vector<Candidate> below = candidates_in(*inner, visits, depth + 1);
-    if (below.empty() && holds_tensors(*inner)) below.push_back({"", inner});
+    std::vector<Candidate> below = candidates_in(*inner, arrays, visits, depth + 1);
+    if (below.empty() && holds_tensors(*inner, arrays)) below.push_back({"", inner});
     for (const Candidate& one : below) {
       // A program may keep one dict under two keys.
       const bool known =
@@ -106,7 +114,11 @@ class Walk {
       tree_.others[name] = text;
     }
   }
-  PickleTree finish() { return std::move(tree_); }
+  PickleTree finish() {
+    if (tree_.tensors.empty() && foreign_ != nullptr)
+      fail_(str("array '", foreign_name_, "': expected a dtype that Weft has, got NumPy's ", foreign_->type));
+    return std::move(tree_);
+  }
 
  private:
   void visit(const PickleValue& value, const std::string& name) {
@@ -130,6 +142,8 @@ class Walk {
     } else if (const auto* list = value.as<PickleList>()) {
       for (size_t i = 0; i < list->items.size(); ++i) visit(*list->items[i], below(name, str(i)));
     } else {
+      if (const auto* foreign = value.as<NumpyArray>(); foreign != nullptr && foreign->bytes != nullptr)
+        foreign_ = foreign, foreign_name_ = name;
       keep(name, value);
     }
     path_.pop_back();
@@ -151,6 +165,8 @@ class Walk {
   MemoryBudget& memory_;
   const ByteStream::Fail& fail_;
   std::vector<const PickleValue*> path_;  // from the root to the visited value
+  const NumpyArray* foreign_ = nullptr;   // one of numbers that Weft does not have, which is left out
+  std::string foreign_name_;
   PickleTree tree_;
 };
 
@@ -169,7 +185,6 @@ const PickleValue* find_key(const PickleValue& value, const std::string& key, si
 PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBudget& memory,
                           const ByteStream::Fail& fail) {
   const PickleValue* root = pickle.root;
-  uint64_t visits = 4 * pickle.opcodes;
   if (!key.empty()) {
     root = find_key(*pickle.root, key);
     if (root == nullptr) {
@@ -182,7 +197,14 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBu
     }
     if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr)
       fail(str("expected a dict under the key '", key, "', got ", root->kind()));
-  } else if (const std::vector<Candidate> found = candidates_in(*root, visits); !found.empty()) {
+  }
+  std::vector<Candidate> found;
+  for (const bool arrays : {false, true}) {  // arrays beside tensors need not be weights
+    if (!key.empty() || !found.empty()) break;
+    uint64_t visits = 4 * pickle.opcodes;
+    found = candidates_in(*root, arrays, visits);
+  }
+  if (!found.empty()) {
     if (found.size() > 1) {
       std::vector<std::string> keys;
       for (const Candidate& one : found) keys.push_back(one.key);

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/pickle/usual_names.h"
@@ -12,6 +13,9 @@ namespace weft {
 // Limits of a pickle: levels of nesting, and bytes of all its names and strings together.
 constexpr size_t kDeepestPickle = 64;
 constexpr uint64_t kMostPickleText = 64 << 20;
+
+/// Safetensors' name for NumPy's `f4`; "": Weft has no such numbers.
+std::string_view stored_name_of(const std::string& numpy_type);
 
 /// A tensor of a pickle, or one of NumPy's arrays of numbers, and its path, dict keys and list positions joined with
 /// dots: `layer1.0.weight`.

@@ -10,16 +10,6 @@
 namespace weft {
 namespace {
 
-/// Safetensors' name for NumPy's `f4`; "": there is none.
-std::string_view name_of(const std::string& numpy_type) {
-  constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {
-      {"f2", "F16"}, {"f4", "F32"}, {"f8", "F64"}, {"i1", "I8"},  {"i2", "I16"}, {"i4", "I32"},
-      {"i8", "I64"}, {"u1", "U8"},  {"u2", "U16"}, {"u4", "U32"}, {"b1", "BOOL"}};
-  for (const auto& [type, name] : kNumbers)
-    if (type == numpy_type) return name;
-  return "";
-}
-
 /// The tensors of one dict of a torch.save file, and NumPy's arrays among them.
 class TorchFile : public WeightsFile {
  public:
@@ -46,17 +36,16 @@ class TorchFile : public WeightsFile {
  private:
   /// As TorchArchive::announce().
   const StoredDType& announce(const NamedPickledTensor& named) const {
-    const StoredDType* const stored = find_stored_dtype(name_of(named.array->type));
-    const auto bad = [&](const auto&... parts) { archive_->fail()(str("array '", named.name, "': ", parts...)); };
-    if (stored == nullptr) bad("expected a dtype that Weft has, got NumPy's ", named.array->type);
+    const StoredDType* const stored = find_stored_dtype(stored_name_of(named.array->type));
     const Shape sizes(named.array->sizes);
-    if (!is_countable(sizes)) bad("expected a size that fits memory, got shape ", sizes);
+    if (!is_countable(sizes))
+      archive_->fail()(str("array '", named.name, "': expected a size that fits memory, got shape ", sizes));
     archive_->memory().take(static_cast<uint64_t>(sizes.numel()) * size_of(stored->dtype), "arrays", archive_->fail());
     return *stored;
   }
 
   Tensor read_array(const NumpyArray& array, const std::string& name) const {
-    const StoredDType& stored = *find_stored_dtype(name_of(array.type));
+    const StoredDType& stored = *find_stored_dtype(stored_name_of(array.type));
     std::vector<int64_t> sizes = array.sizes;
     Shape order;
     for (size_t d = 0; d < sizes.size(); ++d) order.push_back(static_cast<int64_t>(sizes.size() - 1 - d));

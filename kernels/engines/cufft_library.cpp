@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cufft.h>
 
+#include <algorithm>
 #include <compare>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -22,11 +24,11 @@ namespace {
 
 /// The functions that Weft calls, found in libcufft.so when the first is needed.
 struct Library {
-#define WEFT_CUFFT_FUNCTIONS(X)                                                                                  \
-  X(Create)                                                                                                      \
-  X(Destroy)                                                                                                     \
-  X(MakePlanMany64) X(SetAutoAllocation) X(SetWorkArea) X(SetStream) X(ExecC2C) X(ExecR2C) X(ExecC2R) X(ExecZ2Z) \
-      X(ExecD2Z) X(ExecZ2D)
+#define WEFT_CUFFT_FUNCTIONS(X) \
+  X(Create)                     \
+  X(Destroy)                    \
+  X(MakePlanMany64)             \
+  X(SetAutoAllocation) X(SetWorkArea) X(SetStream) X(ExecC2C) X(ExecR2C) X(ExecC2R) X(ExecZ2Z) X(ExecD2Z) X(ExecZ2D)
 #define WEFT_CUFFT_MEMBER(name) decltype(&cufft##name) name = nullptr;
   WEFT_CUFFT_FUNCTIONS(WEFT_CUFFT_MEMBER)
 #undef WEFT_CUFFT_MEMBER
@@ -51,7 +53,8 @@ const Library& library() {
 }
 
 void check(const char* call, cufftResult status) {
-  WEFT_CHECK(status == CUFFT_SUCCESS, "cufft", call, " gave status ", static_cast<int>(status));
+  WEFT_CHECK(status == CUFFT_SUCCESS, "cufft", call, " gave status ", static_cast<int>(status),
+             status == CUFFT_ALLOC_FAILED ? ", no memory" : "");
 }
 
 /// `batch` lines of n numbers. Their elements are `columns` apart, and their first ones neighbours, if columns > 1.
@@ -65,6 +68,7 @@ struct Problem {
 struct Plan {
   cufftHandle handle = 0;
   size_t work_bytes = 0;
+  bool is_captured = false;  // a graph may read its tables: it stays
 };
 
 Plan make(const Problem& problem) {
@@ -77,9 +81,9 @@ Plan make(const Problem& problem) {
   check("Create", library().Create(&plan.handle));
   try {
     check("SetAutoAllocation", library().SetAutoAllocation(plan.handle, 0));
-    check("MakePlanMany64", library().MakePlanMany64(plan.handle, 1, &n, &in, apart ? problem.columns : 1,
-                                                     apart ? 1 : in, &out, apart ? problem.columns : 1, apart ? 1 : out,
-                                                     problem.type, problem.batch, &plan.work_bytes));
+    const long long stride = apart ? problem.columns : 1;
+    check("MakePlanMany64", library().MakePlanMany64(plan.handle, 1, &n, &in, stride, apart ? 1 : in, &out, stride,
+                                                     apart ? 1 : out, problem.type, problem.batch, &plan.work_bytes));
   } catch (...) {
     library().Destroy(plan.handle);
     throw;
@@ -109,28 +113,47 @@ void execute(cufftType type, cufftHandle plan, void* x, void* y, int direction) 
   }
 }
 
-constexpr size_t kMostPlans = 256;
+using Plans = std::map<Problem, Plan>;
+constexpr int kMostPlans = 256;  // beside those of captured graphs
+
+/// Destroys all plans but those of captured graphs, and returns Weft's unused memory to the devices.
+void forget(Plans& plans) {
+  for (auto one = plans.begin(); one != plans.end();) {
+    const auto& [problem, plan] = *one;
+    runtime(DeviceKind::cuda).synchronize_device(problem.device);
+    select_device(problem.device);
+    CachingAllocator::of({DeviceKind::cuda, problem.device}).empty_cache();
+    if (!plan.is_captured) library().Destroy(plan.handle);
+    one = plan.is_captured ? std::next(one) : plans.erase(one);
+  }
+}
+
+/// The problem's plan, made at the first call.
+Plan& plan_of(Plans& plans, const Queue& queue, const Problem& problem) {
+  if (const auto found = plans.find(problem); found != plans.end()) return found->second;
+  const bool may_forget = !is_capturing(queue.stream);
+  const auto idle = std::count_if(plans.begin(), plans.end(), [](const auto& one) { return !one.second.is_captured; });
+  if (may_forget && idle >= kMostPlans) forget(plans);
+  select_device(queue.device.index);
+  try {
+    return plans.emplace(problem, make(problem)).first->second;
+  } catch (const Error&) {
+    if (!may_forget) throw;
+  }
+  forget(plans);  // cuFFT allocates by itself what Weft's allocator may hold unused
+  CachingAllocator::of(queue.device).empty_cache();
+  select_device(queue.device.index);
+  return plans.emplace(problem, make(problem)).first->second;
+}
 
 /// Enqueues the transform. A plan belongs to one stream at a time, and stays for the next call.
 void run(const char* op, const Queue& queue, const Problem& problem, void* x, void* y, bool inverse) {
   static auto& mutex = *new std::mutex;  // both stay at the end, when the driver may have gone
-  static auto& plans = *new std::map<Problem, Plan>;
+  static auto& plans = *new Plans;
   const std::lock_guard lock(mutex);
   try {
-    auto found = plans.find(problem);
-    if (found == plans.end()) {
-      if (plans.size() >= kMostPlans && !is_capturing(queue.stream)) {
-        for (const auto& [other, plan] : plans) {
-          runtime(DeviceKind::cuda).synchronize_device(other.device);
-          select_device(other.device);
-          library().Destroy(plan.handle);
-        }
-        plans.clear();
-        select_device(queue.device.index);
-      }
-      found = plans.emplace(problem, make(problem)).first;
-    }
-    const Plan& plan = found->second;
+    Plan& plan = plan_of(plans, queue, problem);
+    plan.is_captured |= is_capturing(queue.stream);
     std::optional<Workspace> work;
     if (plan.work_bytes > 0)
       check("SetWorkArea", library().SetWorkArea(plan.handle, work.emplace(queue, plan.work_bytes, op).data()));

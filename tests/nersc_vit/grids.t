@@ -27,8 +27,8 @@ Losses have six digits. Sums of the ranks come in another order, which moves los
 Ranks that divide the layers may divide the tokens: 8 of a field, or 6 by 4 ranks.
 
   $ train 4 --num_iters 20 --run_num tokens --row_parallel_size 2 --sequence_parallel > many; near 5e-6 <(losses many) <(losses one)
-  $ sed 's/img_size: .*/img_size: [16, 24]/' ViT.yaml > six.yaml; train 1 --yaml_config six.yaml --num_iters 10 --run_num six > six
-  $ train 4 --yaml_config six.yaml --num_iters 10 --run_num six --row_parallel_size 4 --sequence_parallel > many; near 5e-6 <(losses many) <(losses six)
+  $ sed 's/img_size: .*/img_size: [16, 24]/' ViT.yaml > six.yaml; train 1 --yaml_config six.yaml --num_iters 10 --run_num six > six 2> said
+  $ train 4 --yaml_config six.yaml --num_iters 10 --run_num six --row_parallel_size 4 --sequence_parallel > many 2> said; near 5e-6 <(losses many) <(losses six)
 
 They do whatever divides what. Of 47 and 17 samples in steps of 16, three rows have 6, 5 and 5 of a step, and the last step of a validation has one
 sample.

@@ -34,11 +34,11 @@ needs: hdf5 yaml ranks
   $ (cd logs/base; ls -d *PP/*/out.log)
   2MP2PP/2x1x1x2/out.log
   2MP2PP/2x2x2x2/out.log
-  4MP2PP/2x2x1x4/out.log
   2PP/2x1x1x1/out.log
   2PP/2x1x2x1/out.log
   2PP/2x2x1x1/out.log
   2PP/2x2x3x1/out.log
+  4MP2PP/2x2x1x4/out.log
   4PP/4x1x1x1/out.log
 
 A checkpoint of a pipeline goes on at any grid.
