@@ -374,7 +374,7 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
 
 void CheckpointWriter::wait() {
   if (!std::exchange(pending_, false)) {
-    if (thread_.joinable()) thread_.join();  // of a save whose ranks did not all answer
+    if (thread_.joinable()) thread_.join();  // ranks of its save did not all answer
     return;
   }
   // Ranks of one file wait for each other's lists: who has died, or failed in save(), is known before. Two more rounds:
