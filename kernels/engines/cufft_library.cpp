@@ -114,7 +114,7 @@ void execute(cufftType type, cufftHandle plan, void* x, void* y, int direction) 
 }
 
 using Plans = std::map<Problem, Plan>;
-constexpr int kMostPlans = 256;  // those of captured graphs do not count
+constexpr int kMostPlans = 256;  // captured graphs have more
 
 /// Destroys all plans but those of captured graphs, and returns Weft's unused memory to the devices.
 void forget(Plans& plans) {

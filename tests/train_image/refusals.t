@@ -50,7 +50,7 @@ Files and folders that are not there.
 
 What could not be written at the end is an error at the start.
 
-  $ error small --export model.pt
+  $ rm -r run; error small --export model.pt
   train_image: error: --export: expected a name that ends in .safetensors, got model.pt. weft-weights convert writes files of PyTorch from it (train_image --help lists the flags)
   [2]
   $ error small --export none/model.safetensors
@@ -62,6 +62,9 @@ What could not be written at the end is an error at the start.
   $ ls
   folder
   log
+  $ small --dry-run --out fresh/ --export ./fresh/m.safetensors 2> log | grep -c '^dry run'; small --dry-run --export "$PWD/run/m.safetensors" 2> log | grep -c '^dry run'
+  1
+  1
 
 Numbers out of their range.
 
