@@ -307,7 +307,7 @@ void Scheduler::drain(Lock& lock) {
 
 bool Scheduler::relieve(Lock& lock, int device) {
   Executor& e = executor(device);
-  if (e.ready.empty()) return awaited_.empty() || host_running_ > 0;
+  if (e.ready.empty()) return relieving_ > 0 || awaited_.empty() || host_running_ > 0;
   const Op op = std::move(e.ready.begin()->second);
   e.ready.erase(e.ready.begin());
   op->running = true;
@@ -315,8 +315,10 @@ bool Scheduler::relieve(Lock& lock, int device) {
     start_host(op);
     return true;
   }
+  ++relieving_;
   perform(lock, *op);
   complete(*op);
+  --relieving_;
   return true;
 }
 
