@@ -307,7 +307,9 @@ void Scheduler::drain(Lock& lock) {
 
 bool Scheduler::relieve(Lock& lock, int device) {
   Executor& e = executor(device);
-  if (e.ready.empty()) return relieving_ > 0 || awaited_.empty() || host_running_ > 0;
+  // Another thread of the kernel may have asked just now, and its operation has not changed the memory yet.
+  const auto has_just_relieved = [&] { return std::chrono::steady_clock::now() - relieved_ < std::chrono::seconds(2); };
+  if (e.ready.empty()) return awaited_.empty() || host_running_ > 0 || has_just_relieved();
   const Op op = std::move(e.ready.begin()->second);
   e.ready.erase(e.ready.begin());
   op->running = true;
@@ -315,10 +317,10 @@ bool Scheduler::relieve(Lock& lock, int device) {
     start_host(op);
     return true;
   }
-  ++relieving_;
+  relieved_ = std::chrono::steady_clock::now();
   perform(lock, *op);
   complete(*op);
-  --relieving_;
+  relieved_ = std::chrono::steady_clock::now();
   return true;
 }
 

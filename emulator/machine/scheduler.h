@@ -130,7 +130,7 @@ class Scheduler {
   std::vector<Operation*> awaited_;
   uint64_t completed_ = 0;
   int host_running_ = 0;
-  int relieving_ = 0;  ///< operations that relieve() runs now: another thread of the kernel may ask meanwhile
+  std::chrono::steady_clock::time_point relieved_;  ///< when relieve() last began or ended an operation
   int budget_ = 0;  ///< random order: operations that may still run in this step
   uint64_t random_ = 0;
 };
