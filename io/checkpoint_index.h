@@ -38,7 +38,7 @@ struct CheckpointIndex {
     std::string part, name;
     int64_t begin = 0, count = 0;
     StridedPart of = {};
-    int writer = 0;  ///< which of the ranks that wrote the file together; above 0 the file's tensor is PART/NAME@WRITER
+    int writer = 0;  ///< which of the ranks that wrote the file together; above 0 the file's tensor is `PART/NAME@WRITER`
     std::string stored_name() const {
       return part + '/' + name + (writer > 0 ? '@' + std::to_string(writer) : std::string());
     }
