@@ -78,7 +78,7 @@ void take_post_processor(const Json& one, TokenizerJson& result) {
     result.separator = one.at("sep").at(0);
   } else if (type == "TemplateProcessing") {
     const Json& single = one.at("single");
-    std::string parts;  // `sAs`: a special token before the text and another behind
+    std::string parts;  // `sAs`: a special token before the text and another after it
     for (const Json& part : single) parts += part.contains("SpecialToken") ? 's' : 'A';
     if (parts == "sA") result.begin = single[0]["SpecialToken"].at("id");
     if (parts == "sAs") result.first = single[0]["SpecialToken"].at("id");

@@ -6,7 +6,7 @@
 
 // The predicted clock of --time. An operation begins when its dependencies have ended, and no earlier than the last
 // operation for which its host thread has waited. It ends after the predicted times of its work. The host's own work takes no
-// time. Each process begins at 0; NCCL's collectives bring the clocks of ranks together. Seconds everywhere.
+// time. Each process begins at 0; NCCL's collectives synchronise the clocks of ranks. Seconds everywhere.
 // At the end it prints a line for each GPU, and adds its spans to the file of `--time-trace` (WEFT_EMULATE_TIME_TRACE).
 
 namespace emulator {

@@ -188,10 +188,10 @@ void copy_lines(const Queue& queue, View to, View from) {
   cuda::copy(queue, to, from);
 }
 
-/// Room for a view's numbers as lines one behind the other.
+/// The bytes of a view's numbers.
 size_t bytes_of(const View& view) { return static_cast<size_t>(view.numel()) * size_of(view.dtype); }
 
-/// Transforms x into y. cuFFT wants lines one behind the other or side by side, and x at the address of a complex
+/// Transforms x into y. cuFFT takes contiguous or interleaved lines, and x at the address of a complex
 /// number. It overwrites the x of a transform to real numbers. So it gets copies where these do not hold.
 void transform(const char* op, const Queue& queue, const FftShape& shape, const View& y, const View& x, cufftType type,
                double scale, bool inverse) {

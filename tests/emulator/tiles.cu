@@ -110,7 +110,7 @@ bool multiplies_deep_bits() {
   return right(d.get(), 16, 8, 8, from, to, 5, bits_of<kExclusive>);
 }
 
-/// Tiles of 128 threads meet, add and pass numbers in the scratch that cooperative groups have in shared memory.
+/// Tiles of 128 threads synchronise, add and pass numbers in the scratch that cooperative groups have in shared memory.
 __global__ void tiles(int* out) {
   __shared__ cg::block_tile_memory<256> memory;
   const auto block = cg::this_thread_block(memory);

@@ -53,7 +53,7 @@ std::vector<std::complex<double>> complex_of(const std::vector<double>& parts) {
   return values;
 }
 
-/// The array behind its first element: not at the address of a complex number.
+/// The array after its first element: not at the address of a complex number.
 kernels::View behind_the_first(const DeviceArray& array, Sizes sizes) {
   kernels::View view = DeviceArray(DeviceKind::cpu, array.view().dtype, std::move(sizes)).view();
   view.data = static_cast<std::byte*>(array.view().data) + size_of(view.dtype);

@@ -189,7 +189,7 @@ TEST_P(DerivedOnGpu, SecondDerivativeEqualsTheCpus) {
   }
   const Tensor got = second_derivative(op, inputs, dy, weights, {DeviceKind::cuda, 0});
   ASSERT_EQ(got.sizes(), wanted.sizes());
-  // A derivative of a derivative is several sums, one behind the other. A forgotten term is larger by orders of
+  // A derivative of a derivative is several sums, one after another. A forgotten term is larger by orders of
   // magnitude.
   EXPECT_LE(distance(got, wanted), 16 * tolerance(wanted, moved, 0x1p-53, op.length));
 }

@@ -384,7 +384,7 @@ TEST_F(ShardedCheckpointTest, WhoEndsWithAnErrorDoesNotWaitForTheFilesOfOthers) 
   EXPECT_FALSE(fs::exists(folder()));
 }
 
-// Neighbours and strangers on two hosts, and a rank on a host of its own.
+// Neighbours and distant ranks on two hosts, and a rank on a host of its own.
 TEST_F(ShardedCheckpointTest, TheRanksOfAHostWriteOneFile) {
   const auto models = towers(5);
   StateDict want;
