@@ -5,9 +5,9 @@
 #include "emulator/machine/collective_time.h"
 
 // The predicted clock of --time. An operation begins when its dependencies have ended, and no earlier than the last
-// operation for which its host thread has waited. It ends after the predicted times of its work. The host's own work takes no
-// time. Each process begins at 0; NCCL's collectives synchronise the clocks of ranks. Seconds everywhere.
-// At the end it prints a line for each GPU, and adds its spans to the file of `--time-trace` (WEFT_EMULATE_TIME_TRACE).
+// operation for which its host thread has waited. It ends after the predicted times of its work. The host's own work
+// takes no time. Each process begins at 0; NCCL's collectives synchronise the clocks of ranks. Seconds everywhere. At
+// the end it prints a line for each GPU, and adds its spans to the file of `--time-trace` (WEFT_EMULATE_TIME_TRACE).
 
 namespace emulator {
 
@@ -17,8 +17,8 @@ namespace timeline {
 
 /// Whether the clock runs (--time).
 bool on();
-/// The links between GPUs: of `--cluster` (WEFT_EMULATE_CLUSTER), else of a node that has this GPU; nullptr: unknown. A wrong
-/// name ends the program with one line.
+/// The links between GPUs: of `--cluster` (WEFT_EMULATE_CLUSTER), else of a node that has this GPU; nullptr: unknown. A
+/// wrong name ends the program with one line.
 const collective_time::Cluster* cluster();
 
 /// This thread runs an operation's work while one lives.
