@@ -210,41 +210,26 @@ set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/")
 # Reads machine code, for limits on it in tests; nvdisasm lies beside it.
 find_program(WEFT_CUOBJDUMP cuobjdump HINTS ${CUDAToolkit_BIN_DIR} PATHS ${cuda_wheels}/disassemblers/bin)
 
-# The vendor engines need headers alone: their libraries are loaded when a call first needs them. The folders are where
-# they are looked for behind the loader's own (LD_LIBRARY_PATH, ld.so.conf).
-set(WEFT_HAVE_CUBLASLT FALSE)
-set(WEFT_HAVE_CUDNN FALSE)
-set(WEFT_HAVE_CUFFT FALSE)
-set(WEFT_HAVE_NVJPEG FALSE)
-if(WEFT_HAVE_CUDA)
-  find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${WEFT_CUBLASLT_ROOT}/include)
-  find_library(WEFT_CUBLASLT NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12 HINTS ${CUDAToolkit_LIBRARY_DIR} ${WEFT_CUBLASLT_ROOT}
-               PATH_SUFFIXES lib lib64)
-  weft_leaves_out(left_out cuBLASLt)
-  if(WEFT_CUBLASLT_INCLUDE AND NOT left_out)
-    set(WEFT_HAVE_CUBLASLT TRUE)
+# weft_find_vendor(NAME KEY HEADER LIBRARIES names… HINTS folders… [PATHS folders…]): sets WEFT_HAVE_<KEY> to whether the header of this
+# library of NVIDIA's is there and wanted. That is enough: the library itself is loaded when a call first needs it, by the loader's own search
+# (LD_LIBRARY_PATH, ld.so.conf) or from where it was found: a python package's folder is on no loader's path.
+set(toolkit ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR})
+function(weft_find_vendor name key header)
+  cmake_parse_arguments(arg "" "" "LIBRARIES;HINTS;PATHS" ${ARGN})
+  weft_leaves_out(left_out ${name})
+  set(WEFT_HAVE_${key} FALSE PARENT_SCOPE)
+  if(WEFT_HAVE_CUDA)
+    find_path(WEFT_${key}_INCLUDE ${header} HINTS ${arg_HINTS} PATHS ${arg_PATHS} PATH_SUFFIXES include)
+    find_library(WEFT_${key} NAMES ${arg_LIBRARIES} HINTS ${arg_HINTS} PATHS ${arg_PATHS} PATH_SUFFIXES lib lib64)
+    if(WEFT_${key}_INCLUDE AND NOT left_out)
+      set(WEFT_HAVE_${key} TRUE PARENT_SCOPE)
+    endif()
   endif()
-  find_path(WEFT_CUDNN_INCLUDE cudnn_graph.h HINTS ${WEFT_CUDNN_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS})
-  find_library(WEFT_CUDNN NAMES cudnn libcudnn.so.9 HINTS ${WEFT_CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
-  weft_leaves_out(left_out cuDNN)
-  if(WEFT_CUDNN_INCLUDE AND NOT left_out)  # cudnn_graph.h came with cuDNN 9
-    set(WEFT_HAVE_CUDNN TRUE)
-  endif()
-  find_path(WEFT_CUFFT_INCLUDE cufft.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${WEFT_CUFFT_ROOT}/include)
-  find_library(WEFT_CUFFT NAMES cufft libcufft.so.12 libcufft.so.11 HINTS ${CUDAToolkit_LIBRARY_DIR} ${WEFT_CUFFT_ROOT}
-               PATH_SUFFIXES lib lib64)
-  weft_leaves_out(left_out cuFFT)
-  if(WEFT_CUFFT_INCLUDE AND NOT left_out)
-    set(WEFT_HAVE_CUFFT TRUE)
-  endif()
-  find_path(WEFT_NVJPEG_INCLUDE nvjpeg.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${WEFT_NVJPEG_ROOT}/include)
-  find_library(WEFT_NVJPEG NAMES nvjpeg libnvjpeg.so.13 libnvjpeg.so.12 HINTS ${CUDAToolkit_LIBRARY_DIR} ${WEFT_NVJPEG_ROOT}
-               PATH_SUFFIXES lib lib64)
-  weft_leaves_out(left_out nvJPEG)
-  if(WEFT_NVJPEG_INCLUDE AND NOT left_out)
-    set(WEFT_HAVE_NVJPEG TRUE)
-  endif()
-endif()
+endfunction()
+weft_find_vendor(cuBLASLt CUBLASLT cublasLt.h LIBRARIES cublasLt libcublasLt.so.13 libcublasLt.so.12 HINTS ${toolkit} ${WEFT_CUBLASLT_ROOT})
+weft_find_vendor(cuDNN CUDNN cudnn_graph.h LIBRARIES cudnn libcudnn.so.9 HINTS ${WEFT_CUDNN_ROOT} ${toolkit})  # the header came with cuDNN 9
+weft_find_vendor(cuFFT CUFFT cufft.h LIBRARIES cufft libcufft.so.12 libcufft.so.11 HINTS ${toolkit} ${WEFT_CUFFT_ROOT})
+weft_find_vendor(nvJPEG NVJPEG nvjpeg.h LIBRARIES nvjpeg libnvjpeg.so.13 libnvjpeg.so.12 HINTS ${toolkit} ${WEFT_NVJPEG_ROOT})
 weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and auto" "install the toolkit's cuBLAS headers, or set WEFT_CUBLASLT_ROOT")
 weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d, attention, LSTM and GRU of WEFT_ENGINE=vendor and auto" "install cuDNN 9, or set WEFT_CUDNN_ROOT")
 weft_part("cuFFT" "${WEFT_HAVE_CUFFT}" "Fourier transforms on a GPU, else on the host" "install the toolkit's cuFFT headers, or set WEFT_CUFFT_ROOT")
@@ -310,17 +295,7 @@ if(MPI_C_FOUND AND NOT left_out)
 endif()
 weft_part("MPI" "${WEFT_HAVE_MPI}" "process groups over MPI" "apt-get install libopenmpi-dev openmpi-bin")
 
-# NCCL's header is enough: its library is loaded when a group needs it, by the loader's own search or from where it was
-# found (a python package's folder is on no loader's path).
-set(WEFT_HAVE_NCCL FALSE)
-if(WEFT_HAVE_CUDA)
-  find_path(WEFT_NCCL_INCLUDE nccl.h HINTS ${WEFT_NCCL_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS} PATHS ${cuda_wheels}/nccl/include)
-  find_library(WEFT_NCCL NAMES nccl libnccl.so.2 HINTS ${WEFT_NCCL_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATHS ${cuda_wheels}/nccl PATH_SUFFIXES lib lib64)
-  weft_leaves_out(left_out NCCL)
-  if(WEFT_NCCL_INCLUDE AND NOT left_out)
-    set(WEFT_HAVE_NCCL TRUE)
-  endif()
-endif()
+weft_find_vendor(NCCL NCCL nccl.h LIBRARIES nccl libnccl.so.2 HINTS ${WEFT_NCCL_ROOT} ${toolkit} PATHS ${cuda_wheels}/nccl)
 weft_part("NCCL" "${WEFT_HAVE_NCCL}" "process groups of GPUs" "install NCCL, or set WEFT_NCCL_ROOT")
 
 find_package(CLI11 QUIET)
