@@ -98,13 +98,14 @@ std::string printable_lines(std::string_view text) {
   }
 }
 
-namespace {
-
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
 }
+
+namespace {
 
 /// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
 /// alignment distance; Damerau 1964).
@@ -127,13 +128,13 @@ int edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string mistyped = lower(word);
+  const std::string mistyped = lower_case(word);
   const int farthest = std::max<int>(1, static_cast<int>(mistyped.size()) / 3);
   std::optional<std::string> best;
   int best_distance = farthest + 1;
   for (const std::string& candidate : candidates) {
-    int distance = edit_distance(mistyped, lower(candidate));
-    if (mistyped.size() >= 3 && lower(candidate).starts_with(mistyped)) distance = std::min(distance, farthest);
+    int distance = edit_distance(mistyped, lower_case(candidate));
+    if (mistyped.size() >= 3 && lower_case(candidate).starts_with(mistyped)) distance = std::min(distance, farthest);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

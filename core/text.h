@@ -20,6 +20,9 @@ std::string printable(std::string_view text, size_t most = 4096);
 /// As above, for each line of a text that may have several.
 std::string printable_lines(std::string_view text);
 
+/// The text with A to Z as small letters; other bytes stay.
+std::string lower_case(std::string_view text);
+
 /// The candidate that a mistyped word most likely means: the closest (case ignored), or one that the word begins.
 /// Nothing when all are further away than a third of the word.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);

@@ -22,13 +22,26 @@ namespace weft::data {
 
 const char* name(Split split) { return split == Split::train ? "train" : "val"; }
 
+std::vector<std::string> names_of_part(std::string_view part) {
+  if (part == "train") return {"train", "training"};
+  if (part == "val") return {"val", "valid", "validation", "dev"};
+  return part == "test" ? std::vector<std::string>{"test", "testing"} : std::vector<std::string>{};
+}
+
+std::string part_named(std::string_view name) {
+  for (const char* part : {"train", "val", "test"})
+    for (const std::string& known : names_of_part(part))
+      if (lower_case(name) == known) return part;
+  return "";
+}
+
 std::string part_for(Split split, const std::vector<std::string>& parts, const std::string& where) {
   const auto has = [&](const char* part) { return std::find(parts.begin(), parts.end(), part) != parts.end(); };
   if (has(name(split))) return name(split);
   if (split == Split::evaluation && has("test")) return "test";
   const std::string got = parts.empty() ? "none" : joined(parts);
   WEFT_CHECK(split != Split::train, where, ": expected a part train, got ", got);
-  fail(where, ": expected a part val (in a folder also valid, validation, dev), got ", got, ". ",
+  fail(where, ": expected a part val (or valid, validation, dev), got ", got, ". ",
        has("test") ? "test is for the end, not to choose the best epoch by. " : "",
        "Move some images of each class from train to val", has("test") ? ", or rename test" : "");
 }

@@ -16,6 +16,12 @@ namespace weft::data {
 enum class Split : uint8_t { train, val, evaluation };
 const char* name(Split split);
 
+/// The part (train, val, test) of which this is a name, in any case: train, training; val, valid, validation, dev;
+/// test, testing. "": of none.
+std::string part_named(std::string_view name);
+/// The names of a part, small.
+std::vector<std::string> names_of_part(std::string_view part);
+
 /// The index of `split` among a set's parts (a subset of train, val, test). Errors begin with `where`: the set has no
 /// such part. test never stands in for val: by val a run chooses its best epoch.
 std::string part_for(Split split, const std::vector<std::string>& parts, const std::string& where);

@@ -2,7 +2,10 @@
 #include "data/hdf5_images.h"
 
 #include <algorithm>
+#include <cctype>
 
+#include "core/text.h"
+#include "data/dataset.h"
 #include "data/global_heap.h"
 #include "io/hdf5/hdf5_open.h"
 #include "kernels/error.h"
@@ -18,14 +21,14 @@ class Reader {
   /// The parts among train, val and test in the file.
   std::vector<std::string> parts() const {
     std::vector<std::string> found;
-    for (const char* name : {"train", "val", "test"})
-      if (is_group(name)) found.emplace_back(name);
+    for (const char* part : {"train", "val", "test"})
+      if (!group_of(part).empty()) found.emplace_back(part);
     return found;
   }
 
   void choose(const std::string& part) {
-    group_ = part;
-    if (!is_group(group_)) bytes_.bad("expected a group '", part, "' with images and targets, got none");
+    group_ = group_of(part);
+    if (group_.empty()) bytes_.bad("expected a group '", part, "' with images and targets, got none");
     const Hdf5Id plist(hdf5().Fget_create_plist(file_), hdf5().Pclose);
     size_t offset_bytes = 0, length_bytes = 0;
     hsize_t user_block = 0;
@@ -84,11 +87,11 @@ class Reader {
                    [&](void* to) { return hdf5().Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to); });
     }
     int64_t largest = 0;
-    std::vector<std::string> all = parts();
-    all.push_back(group_);
-    for (const std::string& part : all)
-      if (has(part + "/targets"))
-        for (const int64_t label : labels_of(part)) largest = std::max(largest, label);
+    std::vector<std::string> all{group_};
+    for (const std::string& part : parts()) all.push_back(group_of(part));
+    for (const std::string& group : all)
+      if (has(group + "/targets"))
+        for (const int64_t label : labels_of(group)) largest = std::max(largest, label);
     constexpr int64_t kMost = 1 << 20;
     if (largest >= kMost) bytes_.bad("expected labels below ", kMost, ", got ", largest);
     std::vector<std::string> numbers;
@@ -120,6 +123,19 @@ class Reader {
     for (auto at = texts.begin(); at != texts.end(); at += static_cast<std::ptrdiff_t>(length))
       names.emplace_back(at, std::find(at, at + static_cast<std::ptrdiff_t>(length), '\0'));
     return names;
+  }
+
+  /// The group that has one of the names of a part, perhaps with a capital. "": none has.
+  std::string group_of(const std::string& part) const {
+    std::vector<std::string> names = names_of_part(part), found;
+    if (names.empty()) names = {part};
+    for (std::string name : names)
+      for (const char first : {name[0], static_cast<char>(std::toupper(name[0]))}) {
+        name[0] = first;
+        if (is_group(name)) found.push_back(name);
+      }
+    if (found.size() > 1) bytes_.bad("expected one group for ", part, ", got ", joined(found), ". Rename one of them");
+    return found.empty() ? "" : found[0];
   }
 
   bool is_group(const std::string& name) const { return has(name) && hdf5_group(file_, name.c_str()).valid(); }

@@ -19,7 +19,7 @@ namespace weft::data {
 /// crash on files that were damaged on purpose: open files of people you trust.
 std::shared_ptr<const EncodedDataset> hdf5_images(const std::filesystem::path& path, const std::string& part,
                                                   DecodeOptions decoding = {});
-/// The parts among train, val and test that the file has.
+/// The parts among train, val and test that the file has, by any of their names (part_named()).
 std::vector<std::string> hdf5_parts(const std::filesystem::path& path);
 
 }  // namespace weft::data

@@ -49,6 +49,9 @@ fs::path find_file(const fs::path& directory, const std::string& stem) {
     if (const std::string name = entry.path().filename().string(); name.find("idx") != std::string::npos)
       others.push_back(name);
   std::sort(others.begin(), others.end());
+  for (const fs::path& below : {directory / "raw", directory / "MNIST/raw"})  // torchvision's folders
+    WEFT_CHECK(look_for(below, stem).empty(), "idx: expected ", stem, " in ", directory.string(), ", it is in ",
+               below.string(), ": name that folder");
   fail("idx: expected one of ", joined(names_of(stem)), " in ", directory.string(), ", got ",
        fs::exists(directory) ? "none of them" : "no such folder", archive_hint(directory),
        others.empty() ? "" : printable(". There are: " + joined(others, 6) + ". Link or rename those of one set"));

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "data/archive.h"
+#include "data/text/words.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"
 
@@ -15,13 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-std::string suffix_of(const fs::path& path) { return lower(path.extension().string()); }
+std::string suffix_of(const fs::path& path) { return lower_case(path.extension().string()); }
 
 bool lists(std::span<const char* const> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -141,11 +136,12 @@ class ImageFolder : public EncodedDataset {
   std::string left_out_;
 };
 
-/// ` 'dog' of the train part differs in case alone.`, of a class that is none.
-std::string same_but_for_case(const std::string& name, const std::vector<std::string>& names) {
-  const auto found =
-      std::find_if(names.begin(), names.end(), [&](const std::string& one) { return lower(one) == lower(name); });
-  return found == names.end() ? "" : str(": '", printable(*found), "' differs in case alone. Rename one of them");
+/// `: 'dog' differs in case alone. Rename one of them`, of a class that is none.
+std::string class_that_looks_alike(const std::string& name, const std::vector<std::string>& names) {
+  for (const std::string& one : names)
+    if (const std::string what = sole_difference(one, name); !what.empty())
+      return str(": '", printable(one), "' differs in ", what, " alone. Rename one of them");
+  return "";
 }
 
 void check_classes(const fs::path& root, const std::vector<std::string>& got,
@@ -153,7 +149,7 @@ void check_classes(const fs::path& root, const std::vector<std::string>& got,
   for (const std::string& one : got)
     WEFT_CHECK(std::binary_search(expected.begin(), expected.end(), one), "folder: expected in ", shown(root),
                " only classes of the train part, got the new class '", printable(one), "'",
-               same_but_for_case(one, expected));
+               class_that_looks_alike(one, expected));
   for (const std::string& one : expected)
     WEFT_CHECK(std::binary_search(got.begin(), got.end(), one), "folder: expected in ", shown(root),
                " every class of the train part, '", printable(one), "' is missing");
@@ -179,7 +175,7 @@ bool is_hidden(const fs::path& path) {
   constexpr const char* kNames[] = {"__macosx", "@eadir",       "thumbs.db",  "desktop.ini",
                                     "#recycle", "$recycle.bin", "lost+found", "system volume information"};
   const std::string name = path.filename().string();
-  return name.starts_with('.') || lists(kNames, lower(name));
+  return name.starts_with('.') || lists(kNames, lower_case(name));
 }
 
 std::vector<fs::path> images_in(const fs::path& folder) {
@@ -238,14 +234,12 @@ std::shared_ptr<const EncodedDataset> image_folder_root(const fs::path& root, co
 }
 
 std::vector<std::pair<std::string, fs::path>> image_folder_parts(const fs::path& directory) {
-  static const std::vector<std::pair<const char*, std::vector<const char*>>> kNames{
-      {"train", {"train", "training"}}, {"val", {"val", "valid", "validation", "dev"}}, {"test", {"test", "testing"}}};
   std::vector<fs::path> folders = list(directory).folders;
   sort_by_bytes(folders);
   std::vector<std::pair<std::string, fs::path>> parts;
-  for (const auto& [part, names] : kNames)
+  for (const std::string part : {"train", "val", "test"})
     for (const fs::path& folder : folders) {
-      if (!lists(names, lower(folder.filename().string()))) continue;
+      if (part_named(folder.filename().string()) != part) continue;
       WEFT_CHECK(parts.empty() || parts.back().first != part, "folder: expected one folder for ", part, " in ",
                  shown(directory), ", got ", shown(parts.back().second.filename()), " and ", shown(folder.filename()),
                  ". Rename or merge one of them");

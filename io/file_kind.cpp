@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "core/text.h"
 #include "io/seal.h"
 
 namespace weft {
@@ -24,11 +24,6 @@ std::string head_of(const FileReader& file, uint64_t bytes) {
   std::string head(std::min(file.size(), bytes), '\0');
   file.read(0, head.data(), head.size());
   return head;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -118,9 +113,9 @@ const FileKind kTensorFlow{"a checkpoint of TensorFlow", kConvert};
 
 FileKind kind_of(const FileReader& file) {
   if (file.size() == 0) return {"an empty file", "Was it copied or downloaded in whole?"};
-  const std::string head = head_of(file, kHead), name = lower(fs::path(file.path()).filename().string());
+  const std::string head = head_of(file, kHead), name = lower_case(fs::path(file.path()).filename().string());
   const size_t first = head.find_first_not_of(" \t\r\n");
-  const std::string text = first == std::string::npos ? "" : lower(head.substr(first, 64));
+  const std::string text = first == std::string::npos ? "" : lower_case(head.substr(first, 64));
   if (text.starts_with("<!doctype html") || text.starts_with("<html") || text.starts_with("<head"))
     return {"a web page (HTML)",
             "Its server has answered with a page, such as a login or an error. Download the file again"};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -28,20 +29,29 @@ void warn(const dist::World& ranks, const std::string& text) {
 fs::path part_file(const Options& options, const std::string& given, std::initializer_list<const char*> names) {
   const fs::path folder = options.data;
   if (!given.empty()) return fs::exists(folder / given) ? folder / given : fs::path(given);
-  std::vector<std::string> found;
-  for (const char* name : names) {
-    for (const char* ending : {".tsv", ".csv", ".json", ".jsonl"})
-      if (fs::exists(folder / (std::string(name) + ending))) found.push_back(std::string(name) + ending);
+  const auto has_name = [&](const std::string& file, std::initializer_list<std::string_view> endings) {
+    const std::string small = lower_case(file);
+    for (const std::string name : names)
+      for (const std::string_view ending : endings)
+        if (small.size() == name.size() + ending.size() && small.starts_with(name) && small.ends_with(ending))
+          return true;
+    return false;
+  };
+  std::vector<std::string> found, others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string file = entry.path().filename().string();
+    if (has_name(file, {".tsv", ".csv", ".json", ".jsonl"})) found.push_back(file);
+    if (has_name(file, {".parquet", ".arrow", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz"})) others.push_back(file);
   }
+  std::sort(found.begin(), found.end());
+  std::sort(others.begin(), others.end());
   const std::string first = *names.begin();
   const std::string flag = first == "train" ? "--train-file" : "--validation-file";
-  for (const char* name : names)
-    for (const char* ending : {".parquet", ".arrow", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz"})
-      WEFT_CHECK(!found.empty() || !fs::exists(folder / (std::string(name) + ending)), "--data: the folder ",
-                 options.data, " has ", name, ending, ", expected ", name, ".tsv, .csv, .json or .jsonl. ",
-                 std::string_view(ending).ends_with(".gz")
-                     ? "Unpack it first"
-                     : "In Python: datasets.load_dataset(DIR)[PART].to_json(FILE) writes .jsonl");
+  if (found.empty() && !others.empty())
+    fail("--data: the folder ", options.data, " has ", others[0], ", expected ",
+         others[0].substr(0, others[0].find('.')), ".tsv, .csv, .json or .jsonl. ",
+         others[0].ends_with(".gz") ? "Unpack it first"
+                                    : "In Python: datasets.load_dataset(DIR)[PART].to_json(FILE) writes .jsonl");
   WEFT_CHECK(!found.empty(), "--data: there is no ", first, ".tsv in the folder ", options.data,
              ", nor .csv, .json or .jsonl. ", flag, " names another file");
   WEFT_CHECK(found.size() == 1, "--data: the folder ", options.data, " has ", joined(found), ". ", flag,

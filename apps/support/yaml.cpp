@@ -116,8 +116,7 @@ void convert(const std::string& where, const YamlNode& node, double& value) {
 }
 
 void convert(const std::string& where, const YamlNode& node, bool& value) {
-  std::string text = plain(where, node, "true or false", {"bool"});
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string text = lower_case(plain(where, node, "true or false", {"bool"}));
   for (const char* yes : {"true", "yes", "on"})
     if (text == yes) return static_cast<void>(value = true);
   for (const char* no : {"false", "no", "off"})
@@ -239,8 +238,7 @@ std::vector<std::pair<std::string, std::string>> YamlSection::settings(const std
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const std::string& name, const YamlNode& value) {
     if (value.items.empty() && value.entries.empty() && value.text.empty()) return;
-    std::string word = value.text;
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string word = lower_case(value.text);
     if (word != "no" && word != "false" && word != "none") out.emplace_back(name, value.text);
   };
   if (entry->value->kind != YamlNode::Kind::map) add(key, *entry->value);

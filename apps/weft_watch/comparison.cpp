@@ -2,7 +2,6 @@
 #include "apps/weft_watch/comparison.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
@@ -39,13 +38,8 @@ fs::path folder_of(const fs::path& path) {
              : tidy;
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 bool holds_any(const std::string& name, std::initializer_list<const char*> parts) {
-  const std::string text = lower(name);
+  const std::string text = lower_case(name);
   return std::any_of(parts.begin(), parts.end(),
                      [&](const char* part) { return text.find(part) != std::string::npos; });
 }
@@ -58,7 +52,7 @@ std::vector<std::string> matches(const std::string& word, const std::vector<std:
   for (const std::string& name : names) {
     const bool fits = word == "accuracy"     ? holds_any(name, {"acc"})
                       : word == "throughput" ? holds_any(name, {"per_sec", "per sec", "throughput", "time_per_epoch"})
-                                             : lower(name).find(lower(word)) != std::string::npos;
+                                             : lower_case(name).find(lower_case(word)) != std::string::npos;
     if (fits) out.push_back(name);
   }
   return out;

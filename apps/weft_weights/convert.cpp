@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iostream>
+#include <regex>
 
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
@@ -68,6 +70,27 @@ void convert_checkpoint(const Options& options) {
     std::cout << "        " << printable(part) << ": " << state.tensors.size() << " tensors\n";
 }
 
+/// Names each file of an earlier conversion to the same place that is none of this one's: a folder's reader may take
+/// it.
+void warn_of_leftovers(const std::filesystem::path& to, const std::vector<std::filesystem::path>& written) {
+  const std::string stem = to.stem().string();
+  const std::regex shard("-[0-9]{5}-of-[0-9]{5}[.]safetensors");
+  const std::filesystem::path folder = to.has_parent_path() ? to.parent_path() : ".";
+  std::vector<std::string> names;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const std::string end = name.starts_with(stem) ? name.substr(stem.size()) : "";
+    const auto is_this = [&](const std::filesystem::path& one) { return one.filename() == name; };
+    if ((end == ".safetensors" || end == ".safetensors.index.json" || std::regex_match(end, shard)) &&
+        std::none_of(written.begin(), written.end(), is_this))
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  if (!names.empty())
+    std::cerr << "warning: beside " << printable(to.string())
+              << " lies what an earlier conversion wrote: " << printable(joined(names, 5)) << ". Remove it\n";
+}
+
 }  // namespace
 
 int convert(const Options& options) {
@@ -90,6 +113,7 @@ int convert(const Options& options) {
     auto metadata = file->metadata();
     metadata.emplace("format", "pt");  // Hugging Face's libraries need it
     written = write_safetensors_shards(to, state, largest > 0 ? largest : UINT64_MAX, metadata);
+    warn_of_leftovers(to, written);
   } else {
     write_torch(to, state);
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/text/words.h"
+
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -22,6 +24,9 @@ std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
 std::vector<std::string_view> split_pieces(std::string_view, PiecePattern) { fail_without(); }
 std::string composed_text(std::string_view) { fail_without(); }
 std::string compatible_text(std::string_view) { fail_without(); }
+std::string sole_difference(std::string_view a, std::string_view b) {
+  return a != b && lower_case(a) == lower_case(b) ? "case" : "";
+}
 std::vector<std::string_view> grapheme_clusters(std::string_view) { fail_without(); }
 
 }  // namespace weft::data

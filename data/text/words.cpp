@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/text.h"
+
 namespace weft::data {
 namespace {
 
@@ -235,6 +237,12 @@ std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern p
     }
   }
   return pieces;
+}
+
+std::string sole_difference(std::string_view a, std::string_view b) {
+  const std::string small_a = lower_case(a), small_b = lower_case(b);
+  if (a == b || composed_text(small_a) != composed_text(small_b)) return "";
+  return small_a == small_b ? "case" : "how accents are stored (NFC, NFD)";
 }
 
 std::vector<std::string_view> grapheme_clusters(std::string_view text) {

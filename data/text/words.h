@@ -48,10 +48,14 @@ enum class PiecePattern : uint8_t {
 /// As above by another pattern.
 std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern pattern);
 
-/// The text in Unicode's normal form C (KC: `compatible_text`); as it is where its UTF-8 is invalid. Errors: built without
-/// utf8proc.
+/// The text in Unicode's normal form C (KC: `compatible_text`); as it is where its UTF-8 is invalid. Errors: built
+/// without utf8proc.
 std::string composed_text(std::string_view text);
 std::string compatible_text(std::string_view text);
+
+/// The only difference between two similar names: `case`, or `how accents are stored (NFC, NFD)`, which utf8proc
+/// tells. "" where they differ in more, or not at all.
+std::string sole_difference(std::string_view a, std::string_view b);
 
 /// The characters as readers see them: a letter with its marks, or an invalid byte. Together they are the text. Errors:
 /// built without utf8proc.

@@ -173,6 +173,25 @@ TEST(Hdf5Writer, GivesBackWhatWasWritten) {
   }
 }
 
+TEST(Hdf5Images, PartsHaveTheNamesThatPeopleGive) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  const TemporaryFolder folder;
+  const auto write = [&](const std::vector<const char*>& groups) {
+    const auto writer = hdf5_writer(folder / "a.h5", {"a", "b", "c"});
+    for (int64_t label = 0; const char* group : groups) {
+      writer->begin_part(group, 1);
+      writer->add(random_bytes(9), label++);
+    }
+    writer->commit();
+  };
+  write({"Train", "valid", "testing"});
+  EXPECT_EQ(hdf5_parts(folder / "a.h5"), (std::vector<std::string>{"train", "val", "test"}));
+  EXPECT_EQ(hdf5_images(folder / "a.h5", "val")->label(0), 1);
+  write({"train", "valid", "dev"});
+  EXPECT_THAT(error_text([&] { hdf5_parts(folder / "a.h5"); }),
+              HasSubstr("expected one group for val, got valid, dev. Rename one of them"));
+}
+
 TEST(Hdf5Writer, AFullDiskLeavesTheOldFile) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const TemporaryFolder folder;

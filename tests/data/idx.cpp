@@ -53,6 +53,15 @@ TEST(Idx, NamesOfOtherSetsAreShown) {
                 "one set"));
 }
 
+TEST(Idx, FoldersOfTorchvisionAreNamed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "MNIST/raw");
+  write_file(folder / "MNIST/raw/train-images-idx3-ubyte", {1});
+  for (const char* above : {"", "MNIST"})
+    EXPECT_THAT(error_text([&] { idx(folder / above, Split::train); }),
+                HasSubstr("it is in " + (folder / "MNIST/raw").string() + ": name that folder"));
+}
+
 TEST(Idx, TheContentSaysWhetherItIsPacked) {
   const TemporaryFolder folder;
   write_file(folder / "train-images-idx3-ubyte.gz", idx_bytes({2, 4, 3}));  // unpacked on the way

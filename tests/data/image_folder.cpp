@@ -161,7 +161,7 @@ TEST(ImageFolder, PartsHaveTheNamesThatPeopleGive) {
     fs::remove_all(folder / val);
     EXPECT_EQ(error_text([&] { image_folder(folder.path(), Split::val); }),
               "folder: " + folder.path().string() +
-                  ": expected a part val (in a folder also valid, validation, dev), got train, test. test is for the "
+                  ": expected a part val (or valid, validation, dev), got train, test. test is for the "
                   "end, not to choose the best epoch by. Move some images of each class from train to val, or rename "
                   "test");
     EXPECT_EQ(image_folder(folder.path(), Split::evaluation)->describe(),
@@ -228,6 +228,15 @@ TEST(ImageFolder, NamesClassesThatDifferInCaseAlone) {
             "folder: expected in " + (folder / "val").string() +
                 " only classes of the train part, got the new class 'Dog': 'dog' differs in case alone. Rename one of "
                 "them");
+}
+
+TEST(ImageFolder, NamesClassesThatDifferInTheirAccentsBytesAlone) {
+  WEFT_NEED_PART(UTF8PROC, "utf8proc");
+  const TemporaryFolder folder;
+  place("rgb.png", folder / "train/caf\u00e9/1.png");
+  place("rgb.png", folder / "val/Cafe\u0301/1.png");
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }),
+              HasSubstr("'caf\u00e9' differs in how accents are stored (NFC, NFD) alone. Rename one of them"));
 }
 
 TEST(Dataset, LabelsCountAsOtherClassesDo) {

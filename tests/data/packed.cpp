@@ -111,7 +111,7 @@ TEST(Packed, TestIsNotValButMayBeEvaluated) {
   const std::string set = "packed:" + (folder / "a.packed").string();
   EXPECT_THAT(
       error_text([&] { open_dataset(set, Split::val); }),
-      HasSubstr("a.packed: expected a part val (in a folder also valid, validation, dev), got test. test is for "
+      HasSubstr("a.packed: expected a part val (or valid, validation, dev), got test. test is for "
                 "the end, not to choose the best epoch by. Move some images of each class from train to val, or "
                 "rename test"));
   EXPECT_EQ(open_dataset(set, Split::evaluation)->size(), 1);

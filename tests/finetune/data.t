@@ -14,7 +14,7 @@ needs: utf8proc
 Two files of one part, and columns that are not used.
 
   $ printf 'question\tanswer\tlabel\ta note\ngood\tbad\t1\tx\n' > data/validation.tsv; tune
-  finetune: error: --data: the folder data has validation.tsv, validation.jsonl. --validation-file says which it is
+  finetune: error: --data: the folder data has validation.jsonl, validation.tsv. --validation-file says which it is
   [1]
   $ tune --validation-file validation.tsv
   warning: data: validation.tsv: 1 pairs, 1 classes: these columns are not used: a note. --text-column-names says which are the texts
@@ -55,7 +55,7 @@ Labels with a point are scores, and so must be all others.
 Two names of one part, and names that other programs give it.
 
   $ mkdir names; cp two/train.tsv names; cp two/train.tsv names/valid.tsv; cp two/train.tsv names/val.tsv; of names
-  finetune: error: --data: the folder names has valid.tsv, val.tsv. --validation-file says which it is
+  finetune: error: --data: the folder names has val.tsv, valid.tsv. --validation-file says which it is
   [1]
   $ names() { finetune --data names --model bert_tiny --vocab-size 100 --dry-run 2>&1 | grep 'error\|^data'; }
   $ rm names/val.tsv; names
@@ -71,7 +71,9 @@ Lines of old Macs, and objects that lack a name of later ones.
 
 Files of other programs are named, with the cure.
 
-  $ rm names/train.jsonl; gzip < two/train.tsv > names/train.tsv; names
+  $ rm names/train.jsonl; cp two/train.tsv names/Train.TSV; mv names/valid.tsv names/Valid.tsv; names
+  data    Train.TSV: 2 sentences, 2 classes; Valid.tsv: 2 sentences, 2 classes; 9 tokens
+  $ rm names/Train.TSV; gzip < two/train.tsv > names/train.tsv; names
   finetune: error: text table: names/train.tsv: it is packed by gzip, expected a text. Unpack it: gunzip, or tar -xzf for .tar.gz
   [1]
   $ printf 'PK\3\4................\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml\xff' > names/train.tsv; names

@@ -105,7 +105,7 @@ The best epoch is not chosen by `test`.
   $ train --data folder:A --dry-run --out later | grep '^val'
   val     folder val: 8 images of varying size, 2 classes
   $ rm -r A/valid; train --data folder:A --dry-run --out later
-  train_image: error: folder: A: expected a part val (in a folder also valid, validation, dev), got train, test. test is for the end, not to choose the best epoch by. Move some images of each class from train to val, or rename test
+  train_image: error: folder: A: expected a part val (or valid, validation, dev), got train, test. test is for the end, not to choose the best epoch by. Move some images of each class from train to val, or rename test
   [1]
   $ evaluate A a.safetensors
   val     folder test: 2 images of varying size, 2 classes

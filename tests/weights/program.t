@@ -55,6 +55,10 @@ Names of classes are listed.
   wrote   d.safetensors.index.json
           2 tensors, 24 bytes
   2 equal, 0 different, 0 only in a.safetensors, 0 only in d.safetensors.index.json
+  $ weft-weights convert a.safetensors d.safetensors; rm d*
+  warning: beside d.safetensors lies what an earlier conversion wrote: d-00001-of-00002.safetensors, d-00002-of-00002.safetensors, d.safetensors.index.json. Remove it
+  wrote   d.safetensors
+          2 tensors, 24 bytes
   $ weft-weights convert --dtype bf16 --dry-run a.safetensors e.safetensors; ls e.safetensors
   would write e.safetensors
           2 tensors, 16 bytes

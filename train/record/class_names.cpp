@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
+#include "data/text/words.h"
 #include "io/atomic_file.h"
 #include "kernels/error.h"
 
@@ -36,11 +37,6 @@ Names without(const Names& names, const Names& others) {
   return rest;
 }
 
-bool same_letters(const std::string& a, const std::string& b) {
-  const auto small = [](unsigned char c) { return std::tolower(c); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return small(x) == small(y); });
-}
-
 /// `'Dog' of the data is not among them, and 'dog' is not in the data`, for the end of a sentence.
 std::string difference(const Names& saved, const Names& set) {
   constexpr size_t kMost = 5;
@@ -51,7 +47,8 @@ std::string difference(const Names& saved, const Names& set) {
   std::string text = joined(sides);
   for (const std::string& one : unknown)
     for (const std::string& other : missing)
-      if (same_letters(one, other)) return str(text, "; ", one, " and ", other, " differ in case alone");
+      if (const std::string what = data::sole_difference(one, other); !what.empty())
+        return str(text, "; ", one, " and ", other, " differ in ", what, " alone");
   return text;
 }
 

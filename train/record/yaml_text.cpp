@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/text.h"
+
 namespace weft::train {
 namespace {
 
@@ -41,10 +43,8 @@ bool must_be_escaped(uint32_t c) {
 
 /// Words that some version of YAML takes for something else than a text.
 bool is_reserved(std::string_view word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::array<const char*, 10> words{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "none"};
-  return std::find(words.begin(), words.end(), lower) != words.end();
+  return std::find(words.begin(), words.end(), lower_case(word)) != words.end();
 }
 
 }  // namespace
