@@ -290,6 +290,9 @@ Tensor FlatParameters::whole_norm(const std::vector<NamedTensor>& parameters) {
   return stages_.gather ? norm(stages_.gather(own, "gradient norm of a stage")).reshape({1}) : own;
 }
 
+void FlatParameters::on_add(std::function<void()> function) { on_add_.push_back(std::move(function)); }
+void FlatParameters::set_stages(Stages stages) { stages_ = std::move(stages); }
+
 void FlatParameters::divide(Division division) {
   divisions_.push_back(std::move(division));
   mark_divided();

@@ -55,7 +55,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   /// may join. Errors: those of both forms of of().
   void add(const std::vector<FlatSlice>& slices, int64_t numel);
   /// `function` runs at the end of each add().
-  void on_add(std::function<void()> function) { on_add_.push_back(std::move(function)); }
+  void on_add(std::function<void()> function);
   /// Makes a buffer [n] longer, up to `numel`, filled with `value`. Tensors that share its memory move along.
   static void lengthen(Tensor& buffer, int64_t numel, double value = 0);
 
@@ -106,7 +106,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
     std::function<Tensor(const Tensor& own, const char* name)> gather;
     std::function<bool(const Tensor& parameter)> is_elsewhere;
   };
-  void set_stages(Stages stages) { stages_ = std::move(stages); }
+  void set_stages(Stages stages);
 
   /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
   /// sizes.

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <concepts>
-#include <numeric>
 #include <optional>
 
 #include "data/collation.h"
@@ -47,6 +46,7 @@ std::vector<std::shared_ptr<Subset<Set>>> random_split(std::shared_ptr<Set> set,
   WEFT_CHECK(set, "random_split: expected a set, got a null pointer");
   const auto n = static_cast<int64_t>(set->size());
   double sum = 0;
+  int64_t left = n;
   std::vector<int64_t> sizes(shares.size());
   for (const double share : shares) {
     WEFT_CHECK(share >= 0, "random_split: expected shares of at least 0, got ", share);
@@ -54,8 +54,7 @@ std::vector<std::shared_ptr<Subset<Set>>> random_split(std::shared_ptr<Set> set,
   }
   WEFT_CHECK(std::abs(sum - 1) < 1e-6, "random_split: expected shares whose sum is 1, got ", sum);
   for (size_t i = 0; i < sizes.size(); ++i)
-    sizes[i] = static_cast<int64_t>(std::floor(shares[i] / sum * static_cast<double>(n) + 1e-9));
-  int64_t left = n - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    left -= sizes[i] = static_cast<int64_t>(std::floor(shares[i] / sum * static_cast<double>(n) + 1e-9));
   for (size_t i = 0; left > 0; i = (i + 1) % sizes.size(), --left) ++sizes[i];
   std::vector<std::shared_ptr<Subset<Set>>> parts;
   int64_t at = 0;

@@ -47,4 +47,17 @@ int64_t Embedding::flops(const Shape& x, const Shape& y) const {
 
 void Embedding::fields(Visitor& v) { v("weight", weight); }
 
+EmbeddingBag::EmbeddingBag(Integer count, Integer size, EmbeddingBagOptions bag)
+    : weight(Tensor::empty({count, size})), options(bag) {
+  WEFT_CHECK(count > 0 && size > 0, "EmbeddingBag: expected positive sizes, got ", count, " rows of ", size);
+  const DeferredInit::Scope now(options.padding >= 0 ? nullptr : DeferredInit::current());
+  init_normal_(weight, 1);
+  if (options.padding >= 0) weight.select(0, options.padding).zero_();
+  weight.requires_grad_();
+}
+
+Tensor EmbeddingBag::operator()(const Tensor& x, const Tensor& offsets) const {
+  return with_hooks(x, [&] { return embedding_bag(weight, x, offsets, options); });
+}
+
 }  // namespace weft::nn

@@ -37,20 +37,11 @@ struct EmbeddingBag : Module {
   Tensor weight;
   EmbeddingBagOptions options;
 
-  EmbeddingBag(Integer count, Integer size, EmbeddingBagOptions bag = {})
-      : weight(Tensor::empty({count, size})), options(bag) {
-    WEFT_CHECK(count > 0 && size > 0, "EmbeddingBag: expected positive sizes, got ", count, " rows of ", size);
-    const DeferredInit::Scope now(options.padding >= 0 ? nullptr : DeferredInit::current());
-    init_normal_(weight, 1);
-    if (options.padding >= 0) weight.select(0, options.padding).zero_();
-    weight.requires_grad_();
-  }
+  EmbeddingBag(Integer count, Integer size, EmbeddingBagOptions bag = {});
   /// x [bags, length], or [n] with the offsets of the bags.
   Tensor forward(const Tensor& x) const override { return embedding_bag(weight, x, options); }
   using Module::operator();
-  Tensor operator()(const Tensor& x, const Tensor& offsets) const {
-    return with_hooks(x, [&] { return embedding_bag(weight, x, offsets, options); });
-  }
+  Tensor operator()(const Tensor& x, const Tensor& offsets) const;
   void fields(Visitor& v) override { v("weight", weight); }
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include "core/autograd.h"
@@ -60,13 +61,26 @@ DeferredInit::Scope::Scope(DeferredInit* notes) : outer_(std::exchange(deferring
 DeferredInit::Scope::~Scope() { deferring = outer_; }
 DeferredInit* DeferredInit::current() { return deferring; }
 
+struct DeferredInit::Notes {
+  struct Note {
+    std::function<void()> write;
+    uint32_t version;  ///< the storage's
+  };
+  std::unordered_map<const Storage*, Note> of;
+};
+
+DeferredInit::DeferredInit() : notes_(std::make_unique<Notes>()) {}
+DeferredInit::~DeferredInit() = default;
+bool DeferredInit::has(const Tensor& weight) const { return notes_->of.contains(weight.storage().get()); }
+size_t DeferredInit::pending() const { return notes_->of.size(); }
+
 void DeferredInit::note(const Tensor& weight, std::function<void()> write) {
-  notes_[weight.storage().get()] = {std::move(write), weight.storage()->version()};
+  notes_->of[weight.storage().get()] = {std::move(write), weight.storage()->version()};
 }
 
 void DeferredInit::write(const Tensor& weight) {
   const NoGrad no_grad;
-  const auto note = notes_.extract(weight.storage().get());
+  const auto note = notes_->of.extract(weight.storage().get());
   if (!note) return;
   WEFT_CHECK(weight.storage()->version() == note.mapped().version, "DeferredInit: a weight ", weight,
              " was written after its first values were noted, which would replace them. Make it within "

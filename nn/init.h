@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
-#include <unordered_map>
+#include <memory>
 
 #include "core/tensor.h"
 
@@ -64,19 +64,21 @@ class DeferredInit {
   /// The notes of this thread; null: none.
   static DeferredInit* current();
 
+  DeferredInit();
+  ~DeferredInit();
+  DeferredInit(const DeferredInit&) = delete;
+  DeferredInit& operator=(const DeferredInit&) = delete;
+
   /// The last note of a weight counts.
   void note(const Tensor& weight, std::function<void()> write);
-  bool has(const Tensor& weight) const { return notes_.contains(weight.storage().get()); }
+  bool has(const Tensor& weight) const;
   /// Writes the weight as noted; nothing where there is no note of it. Errors: it was written after the note.
   void write(const Tensor& weight);
-  size_t pending() const { return notes_.size(); }
+  size_t pending() const;
 
  private:
-  struct Note {
-    std::function<void()> write;
-    uint32_t version;  ///< the storage's
-  };
-  std::unordered_map<const Storage*, Note> notes_;
+  struct Notes;
+  std::unique_ptr<Notes> notes_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.

@@ -53,4 +53,24 @@ void LayerNorm::fields(Visitor& v) {
   v("bias", bias);
 }
 
+RMSNorm::RMSNorm(Integer size, double norm_eps) : eps(norm_eps) {
+  WEFT_CHECK(size > 0, "RMSNorm: expected a positive size, got ", size);
+  weight = Tensor::ones({size}).requires_grad_();
+}
+
+GroupNorm::GroupNorm(Integer group_count, Integer channels, double norm_eps) : groups(group_count), eps(norm_eps) {
+  WEFT_CHECK(groups > 0 && channels > 0 && channels % groups == 0, "GroupNorm: ", channels,
+             " channels do not divide into ", groups, " groups");
+  weight = Tensor::ones({channels}).requires_grad_();
+  bias = Tensor::zeros({channels}).requires_grad_();
+}
+
+InstanceNorm::InstanceNorm(Integer channel_count, InstanceNormOptions options)
+    : channels(channel_count), eps(options.eps) {
+  WEFT_CHECK(channels > 0, "InstanceNorm: expected a positive number of channels, got ", channels);
+  if (!options.affine) return;
+  weight = Tensor::ones({channels}).requires_grad_();
+  bias = Tensor::zeros({channels}).requires_grad_();
+}
+
 }  // namespace weft::nn

@@ -24,10 +24,7 @@ struct RMSNorm : Module {
   Tensor weight;
   double eps;
 
-  explicit RMSNorm(Integer size, double norm_eps = 1e-6) : eps(norm_eps) {
-    WEFT_CHECK(size > 0, "RMSNorm: expected a positive size, got ", size);
-    weight = Tensor::ones({size}).requires_grad_();
-  }
+  explicit RMSNorm(Integer size, double norm_eps = 1e-6);
   Tensor forward(const Tensor& x) const override { return rms_norm(x, weight, eps); }
   /// As LayerNorm::add().
   NormedSum add(const Tensor& x, const Tensor& residual) const;
@@ -41,12 +38,7 @@ struct GroupNorm : Module {
   double eps;
   Tensor weight, bias;
 
-  GroupNorm(Integer group_count, Integer channels, double norm_eps = 1e-5) : groups(group_count), eps(norm_eps) {
-    WEFT_CHECK(groups > 0 && channels > 0 && channels % groups == 0, "GroupNorm: ", channels,
-               " channels do not divide into ", groups, " groups");
-    weight = Tensor::ones({channels}).requires_grad_();
-    bias = Tensor::zeros({channels}).requires_grad_();
-  }
+  GroupNorm(Integer group_count, Integer channels, double norm_eps = 1e-5);
   Tensor forward(const Tensor& x) const override { return group_norm(x, groups, weight, bias, eps); }
   void fields(Visitor& v) override {
     v("weight", weight);
@@ -66,13 +58,7 @@ struct InstanceNorm : Module {
   double eps;
   Tensor weight, bias;
 
-  explicit InstanceNorm(Integer channel_count, InstanceNormOptions options = {})
-      : channels(channel_count), eps(options.eps) {
-    WEFT_CHECK(channels > 0, "InstanceNorm: expected a positive number of channels, got ", channels);
-    if (!options.affine) return;
-    weight = Tensor::ones({channels}).requires_grad_();
-    bias = Tensor::zeros({channels}).requires_grad_();
-  }
+  explicit InstanceNorm(Integer channel_count, InstanceNormOptions options = {});
   Tensor forward(const Tensor& x) const override { return group_norm(x, channels, weight, bias, eps); }
   void fields(Visitor& v) override {
     v("weight", weight);

@@ -272,6 +272,10 @@ LstmState LSTMCell::operator()(const Tensor& x, const LstmState& state) const {
   return next;
 }
 
+Tensor OneStateCell::operator()(const Tensor& x, const Tensor& h) const {
+  return with_hooks(x, [&] { return step(x, h); });
+}
+
 Tensor GRUCell::step(const Tensor& x, const Tensor& h) const {
   const Tensor before = checked(x, h);
   return gru(linear(x, weight_ih, bias_ih).unsqueeze(0), weight_hh, bias_hh, before).select(0, 0);

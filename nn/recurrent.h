@@ -174,9 +174,7 @@ class OneStateCell : public RecurrentCell {
  public:
   Tensor forward(const Tensor& x) const override { return step(x, {}); }
   using Module::operator();
-  Tensor operator()(const Tensor& x, const Tensor& h) const {
-    return with_hooks(x, [&] { return step(x, h); });
-  }
+  Tensor operator()(const Tensor& x, const Tensor& h) const;
 
  protected:
   using RecurrentCell::RecurrentCell;

@@ -25,7 +25,7 @@ void check_fits(const StateDict& mine, const StateDict& given) {
 }  // namespace
 
 Ema::Ema(std::shared_ptr<FlatParameters> flat, const std::vector<NamedTensor>& buffers, EmaOptions options)
-    : flat_(std::move(flat)), options_(options) {
+    : flat_(std::move(flat)), alive_(std::make_shared<int>()), options_(options) {
   WEFT_CHECK(flat_, "Ema: expected flat weights, got none");
   WEFT_CHECK(options.decay >= 0 && options.decay < 1, "Ema: expected a decay in [0, 1), got ", options.decay);
   const NoGrad no_grad;

@@ -65,7 +65,7 @@ class Ema {
   void take_in_new();
 
   std::shared_ptr<FlatParameters> flat_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // for the call from flat_
+  std::shared_ptr<int> alive_;  // for the call from flat_
   EmaOptions options_;
   Tensor average_, count_, one_;
   std::vector<Buffer> buffers_;

@@ -26,6 +26,11 @@ void check_rate(const char* name, double lr) {
 
 }  // namespace
 
+ParameterGroups::ParameterGroups(const std::vector<ParameterGroup>& groups) : vector(groups) {}
+ParameterGroups::ParameterGroups(const std::vector<NamedTensor>& parameters) { push_back({.parameters = parameters}); }
+ParameterGroups::ParameterGroups(std::initializer_list<NamedTensor> parameters)
+    : ParameterGroups(std::vector<NamedTensor>(parameters)) {}
+
 std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
   std::vector<NamedTensor> result;
   for (const NamedTensor& parameter : parameters)
@@ -53,6 +58,12 @@ double steps_of(const StateDict& state, const std::string& parameter) {
   for (const NamedScalar& entry : state.scalars)
     if (entry.name == parameter + ".step") return entry.value;
   return state.scalar("step");
+}
+
+Optimizer::~Optimizer() = default;
+
+void Optimizer::add_state(std::string name, Tensor state) {
+  own_states_.push_back({std::move(name), std::move(state)});
 }
 
 Optimizer::Optimizer(const char* name, const std::vector<ParameterGroup>& given_groups, double lr, double weight_decay,

@@ -20,10 +20,9 @@ struct ParameterGroup {
 
 /// Groups of parameters; a plain list of parameters is one group.
 struct ParameterGroups : std::vector<ParameterGroup> {
-  ParameterGroups(const std::vector<ParameterGroup>& groups) : vector(groups) {}
-  ParameterGroups(const std::vector<NamedTensor>& parameters) { push_back({.parameters = parameters}); }
-  ParameterGroups(std::initializer_list<NamedTensor> parameters)
-      : ParameterGroups(std::vector<NamedTensor>(parameters)) {}
+  ParameterGroups(const std::vector<ParameterGroup>& groups);
+  ParameterGroups(const std::vector<NamedTensor>& parameters);
+  ParameterGroups(std::initializer_list<NamedTensor> parameters);
 };
 
 /// Two groups: weights, and parameters of at most one dimension (biases, norms) with weight decay 0 (Goyal et al. 2017
@@ -51,7 +50,7 @@ double steps_of(const StateDict& state, const std::string& parameter);
 /// step.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -130,7 +129,7 @@ class Optimizer {
   void fill_state(size_t state, double value);
 
   /// A state of another size than the parameters', under its name in state_dict(). Shares memory.
-  void add_state(std::string name, Tensor state) { own_states_.push_back({std::move(name), std::move(state)}); }
+  void add_state(std::string name, Tensor state);
 
  private:
   struct Group {

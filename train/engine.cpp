@@ -39,6 +39,16 @@ DType precision_named(const std::string& word) {
   return DType::f16;
 }
 
+std::string Task::origin(int64_t /*epoch*/, int64_t /*batch*/, size_t number, const Shape& place) const {
+  return str("tensor ", number, " of the batch at ", place);
+}
+
+Interruption::Interruption(const dist::World& world, StopOptions options, LossSum sum, std::shared_ptr<Signals> process)
+    : own(process ? std::move(process) : std::make_shared<Signals>()),
+      signals(*own),
+      sums(world, signals, sum),
+      stop(sums, options) {}
+
 Engine::Engine(Task& task, const Parts& parts, EngineOptions options, std::shared_ptr<Interruption> interruption)
     : task_(task),
       parts_(parts),

@@ -92,9 +92,7 @@ class Task {
   virtual void start_epoch(int64_t epoch, int64_t batch) = 0;
   virtual std::optional<Batch> next() = 0;
   /// Where the value at `place` of tensor `number` of a batch comes from, for error texts.
-  virtual std::string origin(int64_t /*epoch*/, int64_t /*batch*/, size_t number, const Shape& place) const {
-    return str("tensor ", number, " of the batch at ", place);
-  }
+  virtual std::string origin(int64_t epoch, int64_t batch, size_t number, const Shape& place) const;
   /// Seconds that next() has waited so far; negative: not known.
   virtual double waited() const { return -1; }
 
@@ -168,10 +166,9 @@ struct EngineOptions {
 
 /// The signals, sums and stop rule of a run; several engines share them where a run has phases.
 struct Interruption {
-  /// `process`: the Signals shared by ranks that are threads of one process.
+  /// `process`: the Signals shared by ranks that are threads of one process; null: the run's own.
   Interruption(const dist::World& world, StopOptions options, LossSum sum = LossSum::per_sample,
-               std::shared_ptr<Signals> process = std::make_shared<Signals>())
-      : own(std::move(process)), signals(*own), sums(world, signals, sum), stop(sums, options) {}
+               std::shared_ptr<Signals> process = nullptr);
   const std::shared_ptr<Signals> own;
   Signals& signals;
   StepSums sums;

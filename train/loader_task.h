@@ -20,15 +20,8 @@ class LoaderTask : public Task {
   }
   double mean_samples(int64_t batch) const override { return loader_->mean_count(batch); }
   void start_epoch(int64_t epoch, int64_t batch) override { loader_->start(epoch, batch); }
-  std::optional<Batch> next() override {
-    auto batch = loader_->next();
-    return batch ? std::optional(Batch{std::move(batch->tensors), batch->count}) : std::nullopt;
-  }
-  std::string origin(int64_t epoch, int64_t batch, size_t number, const Shape& place) const override {
-    const std::vector<std::string>& names = loader_->names();
-    return str(number < names.size() ? "'" + names[number] + "'" : str("tensor ", number), " of ",
-               loader_->origin(epoch, batch, number, place));
-  }
+  std::optional<Batch> next() override;
+  std::string origin(int64_t epoch, int64_t batch, size_t number, const Shape& place) const override;
 
  protected:
   explicit LoaderTask(std::shared_ptr<data::BatchQueue> loader) : loader_(std::move(loader)) {}

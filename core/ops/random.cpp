@@ -147,4 +147,15 @@ Tensor dropout(const Tensor& x, double p, bool training) {
   return masked(x, state, draw(x.device(), x.numel(), x.dtype()), p);
 }
 
+Tensor feature_dropout(const Tensor& x, double p, bool training) {
+  const OpScope scope("feature_dropout");
+  WEFT_CHECK(x.defined() && x.is_floating() && x.dim() >= 2,
+             "feature_dropout: expected a floating tensor [N, ..., C], got ", x);
+  WEFT_CHECK(p >= 0 && p <= 1, "feature_dropout: expected p in [0, 1], got ", p);
+  if (!training || p == 0) return x;
+  Shape sizes = x.sizes();
+  for (int d = 1; d + 1 < sizes.rank(); ++d) sizes[d] = 1;
+  return mul(x, dropout(Tensor::ones(sizes, x.dtype(), x.device()), p));
+}
+
 }  // namespace weft

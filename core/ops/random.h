@@ -32,5 +32,7 @@ const Tensor& normal_(const Tensor& x, double mean = 0, double std = 1);
 /// x. The mask is a function of the generator's state and the rank (set_dropout_rank()): it is computed again in
 /// backward, never stored. Errors: p outside [0, 1].
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
+/// As above for whole channels x[n, …, c] of x [N, …, C]: PyTorch's dropout1d to 3d. Errors: less than two dimensions.
+Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true);
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
@@ -256,6 +257,19 @@ Tensor cumprod(const Tensor& x, Integer dim) {
   Tensor y = x.is_floating() ? x : x.to(DType::i64);
   for (int64_t step = 1; step < n; step *= 2)  // y[i]: the product of up to 2 step elements that end with x[i]
     y = concat({y.slice(at, 0, step), mul(y.slice(at, step, n - step), y.slice(at, 0, n - step))}, at);
+  return y.storage() == x.storage() ? y.clone() : y;
+}
+
+Tensor logcumsumexp(const Tensor& x, Integer dim) {
+  WEFT_CHECK(x.defined() && x.is_floating() && x.dim() >= 1,
+             "logcumsumexp: expected a floating tensor of at least one dimension, got ", x);
+  const OpScope scope("logcumsumexp");
+  const int at = wrap_dim("logcumsumexp", dim, x.dim());
+  const int64_t n = x.size(at);
+  Tensor y = x.dtype() == DType::f64 ? x : x.to(DType::f32);  // one rounding for all passes
+  for (int64_t step = 1; step < n; step *= 2)
+    y = concat({y.slice(at, 0, step), logaddexp(y.slice(at, step, n - step), y.slice(at, 0, n - step))}, at);
+  y = y.to(x.dtype());
   return y.storage() == x.storage() ? y.clone() : y;
 }
 

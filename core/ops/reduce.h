@@ -52,6 +52,9 @@ Tensor argmin(const Tensor& x, Integer dim, bool keep_dims = false);
 Tensor cumsum(const Tensor& x, Integer dim);
 /// y[i] = x[0] … x[i] along `dim`; of x's sizes, in log2(length) passes. Errors: no such dimension.
 Tensor cumprod(const Tensor& x, Integer dim);
+/// y[i] = log(e^x[0] + … + e^x[i]) along `dim`, without overflow; of x's sizes, in log2(length) passes. Errors: no such
+/// dimension, not a floating tensor.
+Tensor logcumsumexp(const Tensor& x, Integer dim);
 
 /// The distances [..., N, M] of the points a [..., N, D] and b [..., M, D] in the 2-norm; the differences [..., N, M,
 /// D] are stored. The gradient of distance 0 is 0. Errors: sizes that do not fit.

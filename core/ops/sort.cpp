@@ -60,6 +60,33 @@ Sorted first(const char* op, const Tensor& x, int64_t k, int64_t dim, bool desce
   return sorted;
 }
 
+/// cummax() and cummin().
+Sorted running(const char* op, const Tensor& x, Integer dim, bool largest) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, op, ": expected a tensor of at least one dimension, got ", x);
+  const OpScope scope(op);
+  const int at = wrap_dim(op, dim, x.dim());
+  const int64_t n = x.size(at);
+  Shape line;
+  for (int d = 0; d < x.dim(); ++d) line.push_back(d == at ? n : 1);
+  Tensor places = Tensor::arange(n, DType::i64, x.device()).reshape(line).expand(x.sizes());
+  {
+    const NoGrad no_grad;
+    Tensor best = x.dtype() == DType::boolean ? x.to(DType::u8) : x.detach();
+    for (int64_t step = 1; step < n; step *= 2) {  // best[i]: of up to 2 step elements that end with x[i]
+      const Tensor before = best.slice(at, 0, n - step), own = best.slice(at, step, n - step);
+      Tensor keeps = largest ? gt(before, own) : lt(before, own);
+      if (x.is_floating()) keeps = logical_or(keeps, logical_and(isnan(before), logical_not(isnan(own))));
+      const auto joined = [&](const Tensor& all) {
+        return concat({all.slice(at, 0, step), where(keeps, all.slice(at, 0, n - step), all.slice(at, step, n - step))},
+                      at);
+      };
+      best = joined(best);
+      places = joined(places);
+    }
+  }
+  return {gather(x, at, places), places.contiguous()};
+}
+
 }  // namespace
 
 Sorted sort(const Tensor& x, Integer dim, bool descending) { return first("sort", x, -1, dim, descending); }
@@ -73,6 +100,9 @@ Sorted topk(const Tensor& x, Integer k, Integer dim, bool largest) {
   WEFT_CHECK(k >= 0, "topk: expected k of at least 0, got ", k);
   return first("topk", x, k, dim, largest);
 }
+
+Sorted cummax(const Tensor& x, Integer dim) { return running("cummax", x, dim, /*largest=*/true); }
+Sorted cummin(const Tensor& x, Integer dim) { return running("cummin", x, dim, /*largest=*/false); }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
   constexpr const char* kOp = "searchsorted";

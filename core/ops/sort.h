@@ -18,6 +18,11 @@ Sorted sort(const Tensor& x, Integer dim = -1, bool descending = false);
 Tensor argsort(const Tensor& x, Integer dim = -1, bool descending = false);
 /// The k largest (or smallest) elements along `dim`, the first of them first. Errors: k < 0 or more than there are.
 Sorted topk(const Tensor& x, Integer k, Integer dim = -1, bool largest = true);
+/// values[i] = the largest of x[0] … x[i] along `dim`, and its place, the last one of equals; of x's sizes, in
+/// log2(length) passes.
+Sorted cummax(const Tensor& x, Integer dim);
+/// As above, the smallest; here NaN counts as smaller than every number.
+Sorted cummin(const Tensor& x, Integer dim);
 /// How many elements of a row of `sorted` [..., n] (ascending) are less than each value, i64 like `values` [..., m];
 /// `right`: less or equal. `sorted` [n] serves values of any sizes. No gradient. Errors: other dtypes, devices or rows.
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false);

@@ -136,7 +136,7 @@ void add_object(TextRows& rows, const nlohmann::ordered_json& object, int64_t li
       row.cells.emplace_back();
     }
     const auto column = static_cast<size_t>(place - rows.header.begin());
-    if (value.is_structured()) row.nested.insert(column);
+    if (value.is_structured()) row.nested.push_back(column);
     if (!value.is_null()) row.cells[column] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   rows.rows.push_back(std::move(row));

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ struct TextRows {
   struct Row {
     int64_t line = 0;                               ///< where it begins, from 1
     std::vector<std::optional<std::string>> cells;  ///< none: JSON's null, or a name that this object lacks
-    std::set<size_t> nested = {};  ///< columns whose cell is the JSON of a list or an object
+    std::vector<size_t> nested = {};  ///< columns whose cell is the JSON of a list or an object
   };
   std::vector<std::string> header;  ///< names of the columns, without blanks around them
   std::vector<Row> rows;            ///< with at most as many cells as the header

@@ -71,6 +71,8 @@ void DDP::set_samples(int64_t samples) {
   next_samples_ = samples;
 }
 
+Tensor DDP::forward(const Tensor& x) { return operator()(x); }
+
 void DDP::before_forward(int64_t samples) {
   take_in_changes();
   if (!grad_enabled()) return;

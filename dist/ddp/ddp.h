@@ -90,7 +90,7 @@ class DDP final : public Strategy {
   const ProcessGroupPtr& group() const { return group_; }
   const std::vector<Bucket>& buckets() const { return reducer_->buckets(); }
 
-  Tensor forward(const Tensor& x) override { return operator()(x); }
+  Tensor forward(const Tensor& x) override;
   void stand_in() override { set_samples(0); }
   StateDict model_state() override { return model_->state_dict(); }
   void load_model(const std::string& what, const StateDict& model) override;

@@ -6,12 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <fstream>
+#include <future>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -132,6 +136,14 @@ void insert_new(std::vector<std::pair<std::string, CheckpointIndex::Part>>& to, 
 }
 
 }  // namespace
+
+/// The thread of the last save, and the members that both threads use.
+struct CheckpointWriter::Background {
+  std::atomic<bool> gives_up{false};
+  std::thread thread;
+  std::future<std::string> wrote;  // error of writing this rank's own part
+  std::string error;
+};
 
 /// The thread's data of one save.
 struct CheckpointWriter::Job {
@@ -271,11 +283,11 @@ void CheckpointWriter::Job::finish() {
 }
 
 CheckpointWriter::CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout, std::string host)
-    : group_(std::move(group)), timeout_(timeout), host_(std::move(host)) {}
+    : group_(std::move(group)), timeout_(timeout), host_(std::move(host)), background_(std::make_unique<Background>()) {}
 
 CheckpointWriter::~CheckpointWriter() {
-  gives_up_ = std::uncaught_exceptions() > 0;
-  if (thread_.joinable()) thread_.join();
+  background_->gives_up = std::uncaught_exceptions() > 0;
+  if (background_->thread.joinable()) background_->thread.join();
 }
 
 void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
@@ -293,7 +305,7 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
   job->rank = group_->rank();
   job->size = group_->size();
   job->timeout = timeout_;
-  job->gives_up = &gives_up_;
+  job->gives_up = &background_->gives_up;
   job->folder = folder.has_filename() ? folder : folder.parent_path();
   std::error_code error;
   std::string problem;
@@ -361,30 +373,30 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
     synchronize(device);
   }
   pending_ = true;
-  error_.clear();
-  wrote_ = job->wrote.get_future();
-  thread_ = std::thread([this, job] {
+  background_->error.clear();
+  background_->wrote = job->wrote.get_future();
+  background_->thread = std::thread([this, job] {
     try {
       job->run();
     } catch (const std::exception& failure) {
-      error_ = failure.what();
+      background_->error = failure.what();
     }
   });
 }
 
 void CheckpointWriter::wait() {
   if (!std::exchange(pending_, false)) {
-    if (thread_.joinable()) thread_.join();  // ranks of its save did not all answer
+    if (background_->thread.joinable()) background_->thread.join();  // ranks of its save did not all answer
     return;
   }
   // Ranks of one file wait for each other's lists: who has died, or failed in save(), is known before. Two more rounds:
   // a rank that could not write, or has died, is known before others wait for its file.
   group_->all_gather_text("", "checkpoint begun");
-  std::vector<std::string> errors = group_->all_gather_text(wrote_.get(), "checkpoint's files");
-  gives_up_ = !std::ranges::all_of(errors, &std::string::empty);
-  thread_.join();
-  const std::vector<std::string> later = group_->all_gather_text(error_, "checkpoint written");
-  if (!gives_up_.exchange(false)) errors = later;
+  std::vector<std::string> errors = group_->all_gather_text(background_->wrote.get(), "checkpoint's files");
+  background_->gives_up = !std::ranges::all_of(errors, &std::string::empty);
+  background_->thread.join();
+  const std::vector<std::string> later = group_->all_gather_text(background_->error, "checkpoint written");
+  if (!background_->gives_up.exchange(false)) errors = later;
   for (size_t rank = errors.size(); rank-- > 0;) {  // ranks that waited for another have smaller numbers
     if (errors[rank].empty()) continue;
     std::error_code ignored;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <atomic>
-#include <exception>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,15 +45,13 @@ class CheckpointWriter {
 
  private:
   struct Job;
+  struct Background;
 
   ProcessGroupPtr group_;
   Milliseconds timeout_;
   std::string host_;
   kernels::PinnedMemory arena_;  ///< memory of the last snapshot
-  std::atomic<bool> gives_up_{false};
-  std::thread thread_;
-  std::future<std::string> wrote_;  // error of writing this rank's own part
-  std::string error_;
+  std::unique_ptr<Background> background_;
   std::filesystem::path temporary_;  // file of the last save
   bool pending_ = false;
 };

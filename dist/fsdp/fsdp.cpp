@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
 #include "dist/ddp/sync_batch_norm.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/unit_layout.h"
 
 namespace weft::dist {
@@ -206,6 +207,20 @@ void FSDP::share_buffers(Device device) {
   group_->broadcast(all, 0, {.name = "counters", .scale = {}})->wait();
   values = all.to_vector<int64_t>();
   for (size_t i = 0; i < values.size(); ++i) *counters.found[i] = values[i];
+}
+
+Tensor FSDP::forward(const Tensor& x) { return operator()(x); }
+
+void FSDP::before_forward(int64_t samples) { schedule_->begin_round(grad_enabled(), samples); }
+void FSDP::set_samples(int64_t samples) { schedule_->set_samples(samples); }
+const std::vector<std::unique_ptr<FsdpUnit>>& FSDP::units() const { return schedule_->units(); }
+size_t FSDP::gathered_bytes() const { return schedule_->gathered_bytes(); }
+size_t FSDP::peak_gathered_bytes() const { return schedule_->peak_gathered_bytes(); }
+void FSDP::free_gathered() { schedule_->free_all(); }
+
+DType FSDP::forward_dtype() const {
+  const DType low = options_.precision.param;
+  return low == DType::f32 ? autocast_dtype().value_or(DType::f32) : low;
 }
 
 Tensor FSDP::cast_input(const Tensor& x) const {

@@ -2,19 +2,20 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/autocast.h"
-#include "core/autograd.h"
 #include "dist/ddp/strategy.h"
 #include "dist/fsdp/fsdp_options.h"
-#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/group/world.h"
 #include "nn/module_of.h"
 
 namespace weft::dist {
+
+class FlatShard;     // dist/fsdp/flat_shard.h
+class FsdpSchedule;  // dist/fsdp/fsdp_schedule.h
+class FsdpUnit;
 
 /// A model whose parameters, gradients and optimizer state are sharded over the ranks (fully sharded data parallelism;
 /// Rajbhandari et al. 2020, Zhao et al. 2023). Each rank runs its own part of the batch; a unit's parameters are
@@ -50,15 +51,14 @@ class FSDP final : public Strategy {
   /// training (gradients on, or Module::train()) counts x.size(0) samples.
   template <class... More>
   Tensor operator()(const Tensor& x, const More&... more) {
-    std::optional<Autocast> low;
-    if (options_.precision.param != DType::f32) low.emplace(options_.precision.param);
+    const Autocast low(forward_dtype());
     return nn::call(*model_, cast_input(x), cast_input(more)...);
   }
   /// For models whose forward is not one call (of stages): call this before the modules of a step run. With gradients
   /// on, its backwards weigh by `samples`; then it is training.
-  void before_forward(int64_t samples) { schedule_->begin_round(grad_enabled(), samples); }
+  void before_forward(int64_t samples);
   /// Samples of the next forward, if that is not the first size of its input; 0: a dummy batch, as in DDP.
-  void set_samples(int64_t samples) { schedule_->set_samples(samples); }
+  void set_samples(int64_t samples);
 
   /// This rank's part of every parameter, frozen ones too, under its name: [length, 1, …] with the rank of the
   /// parameter, so that rules by rank (without_decay_on_vectors) still work; length 0 if other ranks have all of it.
@@ -83,19 +83,19 @@ class FSDP final : public Strategy {
   const FsdpOptions& options() const { return options_; }
   /// Which copy of its shards this rank holds; 0 if shards are not replicated.
   int replica() const { return replicas_->rank(); }
-  /// The root first, then in the order of the model.
-  const std::vector<std::unique_ptr<FsdpUnit>>& units() const { return schedule_->units(); }
+  /// The root first, then in the order of the model (dist/fsdp/fsdp_schedule.h).
+  const std::vector<std::unique_ptr<FsdpUnit>>& units() const;
   /// This rank's trained weights and gradients; null if nothing is trained.
   const std::shared_ptr<FlatParameters>& flat() const { return flat_; }
 
   /// Bytes of this rank's shards of all parameters.
   size_t shard_bytes() const;
   /// Bytes of gathered parameters, now and at the peak.
-  size_t gathered_bytes() const { return schedule_->gathered_bytes(); }
-  size_t peak_gathered_bytes() const { return schedule_->peak_gathered_bytes(); }
-  void free_gathered() { schedule_->free_all(); }
+  size_t gathered_bytes() const;
+  size_t peak_gathered_bytes() const;
+  void free_gathered();
 
-  Tensor forward(const Tensor& x) override { return operator()(x); }
+  Tensor forward(const Tensor& x) override;
   void stand_in() override { set_samples(0); }
   bool is_sharded() const override { return true; }
   StateDict model_state() override;
@@ -107,6 +107,8 @@ class FSDP final : public Strategy {
   std::string describe() const override;
 
  private:
+  /// Autocast's dtype in the forward: the chosen lower precision, else that outside.
+  DType forward_dtype() const;
   /// An input in the precision of the forward.
   Tensor cast_input(const Tensor& x) const;
   template <class Other>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/autograd.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/sharded_checkpoint.h"
 
 namespace weft::dist {

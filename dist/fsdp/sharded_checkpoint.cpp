@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/autograd.h"
+#include "dist/fsdp/fsdp_schedule.h"
 
 namespace weft::dist {
 namespace {

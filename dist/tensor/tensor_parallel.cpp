@@ -7,6 +7,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/reduce.h"
 #include "dist/ddp/agreement.h"
+#include "dist/fsdp/fsdp_schedule.h"
 
 namespace weft::dist {
 namespace {

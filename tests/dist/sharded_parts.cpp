@@ -9,6 +9,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/tensor/parallel_block.h"
 #include "dist/tensor/parallel_embedding.h"
 #include "dist/tensor/parallel_region.h"

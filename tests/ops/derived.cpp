@@ -251,7 +251,7 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
 constexpr const char* kWholeNumberCases =
     "add add_row add_transposed sub sub_outer mul mul_strided mul_long maximum_ties minimum_ties where "
     "where_broadcast comparisons sum_all sum_rows sum_strided sum_long max_all max_rows max_long min_all min_rows "
-    "min_long argmax argmax_last any all sort sort_descending argsort searchsorted topk cumsum cumprod "
+    "min_long argmax argmax_last any all sort sort_descending argsort searchsorted topk cumsum cumprod cummax cummin "
     "repeat_interleave repeat_interleave_counts diagonal diag_embed diag meshgrid unbind pad_reflect pad_replicate "
     "pad_circular pixel_shuffle pixel_unshuffle unfold unique unique_counts masked_select index index_tensors "
     "index_mask index_put reshape flatten squeeze reshape_transposed permute permute_dense transpose slice select "

@@ -13,6 +13,7 @@ const AddCases drawn_cases{
     {"dropout", {{{7, 9}}}, CALL(dropout(x[0], 0.4)), "# draws other numbers"},
     {"dropout_transposed", {{{6, 5}, Values::normal, Layout::transposed}}, CALL(dropout(x[0], 0.25)),
      "# draws other numbers"},
+    {"feature_dropout", {{{3, 4, 5}}}, CALL(feature_dropout(x[0], 0.4)), "# draws other numbers"},
     {"bernoulli", {{{3, 5}}}, CALL(bernoulli({40, 11}, 0.3, x[0].dtype(), x[0].device())), "# draws other numbers", 1,
      true, Derivative::none},
     {"permutation", {{{1}, Values::classes, Layout::dense, 1}}, CALL(permutation(100, x[0].device())),

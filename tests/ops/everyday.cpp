@@ -67,6 +67,13 @@ const AddCases everyday_cases{
     {"isinf", {{{3, 5}, Values::apart}}, BOTH(isinf(1 / (x[0] - x[0].select(0, 1)))), 1, true, Derivative::none},
     {"cumprod", {{{3, 7}, Values::positive}}, BOTH(cumprod(x[0], 1)), 49},
     {"cumprod_first", {{{5, 2}, Values::positive}}, BOTH(cumprod(x[0], 0)), 25},
+    {"cummax", {{{3, 7}, Values::apart}}, BOTH(cummax(x[0], 1).values)},
+    {"cummax_places", {{{5, 3}, Values::ties}}, BOTH(cummax(x[0], 0).indices), 1, true, Derivative::none},
+    {"cummin", {{{5, 3}, Values::apart, Layout::transposed}}, BOTH(cummin(x[0], 0).values)},
+    {"cummin_ties", {{{2, 9, 2}, Values::ties}}, BOTH(cummin(x[0], 1).values), 1, true, Derivative::kinks},
+    {"logcumsumexp", {{{3, 7}}}, BOTH(logcumsumexp(x[0], 1)), 7},
+    {"logcumsumexp_first", {{{5, 2}, Values::normal, Layout::transposed}}, CALL(logcumsumexp(60 * x[0], 0)),
+     "logcumsumexp(60 * x[0], 0)", 300},
     {"cdist", {{{2, 3, 4}}, {{2, 5, 4}}}, BOTH(cdist(x[0], x[1])), 20},
     {"median", {{{4, 6}, Values::apart}}, BOTH(median(x[0]))},
     {"median_rows", {{{4, 7}, Values::apart}}, BOTH(median(x[0], 0, true).values)},
@@ -210,6 +217,21 @@ TEST(Everyday, MembersAreTheFunctions) {
   EXPECT_ERROR(x.unsqueeze(0).t(), "t: expected at most 2 dimensions, got f64[1,2,3] on cpu. Use transpose");
 }
 
+TEST(Everyday, RunningExtremesKeepNaNAndTheLastOfEquals) {
+  const auto line = [](const std::vector<double>& values) { return Tensor::from(values); };
+  const Sorted up = cummax(line({1, 3, 3, 2, NAN, 5, NAN}), 0), down = cummin(line({2, 3, 1, 1, NAN, 0}), 0);
+  EXPECT_EQ(up.indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 2, 4, 4, 6}));
+  EXPECT_EQ(down.indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 2, 3, 4, 4}));
+  EXPECT_EQ(numbers(up.values.slice(0, 0, 4)), (std::vector<double>{1, 3, 3, 3}));
+  EXPECT_TRUE(std::isnan(up.values.select(0, 5).item()) && std::isnan(down.values.select(0, 5).item()));
+  const Tensor masks = cummax(line({0, 1, 0}).to(DType::boolean), 0).values;
+  EXPECT_EQ(masks.dtype(), DType::boolean);
+  EXPECT_EQ(numbers(masks), (std::vector<double>{0, 1, 1}));
+  EXPECT_EQ(cummin(Tensor::zeros({2, 0}), 1).indices.sizes(), (Shape{2, 0}));
+  EXPECT_EQ(numbers(logcumsumexp(line({-INFINITY, -INFINITY, 0, 1000}), 0)),
+            (std::vector<double>{-INFINITY, -INFINITY, 0, 1000}));
+}
+
 TEST(Everyday, BracketsChoose) {
   const Tensor x = Tensor::arange(6, DType::f64).reshape({2, 3});
   EXPECT_EQ(numbers(x[-1]), (std::vector<double>{3, 4, 5}));
@@ -339,6 +361,9 @@ TEST(Everyday, Refusals) {
   const auto zeros = [](const Shape& sizes, DType dtype = DType::f32) { return Tensor::zeros(sizes, dtype); };
   const Tensor ints = zeros({2, 3}, DType::i64);
   EXPECT_ERROR(cumprod(zeros({}), 0), "cumprod: expected a tensor of at least one dimension, got f32[] on cpu");
+  EXPECT_ERROR(cummax(zeros({}), 0), "cummax: expected a tensor of at least one dimension, got f32[] on cpu");
+  EXPECT_ERROR(cummin(zeros({2}), 1), "cummin: ");
+  EXPECT_ERROR(logcumsumexp(ints, 0), "logcumsumexp: expected a floating tensor of at least one dimension, got i64[2,3]");
   EXPECT_ERROR(cdist(zeros({2, 3}), zeros({2, 4})),
                "cdist: expected floating points [..., N, D] and [..., M, D], got f32[2,3]");
   EXPECT_ERROR(median(zeros({0})), "median: expected a floating tensor with elements, got f32[0] on cpu");

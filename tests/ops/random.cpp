@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -109,6 +110,21 @@ TEST(Random, Errors) {
               ThrowsMessage<Error>(HasSubstr("needs a gradient and cannot be changed in place")));
   EXPECT_THAT([] { dropout(Tensor::zeros({2}), -0.1); },
               ThrowsMessage<Error>(HasSubstr("dropout: expected p in [0, 1], got -0.1")));
+}
+
+TEST(Dropout, DropsWholeChannels) {
+  const Tensor y = feature_dropout(Tensor::ones({50, 3, 2, 8}), 0.25);
+  const std::vector<float> first = y.select(2, 1).select(1, 2).flatten().to_vector<float>();
+  EXPECT_EQ(y.to_vector<float>(), (y.slice(1, 1, 1).slice(2, 0, 1).expand({50, 3, 2, 8})).to_vector<float>());
+  const auto dropped = std::count(first.begin(), first.end(), 0.0f);
+  EXPECT_EQ(dropped + std::count(first.begin(), first.end(), 1 / 0.75f), 400);
+  EXPECT_NEAR(static_cast<double>(dropped), 100, 6 * std::sqrt(400 * 0.25 * 0.75));
+  const Tensor x = Tensor::ones({2, 3});
+  EXPECT_TRUE(feature_dropout(x, 0.5, false).is_same(x));
+  EXPECT_THAT([] { feature_dropout(Tensor::ones({2}), 0.5); },
+              ThrowsMessage<Error>(HasSubstr("feature_dropout: expected a floating tensor [N, ..., C], got f32[2]")));
+  EXPECT_THAT([] { feature_dropout(Tensor::ones({2, 2}), 2); },
+              ThrowsMessage<Error>(HasSubstr("feature_dropout: expected p in [0, 1], got 2")));
 }
 
 TEST(Dropout, KeepsScalesAndDropsTheSameInBackward) {

@@ -6,6 +6,7 @@
 
 #include "core/autograd.h"
 #include "dist/fsdp/fsdp.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "nn/sequential.h"
 #include "optim/optimizers.h"
 #include "tests/dist/fsdp/sharded_training.h"

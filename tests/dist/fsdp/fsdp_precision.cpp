@@ -5,6 +5,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "dist/fsdp/fsdp.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"

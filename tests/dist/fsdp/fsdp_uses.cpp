@@ -7,6 +7,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "dist/fsdp/fsdp.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "nn/sequential.h"
 #include "tests/dist/fsdp/sharded_training.h"
