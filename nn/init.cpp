@@ -60,18 +60,36 @@ DeferredInit::Scope::Scope(DeferredInit* notes) : outer_(std::exchange(deferring
 DeferredInit::Scope::~Scope() { deferring = outer_; }
 DeferredInit* DeferredInit::current() { return deferring; }
 
-void DeferredInit::note(const Tensor& weight, std::function<void()> write) {
-  notes_[weight.storage().get()] = {std::move(write), weight.storage()->version()};
+void DeferredInit::note(const Tensor& weight, std::function<void()> write, ReadBlock read) {
+  notes_[weight.storage().get()] = {std::move(write), std::move(read), weight.storage()->version()};
+}
+
+DeferredInit::Note DeferredInit::take(const Tensor& weight) {
+  Note note = std::move(notes_.extract(weight.storage().get()).mapped());
+  WEFT_CHECK(weight.storage()->version() == note.version, "DeferredInit: a weight ", weight,
+             " was written after its first values were noted, which would replace them. Make it within "
+             "DeferredInit::Scope(nullptr)");
+  return note;
 }
 
 void DeferredInit::write(const Tensor& weight) {
   const NoGrad no_grad;
-  const auto note = notes_.extract(weight.storage().get());
-  if (!note) return;
-  WEFT_CHECK(weight.storage()->version() == note.mapped().version, "DeferredInit: a weight ", weight,
-             " was written after its first values were noted, which would replace them. Make it within "
-             "DeferredInit::Scope(nullptr)");
-  note.mapped().write();
+  if (has(weight)) take(weight).write();
+}
+
+DeferredInit::ReadBlock DeferredInit::reader(const Tensor& weight) const {
+  const auto found = notes_.find(weight.storage().get());
+  return found == notes_.end() || weight.dim() == 0 ? ReadBlock() : found->second.read;
+}
+
+void DeferredInit::read(const Tensor& weight, int64_t first, const Tensor& part) {
+  const NoGrad no_grad;
+  const Note note = take(weight);
+  if (part.numel() == 0) return;
+  const int64_t row = weight.numel() / weight.size(0), begin = first / row;
+  const int64_t end = (first + part.numel() + row - 1) / row;
+  const Tensor rows = note.read({.row = begin, .rows = end - begin}).contiguous().flatten();
+  part.copy_(rows.slice(0, first - begin * row, part.numel()));
 }
 
 Fans fans_of(const Tensor& weight) {

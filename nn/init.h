@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <string>
 #include <unordered_map>
 
 #include "core/tensor.h"
+#include "io/weights/weights_file.h"
 
 namespace weft::nn {
 
@@ -64,19 +66,34 @@ class DeferredInit {
   /// The notes of this thread; null: none.
   static DeferredInit* current();
 
-  /// The last note of a weight counts.
-  void note(const Tensor& weight, std::function<void()> write);
+  /// The values of a part alone, on the host, in the order of the weight's memory.
+  using ReadBlock = std::function<Tensor(const WeightBlock& block)>;
+  /// The last note of a weight counts. `read`: a part can be had without the rest.
+  void note(const Tensor& weight, std::function<void()> write, ReadBlock read = {});
   bool has(const Tensor& weight) const { return notes_.contains(weight.storage().get()); }
   /// Writes the weight as noted; nothing where there is no note of it. Errors: it was written after the note.
   void write(const Tensor& weight);
+  /// How parts of the weight are read; empty: it is written as a whole.
+  ReadBlock reader(const Tensor& weight) const;
+  /// Instead of write(): fills `part` with the elements from `first` on, in the order of memory. Errors: as write().
+  void read(const Tensor& weight, int64_t first, const Tensor& part);
   size_t pending() const { return notes_.size(); }
+
+  /// A line for each file that weights are read from, which all ranks must have alike.
+  void add_source(const std::string& line) { sources_ += line + '\n'; }
+  const std::string& sources() const { return sources_; }
 
  private:
   struct Note {
     std::function<void()> write;
+    ReadBlock read;
     uint32_t version;  ///< the storage's
   };
+  /// The note, which is kept no longer. Errors: the weight was written after it.
+  Note take(const Tensor& weight);
+
   std::unordered_map<const Storage*, Note> notes_;
+  std::string sources_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.

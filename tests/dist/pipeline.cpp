@@ -242,10 +242,11 @@ Result train_whole(const Task& task, int first = 0, const Result* from = nullptr
 struct GridSizes {
   int stages, chunks, data = 1, model = 1;
   bool sharded = false;  ///< over the data ranks
+  Offload offload = Offload::none;
   int ranks() const { return stages * data * model; }
   std::string text() const {
     return str(stages, " stages x ", chunks, " chunks, ", data, " data x ", model, " model ranks",
-               sharded ? ", sharded" : "");
+               sharded ? ", sharded, offload " : "", sharded ? name(offload) : "");
   }
 };
 
@@ -268,7 +269,8 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
         task.make(grid.model()), grid,
         {.chunks = sizes.chunks,
          .ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001},
-         .fsdp = sizes.sharded ? std::optional(FsdpOptions{.policy = {.min_num_params = 0, .kinds = {unit}}})
+         .fsdp = sizes.sharded ? std::optional(FsdpOptions{.policy = {.min_num_params = 0, .kinds = {unit}},
+                                                           .offload = sizes.offload})
                                : std::nullopt});
     const auto adam = make_adam(pipeline.parameters());
     if (from) {
@@ -380,7 +382,9 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
                                    {2, 1, 2, 1, true},
                                    {3, 2, 2, 1, true},
                                    {1, 1, 2, 2, true},
-                                   {2, 2, 2, 2, true}}) {
+                                   {2, 2, 2, 2, true},
+                                   {3, 1, 2, 1, true, Offload::parameters},
+                                   {2, 2, 2, 1, true, Offload::optimizer}}) {
       for (const int64_t micro_batches : {1, 5, 8}) {
         // The groups of other backends take longer to make: one number of micro-batches each.
         if (GetParam() != "threads" && micro_batches != 5) continue;

@@ -523,7 +523,7 @@ TEST_F(SeveralGpus, TrainsAGptOfEightTimesAGpusMemory) {
               {.policy = {.kinds = {"GptBlock"}},
                .offload = Offload::parameters,
                .device = device,
-               .initialise = [&](const Tensor& weight) { later.write(weight); }});
+               .deferred = &later});
     optim::AdamW adam(fsdp.parameters(), {.lr = 1e-3});
     const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 3, 4}, Shape{1, 4}).to(device);
     const Tensor next = Tensor::from(std::vector<int64_t>{2, 3, 4, 5}, Shape{1, 4}).to(device);
