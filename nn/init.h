@@ -79,7 +79,7 @@ class DeferredInit {
   void read(const Tensor& weight, int64_t first, const Tensor& part);
   size_t pending() const { return notes_.size(); }
 
-  /// A line for each file that weights are read from, which all ranks must have alike.
+  /// A line for each file with weights: all ranks must have equal lines.
   void add_source(const std::string& line) { sources_ += line + '\n'; }
   const std::string& sources() const { return sources_; }
 

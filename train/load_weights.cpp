@@ -71,7 +71,8 @@ void note_later(nn::DeferredInit& later, const std::shared_ptr<WeightsFile>& fil
       const Tensor some = file->read_block(index, block);
       return order.rank() > 2 ? some.permute(order) : some;
     };
-  later.note(weight, [=] { weight.copy_(file->read(index)); }, read);
+  later.note(
+      weight, [=] { weight.copy_(file->read(index)); }, read);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct ShardedParameter {
 /// collectives; check() then ends all of them.
 struct DeferredWeights {
   nn::DeferredInit* notes = nullptr;
-  mutable std::string problem = {};  ///< of this rank, the first
+  mutable std::string problem = {};  ///< this rank's first error
 
   void attempt(const std::function<void(nn::DeferredInit&)>& work) const;
   /// Collective. Errors (on every rank): the first rank's problem.

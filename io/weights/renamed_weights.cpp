@@ -113,9 +113,9 @@ class RenamedWeights : public WeightsFile {
       const WeightBlock turned{block.column, columns, block.row, block.rows};
       return file_->read_block(static_cast<size_t>(recipe.sources[0]), turned).transpose(0, 1).contiguous();
     }
-    const int64_t before = static_cast<int64_t>(recipe.part) * tensors()[index].sizes[0];  // of one tensor cut in parts
+    const int64_t before = static_cast<int64_t>(recipe.part) * tensors()[index].sizes[0];  // rows of a tensor in parts
     std::vector<Tensor> parts;
-    int64_t first = -(recipe.parts > 1 ? before : 0);  // of this source among the tensor's rows
+    int64_t first = -(recipe.parts > 1 ? before : 0);  // this source's first row in the tensor
     for (const int64_t source : recipe.sources) {
       const int64_t rows = file_->tensors()[static_cast<size_t>(source)].sizes[0];
       const int64_t begin = std::max(block.row, first), end = std::min(block.row + block.rows, first + rows);

@@ -111,13 +111,12 @@ TEST_F(SeveralGpus, ShardedPartsAndAShardedPipelineEqualOneProcess) {
   }
   // Sums of up to 32 rows, 128 hidden units and two devices' roundings, in f32, over two layers and two steps.
   const tests::Tolerance allowed{1.2e-7 * std::sqrt(32.0 * 128) * 8, 1.2e-7 * std::sqrt(32.0 * 128) * 8};
-  for (const auto& [model_ranks, stages, tokens, offload] :
-       {std::tuple{2, 1, Tokens::all, Offload::none},
-        {2, 1, Tokens::own, Offload::none},
-        {1, 2, Tokens::all, Offload::none},
-        {2, 2, Tokens::own, Offload::none},
-        {1, 2, Tokens::all, Offload::optimizer},
-        {1, 2, Tokens::all, Offload::parameters}}) {
+  for (const auto& [model_ranks, stages, tokens, offload] : {std::tuple{2, 1, Tokens::all, Offload::none},
+                                                             {2, 1, Tokens::own, Offload::none},
+                                                             {1, 2, Tokens::all, Offload::none},
+                                                             {2, 2, Tokens::own, Offload::none},
+                                                             {1, 2, Tokens::all, Offload::optimizer},
+                                                             {1, 2, Tokens::all, Offload::parameters}}) {
     SCOPED_TRACE(str(model_ranks, " x ", stages, ", offload ", name(offload)));
     const GridResult got = train_on_four(model_ranks, stages, tokens, offload);
     EXPECT_TRUE(tests::near(got.losses, one.losses, allowed));

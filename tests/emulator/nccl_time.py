@@ -161,7 +161,7 @@ class Sharded(unittest.TestCase):
                         self.assertAlmostEqual(span["dur"], 1e6 * place.gather(4 * int(found[2]) * ranks, ranks), delta=1e-3)
                 self.assertEqual(kinds["reduce_scatter"], 5 * ranks)  # four blocks, and all else
                 self.assertGreater(kinds["all_gather"], 2 * 4 * ranks)
-                # What a rank waits for is in its line: no collective of FSDP is free.
+                # A rank's line has all of its collectives.
                 for rank, line in lines.items():
                     sum_us = sum(s["dur"] for s in spans if s["pid"] == rank and s["cat"] == "communication")
                     self.assertAlmostEqual(line["communication"], 1e-3 * sum_us, delta=0.05 * line["communication"])

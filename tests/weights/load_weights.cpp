@@ -167,7 +167,7 @@ std::vector<Published> published() {
            "to_hf_dinov2", "hf_dinov2", "TransformerBlock"}};
 }
 
-/// What a rank may read of a file: its shares, and the rows that they cut; the header, twice; samples for a checksum.
+/// A rank may read so much of a file: its shares, the rows that they cut, the header twice, samples for a checksum.
 uint64_t most_bytes(const std::filesystem::path& path, const std::vector<std::unique_ptr<dist::FsdpUnit>>& units) {
   const SafetensorsReader file(path);
   uint64_t bytes = 2 * file.data_start() + 1000, widest = 0;
@@ -212,7 +212,8 @@ TEST_F(LoadWeights, RanksReadTheirPartsAlone) {
           EXPECT_EQ(own.notes.pending(), 0u);
           if (before > 0) {
             EXPECT_LE(bytes, most_bytes(path, fsdp.units()));
-            EXPECT_LE(static_cast<double>(bytes), static_cast<double>(std::filesystem::file_size(path)) * (ranks == 4 ? 0.4 : 1.2));
+            EXPECT_LE(static_cast<double>(bytes),
+                      static_cast<double>(std::filesystem::file_size(path)) * (ranks == 4 ? 0.4 : 1.2));
           }
           test::expect_same_tensors(want, dist::full_state_dict(fsdp, dist::Receivers::all));
         });
@@ -311,10 +312,9 @@ TEST_F(LoadWeights, RanksMustReadOneFile) {
     const nn::DeferredInit::Scope scope(later.get());
     const auto own = gpt.make();
     load_weights(*own, paths[static_cast<size_t>(group->rank())], {.rename = {.map = gpt.from}});
-    EXPECT_THAT(error_of([&] {
-                  train::make_strategy({.kind = "fsdp", .deferred = later}, own, dist::World::around(group));
-                }),
-                testing::HasSubstr("weights: the file is"));
+    EXPECT_THAT(
+        error_of([&] { train::make_strategy({.kind = "fsdp", .deferred = later}, own, dist::World::around(group)); }),
+        testing::HasSubstr("weights: the file is"));
   });
 }
 
