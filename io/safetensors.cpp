@@ -296,6 +296,31 @@ Tensor SafetensorsReader::read(size_t index) const {
       [&](std::string_view text) { file_.bad("tensor '", entry.name, "': ", text); });
 }
 
+Tensor SafetensorsReader::read_block(size_t index, const WeightBlock& block) const {
+  const Entry& entry = entries_.at(index);
+  Shape sizes = entry.sizes;
+  uint64_t column = entry.stored->bytes;  // bytes of an element of the first two dimensions
+  for (int d = 2; d < sizes.rank(); ++d) column *= static_cast<uint64_t>(sizes[d]);
+  const int64_t all = sizes.rank() > 1 ? sizes[1] : 1, columns = block.columns < 0 ? all - block.column : block.columns;
+  WEFT_CHECK(sizes.rank() > 0 && block.row >= 0 && block.rows >= 0 && block.row + block.rows <= sizes[0] &&
+                 block.column >= 0 && columns >= 0 && block.column + columns <= all,
+             "safetensors: '", entry.name, "' ", sizes, " has no rows ", block.row, " + ", block.rows, ", columns ",
+             block.column, " + ", columns);
+  sizes[0] = block.rows;
+  if (sizes.rank() > 1) sizes[1] = columns;
+  const auto at = [&](int64_t row) {
+    return data_start_ + entry.begin + static_cast<uint64_t>(row * all + block.column) * column;
+  };
+  const auto read = [&](void* to, uint64_t bytes) {
+    if (columns == all) return file_.read(at(block.row), to, bytes);
+    const uint64_t each = static_cast<uint64_t>(columns) * column;
+    for (int64_t r = 0; r < block.rows; ++r)
+      file_.read(at(block.row + r), static_cast<char*>(to) + static_cast<uint64_t>(r) * each, each);
+  };
+  return read_stored(*entry.stored, sizes, read,
+                     [&](std::string_view text) { file_.bad("tensor '", entry.name, "': ", text); });
+}
+
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   const SafetensorsReader file(path);
   SafetensorsFile result;

@@ -10,6 +10,7 @@
 #include "io/file_reader.h"
 #include "io/memory_budget.h"
 #include "io/stored_dtype.h"
+#include "io/weights/weights_file.h"
 
 namespace weft {
 
@@ -47,6 +48,8 @@ class SafetensorsReader {
   /// Reads one tensor directly into its memory on the CPU; dtypes that Weft lacks are widened (io/stored_dtype.h).
   /// Complex numbers are their parts [..., 2], which view_as_complex() takes.
   Tensor read(size_t index) const;
+  /// A part of a tensor of at least one dimension; only its bytes are read.
+  Tensor read_block(size_t index, const WeightBlock& block) const;
 
  private:
   FileReader file_;

@@ -13,6 +13,7 @@
 #include "core/ops/compare.h"
 #include "core/ops/random.h"
 #include "core/random.h"
+#include "io/weights/weights_file.h"
 
 namespace weft::nn {
 namespace {
@@ -64,9 +65,19 @@ DeferredInit* DeferredInit::current() { return deferring; }
 struct DeferredInit::Notes {
   struct Note {
     std::function<void()> write;
+    ReadBlock read;
     uint32_t version;  ///< the storage's
   };
   std::unordered_map<const Storage*, Note> of;
+
+  /// The note, which is kept no longer. Errors: the weight was written after it.
+  Note take(const Tensor& weight) {
+    Note note = std::move(of.extract(weight.storage().get()).mapped());
+    WEFT_CHECK(weight.storage()->version() == note.version, "DeferredInit: a weight ", weight,
+               " was written after its first values were noted, which would replace them. Make it within "
+               "DeferredInit::Scope(nullptr)");
+    return note;
+  }
 };
 
 DeferredInit::DeferredInit() : notes_(std::make_unique<Notes>()) {}
@@ -74,18 +85,28 @@ DeferredInit::~DeferredInit() = default;
 bool DeferredInit::has(const Tensor& weight) const { return notes_->of.contains(weight.storage().get()); }
 size_t DeferredInit::pending() const { return notes_->of.size(); }
 
-void DeferredInit::note(const Tensor& weight, std::function<void()> write) {
-  notes_->of[weight.storage().get()] = {std::move(write), weight.storage()->version()};
+void DeferredInit::note(const Tensor& weight, std::function<void()> write, ReadBlock read) {
+  notes_->of[weight.storage().get()] = {std::move(write), std::move(read), weight.storage()->version()};
 }
 
 void DeferredInit::write(const Tensor& weight) {
   const NoGrad no_grad;
-  const auto note = notes_->of.extract(weight.storage().get());
-  if (!note) return;
-  WEFT_CHECK(weight.storage()->version() == note.mapped().version, "DeferredInit: a weight ", weight,
-             " was written after its first values were noted, which would replace them. Make it within "
-             "DeferredInit::Scope(nullptr)");
-  note.mapped().write();
+  if (has(weight)) notes_->take(weight).write();
+}
+
+DeferredInit::ReadBlock DeferredInit::reader(const Tensor& weight) const {
+  const auto found = notes_->of.find(weight.storage().get());
+  return found == notes_->of.end() || weight.dim() == 0 ? ReadBlock() : found->second.read;
+}
+
+void DeferredInit::read(const Tensor& weight, int64_t first, const Tensor& part) {
+  const NoGrad no_grad;
+  const Notes::Note note = notes_->take(weight);
+  if (part.numel() == 0) return;
+  const int64_t row = weight.numel() / weight.size(0), begin = first / row;
+  const int64_t end = (first + part.numel() + row - 1) / row;
+  const Tensor rows = note.read({.row = begin, .rows = end - begin}).contiguous().flatten();
+  part.copy_(rows.slice(0, first - begin * row, part.numel()));
 }
 
 Fans fans_of(const Tensor& weight) {

@@ -2,8 +2,13 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "core/tensor.h"
+
+namespace weft {
+struct WeightBlock;
+}
 
 namespace weft::nn {
 
@@ -69,16 +74,27 @@ class DeferredInit {
   DeferredInit(const DeferredInit&) = delete;
   DeferredInit& operator=(const DeferredInit&) = delete;
 
-  /// The last note of a weight counts.
-  void note(const Tensor& weight, std::function<void()> write);
+  /// The values of a part alone, on the host, in the order of the weight's memory.
+  using ReadBlock = std::function<Tensor(const WeightBlock& block)>;
+  /// The last note of a weight counts. `read`: a part can be had without the rest.
+  void note(const Tensor& weight, std::function<void()> write, ReadBlock read = {});
   bool has(const Tensor& weight) const;
   /// Writes the weight as noted; nothing where there is no note of it. Errors: it was written after the note.
   void write(const Tensor& weight);
+  /// How parts of the weight are read; empty: it is written as a whole.
+  ReadBlock reader(const Tensor& weight) const;
+  /// Instead of write(): fills `part` with the elements from `first` on, in the order of memory. Errors: as write().
+  void read(const Tensor& weight, int64_t first, const Tensor& part);
   size_t pending() const;
+
+  /// A line for each file with weights: all ranks must have equal lines.
+  void add_source(const std::string& line) { sources_ += line + '\n'; }
+  const std::string& sources() const { return sources_; }
 
  private:
   struct Notes;
   std::unique_ptr<Notes> notes_;
+  std::string sources_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.

@@ -2,10 +2,13 @@
 #include "train/load_weights.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <unordered_set>
 
 #include "core/text.h"
+#include "io/crc32c.h"
 #include "nn/init.h"
 #include "nn/linear.h"
 
@@ -34,6 +37,42 @@ std::vector<std::string> fitting_prefixes(const WeightsFile& file, const std::un
   for (const auto& [prefix, count] : counts)
     if (2 * count > own.size()) prefixes.push_back(prefix);
   return prefixes;
+}
+
+/// The order of dimensions in which a dense tensor's elements follow each other in memory.
+Shape memory_order(const Tensor& x) {
+  std::vector<int64_t> order(static_cast<size_t>(x.dim()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return x.stride(static_cast<int>(d)); });
+  return Shape(order);
+}
+
+/// Names, sizes and a few values, by which another file is told apart.
+std::string line_of(const WeightsFile& file) {
+  std::string all;
+  uint32_t sum = 0;
+  for (size_t i = 0; i < file.tensors().size(); ++i) {
+    const WeightInfo& info = file.tensors()[i];
+    all += str(info.name, info.sizes, info.stored, '\n');
+    const bool is_sampled = info.sizes.rank() == 1 || i + 1 == file.tensors().size();
+    if (!is_sampled || info.sizes.rank() == 0 || info.sizes.numel() == 0) continue;
+    const Tensor some = file.read_block(i, {.rows = std::min<int64_t>(info.sizes[0], info.sizes.rank() == 1 ? 16 : 1)});
+    sum = crc32c(some.raw_data(), some.nbytes(), sum);
+  }
+  return str(file.tensors().size(), " tensors, checksum ", crc32c(all.data(), all.size(), sum));
+}
+
+/// The model's copy of tensor `index` is written later, as a whole or in parts.
+void note_later(nn::DeferredInit& later, const std::shared_ptr<WeightsFile>& file, const Tensor& weight, size_t index) {
+  nn::DeferredInit::ReadBlock read;
+  const Shape order = memory_order(weight);
+  if (file->has_blocks() && order.rank() > 0 && order[0] == 0)
+    read = [=](const WeightBlock& block) {
+      const Tensor some = file->read_block(index, block);
+      return order.rank() > 2 ? some.permute(order) : some;
+    };
+  later.note(
+      weight, [=] { weight.copy_(file->read(index)); }, read);
 }
 
 }  // namespace
@@ -77,6 +116,9 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   std::vector<size_t> fitting;
   std::vector<std::pair<Tensor, size_t>> deferred;
   nn::DeferredInit* const later = nn::DeferredInit::current();
+  std::unordered_set<const Storage*> parameters;
+  if (later)
+    for (const NamedTensor& parameter : model.parameters()) parameters.insert(parameter.tensor.storage().get());
   for (const NamedTensor& mine : own.tensors) {
     const int64_t found = file->find(mine.name);
     if (found < 0) {
@@ -89,7 +131,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
           str(mine.name, " (expected floating point numbers, got ", theirs.stored, theirs.sizes, ")"));
       continue;
     }
-    if (theirs.sizes == mine.tensor.sizes() && later != nullptr && later->has(mine.tensor))
+    if (theirs.sizes == mine.tensor.sizes() && parameters.contains(mine.tensor.storage().get()))
       deferred.emplace_back(mine.tensor, static_cast<size_t>(found));
     else if (theirs.sizes == mine.tensor.sizes())
       fitting.push_back(static_cast<size_t>(found));
@@ -122,8 +164,8 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
     bytes += info.bytes();
   }
   hand_over();
-  for (const auto& [weight, index] : deferred)
-    later->note(weight, [file, weight = weight, index = index] { weight.copy_(file->read(index)); });
+  for (const auto& [weight, index] : deferred) note_later(*later, file, weight, index);
+  if (later && file->has_blocks()) later->add_source(line_of(*file));
   result.loaded = fitting.size() + deferred.size();
   return result;
 }

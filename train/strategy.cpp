@@ -5,6 +5,7 @@
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/ddp/sync_batch_norm.h"
 #include "dist/fsdp/fsdp.h"
+#include "dist/group/same_lines.h"
 #include "io/checkpoint.h"
 #include "train/exit.h"
 
@@ -14,6 +15,12 @@ namespace {
 void load_whole(const std::string& what, nn::Module& model, const StateDict& state) {
   require_match(what, model.state_dict(), state);
   model.load_state_dict(state);
+}
+
+/// Each rank reads its part of a file by itself.
+void check_same_files(dist::ProcessGroup& ranks, const nn::DeferredInit* deferred) {
+  if (deferred)  // a rank without files asks too
+    dist::check_same_lines(ranks, deferred->sources(), "weights: the file is", "All ranks must read the same one");
 }
 
 /// Batch norms take their statistics over all ranks where the options say so.
@@ -83,7 +90,7 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   options.shard_size = static_cast<int>(o.shard_size);
   options.sharded_accumulation = o.sharded_accumulation;
   options.offload = offload_of(o.offload);
-  if (o.deferred) options.initialise = [later = o.deferred](const Tensor& weight) { later->write(weight); };
+  options.deferred = o.deferred.get();
   return options;
 }
 
@@ -94,6 +101,7 @@ std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> mo
 
 std::unique_ptr<Strategy> make_grid_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
                                              const dist::PipelineOptions& options) {
+  if (options.fsdp) check_same_files(*grid.world(), options.fsdp->deferred);
   if (grid.pipe()->size() > 1) return std::make_unique<dist::Pipeline>(std::move(model), grid, options);
   if (options.fsdp) return std::make_unique<dist::TensorParallel>(std::move(model), grid, *options.fsdp);
   if (options.device) model->to(*options.device);
@@ -106,6 +114,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::sha
   if (options.device && (single || options.kind != "fsdp")) model->to(*options.device);
   if (single) return std::make_unique<Single>(std::move(model));
   if (ranks.size() > 1) synchronise_norms(options, *model, ranks);
+  if (options.kind == "fsdp") check_same_files(*ranks.group(), options.deferred.get());
   if (options.kind == "fsdp")
     return std::make_unique<dist::FSDP>(std::move(model), ranks.group(), fsdp_options(options));
   const auto flat = options.order.empty() ? nullptr : FlatParameters::of(options.order);  // which DDP finds

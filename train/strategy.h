@@ -27,13 +27,13 @@ struct StrategyOptions {
   std::vector<NamedTensor> order = {};  ///< ddp: how the parameters lie in flat buffers; left out: as in the model
   bool low_precision = false;           ///< the model runs in bf16: sharded weights are gathered in it
   bool sharded_accumulation = false;    ///< fsdp: each backward reduces; gradients add up in the shards
-  std::shared_ptr<nn::DeferredInit> deferred = {};  ///< fsdp: writes the weights that were left for later
+  std::shared_ptr<nn::DeferredInit> deferred = {};  ///< fsdp: the weights that were left for later
   std::optional<Device> device = {};  ///< where the model goes, under fsdp unit by unit; left out: it is there
 };
 
 using dist::Strategy;
 
-/// As dist/fsdp/ reads them. Errors: an unknown strategy or offload.
+/// As dist/fsdp/ reads them, with a pointer to `options.deferred`. Errors: an unknown strategy or offload.
 dist::FsdpOptions fsdp_options(const StrategyOptions& options);
 
 /// The model has its first weights. Errors: an unknown strategy, those of DDP and FSDP.

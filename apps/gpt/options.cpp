@@ -96,8 +96,6 @@ bool parse_options(int argc, char** argv, Options& o) {
     throw train::UsageError("--precision fp8: expected whole blocks on each rank, got --tensor or --pipeline");
   if (o.tensor * o.pipeline > 1 && o.parallel == "none")
     throw train::UsageError("--tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none");
-  if (o.pipeline > 1 && o.fsdp_offload != "none")
-    throw train::UsageError("--fsdp-offload " + o.fsdp_offload + ": expected no --pipeline, got one");
   o.toml = flags.toml();
   return true;
 }

@@ -43,6 +43,22 @@ Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes,
   return Tensor(make_ref<TensorImpl>(storage, view));
 }
 
+void DeferredWeights::attempt(const std::function<void(nn::DeferredInit&)>& work) const {
+  if (!notes || !problem.empty()) return;
+  try {
+    work(*notes);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+}
+
+void DeferredWeights::check(ProcessGroup& world) const {
+  if (!notes) return;
+  const std::vector<std::string> problems = world.all_gather_text(problem, "weights");
+  const auto first = std::ranges::find_if(problems, [](const std::string& text) { return !text.empty(); });
+  if (first != problems.end()) fail("fsdp: rank ", first - problems.begin(), ": ", *first);
+}
+
 FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool trained,
                      const std::vector<NamedTensor>& parameters, Offload offload)
     : name_(std::move(name)), group_(std::move(group)), dtype_(dtype), trained_(trained), offload_(offload) {
@@ -60,20 +76,42 @@ FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool 
   }
 }
 
-void FlatShard::shard(ProcessGroup& world, Device device, const std::function<void(const Tensor&)>& initialise) {
+/// Each parameter by itself: this rank's part of a file, or what rank 0 sends.
+void FlatShard::read_parts(ProcessGroup& world, const DeferredWeights& deferred) {
+  for (const ShardedParameter& p : parameters_) {
+    if (deferred.notes->reader(p.parameter)) {
+      deferred.attempt([&](nn::DeferredInit& notes) { notes.read(p.parameter, p.begin, part(master_, p)); });
+      continue;
+    }
+    Tensor whole = p.parameter.detach();
+    if (world.rank() == 0) deferred.attempt([&](nn::DeferredInit& notes) { notes.write(p.parameter); });
+    whole = world.rank() == 0 ? whole.to(device_) : Tensor::empty(whole.sizes(), whole.dtype(), device_);
+    world.broadcast(whole, 0, {.name = "parameter " + p.name, .scale = {}})->wait();
+    write(p, whole);
+  }
+}
+
+void FlatShard::shard(ProcessGroup& world, Device device, const DeferredWeights& deferred) {
   const NoGrad no_grad;
   const OpScope scope("shard");
   const DType kept = parameters_.front().parameter.dtype();
-  const Tensor whole = Tensor::zeros({numel_}, kept, device);
-  if (world.rank() == 0)
-    for (const ShardedParameter& p : parameters_) {
-      if (initialise) initialise(p.parameter);
-      place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
-    }
-  if (world.size() > 1) world.broadcast(whole, 0, {.name = "parameters " + name_, .scale = {}})->wait();
+  const Device home = offload_ == Offload::none ? device : Device{};
   device_ = device;
-  master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel());
-  master_ = offload_ == Offload::none || device.kind == DeviceKind::cpu ? master_.clone() : master_.to(Device{});
+  const auto has_reader = [&](const ShardedParameter& p) { return deferred.notes->reader(p.parameter) != nullptr; };
+  if (deferred.notes && group_->size() > 1 && std::ranges::any_of(parameters_, has_reader)) {
+    master_ = Tensor::zeros({shard_numel()}, kept, home);
+    read_parts(world, deferred);
+  } else {
+    const Tensor whole = Tensor::zeros({numel_}, kept, device);
+    if (world.rank() == 0)
+      for (const ShardedParameter& p : parameters_) {
+        deferred.attempt([&](nn::DeferredInit& notes) { notes.write(p.parameter); });
+        place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
+      }
+    if (world.size() > 1) world.broadcast(whole, 0, {.name = "parameters " + name_, .scale = {}})->wait();
+    master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel());
+    master_ = home == device ? master_.clone() : master_.to(home);
+  }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     ShardedParameter& p = parameters_[i];
     p.shard = part(master_, p).reshape(part_sizes(p.parameter, p.length));

@@ -8,6 +8,7 @@
 #include "core/flat_parameters.h"
 #include "dist/fsdp/fsdp_options.h"
 #include "dist/group/process_group.h"
+#include "nn/init.h"
 
 namespace weft::dist {
 
@@ -21,6 +22,17 @@ struct ShardedParameter {
   int64_t length = 0;    ///< elements of this rank's part; 0 if it has none
   bool trained = false;  ///< wants a gradient in this round
   Tensor shard;  ///< this rank's part [length, 1, …] with the parameter's number of dimensions, for the optimizer
+};
+
+/// Weights that are written while a model is sharded. A rank that fails goes on, since the others wait for it in
+/// collectives; check() then ends all of them.
+struct DeferredWeights {
+  nn::DeferredInit* notes = nullptr;
+  mutable std::string problem = {};  ///< this rank's first error
+
+  void attempt(const std::function<void(nn::DeferredInit&)>& work) const;
+  /// Collective. Errors (on every rank): the first rank's problem.
+  void check(ProcessGroup& world) const;
 };
 
 /// Parameters that are gathered and reduced together: a flat buffer [numel], of which rank r keeps the r-th of n equal
@@ -40,8 +52,9 @@ class FlatShard {
             const std::vector<NamedTensor>& parameters, Offload offload = Offload::none);
 
   /// Releases the memory of the parameters and keeps this rank's part on `device`, or on the host under an offload;
-  /// first all ranks of `world` get the values of its rank 0, which `initialise` writes where it is given. Collective.
-  void shard(ProcessGroup& world, Device device, const std::function<void(const Tensor&)>& initialise);
+  /// first all ranks of `world` get the values of its rank 0, which writes those that were deferred. Where
+  /// several ranks share the buffer, each reads its own part of weights that can be read in parts. Collective.
+  void shard(ProcessGroup& world, Device device, const DeferredWeights& deferred);
   /// Moves the part to `master` [shard_numel()], which holds its values.
   void set_master(const Tensor& master);
   /// Parameter `i` is trained from now on, or frozen.
@@ -84,6 +97,7 @@ class FlatShard {
   Tensor gather_full(const Tensor& part) const;
 
  private:
+  void read_parts(ProcessGroup& world, const DeferredWeights& deferred);
   void bind();
   void unbind();
   /// The part as it goes into a gather, on the device.

@@ -37,8 +37,10 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   const Device device = options_.device.value_or(model_->device());
   std::vector<std::pair<nn::Module*, size_t>> owners;
   std::vector<std::unique_ptr<FsdpUnit>> units = make_units(owners);
+  const DeferredWeights deferred{options_.deferred};
   for (const auto& unit : units)
-    for (const auto& shard : unit->shards()) shard->shard(*group_, device, options_.initialise);
+    for (const auto& shard : unit->shards()) shard->shard(*group_, device, deferred);
+  deferred.check(*group_);
   share_buffers(device);
   schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
   schedule_->attach(owners, [this] { take_in_changes(); });

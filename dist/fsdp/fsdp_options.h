@@ -9,6 +9,10 @@
 #include "core/tensor.h"
 #include "dist/fsdp/wrap_policy.h"
 
+namespace weft::nn {
+class DeferredInit;
+}
+
 namespace weft::dist {
 
 /// The state that is sharded, and how long parameters stay gathered (Rajbhandari et al. 2020, ZeRO; Zhao et al. 2023).
@@ -77,9 +81,9 @@ struct FsdpOptions {
   bool same_dropout = false;          ///< with equal seeds all ranks drop the same elements, see DdpOptions
   std::optional<Device> device = {};  ///< device of the shards, which move unit by unit; left out: the model's
   bool sharded_accumulation = false;  ///< FSDP::no_sync() has no effect: gradients add up in the shards
-  /// Writes a parameter on the host, on rank 0, just before its unit is sent to all: for weights that were left
-  /// unwritten (nn::DeferredInit). The memory is given back after the unit.
-  std::function<void(const Tensor&)> initialise = {};
+  /// Weights that were left unwritten. Each rank reads its part of those that a file holds; rank 0 writes the others,
+  /// on the host, just before their unit is sent to all. The constructor alone uses the notes.
+  nn::DeferredInit* deferred = nullptr;
   std::function<void(const FsdpEvent&)> on_event = {};
 };
 

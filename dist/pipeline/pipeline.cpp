@@ -57,6 +57,16 @@ std::string key_of(int stretch, const Tensor& sample, DType precision) {
   return str(stretch, ": ", sample.sizes(), ' ', precision);
 }
 
+/// An in-place collective of x, which an offload may keep on the host, on the group's device.
+void on_device(Device device, const Tensor& x, const std::function<WorkPtr(const Tensor&)>& collective) {
+  const Tensor there = x.to(device);
+  collective(there)->wait();
+  if (there.raw_data() != x.raw_data())
+    x.copy_(there);
+  else
+    x.storage()->bump_version();
+}
+
 std::string message(int64_t micro, int stretch) { return str("micro-batch ", micro, " into stretch ", stretch); }
 
 }  // namespace
@@ -189,8 +199,6 @@ void Pipeline::drop_other_stages() {
 /// A tied parameter's module becomes a unit, which all of its stages divide at the same places.
 FsdpOptions Pipeline::sharding() const {
   FsdpOptions options = *options_.fsdp;
-  WEFT_CHECK(options.offload == Offload::none, "pipeline: expected fsdp without an offload, got ",
-             name(options.offload));
   std::map<std::string, std::string> kinds;
   for (const auto& [path, module] : model_->modules()) kinds.emplace(path, module->kind());
   for (const std::string& name : names_) {
@@ -246,8 +254,9 @@ void Pipeline::find_tied() {
     if (!mine || parameter == own.end()) continue;
     tied_.push_back({found->second, {name, parameter->second}});
     const NoGrad no_grad;
-    found->second->broadcast(parameter->second.detach(), 0, {.name = name, .scale = {}, .at_once = true})->wait();
-    parameter->second.storage()->bump_version();
+    on_device(model_->device(), parameter->second.detach(), [&](const Tensor& x) {
+      return found->second->broadcast(x, 0, {.name = name, .scale = {}, .at_once = true});
+    });
   }
 }
 
@@ -261,10 +270,10 @@ void Pipeline::set_norm() const {
     if (users->rank() > 0) counted_elsewhere.insert(parameter.tensor.impl());
   FlatParameters::of(trained)->set_stages(
       {.gather =
-           [group = pipe_](const Tensor& own, const char* name) {
-             const Tensor all = Tensor::empty({group->size()}, own.dtype(), own.device());
-             group->all_gather(all, own.reshape({1}), {.name = name, .scale = {}, .at_once = true})->wait();
-             return all;
+           [group = pipe_, device = model_->device()](const Tensor& own, const char* name) {
+             const Tensor all = Tensor::empty({group->size()}, own.dtype(), device);
+             group->all_gather(all, own.reshape({1}).to(device), {.name = name, .scale = {}, .at_once = true})->wait();
+             return all.to(own.device());
            },
        .is_elsewhere =
            [counted_elsewhere](const Tensor& parameter) { return counted_elsewhere.contains(parameter.impl()); }});
@@ -388,10 +397,9 @@ void Pipeline::run(const MicroBatches& batch) {
   const NoGrad no_grad;
   for (const auto& [users, parameter] : tied_) {
     if (parameter.tensor.numel() == 0) continue;  // another data rank has it, on all stages
-    const Tensor gradient = parameter.tensor.grad();
-    users->all_reduce(gradient, ReduceOp::sum, {.name = "gradient of " + parameter.name, .scale = {}, .at_once = true})
-        ->wait();
-    gradient.storage()->bump_version();
+    const CollectiveOptions how{.name = "gradient of " + parameter.name, .scale = {}, .at_once = true};
+    on_device(model_->device(), parameter.tensor.grad(),
+              [&](const Tensor& x) { return users->all_reduce(x, ReduceOp::sum, how); });
   }
 }
 

@@ -19,7 +19,7 @@ namespace weft::dist {
 struct PipelineOptions {
   int chunks = 1;  ///< stretches of the model on each stage; above 1: the interleaved schedule
   DdpOptions ddp = {};
-  std::optional<FsdpOptions> fsdp = {};  ///< in place of `ddp`: the data ranks shard each stage, without offloads
+  std::optional<FsdpOptions> fsdp = {};  ///< in place of `ddp`: the data ranks shard each stage
   std::optional<Device> device = {};     ///< device of this rank's part of the model; left out: unchanged
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/concat.h"
+#include "io/weights/weights_file.h"
 #include "nn/init.h"
 
 namespace weft::dist {
@@ -80,16 +81,51 @@ Tensor Partition::whole(const std::vector<Tensor>& parts) const {
   return concat(all, dim + 1).flatten(dim, dim + 1);
 }
 
+namespace {
+
+/// These rows of a rank's part of a weight, of which `read` reads blocks.
+Tensor read_part(const nn::DeferredInit::ReadBlock& read, const Partition& partition, const Shape& sizes,
+                 const WeightBlock& block, int rank, int ranks) {
+  if (partition.is_whole()) return read(block);
+  if (partition.dim == 1) return read({block.row, block.rows, rank * sizes[1], sizes[1]});
+  const auto [first, count] = partition.size > 0 ? Partition::share(partition.size, rank, ranks)
+                                                 : Partition::Share{rank * sizes[0] / partition.stretches, sizes[0]};
+  const int64_t each = partition.size > 0 ? count : sizes[0] / partition.stretches;  // rows of a stretch
+  std::vector<Tensor> rows;
+  for (int64_t at = block.row, end = block.row + block.rows; at < std::min(end, count);) {
+    const int64_t stretch = at / each, own = std::min(end, (stretch + 1) * each) - at;
+    rows.push_back(read({.row = stretch * each * ranks + first + at % each, .rows = own}));
+    at += own;
+  }
+  const int64_t missing = block.row + block.rows - std::max(count, block.row);  // zeros after a share
+  if (missing > 0) {
+    Shape zeros = sizes;
+    zeros[0] = missing;
+    rows.push_back(Tensor::zeros(zeros, rows.empty() ? DType::f32 : rows[0].dtype()));
+  }
+  return concat(rows, 0);
+}
+
+}  // namespace
+
 Tensor parameter_part(const Tensor& whole, const Partition& partition, const ProcessGroup& group) {
   if (!whole.defined()) return {};
   const int rank = group.rank(), ranks = group.size();
   nn::DeferredInit* const later = nn::DeferredInit::current();
   if (later == nullptr || !later->has(whole)) return partition.part(whole, rank, ranks).requires_grad_();
   const Tensor part = Tensor::empty(partition.part_sizes(whole.sizes(), ranks), whole.dtype());
-  later->note(part, [=] {
+  nn::DeferredInit::ReadBlock read;
+  const bool by_rows = partition.is_whole() || partition.dim == 0;
+  if (const auto of_whole = later->reader(whole);
+      of_whole && (by_rows || (whole.dim() == 2 && partition.stretches == 1 && partition.size == 0)))
+    read = [=, sizes = part.sizes()](const WeightBlock& block) {
+      return read_part(of_whole, partition, sizes, block, rank, ranks);
+    };
+  const auto write = [=] {
     later->write(whole);
     part.copy_(partition.part(whole, rank, ranks));
-  });
+  };
+  later->note(part, write, read);
   return part.requires_grad_();
 }
 

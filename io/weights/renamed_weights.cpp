@@ -105,6 +105,27 @@ class RenamedWeights : public WeightsFile {
     const int64_t rows = whole.size(0) / static_cast<int64_t>(recipe.parts);
     return whole.slice(0, static_cast<int64_t>(recipe.part) * rows, rows);
   }
+  bool has_blocks() const override { return file_->has_blocks(); }
+  Tensor read_block(size_t index, const WeightBlock& block) const override {
+    const Recipe& recipe = recipes_.at(index);
+    if (recipe.turned) {
+      const int64_t columns = block.columns < 0 ? tensors()[index].sizes[1] - block.column : block.columns;
+      const WeightBlock turned{block.column, columns, block.row, block.rows};
+      return file_->read_block(static_cast<size_t>(recipe.sources[0]), turned).transpose(0, 1).contiguous();
+    }
+    const int64_t before = static_cast<int64_t>(recipe.part) * tensors()[index].sizes[0];  // rows of a tensor in parts
+    std::vector<Tensor> parts;
+    int64_t first = -(recipe.parts > 1 ? before : 0);  // this source's first row in the tensor
+    for (const int64_t source : recipe.sources) {
+      const int64_t rows = file_->tensors()[static_cast<size_t>(source)].sizes[0];
+      const int64_t begin = std::max(block.row, first), end = std::min(block.row + block.rows, first + rows);
+      WeightBlock own = block;
+      own.row = begin - first, own.rows = end - begin;
+      if (begin < end) parts.push_back(file_->read_block(static_cast<size_t>(source), own));
+      first += rows;
+    }
+    return parts.size() == 1 ? parts[0] : concat(parts, 0);
+  }
 
  private:
   void map_name(size_t source, std::string name) {

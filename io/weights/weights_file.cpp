@@ -25,6 +25,10 @@ void WeightsFile::add(WeightInfo info) {
   tensors_.push_back(std::move(info));
 }
 
+Tensor WeightsFile::read_block(size_t, const WeightBlock&) const {
+  fail("weights: expected a format whose tensors can be read in parts, got ", format_);
+}
+
 StateDict WeightsFile::read_all() const {
   StateDict state;
   for (size_t i = 0; i < tensors_.size(); ++i) state.tensors.push_back({tensors_[i].name, read(i)});
@@ -42,6 +46,8 @@ class SafetensorsWeights : public WeightsFile {
       add({entry.name, entry.stored->dtype, entry.sizes, std::string(entry.stored->name)});
   }
   Tensor read(size_t index) const override { return file_.read(index); }
+  bool has_blocks() const override { return true; }
+  Tensor read_block(size_t index, const WeightBlock& block) const override { return file_.read_block(index, block); }
 
  private:
   SafetensorsReader file_;

@@ -23,6 +23,12 @@ struct WeightInfo {
   uint64_t bytes() const { return static_cast<uint64_t>(sizes.numel()) * size_of(dtype); }
 };
 
+/// A part of a tensor: these slices of dimension 0, and of each only these of dimension 1.
+struct WeightBlock {
+  int64_t row = 0, rows = 0;         ///< the first, and how many
+  int64_t column = 0, columns = -1;  ///< -1: all, of any number of dimensions
+};
+
 /// Named tensors in a file of any format that Weft reads. Opening reads their descriptions; a tensor's data is read on
 /// demand, directly into its memory on the CPU.
 class WeightsFile {
@@ -39,6 +45,11 @@ class WeightsFile {
   /// A tensor by its number, or all in the file's order, on the CPU. Errors: the file is cut short or damaged.
   virtual Tensor read(size_t index) const = 0;
   StateDict read_all() const;
+
+  /// Whether a block is read without the rest of its tensor.
+  virtual bool has_blocks() const { return false; }
+  /// A part of a tensor of at least one dimension, on the CPU. Errors: as read(); no has_blocks().
+  virtual Tensor read_block(size_t index, const WeightBlock& block) const;
 
  protected:
   /// Errors: a name that occurs twice.

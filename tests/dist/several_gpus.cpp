@@ -519,11 +519,9 @@ TEST_F(SeveralGpus, TrainsAGptOfEightTimesAGpusMemory) {
       model = std::make_shared<nn::Gpt>(sizes);
     }
     EXPECT_GT(static_cast<size_t>(16 * nn::parameter_count(*model)), kState);
-    FSDP fsdp(model, world,
-              {.policy = {.kinds = {"GptBlock"}},
-               .offload = Offload::parameters,
-               .device = device,
-               .initialise = [&](const Tensor& weight) { later.write(weight); }});
+    FSDP fsdp(
+        model, world,
+        {.policy = {.kinds = {"GptBlock"}}, .offload = Offload::parameters, .device = device, .deferred = &later});
     optim::AdamW adam(fsdp.parameters(), {.lr = 1e-3});
     const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 3, 4}, Shape{1, 4}).to(device);
     const Tensor next = Tensor::from(std::vector<int64_t>{2, 3, 4, 5}, Shape{1, 4}).to(device);

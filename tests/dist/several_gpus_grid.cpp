@@ -42,7 +42,7 @@ struct GridResult {
   std::vector<double> losses, norms;
 };
 
-GridResult train_on_four(int model_ranks, int stages, Tokens tokens) {
+GridResult train_on_four(int model_ranks, int stages, Tokens tokens, Offload offload) {
   GridResult result;
   std::mutex mutex;
   run_on_gpus(4, [&](const ProcessGroupPtr& world) {
@@ -51,7 +51,7 @@ GridResult train_on_four(int model_ranks, int stages, Tokens tokens) {
     const auto model = grid_gpt();
     divide_blocks(*model, grid.model(), tokens);
     divide_vocabulary(*model, grid.model());
-    const FsdpOptions shards{.policy = {.min_num_params = 1000}, .device = device};
+    const FsdpOptions shards{.policy = {.min_num_params = 1000}, .offload = offload, .device = device};
     std::unique_ptr<Pipeline> pipeline;
     std::unique_ptr<TensorParallel> parallel;
     if (stages > 1)
@@ -111,11 +111,16 @@ TEST_F(SeveralGpus, ShardedPartsAndAShardedPipelineEqualOneProcess) {
   }
   // Sums of up to 32 rows, 128 hidden units and two devices' roundings, in f32, over two layers and two steps.
   const tests::Tolerance allowed{1.2e-7 * std::sqrt(32.0 * 128) * 8, 1.2e-7 * std::sqrt(32.0 * 128) * 8};
-  for (const auto& [model_ranks, stages, tokens] :
-       {std::tuple{2, 1, Tokens::all}, {2, 1, Tokens::own}, {1, 2, Tokens::all}, {2, 2, Tokens::own}}) {
-    const GridResult got = train_on_four(model_ranks, stages, tokens);
-    EXPECT_TRUE(tests::near(got.losses, one.losses, allowed)) << model_ranks << " x " << stages;
-    EXPECT_TRUE(tests::near(got.norms, one.norms, allowed)) << model_ranks << " x " << stages;
+  for (const auto& [model_ranks, stages, tokens, offload] : {std::tuple{2, 1, Tokens::all, Offload::none},
+                                                             {2, 1, Tokens::own, Offload::none},
+                                                             {1, 2, Tokens::all, Offload::none},
+                                                             {2, 2, Tokens::own, Offload::none},
+                                                             {1, 2, Tokens::all, Offload::optimizer},
+                                                             {1, 2, Tokens::all, Offload::parameters}}) {
+    SCOPED_TRACE(str(model_ranks, " x ", stages, ", offload ", name(offload)));
+    const GridResult got = train_on_four(model_ranks, stages, tokens, offload);
+    EXPECT_TRUE(tests::near(got.losses, one.losses, allowed));
+    EXPECT_TRUE(tests::near(got.norms, one.norms, allowed));
   }
 }
 

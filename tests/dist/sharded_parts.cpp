@@ -234,7 +234,7 @@ TEST(ShardedParts, OfDeferredWeightsAreThoseOfOneDraw) {
       const Grid grid(world, 2);
       nn::DeferredInit later;
       FsdpOptions options = kBlocksAreUnits;
-      if (deferred) options.initialise = [&](const Tensor& weight) { later.write(weight); };
+      if (deferred) options.deferred = &later;
       std::shared_ptr<nn::Gpt> model;
       {
         const ThreadGenerators generators;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "dist/fsdp/checkpoint_writer.h"
+#include "dist/tensor/partition.h"
 #include "nn/linear.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
@@ -53,6 +54,47 @@ TEST(ShardedReading, ARankReadsItsShareAndAFewBlocks) {
     if (first.empty()) first = values;
     EXPECT_EQ(values, first) << ranks << " ranks";
     last = next;
+  }
+}
+
+/// Rank `rank`'s columns of a matrix, filled with `value`.
+ShardedState columns(const Shape& sizes, int rank, int ranks, float value) {
+  const Partition by_columns{.dim = 1};
+  const Shape part = by_columns.part_sizes(sizes, ranks);
+  ShardedState state;
+  state.pieces.push_back({.name = "weight",
+                          .sizes = sizes,
+                          .values = Tensor::full({part.numel()}, value),
+                          .of = by_columns.strided(part, rank, ranks)});
+  return state;
+}
+
+// Columns lie in a part of each row: where the files hold other columns, a rank reads each block of its files once.
+TEST(ShardedReading, ARankOfColumnsReadsItsFilesOnce) {
+  const tests::TemporaryFolder temporary;
+  const Shape sizes{2048, 2048};
+  constexpr uint64_t kBytes = uint64_t{16} << 20;
+  for (const int saved : {2, 4}) {
+    const fs::path folder = temporary / str("of_", saved);
+    run_ranks(saved, [&](const ProcessGroupPtr& world) {
+      CheckpointWriter writer(world);
+      writer.save(folder, {{"model", columns(sizes, world->rank(), saved, static_cast<float>(world->rank()))}});
+      writer.wait();
+    });
+    for (const int ranks : {1, 2, 4, 8}) {
+      const auto files = static_cast<uint64_t>(std::max(saved / ranks, 1));  // that a rank reads
+      run_ranks(ranks, [&](const ProcessGroupPtr& world) {
+        ShardedState state = columns(sizes, world->rank(), ranks, -1);
+        const ShardedCheckpoint checkpoint(folder);
+        checkpoint.load({{"model", &state}});
+        EXPECT_LE(checkpoint.bytes_read(), files * (kBytes / static_cast<uint64_t>(saved) + 3 * kBlock));
+        const std::vector<float> values = state.pieces[0].values.to_vector<float>();
+        for (const size_t i : {size_t{0}, values.size() / 2, values.size() - 1}) {
+          const int64_t column = state.pieces[0].of.place(static_cast<int64_t>(i)) % sizes[1];
+          EXPECT_EQ(values[i], static_cast<float>(column * saved / sizes[1])) << "element " << i;
+        }
+      });
+    }
   }
 }
 

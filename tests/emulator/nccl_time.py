@@ -3,7 +3,8 @@
 """weft-emulate --time of ranks: a collective takes what benchmarks/scaling_model says, begins with the last rank, ends on all at
 once, and hides behind kernels of another stream.
 
-    tests/emulator/nccl_time.py WEFT-EMULATE PROGRAM     PROGRAM: nccl_time.cu, built"""
+    tests/emulator/nccl_time.py WEFT-EMULATE PROGRAM               PROGRAM: nccl_time.cu, built
+    tests/emulator/nccl_time.py WEFT-EMULATE WEFT-RUN TRAIN_GPT    a step of FSDP on 2 and 16 ranks"""
 import importlib.machinery
 import importlib.util
 import json
@@ -18,8 +19,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOADER = importlib.machinery.SourceFileLoader("scaling_model", str(ROOT / "benchmarks/scaling_model"))
 model = importlib.util.module_from_spec(importlib.util.spec_from_loader("scaling_model", LOADER))
 LOADER.exec_module(model)
-EMULATE, PROGRAM = sys.argv[1:3]
+EMULATE, PROGRAM, *TRAIN_GPT = sys.argv[1:]
 MIB = 1 << 20
+LINE = re.compile(r"^weft-emulate: rank (\d+) of \d+ \(GPU \d+\): ([\d.]+) ms predicted: compute ([\d.]+), communication ([\d.]+), "
+                  r"of it exposed ([\d.]+), idle ([\d.]+)", re.M)
+NAMES = ("total", "compute", "communication", "exposed", "idle")
+
+
+def lines_of(text):
+    return {int(rank): dict(zip(NAMES, map(float, numbers))) for rank, *numbers in LINE.findall(text)}
+
+
+def spans_of(trace):
+    return [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
 
 
 class Run:
@@ -33,13 +45,10 @@ class Run:
             run = subprocess.run([EMULATE, "--gpu", gpu, "--gpus", str(ranks), *chosen, "--time-trace", trace, *options,
                                   PROGRAM, str(ranks), *map(str, words)], capture_output=True, text=True)
             assert run.returncode == 0, run.stdout + run.stderr
-            self.spans = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+            self.spans = spans_of(trace)
         self.said = run.stderr
         self.ms = [float(ms) for _, ms in sorted(re.findall(r"rank (\d+): ([\d.]+) ms", run.stdout))]
-        names = ("total", "compute", "communication", "exposed", "idle")
-        line = (r"rank (\d+) of \d+ \(GPU \d+\): ([\d.]+) ms predicted: compute ([\d.]+), communication ([\d.]+), of it exposed "
-                r"([\d.]+), idle ([\d.]+)")
-        self.lines = {int(rank): dict(zip(names, map(float, numbers))) for rank, *numbers in re.findall(line, run.stderr)}
+        self.lines = lines_of(run.stderr)
         assert len(self.ms) == len(self.lines) == ranks, run.stdout + run.stderr
 
     def collectives(self, rank):
@@ -128,5 +137,35 @@ class Overlap(unittest.TestCase):
         self.assertIn("--cluster (WEFT_EMULATE_CLUSTER): expected one of dgx_a100, ", run.stderr)
 
 
+class Sharded(unittest.TestCase):
+    """Each process prints its line and table beside the others'."""
+
+    def test_a_step_takes_what_its_collectives_take(self):
+        for ranks in (2, 16):
+            with self.subTest(ranks=ranks), tempfile.TemporaryDirectory() as folder:
+                trace, data = pathlib.Path(folder) / "trace", pathlib.Path(folder) / "text"
+                data.write_text("the cat runs, a dog sits. " * 80)
+                run = subprocess.run([EMULATE, "--gpus", str(ranks), "--threads", "1", "--time", "--cluster", "perlmutter", "--time-trace", trace,
+                                      PROGRAM, "--nproc_per_node", str(ranks), *TRAIN_GPT, "--model", "gpt_tiny", "--context", "16",
+                                      "--batch-size", "1", "--max-steps", "1", "--parallel", "fsdp", "--min-num-params", "0", "--device", "cuda",
+                                      "--data", data, "--out", f"{folder}/run"], capture_output=True, text=True)
+                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+                lines, spans = lines_of(run.stderr), spans_of(trace)
+                self.assertEqual(sorted(lines), list(range(ranks)))
+                self.assertEqual(len({line["total"] for line in lines.values()}), 1)
+                place, kinds = model.CLUSTERS["perlmutter"], {"all_gather": 0, "reduce_scatter": 0}
+                for span in spans:
+                    found = re.match(r"(all_gather|reduce_scatter) of (\d+) f32", span["name"])
+                    if found:
+                        kinds[found[1]] += 1
+                        self.assertAlmostEqual(span["dur"], 1e6 * place.gather(4 * int(found[2]) * ranks, ranks), delta=1e-3)
+                self.assertEqual(kinds["reduce_scatter"], 5 * ranks)  # four blocks, and all else
+                self.assertGreater(kinds["all_gather"], 2 * 4 * ranks)
+                # A rank's line has all of its collectives.
+                for rank, line in lines.items():
+                    sum_us = sum(s["dur"] for s in spans if s["pid"] == rank and s["cat"] == "communication")
+                    self.assertAlmostEqual(line["communication"], 1e-3 * sum_us, delta=0.05 * line["communication"])
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], *(["Sharded"] if TRAIN_GPT else ["Collectives", "Overlap"])])

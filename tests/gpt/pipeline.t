@@ -12,6 +12,7 @@ The embedding lies on both ends of the pipeline. `on` trains ten steps and compa
   $ on 4 four --batch-size 4 --pipeline 4
   $ on 4 stages_data --batch-size 2 --pipeline 2 --chunks 2
   $ on 4 fsdp_stages --batch-size 2 --pipeline 2 --chunks 2 --micro-batches 2 --parallel fsdp --min-num-params 0
+  $ on 4 offloaded --batch-size 2 --pipeline 2 --micro-batches 2 --parallel fsdp --min-num-params 0 --fsdp-offload parameters
   $ on 2 ddp --batch-size 2 --parallel ddp
 
 Checkpoints go on on any other grid.
@@ -22,4 +23,5 @@ Checkpoints go on on any other grid.
   $ rest 4 ddp --batch-size 4 --pipeline 4
   $ rest 4 interleaved --batch-size 4 --tensor 4
   $ rest 1 fsdp_stages --batch-size 4
+  $ rest 1 offloaded --batch-size 4
   $ rest 4 accumulated --batch-size 2 --tensor 2 --parallel fsdp

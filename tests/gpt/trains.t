@@ -120,8 +120,6 @@ What it cannot compute is refused.
   train_gpt: error: --chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline (train_gpt --help lists the flags) [2]
   train_gpt: error: --tensor and --pipeline: expected --parallel auto, ddp or fsdp, got none (train_gpt --help lists the flags) [2]
   train_gpt: error: --sequence: expected --tensor above 1, got 1 (train_gpt --help lists the flags) [2]
-  $ fails wrong --pipeline 2 --parallel fsdp --fsdp-offload parameters
-  train_gpt: error: --fsdp-offload parameters: expected no --pipeline, got one (train_gpt --help lists the flags) [2]
   $ fails wrong --pipeline 2; fails wrong --tensor 2
   train_gpt: error: --pipeline: 2 stages do not divide 1 rank (train_gpt --help lists the flags) [2]
   train_gpt: error: --tensor: 2 does not divide 1 rank (train_gpt --help lists the flags) [2]

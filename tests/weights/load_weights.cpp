@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/load_weights.h"
 
+#include <fstream>
+#include <map>
+
+#include "core/random.h"
+#include "dist/fsdp/fsdp_state.h"
+#include "dist/tensor/parallel_block.h"
+#include "dist/tensor/parallel_embedding.h"
+#include "dist/tensor/tensor_parallel_state.h"
+#include "io/checkpoint.h"
 #include "io/safetensors.h"
+#include "io/weights/safetensors_shards.h"
+#include "nn/models/decoder.h"
 #include "nn/models/make_model.h"
+#include "nn/models/vision_transformer.h"
 #include "tests/weights/fixture.h"
+#include "train/strategy.h"
 
 namespace weft {
 namespace {
@@ -111,6 +124,198 @@ TEST_F(LoadWeights, OtherDTypesAreConverted) {
   const StateDict after = copy();
   EXPECT_EQ(after.tensors[0].tensor.dtype(), DType::f32);
   EXPECT_EQ(after.tensors[0].tensor.to_vector<float>(), state.tensors[0].tensor.to_vector<float>());
+}
+
+// --- Parts of a file, each read by the rank that keeps it ---
+
+/// Bytes that this thread has read from files so far; the kernel counts them.
+uint64_t bytes_read() {
+  std::ifstream file("/proc/thread-self/io");
+  std::string word;
+  uint64_t bytes = 0;
+  file >> word >> bytes;
+  return bytes;
+}
+
+struct Published {
+  const char* name;
+  std::function<std::shared_ptr<nn::Module>()> make;
+  const char *to = "", *from = "";  ///< name maps
+  const char* unit;
+};
+
+/// Matrices as they are, transposed, and q, k and v apart in the file.
+std::vector<Published> published() {
+  return {{"decoder",
+           [] {
+             return std::make_shared<nn::Decoder>(
+                 nn::DecoderOptions{.vocabulary = 301, .positions = 16, .width = 64, .depth = 3, .heads = 4});
+           },
+           "", "", "DecoderBlock"},
+          {"gpt2",
+           [] {
+             return std::make_shared<nn::Gpt>(
+                 nn::GptOptions{.vocabulary = 301, .positions = 16, .width = 64, .depth = 3, .heads = 4});
+           },
+           "to_hf_gpt2", "hf_gpt2", "GptBlock"},
+          {"vit",
+           [] {
+             nn::VisionTransformerOptions options = nn::vit_options("vit_tiny4", 0);
+             options.depth = 3;
+             return std::make_shared<nn::VisionTransformer>(options);
+           },
+           "to_hf_dinov2", "hf_dinov2", "TransformerBlock"}};
+}
+
+/// A rank may read so much of a file: its shares, the rows that they cut, the header twice, samples for a checksum.
+uint64_t most_bytes(const std::filesystem::path& path, const std::vector<std::unique_ptr<dist::FsdpUnit>>& units) {
+  const SafetensorsReader file(path);
+  uint64_t bytes = 2 * file.data_start() + 1000, widest = 0;
+  for (const SafetensorsEntry& entry : file.entries())
+    for (int d = 0; d < entry.sizes.rank(); ++d) widest = std::max(widest, static_cast<uint64_t>(entry.sizes[d]) * 4);
+  for (const auto& unit : units)
+    for (const auto& shard : unit->shards()) {
+      for (const dist::ShardedParameter& p : shard->parameters()) bytes += static_cast<uint64_t>(p.length) * 4;
+      bytes += 2 * widest;
+    }
+  return bytes + file.entries().size() * 16 * 4 + widest;
+}
+
+/// A model whose weights are left in the file, which FSDP reads.
+struct Deferred {
+  nn::DeferredInit notes;
+  std::shared_ptr<nn::Module> module;
+
+  Deferred(const Published& model, const std::filesystem::path& path) {
+    const nn::DeferredInit::Scope scope(&notes);
+    module = model.make();
+    load_weights(*module, path, {.rename = {.map = model.from}});
+  }
+  dist::FsdpOptions options(const Published& model, dist::Offload offload = dist::Offload::none) {
+    return {.policy = {.min_num_params = 0, .kinds = {model.unit}}, .offload = offload, .deferred = &notes};
+  }
+};
+
+TEST_F(LoadWeights, RanksReadTheirPartsAlone) {
+  for (const Published& model : published()) {
+    SCOPED_TRACE(model.name);
+    manual_seed(3);
+    const StateDict want = model.make()->state_dict();
+    const auto path = saved(renamed_state(want, {.map = model.to}));
+    for (const int ranks : {1, 2, 4})
+      for (const dist::Offload offload : {dist::Offload::none, dist::Offload::parameters})
+        dist::run_ranks(ranks, [&](const dist::ProcessGroupPtr& group) {
+          const uint64_t before = bytes_read();
+          Deferred own(model, path);
+          dist::FSDP fsdp(own.module, group, own.options(model, offload));
+          const uint64_t bytes = bytes_read() - before;
+          EXPECT_EQ(own.notes.pending(), 0u);
+          if (before > 0) {
+            EXPECT_LE(bytes, most_bytes(path, fsdp.units()));
+            EXPECT_LE(static_cast<double>(bytes),
+                      static_cast<double>(std::filesystem::file_size(path)) * (ranks == 4 ? 0.4 : 1.2));
+          }
+          test::expect_same_tensors(want, dist::full_state_dict(fsdp, dist::Receivers::all));
+        });
+  }
+}
+
+TEST_F(LoadWeights, RanksReadFilesOfEachKind) {
+  const Published gpt = published()[1];
+  manual_seed(3);
+  const StateDict want = gpt.make()->state_dict(), given = renamed_state(want, {.map = gpt.to});
+  StateDict half = given;
+  for (NamedTensor& entry : half.tensors) entry.tensor = entry.tensor.to(DType::f16);
+  std::map<std::string, std::filesystem::path> files;
+  files["index"] = write_safetensors_shards(folder_ / "s.safetensors", given, 200'000).back();
+  ASSERT_EQ(files["index"].extension(), ".json");
+  write_safetensors(files["f16"] = folder_ / "f16.safetensors", half);
+  Checkpoint checkpoint;
+  checkpoint.parts = {{"model", given}};
+  save_checkpoint(files["checkpoint"] = folder_ / "checkpoint", checkpoint);
+  if (have_zip()) write_torch(files["torch"] = folder_ / "w.pt", given);
+  for (const auto& [kind, path] : files) {
+    SCOPED_TRACE(kind);
+    const bool in_parts = kind == "index" || kind == "f16";
+    dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) {
+      Deferred own(gpt, path);
+      dist::FSDP fsdp(own.module, group, own.options(gpt));
+      EXPECT_EQ(own.notes.pending() == 0, in_parts || group->rank() == 0);
+      const StateDict got = dist::full_state_dict(fsdp, dist::Receivers::all);
+      if (kind != "f16") return test::expect_same_tensors(want, got);
+      for (size_t i = 0; i < want.tensors.size(); ++i)
+        EXPECT_EQ(got.tensors[i].tensor.to_vector<float>(),
+                  want.tensors[i].tensor.to(DType::f16).to(DType::f32).to_vector<float>());
+    });
+  }
+}
+
+TEST_F(LoadWeights, AFileThatIsCutShortEndsAllRanks) {
+  const Published gpt = published()[1];
+  const StateDict state = renamed_state(gpt.make()->state_dict(), {.map = gpt.to});
+  for (const int cut : {0, 1}) {
+    std::vector<std::filesystem::path> paths;
+    for (const int rank : {0, 1}) {
+      paths.push_back(folder_ / str(rank, ".safetensors"));
+      write_safetensors(paths.back(), state);
+    }
+    dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) {
+      const auto& path = paths[static_cast<size_t>(group->rank())];
+      Deferred own(gpt, path);
+      if (group->rank() == cut) std::filesystem::resize_file(path, std::filesystem::file_size(path) / 4);
+      EXPECT_THAT(error_of([&] { dist::FSDP(own.module, group, own.options(gpt)); }),
+                  testing::AllOf(testing::StartsWith(str("fsdp: rank ", cut, ": safetensors: ")),
+                                 testing::HasSubstr(paths[static_cast<size_t>(cut)].string())));
+    });
+  }
+}
+
+TEST_F(LoadWeights, RanksOfAGridReadTheirPartsAlone) {
+  const Published gpt = published()[1];
+  manual_seed(3);
+  const StateDict want = gpt.make()->state_dict();
+  const auto path = saved(renamed_state(want, {.map = gpt.to}));
+  dist::run_ranks(4, [&](const dist::ProcessGroupPtr& world) {
+    const dist::Grid grid(world, 2);
+    const uint64_t before = bytes_read();
+    Deferred own(gpt, path);
+    {
+      const nn::DeferredInit::Scope scope(&own.notes);
+      auto& module = dynamic_cast<nn::Gpt&>(*own.module);
+      dist::divide_blocks(module, grid.model());
+      dist::divide_vocabulary(module, grid.model());
+    }
+    dist::FsdpOptions options = own.options(gpt);
+    options.policy.kinds = {"ParallelGptBlock"};
+    dist::TensorParallel parallel(own.module, grid, options);
+    if (before > 0) {
+      EXPECT_LE(bytes_read() - before, most_bytes(path, parallel.fsdp()->units()));
+    }
+    const StateDict full = full_state_dict(parallel);
+    if (world->rank() == 0) test::expect_same_tensors(want, full);
+  });
+}
+
+TEST_F(LoadWeights, RanksMustReadOneFile) {
+  const Published gpt = published()[1];
+  std::vector<std::filesystem::path> paths;
+  for (const uint64_t seed : {3, 4}) {
+    manual_seed(seed);
+    const auto model = gpt.make();
+    for (const NamedTensor& p : model->parameters())
+      if (p.name == "ln_f.bias") p.tensor.detach().fill_(static_cast<double>(seed));
+    paths.push_back(folder_ / str(seed, ".safetensors"));
+    write_safetensors(paths.back(), renamed_state(model->state_dict(), {.map = gpt.to}));
+  }
+  dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) {
+    const auto later = std::make_shared<nn::DeferredInit>();
+    const nn::DeferredInit::Scope scope(later.get());
+    const auto own = gpt.make();
+    load_weights(*own, paths[static_cast<size_t>(group->rank())], {.rename = {.map = gpt.from}});
+    EXPECT_THAT(
+        error_of([&] { train::make_strategy({.kind = "fsdp", .deferred = later}, own, dist::World::around(group)); }),
+        testing::HasSubstr("weights: the file is"));
+  });
 }
 
 }  // namespace

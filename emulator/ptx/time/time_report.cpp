@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --time prints when the program ends.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -143,16 +144,18 @@ class Report {
     std::fprintf(stderr, "%12s %9s %10s  %s\n", "us each", "launches", "us in all", "kernel: what limits it (of its time)");
     std::fprintf(stderr, "%12s %9s %10.1f  all %zu\n", "", "", all * 1e6, rows.size());
     for (const auto& [key, row] : rows) {
-      std::fprintf(stderr, "%12.1f %9llu %10.1f  %s <<<%llu, %llu>>>:", row->seconds / static_cast<double>(row->launches) * 1e6,
-                   static_cast<unsigned long long>(row->launches), row->seconds * 1e6, demangled(key->name).c_str(),
-                   static_cast<unsigned long long>(key->blocks), static_cast<unsigned long long>(key->threads));
       std::vector<size_t> order;
       for (size_t k = 0; k < time_model::kLimits; ++k) order.push_back(k);
       std::ranges::sort(order, [&row = row](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
+      std::string limits;
       for (size_t k = 0; k < 3; ++k)
-        std::fprintf(stderr, "%s %s %.0f%%", k ? "," : "", std::string(name_of(static_cast<Limit>(order[k]))).c_str(),
-                     row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds);
-      std::fprintf(stderr, "; %.0f blocks an SM%s\n", row->work.resident_blocks,
+        limits += cat(k ? ", " : "", name_of(static_cast<Limit>(order[k])), ' ',
+                      std::lround(row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds), '%');
+      // A line in one write: other ranks print beside it.
+      std::fprintf(stderr, "%12.1f %9llu %10.1f  %s <<<%llu, %llu>>>: %s; %.0f blocks an SM%s\n",
+                   row->seconds / static_cast<double>(row->launches) * 1e6, static_cast<unsigned long long>(row->launches),
+                   row->seconds * 1e6, demangled(key->name).c_str(), static_cast<unsigned long long>(key->blocks),
+                   static_cast<unsigned long long>(key->threads), limits.c_str(), row->work.resident_blocks,
                    row->work.counted_blocks < row->work.blocks
                        ? cat(", ", row->work.counted_blocks, " of ", row->work.blocks, " blocks run").c_str()
                        : "");

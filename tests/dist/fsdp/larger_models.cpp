@@ -48,8 +48,7 @@ TEST(LargerModels, WeightsThatAreWrittenLateAreThoseOfAnEagerModel) {
     EXPECT_EQ(generator(Device{}).offset, drawn);
     const size_t weights = later.pending();
     EXPECT_EQ(weights, 6u) << "stem, two of each block, head";
-    FSDP fsdp(model, group,
-              {.policy = {.kinds = {"Block"}}, .initialise = [&](const Tensor& weight) { later.write(weight); }});
+    FSDP fsdp(model, group, {.policy = {.kinds = {"Block"}}, .deferred = &later});
     EXPECT_EQ(later.pending(), group->rank() == 0 ? 0 : weights) << "the others get rank 0's values";
     EXPECT_EQ(generator(Device{}).offset, drawn);
     EXPECT_EQ(named_values(full_state_dict(fsdp, Receivers::all)), want);

@@ -426,26 +426,57 @@ TEST_F(ShardedCheckpointTest, TheRanksOfAHostWriteOneFile) {
 // The next save, or the end of the run, waits for all ranks: one that has died is named, and its file is not waited
 // for.
 TEST_F(ShardedCheckpointTest, ADeadRankLeavesTheCheckpointBefore) {
-  const auto models = towers(2);
-  const auto begin = std::chrono::steady_clock::now();
-  const std::string text = error_text([&] {
-    run_ranks(2, [&](const ProcessGroupPtr& group) {
-      FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
-      CheckpointWriter writer(group, Milliseconds(20'000));
-      writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "5"}});
-      writer.wait();
-      if (group->rank() == 1) {
-        group->all_gather_text("+", "checkpoint");  // save() begins so
-        fail("this one has died");
-      }
-      writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "6"}});
-      writer.wait();
+  for (const char* host : {"", "a"}) {  // a file of each rank, and one of both
+    SCOPED_TRACE(host);
+    const auto models = towers(2);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string text = error_text([&] {
+      run_ranks(2, [&](const ProcessGroupPtr& group) {
+        FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
+        CheckpointWriter writer(group, Milliseconds(20'000), host);
+        writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "5"}});
+        writer.wait();
+        if (group->rank() == 1) {
+          group->all_gather_text(str("+ ", host), "checkpoint");  // save() begins so
+          fail("this one has died");
+        }
+        writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", "6"}});
+        writer.wait();
+      });
     });
+    EXPECT_THAT(text, HasSubstr("this one has died"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_EQ(ShardedCheckpoint(folder()).facts().at("step"), "5");
+    EXPECT_EQ(read_index(folder()).files.size(), *host == '\0' ? 2u : 1u);
+    EXPECT_EQ(ShardedCheckpoint(folder()).full("model").tensors.size(), models[0]->parameter_names().size());
+  }
+}
+
+// The ranks of a host write into one file. Each tells the others its list of tensors.
+TEST_F(ShardedCheckpointTest, ManySmallSavesOfAHost) {
+  constexpr int kSaves = 50;
+  const auto models = towers(4);
+  run_ranks(4, [&](const ProcessGroupPtr& group) {
+    FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
+    CheckpointWriter writer(group, Milliseconds(20'000), "a");
+    for (int step = 0; step < kSaves; ++step) {
+      {
+        const NoGrad no_grad;
+        for (const NamedTensor& parameter : fsdp.parameters()) parameter.tensor.fill_(step);
+      }
+      writer.save(folder(), {{"model", sharded_state(fsdp)}}, {{"step", str(step)}});
+      if (step % 2 == 0) writer.wait();
+      if (step % 10 != 0) continue;
+      const ShardedCheckpoint saved(folder());
+      EXPECT_EQ(saved.facts().at("step"), str(step));
+      for (const NamedTensor& entry : saved.full("model").tensors)
+        EXPECT_THAT(entry.tensor.to_vector<double>(), ::testing::Each(step)) << entry.name;
+      group->all_gather_text("", "has read");  // before the next save replaces the folder
+    }
+    writer.wait();
   });
-  EXPECT_THAT(text, HasSubstr("this one has died"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  EXPECT_EQ(ShardedCheckpoint(folder()).facts().at("step"), "5");
-  EXPECT_EQ(ShardedCheckpoint(folder()).full("model").tensors.size(), models[0]->parameter_names().size());
+  EXPECT_EQ(read_index(folder()).files.size(), 1u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(temporary_.path()), fs::directory_iterator()), 1);
 }
 
 }  // namespace
