@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph.h"
 
+#include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "core/autograd.h"
 #include "core/capture.h"
@@ -111,30 +113,56 @@ void Graph::replay() {
 }
 
 GraphedFunction::GraphedFunction(Device device, Function f, GraphedFunctionOptions options)
-    : device_(device), function_(std::move(f)), options_(options) {
+    : device_(device), function_(std::move(f)), options_(std::move(options)) {
   WEFT_CHECK(device.kind != DeviceKind::cpu,
              "graph: expected a cuda device, got cpu, which runs each op at once: there is nothing to capture");
+  WEFT_CHECK(options_.most == 1 || (options_.most > 1 && !options_.all_agree),
+             "graph: expected one graph, or several on one rank, got ", options_.most,
+             options_.all_agree ? " on several ranks" : "");
 }
 
-bool GraphedFunction::fits(const std::vector<Tensor>& inputs) const {
-  if (inputs.size() != inputs_.size()) return false;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].sizes() != inputs_[i].sizes() || inputs[i].dtype() != inputs_[i].dtype()) return false;
-  return true;
+/// nullptr: these inputs stay without a graph.
+GraphedFunction::Kind* GraphedFunction::kind_of(const std::vector<Tensor>& inputs) {
+  const auto fits = [&](const auto& kind) {
+    return std::ranges::equal(kind->inputs, inputs, [](const Tensor& a, const Tensor& b) {
+      return a.sizes() == b.sizes() && a.dtype() == b.dtype();
+    });
+  };
+  const auto found = std::ranges::find_if(kinds_, fits);
+  if (found != kinds_.end()) return found->get();
+  if (!failure_.empty()) return nullptr;
+  if (std::ssize(kinds_) < options_.most)
+    kinds_.push_back(std::make_unique<Kind>());
+  else if (options_.most > 1 || is_captured())
+    return nullptr;
+  Kind& kind = *kinds_.back();  // a single one takes the sizes of the call that captures, as all ranks do
+  kind.inputs.clear();
+  for (const Tensor& input : inputs) kind.inputs.push_back(empty_like(input));
+  return &kind;
 }
 
-void GraphedFunction::capture(const std::vector<Tensor>& inputs) {
-  for (const Tensor& input : inputs) inputs_.push_back(empty_like(input));
+/// Whether the memory of the graphs so far leaves room for another.
+bool GraphedFunction::may_capture() {
+  if (!failure_.empty() || graphs_ == 0) return failure_.empty();
+  const size_t bytes = allocator_of(device_).stats().in_graphs;
+  if (bytes <= options_.most_bytes) return true;
+  failure_ = str("the graphs take ", bytes >> 20, " MiB, at most ", options_.most_bytes >> 20, " are for them");
+  return false;
+}
+
+void GraphedFunction::capture(Kind& kind) {
   std::exception_ptr own;
   try {
-    graph_.capture(device_, [&] { function_(inputs_); });
+    kind.graph.capture(device_, [&] { function_(kind.inputs); });
   } catch (const Error& e) {
     own = std::current_exception();
     failure_ = e.what();
   }
-  if (agreed(!own)) return;
-  graph_.clear();
-  inputs_.clear();
+  if (agreed(!own)) {
+    ++graphs_;
+    return;
+  }
+  kind.graph.clear();
   if (!own) failure_ = "another rank could not capture the step";
   if (options_.may_run_eagerly) return;
   if (own) std::rethrow_exception(own);
@@ -142,11 +170,13 @@ void GraphedFunction::capture(const std::vector<Tensor>& inputs) {
 }
 
 void GraphedFunction::operator()(const std::vector<Tensor>& inputs) {
-  if (!graph_.is_captured() && failure_.empty() && runs_++ >= options_.warm_up) capture(inputs);
-  if (!graph_.is_captured() || !agreed(fits(inputs))) return function_(inputs);
+  Kind* const kind = kind_of(inputs);
+  if (kind && !kind->graph.is_captured() && kind->runs++ >= options_.warm_up && may_capture()) capture(*kind);
+  if (!is_captured() || !agreed(kind && kind->graph.is_captured())) return function_(inputs);
   const NoGrad no_grad;
-  for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);
-  graph_.replay();
+  for (size_t i = 0; i < inputs.size(); ++i) kind->inputs[i].copy_(inputs[i]);
+  kind->graph.replay();
+  ++replays_;
 }
 
 }  // namespace weft

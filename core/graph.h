@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -49,6 +50,8 @@ class Graph {
 struct GraphedFunctionOptions {
   int warm_up = 2;               ///< eager runs before the capture
   bool may_run_eagerly = false;  ///< after a capture that fails; else its error is thrown
+  int most = 1;                  ///< graphs, each for inputs of other sizes; above 1 there must be one rank
+  size_t most_bytes = SIZE_MAX;  ///< limit of all graphs' device memory; beyond it no further graph is captured
   /// Where several ranks call the function together: true when all of them say so (a collective). A collective that
   /// some ranks replay and others run eagerly waits for ever, so the ranks agree on the capture, and before each
   /// replay. Empty: there is one rank.
@@ -57,7 +60,8 @@ struct GraphedFunctionOptions {
 
 /// A function of tensors that runs eagerly at first, then as a graph: `f` gets tensors of its own, into which each call
 /// copies its inputs. Calls whose sizes or dtypes differ from the capture's (the last batch of an epoch) on any rank
-/// run eagerly on all ranks.
+/// run eagerly on all ranks. With `most` above 1 inputs of other sizes or dtypes warm up and become graphs of their
+/// own, as long as there are fewer.
 class GraphedFunction {
  public:
   using Function = std::function<void(const std::vector<Tensor>& inputs)>;
@@ -67,22 +71,33 @@ class GraphedFunction {
   /// Errors: those of `f` and of Graph::capture.
   void operator()(const std::vector<Tensor>& inputs);
 
-  /// Calls that fit the capture replay; false: all calls run eagerly, so far or for good.
-  bool is_captured() const { return graph_.is_captured(); }
-  /// Why the capture failed; empty as long as it has not.
+  /// Calls that fit a capture replay; false: all calls run eagerly, so far or for good.
+  bool is_captured() const { return graphs_ > 0; }
+  /// How many graphs are captured.
+  int graphs() const { return graphs_; }
+  /// Calls that replayed.
+  int64_t replays() const { return replays_; }
+  /// Why a capture failed, after which there are no others; empty as long as none has.
   const std::string& failure() const { return failure_; }
 
  private:
   bool agreed(bool own) const { return options_.all_agree ? options_.all_agree(own) : own; }
-  bool fits(const std::vector<Tensor>& inputs) const;
-  void capture(const std::vector<Tensor>& inputs);
+  /// Inputs of the same sizes and dtypes.
+  struct Kind {
+    int runs = 0;
+    std::vector<Tensor> inputs;
+    Graph graph;  // goes before the inputs that it reads
+  };
+  Kind* kind_of(const std::vector<Tensor>& inputs);
+  bool may_capture();
+  void capture(Kind& kind);
 
   Device device_;
   Function function_;
   GraphedFunctionOptions options_;
-  int runs_ = 0;
-  std::vector<Tensor> inputs_;
-  Graph graph_;  // goes before the inputs that it reads
+  std::vector<std::unique_ptr<Kind>> kinds_;
+  int graphs_ = 0;
+  int64_t replays_ = 0;
   std::string failure_;
 };
 

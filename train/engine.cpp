@@ -12,6 +12,7 @@
 #include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/runtime.h"
 #include "train/not_finite.h"
 #include "train/record/averages.h"
 #include "train/record/run_folder.h"
@@ -104,6 +105,7 @@ RunEnd Engine::run() {
     task_.stopped(interruption_.stop);
   }
   note(profile_.finish());
+  note(graphs_line());
   const RunEnd end = stopped ? interruption_.stop.end() : RunEnd::finished;
   task_.ended(end);
   parts_.world.wait_for_all("end of the run");
@@ -181,10 +183,10 @@ void Engine::step(Batch batch) {
   updates_ = true;
   if (schedule_) parts_.optimizer.set_lr(schedule_->lr(position_.step, parts_.optimizer.base_lr()));
   task_.before_step(batch);
-  if (graph_ && (parts_.world.size() == 1 || is_whole_step())) {
+  if (graph_ && ((parts_.world.size() == 1 && options_.graphs == 1) || is_whole_step())) {
     unread_batch_ = batch.tensors;
     (*graph_)(batch.tensors);
-    if (!graph_->failure().empty()) {
+    if (!graph_->failure().empty() && !graph_->is_captured()) {
       progress_.note(str("no graph: ", graph_->failure()));
       graph_ = nullptr;
     }
@@ -242,7 +244,7 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
       const TraceScope scope("backward");
       scaled(measured.loss).backward();
     }
-    last_loss_ = mean.detach();
+    keep(last_loss_, mean.detach());
     counts_correct_ = measured.correct.defined();
     interruption_.sums.add(by_step ? times(last_loss_, share) : mean, samples,
                            samples > 0 ? measured.correct : Tensor());
@@ -268,9 +270,18 @@ void Engine::apply_gradients() {
     const NoGrad no_grad;
     parts_.optimizer.flat()->gradient().mul_(1 / scale);
   }
-  if (options_.clip_norm > 0) gradient_norm_ = clip_grad_norm(parts_.strategy.parameters(), options_.clip_norm);
+  if (options_.clip_norm > 0) keep(gradient_norm_, clip_grad_norm(parts_.strategy.parameters(), options_.clip_norm));
   parts_.strategy.step(parts_.optimizer);
   if (parts_.averages) parts_.averages->update();
+}
+
+void Engine::keep(Tensor& last, const Tensor& value) const {
+  if (!graph_ || !last.defined()) {
+    last = value;
+    return;
+  }
+  const NoGrad no_grad;
+  last.copy_(value);
 }
 
 Tensor Engine::gradient_norm() {
@@ -378,11 +389,27 @@ void Engine::make_graph() {
       device.kind == DeviceKind::cuda && !watched && parts_.world.size() == 1 && options_.accumulate == 1;
   if (options_.graph == "off" || (options_.graph == "auto" && !suits)) return;
   if (options_.accumulate > 1) throw UsageError("--graph on: expected one batch per step, got --accumulate");
+  if (options_.graphs > 1 && parts_.world.size() > 1)
+    throw UsageError(
+        str("--graph on: expected one rank, got ", parts_.world.size(), ", whose batches differ in shape"));
   if (device.kind == DeviceKind::cpu)
     throw UsageError("--graph on: expected --device cuda, got cpu, which runs each op at once");
+  size_t free = 0, total = 0;
+  kernels::runtime(device.kind).memory_info(device.index, free, total);
   graph_ = std::make_unique<GraphedFunction>(
       device, [this](const std::vector<Tensor>& in) { update(in, in.front().size(0)); },
-      GraphedFunctionOptions{.may_run_eagerly = options_.graph == "auto", .all_agree = parts_.world.all_agree()});
+      GraphedFunctionOptions{.may_run_eagerly = options_.graph == "auto",
+                             .most = options_.graphs,
+                             .most_bytes = total / 4,
+                             .all_agree = parts_.world.all_agree()});
+}
+
+std::string Engine::graphs_line() const {
+  if (!graph_ || options_.graphs == 1) return "";
+  const std::string& failure = graph_->failure();
+  return str("graphs: ", graph_->graphs(), " of at most ", options_.graphs, " shapes, which replayed ",
+             graph_->replays(), " of ", first_step_ < 0 ? 0 : position_.step - first_step_, " steps",
+             failure.empty() ? "" : str("; no more: ", failure));
 }
 
 }  // namespace weft::train

@@ -148,6 +148,7 @@ struct EngineOptions {
   StopOptions stop = {};
   DType precision = DType::f32;  ///< bf16: the optimizer keeps a copy of weights that are not sharded
   std::string graph = "off";     ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
+  int graphs = 1;                ///< their largest number, each for whole batches of one shape; above 1: one rank
   LossSum sum = LossSum::per_sample;
   int64_t log_interval = 0;             ///< steps; 0: never
   int64_t save_interval = 0;            ///< steps between two checkpoints within an epoch; 0: never
@@ -271,6 +272,10 @@ class Engine {
   /// Waits for the writer, then removes older files that a reader would take first.
   void finish_saving();
   void make_graph();
+  /// A line on the graphs of several shapes; "": there are none.
+  std::string graphs_line() const;
+  /// Sets a value of the last step. The tensor keeps its address, since graphs write there.
+  void keep(Tensor& last, const Tensor& value) const;
   bool must_stop();
   bool is_last_step() const;
   /// Samples in the step under way, a mean over the ranks.

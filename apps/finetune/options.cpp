@@ -66,6 +66,10 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-length", o.max_length,
             "tokens of the longest text; longer ones are cut; at most what the model has positions for",
             {.min = 3, .max = 1 << 20});
+  flags.add("pad-to-multiple-of", o.pad_to_multiple_of,
+            "training batches are padded to a multiple of so many tokens; 0: on a GPU to at most 16 lengths, for "
+            "--graph, else 1",
+            {.min = 0, .max = 1 << 20});
   flags.add("dropout", o.dropout, "of all layers; -1: as config.json beside the weights says, else 0.1",
             {.min = -1, .max = 0.9});
   flags.group("Training");
@@ -78,7 +82,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-grad-norm", o.clip_norm, "largest norm of the gradient", {.min = 0, .above = true});
   support::add_run_flags(
       flags, o,
-      "epochs batch-size accumulate ema precision device parallel backend grad-compression fsdp-strategy "
+      "epochs batch-size accumulate ema precision graph device parallel backend grad-compression fsdp-strategy "
       "fsdp-shard-size fsdp-offload fsdp-checkpoints min-num-params seed out overwrite max-steps dry-run");
   flags.add("logging-steps", o.log_interval, "a line of loss and rate after so many steps", {.min = 1});
   flags.add("save-steps", o.save_interval, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});

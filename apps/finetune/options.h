@@ -13,7 +13,7 @@ struct Options : train::RunOptions {
     data = "mrpc", model = "bert_base", weights = "auto";
     epochs = 3, batch_size = 8, lr = 5e-5, clip_norm = 1;
     log_interval = save_interval = 500;
-    seed = 42, out = "test-trainer", unit = "texts";
+    seed = 42, out = "test-trainer", unit = "texts", graph = "auto";
   }
   std::string train_file, validation_file;  ///< in the folder, or anywhere; "": as found there
   std::string text_columns, label_column;   ///< names between commas; "": those that are known
@@ -21,6 +21,7 @@ struct Options : train::RunOptions {
   std::string vocab;
   int64_t vocab_size = 8000;
   int64_t max_length = 128;
+  int64_t pad_to_multiple_of = 0;  ///< tokens; 0: on a GPU padding_step(), else 1
   double layer_decay = 1;
   double warmup_ratio = 0;
   double dropout = -1;                   ///< below 0: as the configuration beside the weights says, else 0.1

@@ -17,9 +17,20 @@ struct TextSet {
   }
 };
 
-std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding, bool regression) {
+int64_t longest_of(const Texts& texts) {
+  size_t longest = 0;
+  for (const data::Encoding& encoding : texts.encodings) longest = std::max(longest, encoding.ids.size());
+  return static_cast<int64_t>(longest);
+}
+
+int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/// `most`: tokens of the longest text of all.
+std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding, bool regression, int64_t multiple,
+                           int64_t most) {
   size_t longest = 0;
   for (const Text& text : batch) longest = std::max(longest, text.encoding->ids.size());
+  longest = static_cast<size_t>(std::min(round_up(static_cast<int64_t>(longest), multiple), most));
   std::vector<int64_t> input, classes;
   std::vector<float> scores;
   for (const auto& [encoding, label] : batch) {
@@ -62,12 +73,14 @@ Texts encode(const data::TextTable& table, const Labels& labels, const data::Tex
   return texts;
 }
 
+int64_t padding_step(const Texts& texts) { return round_up((longest_of(texts) + kMostLengths - 1) / kMostLengths, 8); }
+
 TextLoader::TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id,
-                       Device device)
+                       Device device, int64_t multiple)
     : Loader(std::make_shared<const TextSet>(TextSet{texts}), order,
              {.batch_size = batch_size, .workers = 0, .device = device},
-             [padding_id, regression = texts.regression](const std::vector<Text>& batch) {
-               return padded(batch, padding_id, regression);
+             [padding_id, regression = texts.regression, multiple, most = longest_of(texts)](const auto& batch) {
+               return padded(batch, padding_id, regression, multiple, most);
              }) {
   start(0);
 }

@@ -24,7 +24,13 @@ struct Texts {
 Texts encode(const data::TextTable& table, const Labels& labels, const data::TextEncoder& tokens,
              const nn::BertOptions& model, int64_t max_length);
 
-/// The input of a step, padded to its own longest text.
+/// The most lengths of batches on a GPU, where each length has a CUDA graph.
+constexpr int kMostLengths = 16;
+
+/// The least multiple of 8 tokens for TextLoader with which batches have at most kMostLengths lengths.
+int64_t padding_step(const Texts& texts);
+
+/// The input of a step, padded to its own longest text, or further (TextLoader).
 struct TextBatch {
   Tensor input;   ///< i64 [count, 3, tokens]: ids, token types, and 1 up to the end of the text
   Tensor labels;  ///< i64 [count], of a regression f32
@@ -38,10 +44,12 @@ struct Text {
   double label;
 };
 
-/// Brings the texts of this rank, an epoch at a time, from the first epoch on. `order` says which text comes when.
+/// Brings the texts of this rank, an epoch at a time, from the first epoch on. `order` says which text comes when. A
+/// batch is padded to a multiple of `multiple` tokens, or to the longest text of all if that is less.
 class TextLoader : public data::Loader<TextBatch> {
  public:
-  TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id, Device device);
+  TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id, Device device,
+             int64_t multiple = 1);
 };
 
 }  // namespace weft::finetune

@@ -88,9 +88,15 @@ optim::SchedulePtr make_schedule(double warmup_ratio, int64_t steps) {
 train::EngineOptions engine_options(const Options& o) {
   train::EngineOptions options = train::engine_options(o);
   options.sum = train::LossSum::per_step;
+  options.graphs = kMostLengths;
   options.saves_epochs = false;
   options.line_before_validation = options.validates_after_saving = true;
   return options;
+}
+
+int64_t padded_to(const Experiment& e) {
+  if (e.options.pad_to_multiple_of > 0) return e.options.pad_to_multiple_of;
+  return e.world.device().kind == DeviceKind::cuda ? padding_step(e.train) : 1;
 }
 
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does, which go into the state's history, too.
@@ -100,7 +106,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
       : TypedTask(std::make_shared<TextLoader>(
             e.train,
             data::Sampler(static_cast<int64_t>(e.train.labels.size()), train::training_order(e.options, e.world)),
-            e.options.batch_size, e.tokenizer.encoder->padding_id(), e.world.device())),
+            e.options.batch_size, e.tokenizer.encoder->padding_id(), e.world.device(), padded_to(e))),
         e_(e),
         options_(e.options),
         folder_(e.folder),

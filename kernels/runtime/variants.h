@@ -9,6 +9,7 @@ namespace weft::kernels {
 enum class Variant {
   dense_logits,     ///< `linear` and `matmul` leave no gaps between rows, and cross entropy converts 16 bits to f32
   chunked_loss,     ///< benchmarks' GPT steps take Gpt::loss()
+  looped_moments,   ///< batch statistics in wgmma's epilogue are summed by a loop instead of tensor cores
   scaled_branches,  ///< LayerScale is a pass over a branch's results instead of a factor of its last weight
 };
 

@@ -270,6 +270,38 @@ TEST_P(GraphOn, AFunctionOfItsInputs) {
   EXPECT_EQ(calls, 4) << "twice to warm up, once captured, once for the smaller batch";
 }
 
+TEST_P(GraphOn, AFunctionOfInputsOfSeveralSizes) {
+  const Tensor total = filled(0, 1);
+  int calls = 0;
+  const auto f = [&](const std::vector<Tensor>& in) {
+    ++calls;
+    total.add_(sum(in[0] * in[1]));
+  };
+  GraphedFunction add(device(), f, {.warm_up = 1, .most = 2});
+  double expected = 0;
+  for (int i = 1; i <= 9; ++i) {
+    const int64_t n = 10 * (i % 3 + 1);  // three sizes, of which the third stays without a graph
+    add({filled(i, n), filled(2, n)});
+    expected += 2.0 * i * static_cast<double>(n);
+  }
+  EXPECT_EQ(total.item(), expected);
+  EXPECT_EQ(add.graphs(), 2);
+  EXPECT_EQ(add.replays(), 4);
+  EXPECT_EQ(calls, 2 * 2 + 3) << "each of two warms up and is captured";
+
+  GraphedFunction little(device(), f, {.warm_up = 0, .most = 2, .most_bytes = 0});
+  const auto memory = [&] { return CachingAllocator::of(device()).stats().in_graphs; };
+  little({filled(1, 10), filled(1, 10)});
+  const size_t one = memory();
+  little({filled(1, 20), filled(1, 20)});
+  EXPECT_EQ(total.item(), expected + 30);
+  EXPECT_EQ(little.graphs(), 1) << "the first one, and no other beyond the bound";
+  EXPECT_EQ(memory(), one);
+  EXPECT_THAT(little.failure(), HasSubstr("MiB, at most 0 are for them"));
+  little({filled(1, 10), filled(1, 10)});
+  EXPECT_EQ(little.replays(), 2) << "which goes on";
+}
+
 TEST_P(GraphOn, AFunctionThatCannotBeCaptured) {
   const Tensor total = filled(0, 1);
   const auto needs_host = [&](const std::vector<Tensor>& in) { total.add_(in[0], in[0].item()); };
@@ -318,6 +350,13 @@ TEST_P(GraphOn, RanksReplayTogetherOrNotAtAll) {
   EXPECT_FALSE(alone.is_captured());
   EXPECT_EQ(asked, std::vector<bool>{true}) << "eager for good: nothing is left to agree on";
   EXPECT_EQ(total.item(), 31);
+}
+
+TEST_P(GraphOn, SeveralSizesAreOfOneRank) {
+  EXPECT_THAT(([&] {
+                GraphedFunction({device()}, [](const auto&) {}, {.most = 2, .all_agree = [](bool own) { return own; }});
+              }),
+              ThrowsMessage<Error>(HasSubstr("expected one graph, or several on one rank, got 2 on several ranks")));
 }
 
 TEST(GraphErrors, TheCpuHasNone) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 #include "kernels/cuda/gemm/gemm_plan.h"
 #include "kernels/cuda/gemm/wgmma_plan.h"
 #include "kernels/runtime/f32_products.h"
+#include "kernels/runtime/variants.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/emulator_seed.h"
@@ -98,6 +102,39 @@ TEST(Conv2dStatistics, OnHopper) {
       run({3, 17, 13, 8, 72, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}, 1);
       run({2, 12, 11, 16, 264, 1, 1, {}}, 1);
     }
+  });
+}
+
+// Tensor cores sum in another order than the loop does; columns that cancel, infinities and NaN leave no other way than
+// the loop.
+TEST(Conv2dStatistics, ByTensorCoresAndByTheLoop) {
+  on_wgmma([](DeviceKind kind) {
+    for (const Conv2dCase& c :
+         {Conv2dCase{2, 16, 16, 64, 72, 1, 1, {}}, Conv2dCase{2, 16, 16, 8, 72, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}})
+      for (const DType dtype : {DType::bf16, DType::f16}) {
+        SCOPED_TRACE(str(c, " ", dtype));
+        const std::vector<double> pixels = uniform(count_of(c.x_sizes()), dtype);
+        const DeviceArray w(kind, dtype, c.w_sizes(), uniform(count_of(c.w_sizes()), dtype));
+        const auto part_of = [&](const std::vector<double>& of, double center, const char* variant) {
+          const std::vector<double> offsets(static_cast<size_t>(c.O), center);
+          const DeviceArray x(kind, dtype, c.x_sizes(), of), bias(kind, dtype, {c.O}, offsets);
+          DeviceArray y(kind, dtype, c.y_sizes()), part(kind, DType::f32, {2 * c.O + 1});
+          kernels::choose_variants(variant);
+          kernels::conv2d_statistics(queue_on(kind), y, part, x, w, bias, c.arguments);
+          kernels::choose_variants("");
+          return part.host();
+        };
+        const std::vector<double> by_mma = part_of(pixels, 1, ""), by_loop = part_of(pixels, 1, "looped_moments");
+        EXPECT_NE(by_mma, by_loop);
+        EXPECT_TRUE(near(by_mma, by_loop, tolerance(DType::f32, 512).times(4)));
+        EXPECT_EQ(part_of(pixels, 200, ""), part_of(pixels, 200, "looped_moments")) << "all columns cancel";
+        std::vector<double> broken = pixels;
+        broken[broken.size() / 2] = std::numeric_limits<double>::infinity();
+        for (const char* const variant : {"", "looped_moments"}) {
+          const std::vector<double> got = part_of(broken, 1, variant);
+          for (size_t i = 0; i + 1 < got.size(); ++i) EXPECT_FALSE(std::isfinite(got[i])) << i << ' ' << variant;
+        }
+      }
   });
 }
 

@@ -75,6 +75,14 @@ printf '%s\n' '0000 HMMA.16816.F32 R4, R8, R12, R4' '0010 @P0 BRA 0x0' '0020 HMM
   '0040 @P0 BRA 0x20' '0050 EXIT' > code
 limit 'products IADD 0' && run 1 '1 IADD in a loop of products, at most 0' --limits limits add.o
 limit 'products least:IADD 0' && run 0 'add: 2 loops of products' --limits limits add.o
+# A loop of wgmma, and beside it an epilogue's with mma.sync.
+printf '%s\n' '0000 HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24, gsb0' '0010 @P0 BRA 0x0' '0020 MEMBAR.ALL.GPU' '0030 @P1 BRA 0x60' \
+  '0040 HMMA.16816.F32 R4, R8, R12, R4' '0050 @P2 BRA 0x20' '0060 LDS.64 R4, [R6]' '0070 @P2 BRA 0x20' '0080 EXIT' > code
+limit 'products MEMBAR 0' && run 0 'add: 1 loops of products' --limits limits add.o
+limit 'products instructions/HGMMA 2' && run 0 'add: 1 loops of products' --limits limits add.o
+limit 'warp-products MEMBAR 0' && run 1 '1 MEMBAR in a loop of warp-products, at most 0: add_kernel' --limits limits add.o
+limit 'warp-products fewest:LDS 0' && run 0 'add: 1 loops of warp-products' --limits limits add.o
+limit 'warp-products LDS 0' && run 1 '1 LDS in a loop of warp-products' --limits limits add.o
 CUOBJDUMP=$work/nothing run 77 'skipped, cuobjdump was not found' add.o
 
 # What ptxas 13.0.88 made of `cond ? pointer : nullptr` and a comparison: stalls of 1, 1, 2 and 1 between the CS2R and the ISETP, where other

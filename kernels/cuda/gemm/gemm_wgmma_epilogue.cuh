@@ -7,6 +7,7 @@
 #include "kernels/cuda/gemm/epilogue_moments.cuh"
 #include "kernels/cuda/gemm/gemm_epilogue.cuh"
 #include "kernels/cuda/gemm/tile_moments.cuh"
+#include "kernels/runtime/variants.h"
 
 // The epilogue: from wgmma's accumulators to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the
 // tile; in each group of 8 columns lane l holds columns 2 (l mod 4) and the next, in rows l / 4 and l / 4 + 8. The warp
@@ -60,13 +61,16 @@ struct WgmmaEpilogue {
   bool by_tma;
   bool loads_auxiliary;  ///< the producer loads `saved`, else the residual; nothing else is read, and y has type T
   bool pairs;            ///< every row begins at an even element, in memory aligned to two elements
+  bool moments_by_loop;  ///< batch statistics without tensor cores
   /// kScattered: addresses of rows, multiples of 16 bytes; pitch_z and pitch_inner are unused.
   std::conditional_t<kScattered, ScatteredRows, NoScatteredRows> scatter;
 
   /// Requests y's batch statistics, if wanted and if y is stored by boxes of type T; the launch must then not be split
   /// along K.
   void take(TileMoments* moments) {
-    if (moments != nullptr && by_tma && !to.wide_y) moments->take(to, kMomentRows);
+    if (moments == nullptr || !by_tma || to.wide_y) return;
+    moments->take(to, kMomentRows);
+    moments_by_loop = takes(Variant::looped_moments);
   }
 
   /// The per-column constants of a lane's two of 64 columns.
@@ -187,7 +191,7 @@ struct WgmmaEpilogue {
           if constexpr (kKeepsMoments) {
             send<T>(warp, y_map, row, column, z, values, Nothing{});
             if (counts) {
-              const auto found = find_moments<T>(warp, rows_of_chunk(row));
+              const auto found = find_moments<T>(warp, rows_of_chunk(row), moments_by_loop);
               if (warp.lane() / 8 == i) kept = found;
             }
           } else {
@@ -300,7 +304,7 @@ struct WgmmaEpilogue {
     return [&warp, first_m, this](int column) {
       if constexpr (kChannels && std::is_same_v<Y, T>)
         if (to.moments != nullptr) {
-          const auto found = find_moments<Y>(warp, rows_of_chunk(first_m));
+          const auto found = find_moments<Y>(warp, rows_of_chunk(first_m), moments_by_loop);
           if (warp.lane() < 8) store_moments<Y>(warp, first_m, column, found);
         }
     };
