@@ -72,7 +72,7 @@ const std::string& Table::cell(size_t row, size_t column) const {
 
 std::string Table::value(size_t row, size_t column) const {
   const std::string& text = cell(row, column);
-  WEFT_CHECK(!cells_.rows[row].nested.contains(column), where(row, column), ": expected a number or a text, got ",
+  WEFT_CHECK(!cells_.rows[row].is_nested(column), where(row, column), ": expected a number or a text, got ",
              printable(text, 80));
   const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
   std::string inner = begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
@@ -88,7 +88,7 @@ std::vector<std::string> Table::number_columns() const {
   for (size_t column = 0; column < cells_.header.size(); ++column) {
     bool any = false, all = true;
     for (size_t row = 0; row < cells_.rows.size() && all; ++row) {
-      all = !cells_.rows[row].nested.contains(column);
+      all = !cells_.rows[row].is_nested(column);
       const std::string text = all ? value(row, column) : "";
       double number = 0;
       if (!text.empty()) any = all = parse_score(text, number) || is_infinite(text);

@@ -169,6 +169,8 @@ TextRows json_rows(std::string_view text, const std::string& path) {
 
 }  // namespace
 
+bool TextRows::Row::is_nested(size_t column) const { return std::ranges::find(nested, column) != nested.end(); }
+
 TextRows read_text_rows(const std::filesystem::path& path) {
   const std::string whole = read_text(path, "text table");
   std::string_view text = whole;

@@ -14,10 +14,6 @@
 namespace weft::data {
 namespace {
 
-bool is_nested(const TextRows::Row& row, int column) {
-  return std::ranges::find(row.nested, static_cast<size_t>(column)) != row.nested.end();
-}
-
 using Names = std::vector<std::string>;
 
 /// In small letters. GLUE's tasks, and what others call the same.
@@ -206,7 +202,7 @@ TextTable read_text_table(const std::filesystem::path& path, const TextTableOpti
     LabelledText text;
     for (const int place : columns.texts) {
       auto& cell = row.cells[static_cast<size_t>(place)];
-      const bool nested = is_nested(row, place);
+      const bool nested = row.is_nested(static_cast<size_t>(place));
       WEFT_CHECK(cell.has_value() && !nested, where, ": expected a text '",
                  printable(file.header[static_cast<size_t>(place)]), "', got ",
                  nested ? "a list or an object" : "none");
@@ -214,7 +210,7 @@ TextTable read_text_table(const std::filesystem::path& path, const TextTableOpti
     }
     if (columns.label >= 0) {
       const std::string label = without_blanks_around(row.cells[static_cast<size_t>(columns.label)].value_or(""));
-      WEFT_CHECK(!is_nested(row, columns.label), where,
+      WEFT_CHECK(!row.is_nested(static_cast<size_t>(columns.label)), where,
                  ": expected one label, got a list or an object. Texts of several labels are not trained");
       WEFT_CHECK(!label.empty(), where, ": expected a label, got none");
       WEFT_CHECK(!is_no_value(label), where, ": expected a label, got ", label,
