@@ -283,7 +283,10 @@ void CheckpointWriter::Job::finish() {
 }
 
 CheckpointWriter::CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout, std::string host)
-    : group_(std::move(group)), timeout_(timeout), host_(std::move(host)), background_(std::make_unique<Background>()) {}
+    : group_(std::move(group)),
+      timeout_(timeout),
+      host_(std::move(host)),
+      background_(std::make_unique<Background>()) {}
 
 CheckpointWriter::~CheckpointWriter() {
   background_->gives_up = std::uncaught_exceptions() > 0;

@@ -14,7 +14,7 @@ struct RowLoops {
   static constexpr int kRows = 4;  ///< the most of one call.
   /// sums[v * pitch + i] = the sum of rows[i][k] x[v][k] over n elements. The order of the terms depends on n alone.
   void (*dots)(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int vectors, int64_t n);
-  /// The same sums of rows of bf16, converted on the way; null for double.
+  /// As above for rows of bf16, with the bits of rows converted before; null for double.
   void (*dots_of_bf16)(T* sums, int64_t pitch, const uint16_t* const* rows, int count, const T* const* x, int vectors,
                        int64_t n);
   /// y[j] += the sum of factors[i] rows[i][j] over the rows, for n elements.
@@ -54,7 +54,7 @@ struct RowLoopsOf {
   template <int Rows, int Vectors, class Element>
   static void some_dots(T* sums, int64_t pitch, const Element* const* rows, const T* const* x, int64_t n) {
     V sum[Rows][Vectors][2] = {};
-    const int64_t ahead = Rows > 1 ? Rows * (rows[1] - rows[0]) : 0;  // the next call's rows: streams of a row are short
+    const int64_t ahead = Rows > 1 ? Rows * (rows[1] - rows[0]) : 0;  // the next call's rows
     int64_t k = 0;
     for (; k + 2 * Lanes <= n; k += 2 * Lanes)
 #pragma GCC unroll 4

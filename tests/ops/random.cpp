@@ -123,8 +123,11 @@ TEST(Dropout, DropsWholeChannels) {
   EXPECT_TRUE(feature_dropout(x, 0.5, false).is_same(x));
   EXPECT_THAT([] { feature_dropout(Tensor::ones({2}), 0.5); },
               ThrowsMessage<Error>(HasSubstr("feature_dropout: expected a floating tensor [N, ..., C], got f32[2]")));
-  EXPECT_THAT([] { feature_dropout(Tensor::ones({2, 2}), 2); },
-              ThrowsMessage<Error>(HasSubstr("feature_dropout: expected p in [0, 1], got 2")));
+  EXPECT_THAT(
+      [] {
+        feature_dropout(Tensor::ones({2, 2}), 2);
+      },
+      ThrowsMessage<Error>(HasSubstr("feature_dropout: expected p in [0, 1], got 2")));
 }
 
 TEST(Dropout, KeepsScalesAndDropsTheSameInBackward) {
