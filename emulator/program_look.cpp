@@ -98,7 +98,7 @@ std::string objection(const std::string& path, const Gpu& gpu) {
   const MappedFile file(path);
   const cuda::ElfView elf(file.bytes());
   if (!elf.valid() || elf.named(".nv_fatbin").sh_size == 0) return {};
-  if (has_static_runtime(elf) && runtime_inside(path) == 0)
+  if (has_static_runtime(elf) && elf.first(SHT_SYMTAB).sh_size == 0)
     return path +
            " has CUDA's runtime inside (nvcc's default) and no symbol table, which would tell where. Do not strip it, or "
            "link the shared runtime: nvcc -cudart shared (CMake: CUDA_RUNTIME_LIBRARY Shared)";

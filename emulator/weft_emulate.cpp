@@ -287,8 +287,14 @@ int main(int argc, char** argv) {
   // The runtime inside a program, or in what a script may load, is led to the emulator's (static_runtime/audit.cpp).
   const int inside = emulator::runtime_inside(file);
   const bool scripts = emulator::is_interpreter(file) || (!no_preload && emulator::uses_no_cuda(file));
-  for (const int version : {12, 13})
-    if (scripts || inside == version) in_front("LD_PRELOAD", (folder / ("libcudart.so." + std::to_string(version))).string());
+  // A loader by full paths, as Python's wheels have one, takes a library that is there already: nvJitLink's too.
+  const auto preload = [&](const char* library, int version) {
+    in_front("LD_PRELOAD", (folder / (library + std::to_string(version))).string());
+  };
+  for (const int version : {12, 13}) {
+    if (scripts || inside == version) preload("libcudart.so.", version);
+    if (scripts) preload("libnvJitLink.so.", version);
+  }
   // CuPy and Triton: PTX in place of machine code; none of CuPy's own kernels, which are machine code.
   if (scripts) {
     setenv("CUPY_COMPILE_WITH_PTX", "1", 0);

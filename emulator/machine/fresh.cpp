@@ -61,6 +61,17 @@ void for_each_byte(uint8_t* bits, size_t first, size_t count, const Act& act) {
   }
 }
 
+/// For bytes that share a byte of bits: calls act(byte, mask), if there is one. False: they do not.
+template <class Act>
+bool in_one_byte(const void* memory, size_t bytes, const Act& act) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
+  if (at % 8 + bytes > 8) return false;
+  if (!options().check_uninitialised) return true;
+  if (uint8_t* const bits = Fresh::get().page(at))
+    act(bits[(at & (kPage - 1)) / 8], static_cast<uint8_t>(((1u << bytes) - 1) << at % 8));
+  return true;
+}
+
 bool get_bit(const uint8_t* bits, size_t k) { return bits[k / 8] >> (k % 8) & 1; }
 
 }  // namespace
@@ -75,6 +86,7 @@ void mark_fresh(const void* memory, size_t bytes) {
 }
 
 void mark_written(const void* memory, size_t bytes) {
+  if (in_one_byte(memory, bytes, [](uint8_t& byte, uint8_t mask) { byte &= static_cast<uint8_t>(~mask); })) return;
   for_each_page(memory, bytes, false, [](uint8_t* bits, size_t first, size_t count, uintptr_t) {
     if (first % 8 == 0 && count % 8 == 0)
       std::memset(bits + first / 8, 0, count / 8);
@@ -84,11 +96,16 @@ void mark_written(const void* memory, size_t bytes) {
 }
 
 bool any_fresh(const void* memory, size_t bytes) {
-  bool found = false;
-  for_each_page(memory, bytes, false, [&](uint8_t* bits, size_t first, size_t count, uintptr_t) {
-    for_each_byte(bits, first, count, [&](uint8_t byte, uint8_t mask) { found = found || (byte & mask) != 0; });
-  });
-  return found;
+  uint8_t found = 0;
+  const auto look = [&found](uint8_t byte, uint8_t mask) { found |= byte & mask; };
+  if (!in_one_byte(memory, bytes, look))
+    for_each_page(memory, bytes, false, [&](uint8_t* bits, size_t first, size_t count, uintptr_t) {
+      if (first % 8 == 0 && count % 8 == 0)
+        for (const uint8_t* at = bits + first / 8; at < bits + (first + count) / 8; ++at) found |= *at;
+      else
+        for_each_byte(bits, first, count, look);
+    });
+  return found != 0;
 }
 
 void mark_copied(const void* to, const void* from, size_t bytes) {

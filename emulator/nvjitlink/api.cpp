@@ -3,6 +3,7 @@
 // which the emulated driver loads. NVIDIA's own nvJitLink compiles LTO-IR to PTX without a GPU. So numba and cuda.core run.
 #include <cuda.h>
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +24,8 @@ namespace {
 enum Result : int { success, unrecognised_option, missing_arch, invalid_input, ptx_compile, nvvm_compile, internal };
 enum Input : int { cubin = 1, ptx, ltoir, fatbin, object, library, index, any = 10 };
 
-/// NVIDIA's library of the same name. The search begins with LD_LIBRARY_PATH, CUDA_HOME and CUDA_PATH.
+/// NVIDIA's library of the same name. The search begins beside a loaded libNVVM or NVRTC, whose LTO-IR an older nvJitLink
+/// does not read; then come LD_LIBRARY_PATH, CUDA_HOME and CUDA_PATH.
 struct Nvidias {
   void* library = nullptr;
 
@@ -36,6 +38,14 @@ struct Nvidias {
     dladdr(reinterpret_cast<void*>(&get), &self);
     const std::string own = self.dli_fname ? self.dli_fname : "", name = own.substr(own.rfind('/') + 1);
     std::vector<std::string> folders;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* all) {
+          const std::string path = info->dlpi_name ? info->dlpi_name : "";
+          if (path.find("/libnvvm.so") != std::string::npos || path.find("/libnvrtc.so") != std::string::npos)
+            static_cast<std::vector<std::string>*>(all)->push_back(path.substr(0, path.rfind('/')));
+          return 0;
+        },
+        &folders);
     const auto value = [](const char* variable) { return std::string(std::getenv(variable) ? std::getenv(variable) : ""); };
     std::istringstream path(value("LD_LIBRARY_PATH"));
     for (std::string folder; std::getline(path, folder, ':');) folders.push_back(folder);

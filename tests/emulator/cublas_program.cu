@@ -8,6 +8,7 @@
 
 #include <complex>
 #include <cstdio>
+#include <memory>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -417,6 +418,157 @@ void not_read() {
       CUBLAS_FILL_MODE_UPPER));
 }
 
+/// A batch of matrices with its array of pointers; `strong`: the large elements lie off the diagonal.
+template <class T>
+struct Batch {
+  std::vector<std::unique_ptr<Matrix<T>>> all;
+  T** device = nullptr;
+  Batch(int count, int m, int n, bool strong) {
+    std::vector<T*> list;
+    for (int b = 0; b < count; ++b) {
+      all.push_back(std::make_unique<Matrix<T>>(m, n));
+      Matrix<T>& one = *all.back();
+      for (int j = 0; strong && j < n; ++j) {
+        T& x = one.host[static_cast<size_t>(j * one.ld + (j + 1) % n)];
+        x = number<T>(value(x) + 10.0);
+      }
+      one.put();
+      list.push_back(one.device);
+    }
+    CUDA(cudaMalloc(&device, list.size() * sizeof(T*)));
+    CUDA(cudaMemcpy(device, list.data(), list.size() * sizeof(T*), cudaMemcpyHostToDevice));
+  }
+  ~Batch() { cudaFree(device); }
+  Batch(const Batch&) = delete;
+  Matrix<T>& operator[](int b) { return *all[static_cast<size_t>(b)]; }
+  /// The device's element.
+  Value now(int b, int i, int j) { return value((*this)[b].now()[static_cast<size_t>(j * (*this)[b].ld + i)]); }
+};
+
+template <class T>
+struct Names;
+#define NAMES(T, L)                                            \
+  template <>                                                  \
+  struct Names<T> {                                            \
+    static constexpr auto getrf = cublas##L##getrfBatched;     \
+    static constexpr auto getrs = cublas##L##getrsBatched;     \
+    static constexpr auto getri = cublas##L##getriBatched;     \
+    static constexpr auto matinv = cublas##L##matinvBatched;   \
+    static constexpr auto geqrf = cublas##L##geqrfBatched;     \
+    static constexpr auto gels = cublas##L##gelsBatched;       \
+  }
+NAMES(float, S);
+NAMES(double, D);
+NAMES(cuComplex, C);
+NAMES(cuDoubleComplex, Z);
+
+template <class T>
+bool close(Value a, Value b) {
+  constexpr bool kDouble = std::is_same_v<T, double> || std::is_same_v<T, cuDoubleComplex>;
+  const double bound = (kDouble ? 2.3e-16 : 1.2e-7) * 2000;  // 5 rows, elements up to 13, sums of 5 products, twice
+  if (std::abs(a - b) <= bound) return true;
+  std::fprintf(stderr, "%g%+gi, expected %g%+gi\n", a.real(), a.imag(), b.real(), b.imag());
+  return false;
+}
+
+/// L U is the matrix with its rows exchanged, inverses and solutions fit it, and a zero pivot is told.
+template <class T>
+void lu_of() {
+  constexpr int n = 5, count = 3, columns = 2;
+  Batch<T> a(count, n, n, true), b(count, n, columns, false), c(count, n, n, false), d(count, n, n, false);
+  int *pivots = nullptr, *info = nullptr, host_info = -1;
+  CUDA(cudaMalloc(&pivots, n * count * sizeof(int)));
+  CUDA(cudaMalloc(&info, count * sizeof(int)));
+  BLAS(Names<T>::matinv(handle(), n, a.device, a[0].ld, d.device, d[0].ld, info, count));
+  BLAS(Names<T>::getrf(handle(), n, a.device, a[0].ld, pivots, info, count));
+  BLAS(Names<T>::getri(handle(), n, a.device, a[0].ld, pivots, c.device, c[0].ld, info, count));
+  int rows[n * count], infos[count];
+  CUDA(cudaMemcpy(rows, pivots, sizeof rows, cudaMemcpyDeviceToHost));
+  CUDA(cudaMemcpy(infos, info, sizeof infos, cudaMemcpyDeviceToHost));
+  for (int k = 0; k < count; ++k) {
+    CHECK(infos[k] == 0);
+    int row[n] = {0, 1, 2, 3, 4};
+    for (int i = 0; i < n; ++i) std::swap(row[i], row[rows[k * n + i] - 1]);
+    CHECK(row[0] != 0);
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) {
+        Value product = 0, by_c = 0, by_d = 0;
+        for (int l = 0; l <= std::min(i, j); ++l) product += (l == i ? 1.0 : a.now(k, i, l)) * a.now(k, l, j);
+        for (int l = 0; l < n; ++l) by_c += a[k](i, l) * c.now(k, l, j), by_d += a[k](i, l) * d.now(k, l, j);
+        CHECK(close<T>(product, a[k](row[i], j)));
+        CHECK(close<T>(by_c, i == j ? 1 : 0) && close<T>(by_d, i == j ? 1 : 0));
+      }
+  }
+  for (const cublasOperation_t op : kOps) {
+    for (int k = 0; k < count; ++k) b[k].put();
+    BLAS(Names<T>::getrs(handle(), op, n, columns, a.device, a[0].ld, pivots, b.device, b[0].ld, &host_info, count));
+    CHECK(host_info == 0);
+    for (int k = 0; k < count; ++k)
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < columns; ++j) {
+          Value sum = 0;
+          for (int l = 0; l < n; ++l) sum += a[k].at(i, l, op) * b.now(k, l, j);
+          CHECK(close<T>(sum, b[k](i, j)));
+        }
+  }
+  for (T& x : a[1].host) x = number<T>(0);
+  a[1].put();
+  BLAS(Names<T>::getrf(handle(), n, a.device, a[0].ld, pivots, info, count));
+  CUDA(cudaMemcpy(infos, info, sizeof infos, cudaMemcpyDeviceToHost));
+  CHECK(infos[1] == 1);
+  BLAS(Names<T>::getri(handle(), n, a.device, a[0].ld, pivots, c.device, c[0].ld, info, count));
+  CUDA(cudaMemcpy(infos, info, sizeof infos, cudaMemcpyDeviceToHost));
+  CHECK(infos[1] == 1);
+  CUDA(cudaFree(pivots));
+  CUDA(cudaFree(info));
+}
+void lu() { lu_of<float>(), lu_of<double>(), lu_of<cuComplex>(), lu_of<cuDoubleComplex>(); }
+
+/// Q R is the matrix, and the rest of a least-squares solution is orthogonal to its columns.
+template <class T>
+void qr_of() {
+  constexpr int m = 5, n = 3, count = 2, columns = 2;
+  Batch<T> a(count, m, n, true), tau(count, n, 1, false), b(count, m, columns, false);
+  int info = -1;
+  BLAS(Names<T>::geqrf(handle(), m, n, a.device, a[0].ld, tau.device, &info, count));
+  CHECK(info == 0);
+  for (int k = 0; k < count; ++k)
+    for (int j = 0; j < n; ++j) {
+      Value x[m] = {};
+      for (int i = 0; i <= j; ++i) x[i] = a.now(k, i, j);
+      for (int h = n - 1; h >= 0; --h) {  // x = H(h) x
+        Value sum = x[h];
+        for (int i = h + 1; i < m; ++i) sum += std::conj(a.now(k, i, h)) * x[i];
+        sum *= tau.now(k, h, 0);
+        x[h] -= sum;
+        for (int i = h + 1; i < m; ++i) x[i] -= a.now(k, i, h) * sum;
+      }
+      for (int i = 0; i < m; ++i) CHECK(close<T>(x[i], a[k](i, j)));
+    }
+  for (int k = 0; k < count; ++k) a[k].put();
+  int* infos = nullptr;
+  CUDA(cudaMalloc(&infos, count * sizeof(int)));
+  BLAS(Names<T>::gels(handle(), CUBLAS_OP_N, m, n, columns, a.device, a[0].ld, b.device, b[0].ld, &info, infos, count));
+  int found[count] = {-1, -1};
+  CUDA(cudaMemcpy(found, infos, sizeof found, cudaMemcpyDeviceToHost));
+  CHECK(info == 0 && found[0] == 0 && found[1] == 0);
+  for (int k = 0; k < count; ++k)
+    for (int j = 0; j < columns; ++j)
+      for (int l = 0; l < n; ++l) {
+        Value sum = 0;
+        for (int i = 0; i < m; ++i) {
+          Value rest = -b[k](i, j);
+          for (int h = 0; h < n; ++h) rest += a[k](i, h) * b.now(k, h, j);
+          sum += std::conj(a[k](i, l)) * rest;
+        }
+        CHECK(close<T>(sum, 0));
+      }
+  CHECK(Names<T>::gels(handle(), CUBLAS_OP_T, m, n, 1, a.device, a[0].ld, b.device, b[0].ld, &info, infos, count) ==
+        CUBLAS_STATUS_NOT_SUPPORTED);
+  CUDA(cudaFree(infos));
+}
+void qr() { qr_of<float>(), qr_of<double>(), qr_of<cuComplex>(), qr_of<cuDoubleComplex>(); }
+
 /// A stream may go before the handle that used it.
 void destroyed_stream() {
   cudaStream_t stream = nullptr;
@@ -519,6 +671,8 @@ int main(int argc, char** argv) {
                                                        {"vectors", vectors},
                                                        {"level_2", level_2},
                                                        {"level_3", level_3},
+                                                       {"lu", lu},
+                                                       {"qr", qr},
                                                        {"destroyed_stream", destroyed_stream},
                                                        {"graph", graph},
                                                        {"statuses", statuses},

@@ -55,6 +55,15 @@ race(uninitialised_shared "uninitialised: .*read of 4 bytes that were never writ
 race(uninitialised_local "uninitialised: .*read of 4 bytes that were never written ${at}[^\n]*: local memory, byte 28")
 race(uninitialised_copy "uninitialised: .*read of 4 bytes that were never written ${at}[^\n]*: global memory")
 
+set(unwritten "uninitialised: .*read of 4 bytes that were never written ${at}[^\n]*: shared memory, byte 252 of [^\n]*. The value")
+race(uninitialised_branch "${unwritten} (decides a branch|is the condition of [^\n]*) ${at}")
+race(uninitialised_address "${unwritten} is an address ${at}")
+race(uninitialised_selected "${unwritten} is stored to global memory ${at}")
+race(uninitialised_pair "${unwritten} is stored to global memory ${at}")
+race(uninitialised_condition "${unwritten} is the condition of .st. ${at}")
+race(uninitialised_printed "uninitialised: [^\n]*${at}: the call reads 4 bytes that were never written, or with a value of such bytes")
+race(uninitialised_passed_on "${unwritten} is stored to global memory ${at}")
+
 race(mbarrier_without_wait "${hopper_at}[^\n]* against the (read|write) ${hopper_at}.*missing: __sync")
 race(mbarrier_relaxed_arrival "read of 4 bytes ${hopper_at}[^\n]* against the write ${hopper_at}.*missing: __sync")
 race(mbarrier_not_published "use of an mbarrier of 8 bytes ${hopper_at}[^\n]* against the write ${hopper_at}.*missing: __sync")

@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 #include <mma.h>
 
+#include <cstdio>
+
 #include "tests/emulator/planted.h"
 
 namespace {
@@ -18,7 +20,59 @@ PLANTED(Race, no_barrier_before_reading, no_barrier_at_the_end_of_the_loop, shar
         last_block_without_fence, last_block_with_a_fence_of_the_block, last_block_without_atomic,
         other_threads_not_published, flag_without_release, volatile_flag_without_fence, exchanged_by_many,
         ldmatrix_too_early, wmma_too_early, named_barrier_of_others, arrival_is_no_wait, uninitialised_global,
-        uninitialised_shared, uninitialised_local, uninitialised_copy, sub_word);
+        uninitialised_shared, uninitialised_local, uninitialised_copy, uninitialised_branch, uninitialised_address,
+        uninitialised_selected, uninitialised_pair, uninitialised_condition, uninitialised_passed_on, uninitialised_printed, sub_word);
+
+/// A load that nvcc neither moves nor drops.
+__device__ int load_now(const int* shared) {
+  int value;
+  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))));
+  return value;
+}
+
+/// Thread 0 loads tile[63], which nobody has written, in the right programs, too: they drop the value.
+__device__ void uses_of_undefined(Race race, bool right, int* tile, int* data) {
+  __shared__ int copy[kThreads];
+  const int t = static_cast<int>(threadIdx.x);
+  if (t < 63) tile[t] = t;
+  __syncthreads();
+  const int x = load_now(tile + kThreads - 1 - t);
+  const bool known = t != 0 || !right;
+  switch (race) {
+    case Race::uninitialised_branch:
+      if (known && x + 1 > data[0])
+        for (int i = 0; i < data[513]; ++i) atomicAdd(data + i, 1);
+      return;
+    case Race::uninitialised_address:
+      if (known) data[x & 63] = 1;
+      return;
+    case Race::uninitialised_selected:
+      asm volatile(
+          "{ .reg .pred p; .reg .s32 y;\n setp.ne.s32 p, %1, 0;\n mad.lo.s32 y, %2, 3, 1;\n selp.s32 y, y, 7, p;\n"
+          " st.global.s32 [%0], y; }" ::"l"(data + t), "r"(static_cast<int>(known)), "r"(x));
+      return;
+    case Race::uninitialised_pair:
+      // Two registers become one and are parted again.
+      asm volatile(
+          "{ .reg .b64 both; .reg .b32 low, high;\n mov.b64 both, {%1, %2};\n mov.b64 {low, high}, both;\n"
+          " st.global.b32 [%0], high; }" ::"l"(data + t), "r"(right ? x : t), "r"(right ? t : x));
+      return;
+    case Race::uninitialised_condition:
+      // False, and anything: false.
+      asm volatile(
+          "{ .reg .pred p, q;\n setp.ne.s32 p, %1, 0;\n setp.gt.and.s32 q, %2, 5, p;\n and.pred q, q, p;\n"
+          " @q st.global.s32 [%0], %1; }" ::"l"(data + t), "r"(static_cast<int>(known)), "r"(x));
+      return;
+    default: {
+      // Through other shared memory and another lane.
+      copy[t] = x;
+      __syncthreads();
+      const int y = __shfl_sync(0xffffffffu, load_now(copy + t), right ? max(t % 32, 1) : t % 32);
+      data[t] = y;
+      return;
+    }
+  }
+}
 
 __global__ void shared_kernel(Race race, bool right, int* data) {
   __shared__ int tile[kThreads];
@@ -113,6 +167,14 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
       __syncthreads();
       data[t] = tile[kThreads - 1 - t];
       return;
+    case Race::uninitialised_branch:
+    case Race::uninitialised_address:
+    case Race::uninitialised_selected:
+    case Race::uninitialised_pair:
+    case Race::uninitialised_condition:
+    case Race::uninitialised_passed_on:
+      uses_of_undefined(race, right, tile, data);
+      return;
     case Race::uninitialised_local: {
       int own[8];
       for (int i = 0; i < (right ? 8 : 7); ++i) own[(i + data[512]) % 8] = i;
@@ -134,6 +196,14 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
     default:
       return;
   }
+}
+
+__global__ void print_kernel(bool right) {
+  __shared__ int tile[2];
+  if (threadIdx.x == 0) tile[0] = 1;
+  __syncthreads();
+  const int x = load_now(tile + threadIdx.x);
+  printf("%d\n", right ? 0 : x);
 }
 
 __global__ void three_warps_kernel(bool right, int* data) {
@@ -364,6 +434,8 @@ void launch(Race race, bool right, int* data) {
     case Race::ldmatrix_too_early:
     case Race::wmma_too_early:
       return matrix_kernel<<<1, 32>>>(race, right, data);
+    case Race::uninitialised_printed:
+      return print_kernel<<<1, 2>>>(right);
     case Race::named_barrier_of_others:
       return three_warps_kernel<<<1, 96>>>(right, data);
     case Race::uninitialised_global:

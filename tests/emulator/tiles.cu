@@ -133,6 +133,17 @@ bool shares_tiles_of_warps() {
   return out.get() == std::vector<int>{8128, 100, 0, 77, 24512, 100, 1, 205};
 }
 
+/// The scratch belongs to the system: it is no shared memory of the kernel, and takes no block's place.
+bool does_not_count_the_scratch() {
+  cudaFuncAttributes attributes{};
+  int blocks = 0;
+  const bool known = cudaFuncGetAttributes(&attributes, tiles) == cudaSuccess;
+  const size_t dynamic = 112 * 1024 + 768;  // two blocks, with 1 KB of the system's each, fill an SM's 228 KB
+  cudaFuncSetAttribute(tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(dynamic));
+  return known && attributes.sharedSizeBytes <= 16 &&
+         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, tiles, 256, dynamic) == cudaSuccess && blocks == 2;
+}
+
 /// Copies of one stage may land while the other stage still copies. A consumer waits for its own stage alone.
 __global__ void pipeline(const int* in, int* sums) {
   constexpr int kStages = 2, kRounds = 6, kHalf = 64;
@@ -174,6 +185,7 @@ int main() {
       {"multiplies_deep_bits_by_xor", multiplies_deep_bits<true>},
       {"multiplies_deep_bits_by_and", multiplies_deep_bits<false>},
       {"shares_tiles_of_warps", shares_tiles_of_warps},
+      {"does_not_count_the_scratch", does_not_count_the_scratch},
       {"passes_a_pipeline", passes_a_pipeline},
   });
 }

@@ -24,9 +24,12 @@ static_assert(std::is_sorted(std::begin(kLanewise), std::end(kLanewise)));
 
 }  // namespace
 
+bool is_lanewise(const Statement& s) {
+  return std::binary_search(std::begin(kLanewise), std::end(kLanewise), s.op);
+}
+
 bool can_work_in_place(const Statement& s) {
-  if (!std::binary_search(std::begin(kLanewise), std::end(kLanewise), s.op)) return false;
-  return std::none_of(s.operands.begin(), s.operands.end(), has_parts);
+  return is_lanewise(s) && std::none_of(s.operands.begin(), s.operands.end(), has_parts);
 }
 
 Accesses::Accesses(const Function& function, const std::vector<const Opcode*>& opcodes) {

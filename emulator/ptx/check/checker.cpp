@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/ptx/check/checker.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "emulator/machine/fresh.h"
@@ -300,13 +301,30 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
   return true;
 }
 
+/// Whether bytes are fresh that the lanes read, or that lie between these.
+static bool may_be_fresh(const AccessNote& note) {
+  const char *low = note.at(std::countr_zero(note.lanes)), *high = low;
+  for (uint32_t left = note.addresses || note.stride != 0 ? note.lanes : 0; left != 0; left &= left - 1) {
+    const char* const at = note.at(std::countr_zero(left));
+    low = std::min(low, at);
+    high = std::max(high, at);
+  }
+  const size_t bytes = static_cast<size_t>(high - low) + note.bytes;
+  constexpr size_t kNear = 1024;
+  return bytes > kNear || any_fresh(low, bytes);
+}
+
 void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
   const bool row = note.addresses == nullptr && note.stride == note.bytes && note.lanes == kAllLanes;
   if ((note.atomic && !note.replaces) || !note.write) {
-    if (!row || any_fresh(note.first, size_t{note.bytes} * kLanes))
+    if (may_be_fresh(note))
       for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
         const int lane = std::countr_zero(left);
         if (any_fresh(note.at(lane), note.bytes)) {
+          if (note.loaded) {
+            load_undefined(w, i, note);
+            break;
+          }
           report_fresh(w, lane, site(i), note.at(lane), note.bytes, note.space);
           break;
         }
@@ -314,9 +332,12 @@ void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
       }
   }
   if (!note.write) return;
-  if (row) return mark_written(note.first, size_t{note.bytes} * kLanes);
-  for (uint32_t left = note.lanes; left != 0; left &= left - 1)
-    mark_written(note.at(std::countr_zero(left)), note.bytes);
+  if (row)
+    mark_written(note.first, size_t{note.bytes} * kLanes);
+  else
+    for (uint32_t left = note.lanes; left != 0; left &= left - 1)
+      mark_written(note.at(std::countr_zero(left)), note.bytes);
+  if (w.undefined && note.stored) store_undefined(w, i, note);
 }
 
 }  // namespace emulator::ptx

@@ -2,9 +2,13 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "emulator/machine/block_races.h"
+#include "emulator/ptx/check/undefined_values.h"
 #include "emulator/ptx/instructions/access.h"
 #include "emulator/ptx/instructions/addresses.h"
 
@@ -96,6 +100,10 @@ class BlockChecks final : private BlockRaces {
   void report_unawaited(const Issuer& by, const char* why);
   /// --check uninitialised: the lane gets a value that CUDA leaves undefined.
   void report_undefined(Warp& w, const Instruction* i, int lane, const std::string& why);
+  /// --check uninitialised: Warp::undefined is set, and `i` runs next.
+  void follow(Warp& w, const Instruction* i);
+  /// As above: shfl gives lane l of register `to` the value that lane source[l] of `from` has.
+  void exchanged(Warp& w, Ref to, Ref from, uint32_t lanes, const uint32_t* source);
   /// A lane accesses shared memory of a cluster's block that has ended.
   void report_ended(Warp& w, const Instruction* i, int lane, const char* what, const Block& block);
 
@@ -113,6 +121,13 @@ class BlockChecks final : private BlockRaces {
   void fresh(Warp& w, const Instruction* i, const AccessNote& note);
   void fresh_read(const Issuer& by, std::span<const Run> runs);
 
+  // checker_values.cpp
+  UndefinedValues& values_of(const Warp& w);
+  uint32_t read_of(const Warp& w, const Instruction* i, int lane, const AccessNote& note, const char* at);
+  void load_undefined(Warp& w, const Instruction* i, const AccessNote& note);
+  void store_undefined(Warp& w, const Instruction* i, const AccessNote& note);
+  void use(Warp& w, const Instruction* i, uint32_t slot, uint32_t lanes, std::string_view how);
+
   // checker_report.cpp
   BlockRaces& peer(uint32_t rank) override;
   void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) override {
@@ -121,7 +136,8 @@ class BlockChecks final : private BlockRaces {
   /// `again`: both accesses write the same value.
   void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes, bool again);
   void report_unfenced(const Actor& by, bool overwrites, const Conflict& access, uintptr_t address) override;
-  void report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space);
+  void report_fresh(const Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space,
+                    const std::string& use = "");
   bool is_new(Site a, Site b);
   std::string who_text(uint64_t stamp) const;
   std::string place_text(uintptr_t address, bool shared) const;
@@ -130,6 +146,9 @@ class BlockChecks final : private BlockRaces {
 
   Block& block_;
   LaunchChecks& launch_;
+  std::vector<UndefinedValues> values_;         ///< indexed by warp; empty before the first undefined value
+  std::vector<UndefinedRead> undefined_reads_;  ///< indexed by number
+  std::unordered_map<const char*, uint32_t> undefined_stores_;  ///< in shared and local memory: the number of the read
 };
 
 /// The checks of a block with --check races, else nullptr.

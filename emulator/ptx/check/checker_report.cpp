@@ -140,7 +140,8 @@ void BlockChecks::report_ended(Warp& w, const Instruction* i, int lane, const ch
       cat(block_.grid->kernel->name, '\n', here, "\nended"));
 }
 
-void BlockChecks::report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space) {
+void BlockChecks::report_fresh(const Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space,
+                               const std::string& use) {
   if (!is_new(at, ~Site{0})) return;
   const std::string here = where(at);
   const uintptr_t address = reinterpret_cast<uintptr_t>(memory);
@@ -150,7 +151,7 @@ void BlockChecks::report_fresh(Warp& w, int lane, Site at, const char* memory, u
           : place_text(address, space == Space::shared);
   report_finding("uninitialised",
                  cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": read of ", bytes,
-                     " bytes that were never written at ", here, ": ", place, '.'),
+                     " bytes that were never written at ", here, ": ", place, use, '.'),
                  cat(block_.grid->kernel->name, '\n', here));
 }
 

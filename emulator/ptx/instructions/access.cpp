@@ -327,7 +327,8 @@ void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lane
     if (where[space] != 0)
       note_access(w, i,
                   {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr, 0,
-                   write && !atomic && form.type != Type::none ? &form : nullptr, form.replaces});
+                   write && !atomic && form.type != Type::none ? &form : nullptr,
+                   !write && form.type != Type::none ? &form : nullptr, form.replaces});
 }
 
 }  // namespace emulator::ptx

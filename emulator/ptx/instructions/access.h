@@ -30,6 +30,7 @@ struct AccessNote {
   char* first = nullptr;
   uint32_t stride = 0;
   const AccessForm* stored = nullptr;  ///< for a store: the registers of its values
+  const AccessForm* loaded = nullptr;  ///< for a load: the registers of its values
   bool replaces = false;               ///< for an atomic operation: whether the result is independent of the old value
   char* at(int lane) const { return addresses ? addresses[lane] : first + static_cast<uint32_t>(lane) * stride; }
 };

@@ -181,7 +181,7 @@ template <Reach S, class Base>
   constexpr Space kSpace = S == Reach::shared ? Space::shared : S == Reach::local ? Space::local : Space::global;
   // A generic window that has an origin is the block's shared memory.
   AccessNote note{S == Reach::generic && span.origin != 0 ? Space::shared : kSpace, form.order, form.scope, write, false,
-                  lanes, bytes, nullptr, nullptr, 0, write ? &form : nullptr};
+                  lanes, bytes, nullptr, nullptr, 0, write ? &form : nullptr, write ? nullptr : &form};
   char* at[kLanes];
   if (S != Reach::local && (pattern == Pattern::dense || pattern == Pattern::same)) {
     note.first = span.at(0);

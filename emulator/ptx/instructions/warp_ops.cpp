@@ -72,6 +72,8 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
   const uint32_t* const a = w.in<uint32_t>(i->a);
   uint32_t* const d = w.out<uint32_t>(i->d);
   const uint32_t there = members & lanes;
+  if (w.undefined) [[unlikely]]
+    w.block->checks->exchanged(w, i->d, i->a, lanes, table.from);
   if (there != kAllLanes) {
     if (checked(w)) [[unlikely]]
       if (w.block->checks && w.block->grid->checks->fresh) note_absent_sources(w, i, lanes, members, there, table);

@@ -5,6 +5,7 @@
 
 #include "emulator/machine/fresh.h"
 #include "emulator/machine/memory.h"
+#include "emulator/ptx/check/checker.h"
 #include "emulator/ptx/instructions/control.h"
 #include "emulator/ptx/instructions/lanes.h"
 #include "emulator/ptx/run/device_launch.h"
@@ -41,7 +42,11 @@ class Call {
   template <class T>
   T at(uint64_t address) const {
     T value;
-    std::memcpy(&value, resolve_generic(w_, i_, lane_, address, sizeof(T), false), sizeof(T));
+    const char* const from = resolve_generic(w_, i_, lane_, address, sizeof(T), false);
+    if (any_fresh(from, sizeof(T)))
+      w_.block->checks->report_undefined(
+          w_, i_, lane_, cat("the call reads ", sizeof(T), " bytes that were never written, or with a value of such bytes"));
+    std::memcpy(&value, from, sizeof(T));
     return value;
   }
   /// For writing.

@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <new>
 
+#include "emulator/machine/options.h"
 #include "emulator/ptx/lower/calls.h"
 #include "emulator/ptx/lower/frames.h"
 #include "emulator/ptx/lower/inline.h"
 #include "emulator/ptx/lower/lowering_state.h"
+#include "emulator/ptx/lower/value_flow.h"
 #include "emulator/ptx/matrix/wgmma_reads.h"
 #include "emulator/ptx/run/breakpoint.h"
 #include "emulator/ptx/run/warp.h"
@@ -193,6 +195,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   kernel.code.reserve(body.code.size() + 1);
   std::vector<size_t> start(body.code.size() + 1);
   WgmmaReads sums(body, accesses, state.places);
+  const auto flow = options().check_uninitialised ? std::make_shared<ValueFlow>() : nullptr;
   const auto times = timed() ? std::make_shared<TimeTable>() : nullptr;
   for (size_t i = 0; i < body.code.size(); ++i) {
     state.current = i;
@@ -201,6 +204,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
     sums.guard(l, i);
     const size_t first = kernel.code.size();
     opcodes[i]->lower(l);
+    if (flow) note_values(l, state.places, *opcodes[i], first, *flow);
     if (times) note_statement(l, accesses, state.places, i, first, *times);
   }
   start.back() = kernel.code.size();
@@ -214,6 +218,8 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
     note_joins(body, accesses, start, kernel, *times);
   }
   kernel.time = times;
+  if (flow) flow->step_at.resize(kernel.code.size());
+  kernel.flow = flow;
   if (breaks_in(kernel)) keep_debug_table(kernel, body, liveness, state.places, start);
   if (profiles()) keep_profile_table(kernel, body, start);
   kernel.lines = std::move(body.lines);

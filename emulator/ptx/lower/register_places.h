@@ -7,6 +7,8 @@
 
 namespace emulator::ptx {
 
+/// Whether each lane depends on nothing but the same lane of the operands.
+bool is_lanewise(const Statement& statement);
 /// Whether a statement's destination may have the slot of a source that is read for the last time.
 bool can_work_in_place(const Statement& statement);
 

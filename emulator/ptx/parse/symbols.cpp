@@ -93,7 +93,8 @@ void Symbols::place_shared(const Module& module, const Function& body, Kernel& k
     const Variable& v = body.variables[i];
     if (v.space == Space::shared && first.emplace(v.name.data(), i).second) place(v, of_body_[i]);
   }
-  // Cooperative groups' scratch is a variable here, so that bounds are checked.
+  kernel.static_shared = checked(end - kSharedBase, "shared memory", kernel);
+  // Cooperative groups' scratch is a variable here, so that bounds are checked. On a GPU the system's own bytes hold it.
   if (names.contains("reserved_smem_offset_1")) {
     Variable scratch;
     scratch.name = "reserved_smem_offset_1";
@@ -104,7 +105,6 @@ void Symbols::place_shared(const Module& module, const Function& body, Kernel& k
     place(scratch, unnamed);
     kernel.scratch = kernel.shared_offsets.back();
   }
-  kernel.static_shared = checked(end - kSharedBase, "shared memory", kernel);
   const uint64_t after = round_up(end, kernel.dynamic_align);
   for (Place* const p : dynamic) p->address = after;
   for (size_t i = 0; i < body.variables.size(); ++i)

@@ -95,8 +95,8 @@ void begin_block(Block& block, const Grid& grid) {
   const Launch& launch = *grid.launch;
   block.threads = block.live_threads = static_cast<uint32_t>(launch.block.count());
   const uint32_t warps = (block.threads + kLanes - 1) / kLanes;
-  const uint32_t dynamic_begin =
-      static_cast<uint32_t>(round_up(kSharedBase + kernel.static_shared, std::max(16u, kernel.dynamic_align)));
+  const uint32_t static_end = kernel.scratch ? kernel.scratch + kScratchBytes : kSharedBase + kernel.static_shared;
+  const uint32_t dynamic_begin = static_cast<uint32_t>(round_up(static_end, std::max(16u, kernel.dynamic_align)));
   block.shared_end = dynamic_begin + launch.dynamic_shared;
 
   const size_t register_bytes = round_up(kernel.register_bytes, kAlignment);

@@ -17,6 +17,7 @@ class Module;
 struct DebugTable;
 struct ProfileTable;
 struct TimeTable;
+struct ValueFlow;
 
 /// A function placed after a kernel's code, for calls that are not inlined.
 struct CalledFunction {
@@ -58,6 +59,7 @@ struct Kernel {
   std::shared_ptr<const DebugTable> debug;      ///< for --break; else nullptr
   std::shared_ptr<const ProfileTable> profile;  ///< for --profile; else nullptr
   std::shared_ptr<const TimeTable> time;        ///< for --time; else nullptr
+  std::shared_ptr<const ValueFlow> flow;        ///< for --check uninitialised; else nullptr
 
   /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls after it.
   std::string where(const Instruction* i) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iomanip>
 
+#include "emulator/ptx/check/checker.h"
 #include "emulator/ptx/run/breakpoint.h"
 #include "emulator/ptx/time/count.h"
 #include "emulator/ptx/time/profile.h"
@@ -226,11 +227,25 @@ const Instruction* run_counted(Warp& w, const Instruction* i, bool alone, bool o
   LaunchProfile* const profile = w.block->grid->profile;
   timing::ClusterTime* const time = w.block->cluster->time;
   do {
+    if (w.undefined) w.block->checks->follow(w, i);
     ++count.warp_instructions;
     count.lane_instructions += static_cast<uint64_t>(std::popcount(w.lanes(i)));
     i = profile ? profile->step(w, i) : time ? time->step(w, i) : i->run(w, i);
     if (i) w.groups[w.current].state = Group::State::ready;
   } while (i && !one_step && (alone || !(i->flags & kLeader)));
+  return i;
+}
+
+/// Runs a group's turn, whose undefined values are followed. `alone`: as above.
+const Instruction* run_followed(Warp& w, const Instruction* i, bool alone, bool one_step) {
+  const auto step = [&w](const Instruction* at) {
+    if (w.undefined) [[unlikely]]
+      w.block->checks->follow(w, at);
+    return at->run(w, at);
+  };
+  i = step(i);
+  if (i && alone) w.groups[w.current].state = Group::State::ready;
+  while (i && !one_step && (alone || !(i->flags & kLeader))) i = step(i);
   return i;
 }
 
@@ -248,6 +263,8 @@ Turn Warp::run(int32_t turns_fuel) {
       look_at(*this, i);
     if (block->cluster->count) [[unlikely]] {
       i = run_counted(*this, i, groups.size() == 1, watched);
+    } else if (kernel().flow) [[unlikely]] {
+      i = run_followed(*this, i, groups.size() == 1, watched);
     } else if (groups.size() == 1 && !watched) {
       i = i->run(*this, i);
       if (i) groups[current].state = Group::State::ready;  // polling here again is then no standstill

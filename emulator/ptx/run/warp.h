@@ -93,6 +93,7 @@ struct Warp {
   uint32_t current = 0;    ///< the group that runs
   Turn turn = Turn::none;
   bool spins = false;      ///< memory that others write was read since the last turn (volatile, acquire, compare and swap)
+  bool undefined = false;  ///< a register holds a value from memory that was never written (--check uninitialised)
   bool changed = false;    ///< memory that others read was written since the last turn
   std::vector<Group> groups;
   char* local = nullptr;   ///< lane l's local memory is at local + l * local_bytes
