@@ -24,8 +24,8 @@ namespace {
 enum Result : int { success, unrecognised_option, missing_arch, invalid_input, ptx_compile, nvvm_compile, internal };
 enum Input : int { cubin = 1, ptx, ltoir, fatbin, object, library, index, any = 10 };
 
-/// NVIDIA's library of the same name. The search begins beside a loaded libNVVM or NVRTC, whose LTO-IR an older nvJitLink
-/// does not read; then come LD_LIBRARY_PATH, CUDA_HOME and CUDA_PATH.
+/// NVIDIA's library of the same name. The search begins beside a loaded libNVVM or NVRTC, whose LTO-IR an older
+/// nvJitLink does not read; then come LD_LIBRARY_PATH, CUDA_HOME and CUDA_PATH.
 struct Nvidias {
   void* library = nullptr;
 

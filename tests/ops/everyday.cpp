@@ -363,7 +363,8 @@ TEST(Everyday, Refusals) {
   EXPECT_ERROR(cumprod(zeros({}), 0), "cumprod: expected a tensor of at least one dimension, got f32[] on cpu");
   EXPECT_ERROR(cummax(zeros({}), 0), "cummax: expected a tensor of at least one dimension, got f32[] on cpu");
   EXPECT_ERROR(cummin(zeros({2}), 1), "cummin: ");
-  EXPECT_ERROR(logcumsumexp(ints, 0), "logcumsumexp: expected a floating tensor of at least one dimension, got i64[2,3]");
+  EXPECT_ERROR(logcumsumexp(ints, 0),
+               "logcumsumexp: expected a floating tensor of at least one dimension, got i64[2,3]");
   EXPECT_ERROR(cdist(zeros({2, 3}), zeros({2, 4})),
                "cdist: expected floating points [..., N, D] and [..., M, D], got f32[2,3]");
   EXPECT_ERROR(median(zeros({0})), "median: expected a floating tensor with elements, got f32[0] on cpu");

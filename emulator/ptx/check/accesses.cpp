@@ -24,9 +24,7 @@ static_assert(std::is_sorted(std::begin(kLanewise), std::end(kLanewise)));
 
 }  // namespace
 
-bool is_lanewise(const Statement& s) {
-  return std::binary_search(std::begin(kLanewise), std::end(kLanewise), s.op);
-}
+bool is_lanewise(const Statement& s) { return std::binary_search(std::begin(kLanewise), std::end(kLanewise), s.op); }
 
 bool can_work_in_place(const Statement& s) {
   return is_lanewise(s) && std::none_of(s.operands.begin(), s.operands.end(), has_parts);

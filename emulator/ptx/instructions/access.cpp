@@ -326,8 +326,8 @@ void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lane
   for (size_t space = 0; space < where.size(); ++space)
     if (where[space] != 0)
       note_access(w, i,
-                  {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr, 0,
-                   write && !atomic && form.type != Type::none ? &form : nullptr,
+                  {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr,
+                   0, write && !atomic && form.type != Type::none ? &form : nullptr,
                    !write && form.type != Type::none ? &form : nullptr, form.replaces});
 }
 

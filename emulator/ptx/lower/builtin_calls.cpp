@@ -45,7 +45,8 @@ class Call {
     const char* const from = resolve_generic(w_, i_, lane_, address, sizeof(T), false);
     if (any_fresh(from, sizeof(T)))
       w_.block->checks->report_undefined(
-          w_, i_, lane_, cat("the call reads ", sizeof(T), " bytes that were never written, or with a value of such bytes"));
+          w_, i_, lane_,
+          cat("the call reads ", sizeof(T), " bytes that were never written, or with a value of such bytes"));
     std::memcpy(&value, from, sizeof(T));
     return value;
   }

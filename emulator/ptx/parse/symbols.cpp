@@ -94,7 +94,8 @@ void Symbols::place_shared(const Module& module, const Function& body, Kernel& k
     if (v.space == Space::shared && first.emplace(v.name.data(), i).second) place(v, of_body_[i]);
   }
   kernel.static_shared = checked(end - kSharedBase, "shared memory", kernel);
-  // Cooperative groups' scratch is a variable here, so that bounds are checked. On a GPU the system's own bytes hold it.
+  // Cooperative groups' scratch is a variable here, so that bounds are checked. On a GPU the system's own bytes hold
+  // it.
   if (names.contains("reserved_smem_offset_1")) {
     Variable scratch;
     scratch.name = "reserved_smem_offset_1";

@@ -149,13 +149,15 @@ class Report {
       std::ranges::sort(order, [&row = row](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
       std::string limits;
       for (size_t k = 0; k < 3; ++k)
-        limits += cat(k ? ", " : "", name_of(static_cast<Limit>(order[k])), ' ',
-                      std::lround(row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds), '%');
+        limits += cat(
+            k ? ", " : "", name_of(static_cast<Limit>(order[k])), ' ',
+            std::lround(row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds), '%');
       // A line in one write: other ranks print beside it.
       std::fprintf(stderr, "%12.1f %9llu %10.1f  %s <<<%llu, %llu>>>: %s; %.0f blocks an SM%s\n",
-                   row->seconds / static_cast<double>(row->launches) * 1e6, static_cast<unsigned long long>(row->launches),
-                   row->seconds * 1e6, demangled(key->name).c_str(), static_cast<unsigned long long>(key->blocks),
-                   static_cast<unsigned long long>(key->threads), limits.c_str(), row->work.resident_blocks,
+                   row->seconds / static_cast<double>(row->launches) * 1e6,
+                   static_cast<unsigned long long>(row->launches), row->seconds * 1e6, demangled(key->name).c_str(),
+                   static_cast<unsigned long long>(key->blocks), static_cast<unsigned long long>(key->threads),
+                   limits.c_str(), row->work.resident_blocks,
                    row->work.counted_blocks < row->work.blocks
                        ? cat(", ", row->work.counted_blocks, " of ", row->work.blocks, " blocks run").c_str()
                        : "");
