@@ -24,7 +24,17 @@ std::string whole_checkpoint(const std::filesystem::path& last, const dist::Worl
 
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks) {
-  if (wanted == "auto") return whole_checkpoint(folder / RunFolder::kLastCheckpoint, ranks);
+  if (wanted == "auto") {
+    const std::string path = whole_checkpoint(folder / RunFolder::kLastCheckpoint, ranks);
+    if (!path.empty()) return path;
+    return on_first(ranks, "checkpoint to resume", [&] {  // the disk may have been full, or a file was removed
+      const std::string best = find_checkpoint(folder / RunFolder::kBestCheckpoint).string();
+      if (!best.empty())
+        std::cerr << "warning: there is no " << RunFolder::kLastCheckpoint << " in " << printable(folder.string())
+                  << ": going on from " << RunFolder::kBestCheckpoint << '\n';
+      return best;
+    });
+  }
   const std::filesystem::path last = std::filesystem::path(wanted) / RunFolder::kLastCheckpoint;
   std::error_code none;
   const bool is_run = std::filesystem::is_directory(wanted, none) && !find_checkpoint(last).empty();
@@ -48,6 +58,14 @@ std::map<std::string, std::string> settings_of(const std::string& toml) {
 }
 
 }  // namespace
+
+std::string setting_of(const std::string& toml, const std::string& name) {
+  const std::map<std::string, std::string> settings = settings_of(toml);
+  const auto found = settings.find(name);
+  if (found == settings.end()) return "";
+  const std::string& value = found->second;
+  return value.size() > 1 && value.starts_with('"') ? value.substr(1, value.size() - 2) : value;
+}
 
 ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored) {
   const std::map<std::string, std::string> before = settings_of(saved);

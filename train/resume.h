@@ -32,6 +32,8 @@ struct StepSize {
   int64_t all() const { return batch_size * accumulate * ranks; }
 };
 
+/// The value of `name = value` in a config.toml, without quotation marks; "": it is not there.
+std::string setting_of(const std::string& toml, const std::string& name);
 /// Settings by name, with the value in a checkpoint and that of this run: {"lr", "0.1 -> 0.2"}.
 using ChangedSettings = std::map<std::string, std::string>;
 /// The differences between two configurations (`name = value` or `name: value` on each line), but for the settings in

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "dist/rendezvous/session.h"
 #include "kernels/error.h"
@@ -16,14 +17,15 @@
 namespace weft::train {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+constexpr int kCount = std::size(kSignals);
 
 // A handler may touch lock-free atomics only.
 std::atomic<int> stop_number{0};
 std::atomic<bool> save{false};
 std::atomic<bool> installed{false};
 std::atomic<bool> in_training_main{false}, kept_for_loop{false};  // kept: SIGTERM
-struct sigaction previous[3], previous_pipe;
+struct sigaction previous[kCount], previous_pipe, previous_print;
 
 void write_line(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // nobody left to tell
@@ -80,14 +82,21 @@ Signals::Signals() {
   if (!in_training_main) save = false;
   training_begins();
   struct sigaction action = kept_signals();
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &previous[i]);
+  for (int i = 0; i < kCount; ++i) {
+    sigaction(kSignals[i], nullptr, &previous[i]);
+    const bool by_nohup = kSignals[i] == SIGHUP && previous[i].sa_handler == SIG_IGN;
+    if (!by_nohup) sigaction(kSignals[i], &action, nullptr);
+  }
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, &previous_pipe);
+  sigaction(SIGUSR2, nullptr, &previous_print);
+  if (previous_print.sa_handler == SIG_DFL) sigaction(SIGUSR2, &action, nullptr);  // one rank has no records to print
 }
 
 Signals::~Signals() {
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &previous[i], nullptr);
+  for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &previous[i], nullptr);
   sigaction(SIGPIPE, &previous_pipe, nullptr);
+  if (previous_print.sa_handler == SIG_DFL) sigaction(SIGUSR2, &previous_print, nullptr);
   installed = false;
 }
 
@@ -95,7 +104,7 @@ bool Signals::stop_requested() const { return stop_number != 0; }
 
 const char* Signals::stop_signal() const {
   const int number = stop_number;
-  return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "";
+  return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : number == SIGHUP ? "SIGHUP" : "";
 }
 
 bool Signals::take_save_request() { return save.exchange(false); }

@@ -28,7 +28,7 @@ std::string StopRule::reason() {
 
 RunEnd StopRule::end() {
   const std::string name = signal();
-  return name == "SIGTERM" || name == "SIGUSR1" ? RunEnd::requeue : RunEnd::stopped;
+  return name == "SIGTERM" || name == "SIGHUP" || name == "SIGUSR1" ? RunEnd::requeue : RunEnd::stopped;
 }
 
 std::string StopRule::line(const std::string& program, int64_t step, const std::filesystem::path& folder) {

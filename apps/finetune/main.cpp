@@ -13,7 +13,9 @@
 #include "data/text/wordpiece.h"
 #include "dist/group/same_lines.h"
 #include "io/checkpoint_index.h"
+#include "io/file_reader.h"
 #include "io/weights/weights_file.h"
+#include "train/resume.h"
 #include "train/training_main.h"
 
 namespace weft::finetune {
@@ -143,6 +145,18 @@ std::shared_ptr<Classifier> make_model(const Options& options, const nn::BertOpt
   return model;
 }
 
+/// A run that goes on has the model of its checkpoint.
+void take_model(Options& options) {
+  const fs::path config = fs::path(options.resume).parent_path() / "config.toml";
+  std::error_code none;
+  if (options.resume.empty() || !fs::is_regular_file(config, none)) return;
+  const std::string saved = train::setting_of(read_text(config, "config"), "model");
+  if (saved.empty()) return;
+  WEFT_CHECK(!options.has_model || options.model == saved, "checkpoint ", options.resume, ": is of --model ", saved,
+             ", this run has --model ", options.model);
+  options.model = saved;
+}
+
 /// The meaning of --resume-from-checkpoint (`wanted`) now, by rank 0's view.
 void choose_start(const std::string& wanted, Options& options, const dist::World& ranks) {
   options.resume = train::on_first(ranks, "checkpoint to resume", [&] {
@@ -151,6 +165,7 @@ void choose_start(const std::string& wanted, Options& options, const dist::World
     return found;
   });
   if (!options.resume.empty()) options.weights = options.resume;
+  take_model(options);
 }
 
 /// Makes room in the run's folder, which is open already, unless the run goes on there.

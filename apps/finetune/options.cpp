@@ -102,6 +102,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("finetune --data glue/mrpc --model roberta_base --lr 2e-5");
   flags.example("weft-run --nproc_per_node 2 finetune --data sst2 --model bert_tiny --epochs 3 --lr 1e-3");
   if (!flags.parse(spelled_out(argc, argv))) return false;
+  o.has_model = flags.given("model");
   if (!config_file.empty()) {
     const support::AccelerateConfig file = support::read_accelerate_config(config_file);
     a.num_machines = file.num_machines;

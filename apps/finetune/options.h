@@ -15,6 +15,7 @@ struct Options : train::RunOptions {
     log_interval = save_interval = 500;
     seed = 42, out = "test-trainer", unit = "texts", graph = "auto";
   }
+  bool has_model = false;                   ///< --model was given
   std::string train_file, validation_file;  ///< in the folder, or anywhere; "": as found there
   std::string text_columns, label_column;   ///< names between commas; "": those that are known
   std::string problem = "auto";

@@ -194,6 +194,12 @@ std::string whole_checkpoint_folder(const std::string& wanted, const fs::path& f
   std::vector<fs::path> candidates{newest};
   if (wanted == "last" || wanted == "auto") candidates = checkpoints_in(folder);
   std::string first;  // error of the newest
+  std::error_code ignored;
+  if (wanted == "last" || wanted == "auto")
+    for (const auto& entry : fs::directory_iterator(folder, ignored))
+      if (number_of(entry.path()) > number_of(newest) && entry.is_directory(ignored))
+        first =
+            str("checkpoint: ", entry.path().string(), " has no ", kFile, ", which is written last: it is not whole");
   for (const fs::path& one : candidates) {
     try {
       check_whole(one);

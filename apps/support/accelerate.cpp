@@ -92,8 +92,11 @@ AccelerateConfig read_accelerate_config(const std::filesystem::path& path) {
 }
 
 bool export_rank(const AccelerateConfig& config) {
-  if (config.num_processes == 0 || (std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr))
-    return false;
+  const bool launched = std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr;
+  if (!launched && config.num_processes == 0 && (config.machine_rank > 0 || !config.main_process_ip.empty()))
+    throw train::UsageError(str("--num-processes: expected the number of all machines' processes beside ",
+                                config.machine_rank > 0 ? "--machine-rank" : "--main-process-ip"));
+  if (config.num_processes == 0 || launched) return false;
   AccelerateConfig whole = config;
   if (whole.num_machines == 0) whole.num_machines = whole.num_processes;  // one process on each
   if (whole.processes_per_machine() != 1)

@@ -119,12 +119,13 @@ class Launcher {
         return 0;
       }
       say(failure->text);
-      if (!failure->may_restart || stop_signal_ != 0 || round >= options_.max_restarts) {
-        nodes.wait_until_stopped(round);  // the others read the reason from the store, which this node may own
+      if (stop_signal_ == 0) stop_signal_ = pending_end();  // it came while ranks were being stopped
+      const bool may_restart = failure->may_restart && stop_signal_ == 0 && round < options_.max_restarts;
+      // The others read the reason from the store, which this node may own.
+      if (!nodes.wait_until_stopped(round, may_restart, [&] { return pending_end() != 0; })) {
         nodes.leave();
         return failure->code;
       }
-      nodes.wait_until_stopped(round);
       say(str("restarting all ranks, restart ", round + 1, " of ", options_.max_restarts));
     }
   }
@@ -224,7 +225,7 @@ class Launcher {
         return failure;
       }
       if (workers.empty() && nodes.finished(round)) return std::nullopt;
-      take_signal(workers);
+      if (!take_signal(workers)) nodes.fail(round, {128 + SIGINT, false, "ended by a second Ctrl-C"});
     }
   }
 
@@ -243,18 +244,20 @@ class Launcher {
     return 0;
   }
 
-  /// Waits a little for a signal and forwards it.
-  void take_signal(Workers& workers) {
+  /// Waits a little for a signal and forwards it. False: it was a second Ctrl-C, which has ended all ranks.
+  bool take_signal(Workers& workers) {
     const timespec wait{0, 100'000'000};
     const int number = ::sigtimedwait(&signals_, nullptr, &wait);
-    if (number <= 0 || number == SIGCHLD) return;
+    if (number <= 0 || number == SIGCHLD) return true;
     const bool ends = asks_to_end(number);
     if (ends && number == SIGINT && stop_signal_ == SIGINT) {
       say("second Ctrl-C: ending all ranks");
-      return workers.stop(0);
+      workers.stop(0);
+      return false;
     }
     if (ends) stop_signal_ = number;
     workers.signal(number);
+    return true;
   }
 
   const Options options_;

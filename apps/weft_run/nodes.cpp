@@ -161,6 +161,7 @@ std::optional<RoundFailure> Nodes::failure(int round) {
     const std::lock_guard lock(mutex_);
     if (!lost_.empty()) return RoundFailure{1, false, lost_};
   }
+  if (round > 0 && store_->has("left")) return RoundFailure{1, false, store_->get("left", kPatience)};
   if (!store_->has(str("failure/", round))) return std::nullopt;
   const std::string bytes = store_->get(str("failure/", round), kPatience);
   dist::MessageReader message(bytes);
@@ -180,18 +181,22 @@ bool Nodes::finished(int round) {
 
 bool Nodes::some_finished(int round) { return store_ && store_->add(str("done/", round), 0) > 0; }
 
-void Nodes::wait_until_stopped(int round) {
+bool Nodes::wait_until_stopped(int round, bool may_restart, const std::function<bool()>& interrupted) {
   done_ = false;
-  if (!store_) return;
+  if (!store_) return may_restart;
+  if (!may_restart) store_->set("last round", "1");  // before this node counts, so that all nodes decide alike
   const std::string count = str("stopped/", round), all = str("all stopped/", round);
   if (store_->add(count, 1) == options_.nodes) store_->set(all, "1");
   while (!store_->has(all)) {
     {
       const std::lock_guard lock(mutex_);
-      if (!lost_.empty()) return;
+      if (!lost_.empty()) return false;
     }
+    if (interrupted()) store_->set("left", str("node ", node_, " was asked to end, and has left"));
+    if (store_->has("left")) return false;
     std::this_thread::sleep_for(Milliseconds(50));
   }
+  return !store_->has("last round");
 }
 
 void Nodes::leave() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,8 +42,9 @@ class Nodes {
   bool finished(int round);
   /// All ranks of a node have succeeded.
   bool some_finished(int round);
-  /// This node's ranks have stopped; returns when those of all nodes have.
-  void wait_until_stopped(int round);
+  /// This node's ranks have stopped. Returns when those of all nodes have, or a node has left: true if all nodes may
+  /// restart. `interrupted`: this node was asked to end, and leaves the others.
+  bool wait_until_stopped(int round, bool may_restart, const std::function<bool()>& interrupted);
   void leave();
 
  private:

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -268,6 +269,18 @@ void read_meeting_settings(const std::string& text, Options& options) {
   }
 }
 
+/// Numbers of GPUs, or their names `GPU-…` and `MIG-…`, as CUDA_VISIBLE_DEVICES takes them.
+void check_gpus(const std::string& list) {
+  std::set<std::string> seen;
+  std::istringstream in(list);
+  for (std::string one; std::getline(in, one, ',');) {
+    const bool is_number = !one.empty() && one.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number && !one.starts_with("GPU-") && !one.starts_with("MIG-"))
+      throw UsageError("--gpu-ids: expected numbers such as 0,1 or all, got '" + printable(list) + "'");
+    if (!seen.insert(one).second) throw UsageError("--gpu-ids: expected each GPU once, got '" + printable(list) + "'");
+  }
+}
+
 /// Translates the flags of accelerate and of its file to torchrun's; errors about values show accelerate's names.
 void translate(std::map<std::string, std::string>& flags, Options& options) {
   support::AccelerateConfig file;
@@ -289,14 +302,22 @@ void translate(std::map<std::string, std::string>& flags, Options& options) {
   take("mixed-precision", "mixed-precision", file.mixed_precision);
   if (file.rdzv_backend != "static") take("rdzv-backend", "", file.rdzv_backend);
   take("gpu-ids", "gpu-ids", file.gpu_ids);
+  if (const std::string word = flags["mixed-precision"];
+      !word.empty() && word != "no" && word != "bf16" && word != "fp16")
+    throw UsageError("--mixed-precision: expected no, bf16 or fp16, got '" + printable(word) + "'");
   if (flags["gpu-ids"] == "all") flags["gpu-ids"].clear();
+  check_gpus(flags["gpu-ids"]);
   if (!flags["gpu-ids"].empty()) options.gpus = flags["gpu-ids"];
   if (file.use_cpu || flags.contains("cpu")) options.gpus = "";
   if (flags.contains("num-processes"))
     file.num_processes = parse_count("num-processes", flags["num-processes"], 1, 1 << 20);
   if (file.num_processes == 0) return;
   file.num_machines = flags.contains("nnodes") ? parse_count("num-machines", flags["nnodes"], 1, 65536) : 1;
-  take("nproc-per-node", "", std::to_string(file.processes_per_machine()));
+  const std::string each = std::to_string(file.processes_per_machine());
+  if (flags.contains("num-processes") && flags.contains("nproc-per-node") && flags["nproc-per-node"] != each)
+    throw UsageError(str("--num-processes ", file.num_processes, ": expected --nproc-per-node ", each,
+                         " beside it, got ", printable(flags["nproc-per-node"])));
+  take("nproc-per-node", "", each);
 }
 
 void check_meeting(const Options& options, const std::string& backend) {
@@ -388,10 +409,11 @@ int count_ranks(const std::string& text, int gpus, int cores) {
   if (text == "gpu") return gpus;
   if (text == "cpu") return cores;
   if (text == "auto") return gpus > 0 ? gpus : cores;
-  if (text.empty() || text.size() > 5 || text.find_first_not_of("0123456789") != std::string::npos ||
-      std::stoi(text) == 0)
-    throw UsageError("--nproc-per-node: expected a number of 1 or more, auto, gpu or cpu, got '" + printable(text) +
-                     "'");
+  constexpr int kMost = 4096;
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos || text.size() > 6 ||
+      std::stoi(text) < 1 || std::stoi(text) > kMost)
+    throw UsageError(str("--nproc-per-node: expected a number from 1 to ", kMost, ", auto, gpu or cpu, got '",
+                         printable(text), "'"));
   return std::stoi(text);
 }
 

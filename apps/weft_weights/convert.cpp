@@ -7,6 +7,7 @@
 #include "apps/weft_weights/sizes.h"
 #include "core/text.h"
 #include "io/checkpoint.h"
+#include "io/checkpoint_reader.h"
 #include "io/weights/safetensors_shards.h"
 #include "train/exit.h"
 #include "train/progress.h"
@@ -70,6 +71,22 @@ void convert_checkpoint(const Options& options) {
     std::cout << "        " << printable(part) << ": " << state.tensors.size() << " tensors\n";
 }
 
+/// Nobody loses a checkpoint, or the only copy of weights, by a name that was typed twice.
+void check_place(const std::string& from, const std::string& to) {
+  std::error_code none;
+  if (!std::filesystem::exists(to, none)) return;
+  if (std::filesystem::equivalent(from, to, none))
+    throw UsageError("convert: expected two files, got " + printable(to) + " twice");
+  bool is_checkpoint = true;
+  try {
+    const CheckpointReader reader(to);
+  } catch (const Error&) {
+    is_checkpoint = false;
+  }
+  if (is_checkpoint)
+    throw UsageError("convert: " + printable(to) + " is a checkpoint, with more than weights. Name another file");
+}
+
 /// Names each file of an earlier conversion to the same place that is none of this one's: a folder's reader may take
 /// it.
 void warn_of_leftovers(const std::filesystem::path& to, const std::vector<std::filesystem::path>& written) {
@@ -94,6 +111,7 @@ void warn_of_leftovers(const std::filesystem::path& to, const std::vector<std::f
 }  // namespace
 
 int convert(const Options& options) {
+  check_place(options.files[0], options.files[1]);
   if (options.checkpoint) return convert_checkpoint(options), train::kExitOk;
   const std::string& to = options.files[1];
   const Format format = format_of(to);

@@ -165,6 +165,13 @@ Columns find_columns(const Names& header, const TextTableOptions& options) {
   };
   for (const std::string& name : texts) result.texts.push_back(place(name));
   if (!label.empty()) result.label = place(label[0]);
+  std::vector<int> all = result.texts;
+  if (result.label >= 0) all.push_back(result.label);
+  for (size_t i = 0; i < all.size(); ++i)
+    WEFT_CHECK(std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), all[i]) ==
+                   all.begin() + static_cast<std::ptrdiff_t>(i),
+               "expected texts and label in columns of their own, got '",
+               printable(header[static_cast<size_t>(all[i])]), "' twice");
   return result;
 }
 

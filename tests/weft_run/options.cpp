@@ -234,7 +234,7 @@ TEST(Options, RanksPerNode) {
   EXPECT_THAT(error_text([] { count_ranks("gpu", 0, 8); }), HasSubstr("--nproc-per-node gpu: this node has no GPU"));
   for (const char* text : {"0", "", "-1", "2x", "999999"})
     EXPECT_THAT(error_text([&] { count_ranks(text, 0, 8); }),
-                HasSubstr("expected a number of 1 or more, auto, gpu or cpu"));
+                HasSubstr("expected a number from 1 to 4096, auto, gpu or cpu"));
 }
 
 }  // namespace

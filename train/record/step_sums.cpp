@@ -35,11 +35,11 @@ StepSums::Totals StepSums::read() {
                 .own_correct = correct_sum_.item(),
                 .own_samples = std::exchange(samples_, 0)};
   const std::string_view stop = signals_.stop_signal();
-  const std::vector<double> all =
-      world_.sum({totals.own_loss, totals.own_correct, static_cast<double>(totals.own_samples),
-                  std::exchange(waited_, 0), stop == "SIGINT" ? 1.0 : 0.0, stop == "SIGTERM" ? 1.0 : 0.0,
-                  signals_.take_save_request() ? 1.0 : 0.0, gradient_is_finite_ ? 0.0 : 1.0},
-                 "loss, counts and signals");
+  const std::vector<double> all = world_.sum(
+      {totals.own_loss, totals.own_correct, static_cast<double>(totals.own_samples), std::exchange(waited_, 0),
+       stop == "SIGINT" ? 1.0 : 0.0, stop == "SIGTERM" ? 1.0 : 0.0, signals_.take_save_request() ? 1.0 : 0.0,
+       gradient_is_finite_ ? 0.0 : 1.0, stop == "SIGHUP" ? 1.0 : 0.0},
+      "loss, counts and signals");
   loss_sum_.zero_();
   correct_sum_.zero_();
   totals.own_loss_is_finite = std::isfinite(totals.own_loss);
@@ -50,6 +50,7 @@ StepSums::Totals StepSums::read() {
   totals.samples = std::llround(all[2]);
   totals.waited = all[3] / world_.size();
   if (all[4] > 0) stop_signal_ = "SIGINT";
+  if (all[8] > 0) stop_signal_ = "SIGHUP";
   if (all[5] > 0) stop_signal_ = "SIGTERM";
   save_ = save_ || all[6] > 0;
   return totals;
