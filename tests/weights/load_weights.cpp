@@ -176,14 +176,17 @@ std::vector<Published> published() {
 uint64_t most_bytes(const std::filesystem::path& path, const std::vector<std::unique_ptr<dist::FsdpUnit>>& units) {
   const SafetensorsReader file(path);
   uint64_t bytes = 2 * file.data_start() + 1000, widest = 0;
-  for (const SafetensorsEntry& entry : file.entries())
-    for (int d = 0; d < entry.sizes.rank(); ++d) widest = std::max(widest, static_cast<uint64_t>(entry.sizes[d]) * 4);
+  for (const SafetensorsEntry& entry : file.entries()) {
+    bytes += 16 * 4;
+    if (entry.sizes.rank() > 0) widest = std::max(widest, static_cast<uint64_t>(entry.sizes.numel() / entry.sizes[0]));
+  }
   for (const auto& unit : units)
-    for (const auto& shard : unit->shards()) {
-      for (const dist::ShardedParameter& p : shard->parameters()) bytes += static_cast<uint64_t>(p.length) * 4;
-      bytes += 2 * widest;
-    }
-  return bytes + file.entries().size() * 16 * 4 + widest;
+    for (const auto& shard : unit->shards())
+      for (const dist::ShardedParameter& p : shard->parameters()) {
+        const int64_t cut = p.length > 0 && p.length < p.numel ? 2 * p.numel / p.parameter.size(0) : 0;
+        bytes += static_cast<uint64_t>(p.length + cut) * 4;
+      }
+  return bytes + widest * 4;
 }
 
 /// A model whose weights are left in the file, which FSDP reads.
