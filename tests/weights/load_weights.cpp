@@ -137,6 +137,11 @@ uint64_t bytes_read() {
   return bytes;
 }
 
+bool counts_bytes() {
+  bytes_read();  // which is counted itself
+  return bytes_read() > 0;
+}
+
 struct Published {
   const char* name;
   std::function<std::shared_ptr<nn::Module>()> make;
@@ -171,14 +176,17 @@ std::vector<Published> published() {
 uint64_t most_bytes(const std::filesystem::path& path, const std::vector<std::unique_ptr<dist::FsdpUnit>>& units) {
   const SafetensorsReader file(path);
   uint64_t bytes = 2 * file.data_start() + 1000, widest = 0;
-  for (const SafetensorsEntry& entry : file.entries())
-    for (int d = 0; d < entry.sizes.rank(); ++d) widest = std::max(widest, static_cast<uint64_t>(entry.sizes[d]) * 4);
+  for (const SafetensorsEntry& entry : file.entries()) {
+    bytes += 16 * 4;
+    if (entry.sizes.rank() > 0) widest = std::max(widest, static_cast<uint64_t>(entry.sizes.numel() / entry.sizes[0]));
+  }
   for (const auto& unit : units)
-    for (const auto& shard : unit->shards()) {
-      for (const dist::ShardedParameter& p : shard->parameters()) bytes += static_cast<uint64_t>(p.length) * 4;
-      bytes += 2 * widest;
-    }
-  return bytes + file.entries().size() * 16 * 4 + widest;
+    for (const auto& shard : unit->shards())
+      for (const dist::ShardedParameter& p : shard->parameters()) {
+        const int64_t cut = p.length > 0 && p.length < p.numel ? 2 * p.numel / p.parameter.size(0) : 0;
+        bytes += static_cast<uint64_t>(p.length + cut) * 4;
+      }
+  return bytes + widest * 4;
 }
 
 /// A model whose weights are left in the file, which FSDP reads.
@@ -197,6 +205,7 @@ struct Deferred {
 };
 
 TEST_F(LoadWeights, RanksReadTheirPartsAlone) {
+  if (!counts_bytes()) GTEST_SKIP() << "this kernel does not count what a thread reads";
   for (const Published& model : published()) {
     SCOPED_TRACE(model.name);
     manual_seed(3);
@@ -210,11 +219,9 @@ TEST_F(LoadWeights, RanksReadTheirPartsAlone) {
           dist::FSDP fsdp(own.module, group, own.options(model, offload));
           const uint64_t bytes = bytes_read() - before;
           EXPECT_EQ(own.notes.pending(), 0u);
-          if (before > 0) {
-            EXPECT_LE(bytes, most_bytes(path, fsdp.units()));
-            EXPECT_LE(static_cast<double>(bytes),
-                      static_cast<double>(std::filesystem::file_size(path)) * (ranks == 4 ? 0.4 : 1.2));
-          }
+          EXPECT_LE(bytes, most_bytes(path, fsdp.units()));
+          EXPECT_LE(static_cast<double>(bytes),
+                    static_cast<double>(std::filesystem::file_size(path)) * (ranks == 4 ? 0.4 : 1.2));
           test::expect_same_tensors(want, dist::full_state_dict(fsdp, dist::Receivers::all));
         });
   }
@@ -271,6 +278,7 @@ TEST_F(LoadWeights, AFileThatIsCutShortEndsAllRanks) {
 }
 
 TEST_F(LoadWeights, RanksOfAGridReadTheirPartsAlone) {
+  if (!counts_bytes()) GTEST_SKIP() << "this kernel does not count what a thread reads";
   const Published gpt = published()[1];
   manual_seed(3);
   const StateDict want = gpt.make()->state_dict();
@@ -288,9 +296,7 @@ TEST_F(LoadWeights, RanksOfAGridReadTheirPartsAlone) {
     dist::FsdpOptions options = own.options(gpt);
     options.policy.kinds = {"ParallelGptBlock"};
     dist::TensorParallel parallel(own.module, grid, options);
-    if (before > 0) {
-      EXPECT_LE(bytes_read() - before, most_bytes(path, parallel.fsdp()->units()));
-    }
+    EXPECT_LE(bytes_read() - before, most_bytes(path, parallel.fsdp()->units()));
     const StateDict full = full_state_dict(parallel);
     if (world->rank() == 0) test::expect_same_tensors(want, full);
   });
