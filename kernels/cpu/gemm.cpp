@@ -271,13 +271,6 @@ void multiply_vectors(const Gemm& g, C* c, int64_t c_batch, int64_t c_row, bool 
             native->dots(sums + at, kSome, rows, few, xs, static_cast<int>(vectors), g.k);
             continue;
           }
-        if constexpr (std::is_same_v<C, float>)
-          if (by_dots && from.dtype == DType::bf16) {
-            const uint16_t* rows[kFew];
-            for (int i = 0; i < few; ++i) rows[i] = static_cast<const uint16_t*>(cpu::at(from, first + at + i, 0));
-            loops.dots_of_bf16(sums + at, kSome, rows, few, x, static_cast<int>(vectors), g.k);
-            continue;
-          }
         const C* rows[kFew];
         for (int i = 0; i < few; ++i) {
           C* const copy = copies + i * row_size;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <bit>
-#include <cstdint>
-#include <type_traits>
-
 #include "kernels/cpu/panel_product_loops.h"
 
 namespace weft::kernels::cpu {
@@ -14,9 +10,6 @@ struct RowLoops {
   static constexpr int kRows = 4;  ///< the most of one call.
   /// sums[v * pitch + i] = the sum of rows[i][k] x[v][k] over n elements. The order of the terms depends on n alone.
   void (*dots)(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int vectors, int64_t n);
-  /// As above for rows of bf16, with the bits of rows converted before; null for double.
-  void (*dots_of_bf16)(T* sums, int64_t pitch, const uint16_t* const* rows, int count, const T* const* x, int vectors,
-                       int64_t n);
   /// y[j] += the sum of factors[i] rows[i][j] over the rows, for n elements.
   void (*add_rows)(T* y, const T* const* rows, int count, const T* factors, int64_t n);
 };
@@ -32,13 +25,6 @@ struct RowLoopsOf {
   using V = typename Vector<T, Lanes>::Type;
   using Load = PanelLoops<T, Lanes, 1>;
 
-  [[gnu::always_inline]] static V read(const T* from) { return Load::load(from); }
-  [[gnu::always_inline]] static V read(const uint16_t* from) {
-    return reinterpret_cast<V>(__builtin_convertvector(Load::load(from), typename Vector<uint32_t, Lanes>::Type) << 16);
-  }
-  [[gnu::always_inline]] static T number(T x) { return x; }
-  [[gnu::always_inline]] static T number(uint16_t x) { return std::bit_cast<float>(uint32_t{x} << 16); }
-
   template <int Left>
   [[gnu::always_inline]] static T total(typename Vector<T, Left>::Type sums) {
     if constexpr (Left == 1) {
@@ -51,34 +37,31 @@ struct RowLoopsOf {
     }
   }
 
-  template <int Rows, int Vectors, class Element>
-  static void some_dots(T* sums, int64_t pitch, const Element* const* rows, const T* const* x, int64_t n) {
+  template <int Rows, int Vectors>
+  static void some_dots(T* sums, int64_t pitch, const T* const* rows, const T* const* x, int64_t n) {
     V sum[Rows][Vectors][2] = {};
-    const int64_t ahead = Rows > 1 ? Rows * (rows[1] - rows[0]) : 0;  // the next call's rows
     int64_t k = 0;
     for (; k + 2 * Lanes <= n; k += 2 * Lanes)
 #pragma GCC unroll 4
-      for (int i = 0; i < Rows; ++i) {
-        if constexpr (Rows > 1) __builtin_prefetch(rows[i] + k + ahead);
+      for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
         for (int v = 0; v < Vectors; ++v) {
-          sum[i][v][0] += read(rows[i] + k) * Load::load(x[v] + k);
-          sum[i][v][1] += read(rows[i] + k + Lanes) * Load::load(x[v] + k + Lanes);
+          sum[i][v][0] += Load::load(rows[i] + k) * Load::load(x[v] + k);
+          sum[i][v][1] += Load::load(rows[i] + k + Lanes) * Load::load(x[v] + k + Lanes);
         }
-      }
 #pragma GCC unroll 4
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v) {
         T whole = total<Lanes>(sum[i][v][0] + sum[i][v][1]);
-        for (int64_t rest = k; rest < n; ++rest) whole += number(rows[i][rest]) * x[v][rest];
+        for (int64_t rest = k; rest < n; ++rest) whole += rows[i][rest] * x[v][rest];
         sums[v * pitch + i] = whole;
       }
   }
 
   /// As many rows at a time as their accumulators fit into the registers.
-  template <int Rows, int Vectors, class Element>
-  static void all_dots(T* sums, int64_t pitch, const Element* const* rows, int count, const T* const* x, int64_t n) {
+  template <int Rows, int Vectors>
+  static void all_dots(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int64_t n) {
     int i = 0;
     for (; i + Rows <= count; i += Rows) some_dots<Rows, Vectors>(sums + i, pitch, rows + i, x, n);
     for (; i < count; ++i) some_dots<1, Vectors>(sums + i, pitch, rows + i, x, n);
@@ -97,9 +80,7 @@ struct RowLoopsOf {
       for (int i = 0; i < Rows; ++i) y[j] += factors[i] * rows[i][j];
   }
 
-  template <class Element>
-  static void dots(T* sums, int64_t pitch, const Element* const* rows, int count, const T* const* x, int vectors,
-                   int64_t n) {
+  static void dots(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int vectors, int64_t n) {
     constexpr int kOfTwo = Lanes * sizeof(T) == 64 ? 4 : 2;  // AVX-512 has twice the registers
     int v = 0;
     for (; v + 2 <= vectors; v += 2) all_dots<kOfTwo, 2>(sums + v * pitch, pitch, rows, count, x + v, n);
@@ -110,13 +91,7 @@ struct RowLoopsOf {
     for (int i = 0; i < count; ++i) add_some<1>(y, rows + i, factors + i, n);
   }
 
-  static constexpr RowLoops<T> table() {
-    if constexpr (std::is_same_v<T, float>)
-      return {dots<T>, dots<uint16_t>, add_rows};
-    else
-      return {dots<T>, nullptr, add_rows};
-  }
-  static constexpr RowLoops<T> kTable = table();
+  static constexpr RowLoops<T> kTable{dots, add_rows};
 };
 
 }  // namespace
