@@ -184,7 +184,7 @@ bool Nodes::some_finished(int round) { return store_ && store_->add(str("done/",
 bool Nodes::wait_until_stopped(int round, bool may_restart, const std::function<bool()>& interrupted) {
   done_ = false;
   if (!store_) return may_restart;
-  if (!may_restart) store_->set("last round", "1");  // before this node counts, so that all nodes decide alike
+  if (!may_restart) store_->set("last round", "1");  // before this node counts, so that all nodes decide the same
   const std::string count = str("stopped/", round), all = str("all stopped/", round);
   if (store_->add(count, 1) == options_.nodes) store_->set(all, "1");
   while (!store_->has(all)) {

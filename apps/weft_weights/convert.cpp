@@ -72,14 +72,14 @@ void convert_checkpoint(const Options& options) {
 }
 
 /// Nobody loses a checkpoint, or the only copy of weights, by a name that was typed twice.
-void check_place(const std::string& from, const std::string& to) {
+void check_place(const std::string& from, const std::string& to, bool replaces_checkpoint) {
   std::error_code none;
   if (!std::filesystem::exists(to, none)) return;
   if (std::filesystem::equivalent(from, to, none))
     throw UsageError("convert: expected two files, got " + printable(to) + " twice");
-  bool is_checkpoint = true;
+  bool is_checkpoint = !replaces_checkpoint;
   try {
-    const CheckpointReader reader(to);
+    if (is_checkpoint) const CheckpointReader reader(to);
   } catch (const Error&) {
     is_checkpoint = false;
   }
@@ -111,7 +111,7 @@ void warn_of_leftovers(const std::filesystem::path& to, const std::vector<std::f
 }  // namespace
 
 int convert(const Options& options) {
-  check_place(options.files[0], options.files[1]);
+  check_place(options.files[0], options.files[1], options.checkpoint);
   if (options.checkpoint) return convert_checkpoint(options), train::kExitOk;
   const std::string& to = options.files[1];
   const Format format = format_of(to);

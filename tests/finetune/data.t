@@ -28,6 +28,9 @@ Columns by name.
   $ tune --validation-file validation.jsonl --text-column-names a,b,c
   finetune: error: --text-column-names: expected one or two names, got 'a,b,c' (finetune --help lists the flags)
   [2]
+  $ tune --validation-file validation.jsonl --label-column-name question
+  finetune: error: text table: data/train.csv:1: expected texts and label in columns of their own, got 'question' twice
+  [1]
   $ tune --validation-file validation.jsonl --label-column-name gold
   finetune: error: text table: data/train.csv:1: expected a column named 'gold', got question, answer, label
   [1]

@@ -37,6 +37,9 @@ What changed is said, what cannot change is refused.
   $ on --seed 7
   finetune: error: checkpoint run/checkpoint-3 was made with another --seed (42 -> 7), on which the order of texts depends
   [1]
+  $ finetune --data data --model bert_base --resume-from-checkpoint last --out run
+  finetune: error: checkpoint run/checkpoint-3: is of --model bert_tiny, this run has --model bert_base
+  [1]
   $ on --lr 2e-3
   with other settings than the checkpoint: lr 0.001 -> 0.002
 

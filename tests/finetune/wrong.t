@@ -9,3 +9,6 @@
   $ finetune --max-length 2 --out run
   finetune: error: --max-length: expected a value at least 3 and at most 1048576, got 2 (finetune --help lists the flags)
   [2]
+  $ finetune --machine-rank 1 --out run
+  finetune: error: --num-processes: expected the number of all machines' processes beside --machine-rank (finetune --help lists the flags)
+  [2]

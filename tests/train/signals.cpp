@@ -40,6 +40,29 @@ TEST(Signals, ANewObjectStartsAfresh) {
   EXPECT_EQ(test::error_of([] { Signals second; }), "signals: expected one Signals object at a time, got a second");
 }
 
+TEST(Signals, AClosedSessionStopsARunUnlessNohupIgnoresIt) {
+  {
+    Signals signals;
+    std::raise(SIGHUP);
+    EXPECT_STREQ(signals.stop_signal(), "SIGHUP");
+  }
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    Signals signals;
+    std::raise(SIGHUP);
+    EXPECT_FALSE(signals.stop_requested());
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+}
+
+TEST(Signals, AskingOneRankForItsRecordsEndsNothing) {
+  {
+    Signals signals;
+    std::raise(SIGUSR2);
+  }
+  EXPECT_EQ(std::signal(SIGUSR2, SIG_DFL), SIG_DFL);
+}
+
 TEST(Signals, EarlierHandlersComeBack) {
   static volatile std::sig_atomic_t seen = 0;
   std::signal(SIGUSR1, [](int) { seen = 1; });

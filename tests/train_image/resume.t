@@ -67,9 +67,15 @@ A damaged checkpoint is passed over.
   … rank 0: resumed from run/checkpoint_last.1.safetensors at epoch 1, step 5
   $ same_state $(last whole) $(last run)
 
+Where the last one is gone, as after a full disk, the best goes on.
+
+  $ rm run/checkpoint_last*; train --resume auto --out run --max-steps 14 2>&1 | grep 'going on\|resumed'
+  warning: there is no checkpoint_last.safetensors in run: going on from checkpoint_best.safetensors
+  … rank 0: resumed from run/checkpoint_best.safetensors at epoch 1, step 0
+
 A link to a file that is not there is an error, not a new run.
 
-  $ rm run/checkpoint_last*; ln -s nowhere $(last run); train --resume auto --out run --max-steps 12 2>&1 | tail -n 1
+  $ rm run/checkpoint_*; ln -s nowhere $(last run); train --resume auto --out run --max-steps 12 2>&1 | tail -n 1
   train_image: error: checkpoint: run/checkpoint_last.safetensors: expected a checkpoint, got a link to a file that is not there
   [1]
 

@@ -7,6 +7,12 @@
   $ echo 'print(1)' > train.py; weft-run "$PWD"/train.py
   weft-run: error: cannot start 'FOLDER/train.py': Permission denied. A script of Python is started by python3 FOLDER/train.py
   [1]
+  $ fails weft-run --num_processes 2 --nproc_per_node 3 true; fails weft-run --mixed_precision fp64 true
+  weft-run: error: --num-processes 2: expected --nproc-per-node 2 beside it, got 3… [2]
+  weft-run: error: --mixed-precision: expected no, bf16 or fp16, got 'fp64'… [2]
+  $ fails weft-run --gpu_ids abc true; fails weft-run --gpu_ids 0,0 true
+  weft-run: error: --gpu-ids: expected numbers such as 0,1 or all, got 'abc'… [2]
+  weft-run: error: --gpu-ids: expected each GPU once, got '0,0'… [2]
   $ weft-run --help | grep -o -e '--rdzv_endpoint H:P'
   --rdzv_endpoint H:P
 

@@ -67,3 +67,24 @@ A killed launcher ends the job.
   [1]
   $ grep -o "the launcher.*process $killed" $said | sed "s/$killed/KILLED/"
   the launcher of a node has ended: node 1 (process KILLED
+
+The least of the nodes' --max_restarts counts.
+
+  $ endpoint=127.0.0.1:$(free_port); node() { weft-run --nnodes=2 --max_restarts $1 --rdzv_endpoint $endpoint $2; }
+  $ node 1 false &> a & node 0 true &> b; echo $?; wait $!; echo $?; grep -c restarting a b
+  1
+  1
+  a:0
+  b:0
+  [1]
+
+A node that is asked to end while it stops its ranks takes the others along.
+
+  $ endpoint=127.0.0.1:$(free_port); node() { exec weft-run --nnodes=2 --max_restarts=1 --grace=2 --rdzv_endpoint $endpoint bash -c "$1"; }
+  $ node 'trap "" TERM; touch here; sleep 600' &> a & a=$!; node 'until [ -e here ]; do sleep 0.02; done; exit 1' &> b & b=$!
+  $ until_true grep -q "'ended with exit code 1'" b; kill -TERM $a; wait $a; echo $?; wait $b; echo $?; grep -c restarting a b
+  1
+  1
+  a:0
+  b:0
+  [1]

@@ -34,3 +34,12 @@ kill -9 of the launcher ends the ranks, and the children of a rank's shell.
   [137]
   $ for process in $(cat processes); do until_true ! kill -0 $process; done; wc -w < processes
   4
+
+A second Ctrl-C ends ranks that do not obey the first, and is no success.
+
+  $ env --default-signal=INT weft-run --nproc_per_node=2 bash -c 'trap "echo asked" INT; echo ready; while true; do sleep 0.05; done' &> twice &
+  $ job=$!; until_true '[ $(grep -c ready twice) = 2 ]'; kill -INT $job; until_true '[ $(grep -c asked twice) = 2 ]'; kill -INT $job; wait $job
+  [130]
+  $ grep Ctrl-C twice
+  weft-run: second Ctrl-C: ending all ranks
+  weft-run: ended by a second Ctrl-C

@@ -59,6 +59,8 @@ Names of classes are listed.
   warning: beside d.safetensors lies what an earlier conversion wrote: d-00001-of-00002.safetensors, d-00002-of-00002.safetensors, d.safetensors.index.json. Remove it
   wrote   d.safetensors
           2 tensors, 24 bytes
+  $ fails weft-weights convert a.safetensors ./a.safetensors
+  weft-weights: error: convert: expected two files, got ./a.safetensors twice… [2]
   $ weft-weights convert --dtype bf16 --dry-run a.safetensors e.safetensors; ls e.safetensors
   would write e.safetensors
           2 tensors, 16 bytes
