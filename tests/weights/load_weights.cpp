@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/random.h"
+#include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "dist/tensor/parallel_block.h"
 #include "dist/tensor/parallel_embedding.h"
