@@ -69,9 +69,9 @@ A damaged checkpoint is passed over.
 
 Where the last one is gone, as after a full disk, the best goes on.
 
-  $ rm run/checkpoint_last*; train --resume auto --out run --max-steps 14 2>&1 | grep 'going on\|resumed'
+  $ until_step run 14; rm run/checkpoint_last*; train --resume auto --out run --max-steps 15 2>&1 | grep 'going on\|resumed'
   warning: there is no checkpoint_last.safetensors in run: going on from checkpoint_best.safetensors
-  … rank 0: resumed from run/checkpoint_best.safetensors at epoch 1, step 0
+  … rank 0: resumed from run/checkpoint_best.safetensors at epoch 2, step 13
 
 A link to a file that is not there is an error, not a new run.
 
