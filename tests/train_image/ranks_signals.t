@@ -35,6 +35,6 @@ since the others may get theirs later: for at least 0.4 s.
 
 A launcher that ends a job which has failed sends SIGTERM, too. That is no reason to submit the job again.
 
-  $ begin_by_hand 2 train_image $flags; until_true grep -q "'^run '" log.0; kill -KILL ${ranks[1]}; until_true grep -q "'has died'" log.0; kill -TERM ${ranks[0]}; ended
+  $ begin_by_hand 2 train_image $flags; until_true grep -q "'^run '" log.0; kill -KILL ${ranks[1]}; wait ${ranks[1]} 2> killed; until_true grep -q "'has died'" log.0; kill -TERM ${ranks[0]}; ended
   exit codes 143 137
-  $ kill -KILL $holder
+  $ kill -KILL $holder; wait $holder 2> killed || true
