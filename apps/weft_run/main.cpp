@@ -119,12 +119,19 @@ class Launcher {
         return 0;
       }
       say(failure->text);
-      if (stop_signal_ == 0) stop_signal_ = pending_end();  // it came while ranks were being stopped
-      const bool may_restart = failure->may_restart && stop_signal_ == 0 && round < options_.max_restarts;
+      const bool would_restart = failure->may_restart && stop_signal_ == 0 && round < options_.max_restarts;
+      int asked = would_restart ? pending_end() : 0;  // it came while ranks were being stopped
+      const auto is_asked = [&] {
+        const int number = pending_end();
+        if (number != 0) asked = number;
+        return number != 0;
+      };
       // The others read the reason from the store, which this node may own.
-      if (!nodes.wait_until_stopped(round, may_restart, [&] { return pending_end() != 0; })) {
+      if (!nodes.wait_until_stopped(round, would_restart && asked == 0, is_asked)) {
         nodes.leave();
-        return failure->code;
+        if (!would_restart || asked == 0) return failure->code;
+        say(before_start(asked));
+        return code_without_ranks(asked);
       }
       say(str("restarting all ranks, restart ", round + 1, " of ", options_.max_restarts));
     }
@@ -181,9 +188,7 @@ class Launcher {
   std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
     const std::vector<Worker> ranks = workers_of(nodes, round);
     if (const int number = pending_end(); number != 0)
-      nodes.fail(round,
-                 {code_without_ranks(number), false,
-                  str("ended by signal ", number, " (", ::strsignal(number), ") before the ranks were started")});
+      nodes.fail(round, {code_without_ranks(number), false, before_start(number)});
     if (std::optional<RoundFailure> failure = nodes.failure(round)) return failure;
     Workers workers(options_.command, ranks, keeper_);
     bool failed = false, some_ended = false;
@@ -234,6 +239,10 @@ class Launcher {
     const auto found = variables_.find("WEFT_TIMEOUT");
     const long seconds = found == variables_.end() ? 0 : std::strtol(found->second.c_str(), nullptr, 10);
     return std::chrono::seconds(seconds > 0 && seconds <= 7L * 24 * 3600 ? seconds : 600);
+  }
+
+  static std::string before_start(int number) {
+    return str("ended by signal ", number, " (", ::strsignal(number), ") before the ranks were started");
   }
 
   /// A signal that asks to end and came while there were no ranks, or while they were being stopped; 0: none.
