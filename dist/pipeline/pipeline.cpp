@@ -399,7 +399,7 @@ void Pipeline::run(const MicroBatches& batch) {
     if (parameter.tensor.numel() == 0) continue;  // another data rank has it, on all stages
     const CollectiveOptions how{.name = "gradient of " + parameter.name, .scale = {}, .at_once = true};
     on_device(model_->device(), parameter.tensor.grad(),
-              [&](const Tensor& x) { return users->all_reduce(x, ReduceOp::sum, how); });
+              [&how, &group = users](const Tensor& x) { return group->all_reduce(x, ReduceOp::sum, how); });
   }
 }
 

@@ -242,7 +242,9 @@ TEST_F(LoadWeights, RanksReadFilesOfEachKind) {
   checkpoint.parts = {{"model", given}};
   save_checkpoint(files["checkpoint"] = folder_ / "checkpoint", checkpoint);
   if (have_zip()) write_torch(files["torch"] = folder_ / "w.pt", given);
-  for (const auto& [kind, path] : files) {
+  for (const auto& file : files) {
+    const std::string& kind = file.first;  // clang before 16 captures no structured binding
+    const std::filesystem::path& path = file.second;
     SCOPED_TRACE(kind);
     const bool in_parts = kind == "index" || kind == "f16";
     dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) {
