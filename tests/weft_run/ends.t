@@ -63,7 +63,7 @@ A rank that is stopped when the others have ended is lost: no collective waits f
 The rank that gives a stopped one up ends first, and is not the cause: both are named.
 
   $ weft-run --nproc_per_node=2 --grace=1 bash -c 'if [ $RANK = 0 ]; then echo $$ > process; kill -STOP $$; fi
-  >   until grep -qs "T (stopped)" /proc/$(cat process)/status; do sleep 0.02; done; sleep 2; exit 3'
+  >   until grep -qs "T (stopped)" /proc/$(cat process 2> /dev/null)/status; do sleep 0.02; done; sleep 2; exit 3'
   weft-run: rank 1 ended with exit code 3; rank 0 has been stopped for [0-9]+ s (re)
   [3]
 
