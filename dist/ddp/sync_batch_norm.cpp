@@ -59,13 +59,14 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   const Tensor x = input.contiguous();
   const Tensor residual = options.residual.defined() ? options.residual.to(x.dtype()).contiguous() : Tensor();
   const kernels::BatchNormArguments arguments{options.eps, options.momentum, options.relu};
+  const Tensor mask = relu_mask(x, residual, options.relu);
   const Tensor parts = all_statistics(own_statistics(x, options.statistics, stand_in), *group);
   const Tensor y = empty_like(x), mean = Tensor::empty({x.size(-1)}, parts.dtype(), x.device());
   const Tensor invstd = empty_like(mean), total = Tensor::empty({1}, parts.dtype(), x.device());
   const bool move = running_mean.defined() && !recomputing();
   const auto moving = [move](const Tensor& running) { return move ? running.view() : kernels::View::none(); };
   kernels::batch_norm_of_parts(y.queue(), rows_of(y), mean, invstd, total, moving(running_mean), moving(running_var),
-                               rows_of(x), weight, bias, rows_of(residual), parts, arguments);
+                               rows_of(x), weight, bias, rows_of(residual), parts, rows_of(mask), arguments);
   if (move) {
     running_mean.storage()->bump_version();
     running_var.storage()->bump_version();
@@ -76,11 +77,11 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   } const wanted{wants_gradient(x), wants_gradient(weight), wants_gradient(bias), wants_gradient(residual)};
   return differentiable(
       y, "sync_batch_norm", {x, weight, bias, residual},
-      [arguments, wanted, group, stand_in, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
+      [arguments, wanted, group, stand_in, mask = Saved(mask), x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
        weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
        invstd = Saved(invstd), total = Saved(total)](const Tensor& gradient) {
         refuse_create_graph("sync_batch_norm");
-        const Tensor dy = gradient.contiguous(), in = x;
+        const Tensor dy = gradient.contiguous(), in = x, sign = mask ? mask.get() : y.get();
         const int64_t C = in.size(-1), rows = in.numel() / C;
         const auto M = static_cast<double>(rows);
         const kernels::View none = kernels::View::none();
@@ -89,7 +90,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
         const Tensor sums = made(Tensor::empty({2 * C}, mean.dtype(), in.device()));
         const Tensor dweight = sums.slice(0, 0, C), dbias = sums.slice(0, C, C);
         if (!stand_in)
-          kernels::batch_norm_backward(dy.queue(), none, none, dweight, dbias, rows_of(dy), rows_of(in), rows_of(y),
+          kernels::batch_norm_backward(dy.queue(), none, none, dweight, dbias, rows_of(dy), rows_of(in), rows_of(sign),
                                        weight, bias, mean, invstd, arguments);
         Grads grads{wanted.x ? made(in) : Tensor(), wanted.weight ? dweight : Tensor(), wanted.bias ? dbias : Tensor(),
                     wanted.residual && arguments.relu ? made(in) : Tensor()};
@@ -106,7 +107,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
           if (!stand_in)
             kernels::batch_norm_backward_input(dy.queue(), rows_of(grads[0]), rows_of(grads[3]),
                                                weighted.slice(0, C, C), weighted.slice(0, 0, C), rows_of(dy),
-                                               rows_of(in), rows_of(y), weight, bias, mean, invstd, arguments);
+                                               rows_of(in), rows_of(sign), weight, bias, mean, invstd, arguments);
         }
         if (wanted.residual && !arguments.relu) grads[3] = dy;
         return grads;

@@ -16,17 +16,19 @@ struct BatchNormArguments {
 /// Training: mean and 1/sqrt(var + eps) of the batch per channel (biased variance, computed with a shifted or two-pass
 /// method: no catastrophic cancellation) are stored to save_mean and save_invstd; running_mean, running_var (or none)
 /// are updated by momentum, the variance with the unbiased estimate; y = relu?((x - mean) invstd weight + bias +
-/// residual?). weight, bias and residual may be none.
+/// residual?). weight, bias and residual may be none. mask u8 [M, C / 8] (or none): bit c mod 8 of byte c / 8 says
+/// whether y > 0. A mask needs a GPU, a dtype of 16 bits, C a multiple of 8 and memory aligned to 16 bytes.
 WEFT_KERNEL(batch_norm_forward, const Queue& queue, const View& y, const View& save_mean, const View& save_invstd,
             const View& running_mean, const View& running_var, const View& x, const View& weight, const View& bias,
-            const View& residual, BatchNormArguments arguments);
+            const View& residual, const View& mask, BatchNormArguments arguments);
 
 /// Inference: y = relu?((x - running_mean) / sqrt(running_var + eps) weight + bias + residual?).
 WEFT_KERNEL(batch_norm_inference, const Queue& queue, const View& y, const View& x, const View& running_mean,
             const View& running_var, const View& weight, const View& bias, const View& residual,
             BatchNormArguments arguments);
 
-/// Gradients of the training forward. With relu, dy counts only where y > 0 (y is the forward's output, else none).
+/// Gradients of the training forward. With relu, dy counts only where y > 0. y is the forward's output, or its mask,
+/// which has a 16th of the bytes; without relu none.
 /// bias: the forward's bias if it had relu and no residual, else none; if given, y > 0 may be recomputed from x without
 /// reading y (save_mean and save_invstd must then have the forward's bits). dx and dresidual (each optional) have x's
 /// dtype; dweight and dbias (each optional) are the full sums over M.
@@ -44,7 +46,7 @@ WEFT_KERNEL(batch_norm_statistics, const Queue& queue, const View& part, const V
 /// rows and possibly others: x is read once. total [1] (optional): the number of all rows.
 WEFT_KERNEL(batch_norm_of_parts, const Queue& queue, const View& y, const View& save_mean, const View& save_invstd,
             const View& total, const View& running_mean, const View& running_var, const View& x, const View& weight,
-            const View& bias, const View& residual, const View& parts, BatchNormArguments arguments);
+            const View& bias, const View& residual, const View& parts, const View& mask, BatchNormArguments arguments);
 
 /// dx = weight invstd (dy - mean_dy - xhat mean_dyx), with mean_dy and mean_dyx [C] the means of dy and dy xhat over
 /// the batch; dy, y, bias, relu, dx and dresidual as in batch_norm_backward.

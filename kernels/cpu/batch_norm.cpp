@@ -269,7 +269,8 @@ void with_types(const char* op, const View& x, Body&& body) {
 
 void batch_norm_forward(const Queue&, const View& y, const View& save_mean, const View& save_invstd,
                         const View& running_mean, const View& running_var, const View& x, const View& weight,
-                        const View& bias, const View& residual, BatchNormArguments arguments) {
+                        const View& bias, const View& residual, const View& mask, BatchNormArguments arguments) {
+  WEFT_CHECK(!mask, "batch_norm_forward: the CPU makes no mask");
   with_types("batch_norm_forward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
     if (M == 0 || C == 0) return;
@@ -359,7 +360,9 @@ void batch_norm_statistics(const Queue&, const View& part, const View& x) {
 
 void batch_norm_of_parts(const Queue&, const View& y, const View& save_mean, const View& save_invstd, const View& total,
                          const View& running_mean, const View& running_var, const View& x, const View& weight,
-                         const View& bias, const View& residual, const View& parts, BatchNormArguments arguments) {
+                         const View& bias, const View& residual, const View& parts, const View& mask,
+                         BatchNormArguments arguments) {
+  WEFT_CHECK(!mask, "batch_norm_of_parts: the CPU makes no mask");
   with_types("batch_norm_of_parts", x, [&]<class T, class S>() {
     const int64_t C = x.sizes[1], n = parts.sizes[0];
     WEFT_CHECK(parts.rank == 2 && parts.is_contiguous() && n > 0 && parts.sizes[1] == 2 * C + 1,

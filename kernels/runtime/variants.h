@@ -11,6 +11,7 @@ enum class Variant {
   chunked_loss,     ///< benchmarks' GPT steps take Gpt::loss()
   looped_moments,   ///< batch statistics in wgmma's epilogue are summed by a loop instead of tensor cores
   scaled_branches,  ///< LayerScale is a pass over a branch's results instead of a factor of its last weight
+  whole_masks,  ///< batch norm's backward reads y for the mask of a ReLU on a residual instead of a bit for each number
 };
 
 /// Whether the variant is taken: as choose_variants() said last, else WEFT_VARIANT, names separated by commas. Errors:

@@ -63,7 +63,7 @@ void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5) {
   const auto given = [](bool wanted, const DeviceArray& array) { return wanted ? array.view() : View::none(); };
   kernels::batch_norm_forward(queue, y, mean, invstd, given(c.running, running_mean), given(c.running, running_var),
                               x_array, given(c.affine, weight_array), given(c.affine, bias_array),
-                              given(c.residual, residual_array), arguments);
+                              given(c.residual, residual_array), View::none(), arguments);
   const Tolerance sums = tolerance(wide, c.M, 8);
   EXPECT_TRUE(near(mean.host(), want.mean, sums.times(1 + std::abs(offset))));
   EXPECT_TRUE(near(invstd.host(), want.invstd, sums.times(1 + std::abs(offset))));
@@ -145,7 +145,7 @@ TEST(BatchNorm, AFarMeanDoesNotCancel) {
     const DeviceArray y(kind, DType::f32, {M, C}), mean(kind, DType::f32, {C}), invstd(kind, DType::f32, {C});
     const View none = View::none();
     kernels::batch_norm_forward(queue_on(kind), y, mean, invstd, none, none, DeviceArray(kind, DType::f32, {M, C}, x),
-                                none, none, none, {});
+                                none, none, none, none, {});
     EXPECT_TRUE(near(invstd.host(), want.invstd, tolerance(DType::f32, M, 16).times(2))) << name(kind);
   }
 }
@@ -168,7 +168,7 @@ TEST(BatchNorm, TheMaskFollowsFromTheInput) {
         const DeviceArray weight(kind, wide, {C}, uniform(C, wide, 0.5, 2)), bias(kind, wide, {C}, uniform(C, wide));
         const DeviceArray y(kind, dtype, {M, C}), mean(kind, wide, {C}), invstd(kind, wide, {C});
         const View none = View::none();
-        kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, weight, bias, none, arguments);
+        kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, weight, bias, none, none, arguments);
         const auto gradients = [&](const View& given) {
           const DeviceArray dx(kind, dtype, {M, C}), dweight(kind, wide, {C}), dbias(kind, wide, {C});
           kernels::batch_norm_backward(queue, dx, none, dweight, dbias, dy, x, y, weight, given, mean, invstd,
@@ -187,6 +187,66 @@ TEST(BatchNorm, TheMaskFollowsFromTheInput) {
         };
         EXPECT_TRUE(near(gradients(bias), gradients(none), {}));
       }
+}
+
+TEST(BatchNorm, AMaskServesInPlaceOfY) {
+  constexpr DeviceKind kind = DeviceKind::cuda;
+  if (!runs_on(kind)) GTEST_SKIP() << "the CPU makes no mask";
+  const kernels::Queue queue = queue_on(kind);
+  const kernels::BatchNormArguments arguments{1e-5, 0.1, true};
+  const View none = View::none();
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const int64_t C : {8L, 72L, 2048L}) {
+      SCOPED_TRACE(str(dtype, " C ", C));
+      const int64_t M = 90;
+      auto values = uniform(M * C, dtype), more = uniform(M * C, dtype);
+      for (int64_t i = 0; i < C; ++i) more[i] = i % 2 == 0 ? 1e-9 : NAN;  // 1e-9 is 0 in f16
+      const DeviceArray x(kind, dtype, {M, C}, values), residual(kind, dtype, {M, C}, more), y(kind, dtype, {M, C});
+      const DeviceArray weight(kind, DType::f32, {C}, uniform(C, DType::f32, 0.5, 2)),
+          mask(kind, DType::u8, {M, C / 8});
+      const DeviceArray mean(kind, DType::f32, {C}), invstd(kind, DType::f32, {C});
+      kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, weight, none, residual, mask, arguments);
+      const auto out = y.host(), bytes = mask.host();
+      for (int64_t i = 0; i < M * C; ++i)
+        ASSERT_EQ(static_cast<int>(bytes[i / 8]) >> (i % 8) & 1, out[i] > 0) << i << ": " << out[i];
+
+      const DeviceArray part(kind, DType::f32, {1, 2 * C + 1}), again(kind, DType::u8, {M, C / 8});
+      kernels::batch_norm_statistics(queue, part, x);
+      kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, x, weight, none, residual, part, again,
+                                   arguments);
+      EXPECT_EQ(again.host(), bytes);
+
+      const DeviceArray memory(kind, dtype, {M * C + 1}, uniform(M * C + 1, dtype));
+      for (const int shift : {0, 1}) {  // dy by 16 bytes, and by single numbers
+        const View dy = View::dense(static_cast<char*>(memory.view().data) + 2 * shift, dtype, {M, C});
+        const auto gradients = [&](const View& sign) {
+          const DeviceArray dx(kind, dtype, {M, C}), dresidual(kind, dtype, {M, C}), dx_of_means(kind, dtype, {M, C});
+          const DeviceArray dweight(kind, DType::f32, {C}), dbias(kind, DType::f32, {C});
+          kernels::batch_norm_backward(queue, dx, dresidual, dweight, dbias, dy, x, sign, weight, none, mean, invstd,
+                                       arguments);
+          kernels::batch_norm_backward_input(queue, dx_of_means, none, dbias, dweight, dy, x, sign, weight, none, mean,
+                                             invstd, arguments);
+          std::vector<double> all;
+          for (const DeviceArray* array : {&dx, &dresidual, &dweight, &dbias, &dx_of_means}) {
+            const auto host = array->host();
+            all.insert(all.end(), host.begin(), host.end());
+          }
+          return all;
+        };
+        EXPECT_EQ(gradients(mask), gradients(y)) << "shift " << shift;
+      }
+    }
+  const auto refused = [&](DType dtype, int64_t C, int bytes) {
+    const DeviceArray memory(kind, dtype, {9 * C}), y(kind, dtype, {8, C}), mask(kind, DType::u8, {8 * C});
+    const DeviceArray mean(kind, DType::f32, {C}), invstd(kind, DType::f32, {C});
+    const View x = View::dense(static_cast<char*>(memory.view().data) + bytes, dtype, {8, C});
+    EXPECT_THROW(kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, none, none, x, mask, arguments),
+                 Error)
+        << dtype << " " << C << " " << bytes;
+  };
+  refused(DType::f32, 16, 0);
+  refused(DType::bf16, 12, 0);
+  refused(DType::bf16, 16, 2);
 }
 
 TEST(BatchNorm, Inference) {
@@ -244,7 +304,7 @@ void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows,
   const DeviceArray given(kind, wide, {static_cast<int64_t>(rows.size()), 2 * C + 1}, parts);
   const auto none = View::none();
   kernels::batch_norm_of_parts(queue, y, mean, invstd, total, running_mean, running_var, whole, none, none, none, given,
-                               arguments);
+                               none, arguments);
   const Tolerance sums = tolerance(wide, M, 8).times(1 + std::abs(offset));
   EXPECT_EQ(total.host()[0], static_cast<double>(M));
   EXPECT_TRUE(near(mean.host(), want.mean, sums));
@@ -258,7 +318,8 @@ void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows,
   }
   EXPECT_TRUE(near(running_mean.host(), new_mean, sums));
   EXPECT_TRUE(near(running_var.host(), new_var, sums));
-  kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, whole, none, none, none, given, arguments);
+  kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, whole, none, none, none, given, none,
+                               arguments);
   EXPECT_TRUE(near(running_mean.host(), new_mean, sums)) << "moved without having been given";
 }
 
@@ -280,12 +341,13 @@ TEST(BatchNorm, AnOpIsTwoLaunchesEachWay) {
   const View none = View::none();
   const DeviceArray x(kind, DType::f32, {M, C}, uniform(M * C, DType::f32)), y(kind, DType::f32, {M, C});
   const DeviceArray mean(kind, DType::f32, {C}), invstd(kind, DType::f32, {C}), part(kind, DType::f32, {1, 2 * C + 1});
-  const int64_t forward =
-      launches_of([&] { kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, none, none, none, {}); });
+  const int64_t forward = launches_of(
+      [&] { kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, none, none, none, none, {}); });
   EXPECT_EQ(forward, 2);
   kernels::batch_norm_statistics(queue, part, x);
-  const int64_t by_parts = launches_of(
-      [&] { kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, x, none, none, none, part, {}); });
+  const int64_t by_parts = launches_of([&] {
+    kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, x, none, none, none, part, none, {});
+  });
   EXPECT_EQ(by_parts, 1);
   const DeviceArray dx(kind, DType::f32, {M, C}), dweight(kind, DType::f32, {C});
   for (const View& wanted : {dx.view(), none}) {

@@ -133,16 +133,16 @@ TEST(KernelCost, UpdatedTensorsAreReadAndWritten) {
 TEST(KernelCost, NormsReadTwiceWhatTheirSumsNeedFirst) {
   const View x = f32({100, 8}), c = f32({8}), none = View::none();
   // y written, x read for the statistics and again; four vectors of statistics, weight and bias.
-  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, none}).bytes, 4 * (3 * 800 + 6 * 8));
-  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).bytes, 4 * (4 * 800 + 6 * 8));
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, none, none}).bytes, 4 * (3 * 800 + 6 * 8));
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x, none}).bytes, 4 * (4 * 800 + 6 * 8));
   // Statistics that are known: one read.
-  EXPECT_EQ(cost("batch_norm_of_parts", std::array{x, c, c, none, c, c, x, c, c, none, f32({1, 17})}).bytes,
+  EXPECT_EQ(cost("batch_norm_of_parts", std::array{x, c, c, none, c, c, x, c, c, none, f32({1, 17}), none}).bytes,
             4 * (2 * 800 + 6 * 8 + 17));
   // A row fits on chip: one read.
   EXPECT_EQ(cost("layer_norm_forward", std::array{x, f32({100}), f32({100}), none, x, none, c, c}).bytes,
             4 * (2 * 800 + 2 * 100 + 2 * 8));
-  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).arithmetic, 8 * 800);
-  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).flop, 0);
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x, none}).arithmetic, 8 * 800);
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x, none}).flop, 0);
 }
 
 TEST(KernelCost, BatchNormBackwardTakesTwoPasses) {
@@ -155,6 +155,8 @@ TEST(KernelCost, BatchNormBackwardTakesTwoPasses) {
   EXPECT_EQ(backward(none, x, none), 4 * 7 * 800) << "y too";
   EXPECT_EQ(backward(none, x, c), 4 * (5 * 800 + 8)) << "the mask follows from x";
   EXPECT_EQ(backward(x, x, none), 4 * 7 * 800) << "dy, y, dresidual twice, x twice, dx";
+  const View bits = View::dense(memory, DType::u8, {100, 1});
+  EXPECT_EQ(backward(x, bits, none), 4 * 6 * 800 + 100) << "a bit in place of each y";
 }
 
 TEST(KernelCost, AProductTellsWhatItMultiplies) {

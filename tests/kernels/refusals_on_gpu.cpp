@@ -134,13 +134,13 @@ TEST_F(RefusalsOnGpu, BatchNorm) {
   const View x = f({2, 3}), c = f({3}), wrong = f({2, 3, 4});
   const std::string said = ": expected contiguous [M, C], got f32[2,3,4]";
   refuses("batch_norm_forward" + said,
-          [&] { kernels::batch_norm_forward(gpu_, x, c, c, none_, none_, wrong, none_, none_, none_, {}); });
+          [&] { kernels::batch_norm_forward(gpu_, x, c, c, none_, none_, wrong, none_, none_, none_, none_, {}); });
   refuses("batch_norm_inference" + said,
           [&] { kernels::batch_norm_inference(gpu_, x, wrong, c, c, none_, none_, none_, {}); });
   refuses("batch_norm_statistics" + said, [&] { kernels::batch_norm_statistics(gpu_, f({7}), wrong); });
   const auto of_parts = [&](const View& input, const View& parts) {
     return [&] {
-      kernels::batch_norm_of_parts(gpu_, x, c, c, none_, none_, none_, input, none_, none_, none_, parts, {});
+      kernels::batch_norm_of_parts(gpu_, x, c, c, none_, none_, none_, input, none_, none_, none_, parts, none_, {});
     };
   };
   refuses("batch_norm_of_parts" + said, of_parts(wrong, f({1, 7})));

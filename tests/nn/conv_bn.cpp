@@ -10,6 +10,7 @@
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "kernels/runtime/kernel_trace.h"
+#include "kernels/runtime/variants.h"
 #include "nn/batch_norm.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/resnet.h"
@@ -219,6 +220,41 @@ TEST(ConvBn, EvaluationWithGradientsKeepsThem) {
     sum(block(normal({2, 5, 5, 4}).to(Device{kind, 0}))).backward();
     for (const NamedTensor& parameter : block.parameters())
       EXPECT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
+  }
+}
+
+// On a GPU a norm with a residual and a ReLU leaves a bit for each number of y. Backward reads the bits only.
+TEST(ConvBn, ABitForEachNumberGivesTheSameGradients) {
+  struct Masks : kernels::KernelObserver {
+    Masks() { kernels::set_kernel_observer(this); }
+    ~Masks() override { kernels::set_kernel_observer(nullptr); }
+    void before(const kernels::KernelCall& call) override {
+      if (call.name != std::string_view("batch_norm_backward")) return;
+      for (const kernels::View* const view : call.views) bits += *view && view->dtype == DType::u8;
+    }
+    void after(const kernels::KernelCall&) override {}
+    int bits = 0;
+  };
+  for (const DeviceKind kind : tests::test_devices()) {
+    Bottleneck block(8, 4, 2);
+    unsettle(block);
+    block.to(Device{kind, 0});
+    const Tensor x = normal({2, 7, 6, 8}).to(Device{kind, 0});
+    const auto gradients = [&](const char* variants, int expected) {
+      kernels::choose_variants(variants);
+      block.zero_grad();
+      const Masks masks;
+      const Autocast autocast(DType::bf16);
+      const Tensor y = block(x);
+      sum(y * y).backward();
+      kernels::choose_variants("");
+      EXPECT_EQ(masks.bits, expected) << variants;
+      std::vector<float> all;
+      for (const NamedTensor& parameter : block.parameters())
+        for (const float number : parameter.tensor.grad().to_vector<float>()) all.push_back(number);
+      return all;
+    };
+    EXPECT_EQ(gradients("", kind == DeviceKind::cuda), gradients("whole_masks", 0));
   }
 }
 

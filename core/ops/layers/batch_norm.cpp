@@ -13,6 +13,7 @@
 #include "core/trace.h"
 #include "kernels/contracts/batch_norm.h"
 #include "kernels/contracts/unary.h"
+#include "kernels/runtime/variants.h"
 
 namespace weft {
 namespace {
@@ -88,6 +89,14 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   }
 }
 
+Tensor relu_mask(const Tensor& x, const Tensor& residual, bool relu) {
+  const auto aligned = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.raw_data()) % 16 == 0; };
+  if (!relu || !residual.defined() || x.device().kind == DeviceKind::cpu || size_of(x.dtype()) != 2 ||
+      x.size(-1) % 8 != 0 || !aligned(x) || !aligned(residual) || kernels::takes(kernels::Variant::whole_masks))
+    return {};
+  return Tensor::empty({x.numel() / x.size(-1), x.size(-1) / 8}, DType::u8, x.device());
+}
+
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options) {
   const OpScope scope("batch_norm");
@@ -117,13 +126,15 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const Tensor mean = Tensor::empty({C}, vector_dtype(x), x.device()), invstd = empty_like(mean);
   const bool move = running_mean.defined() && !recomputing();
   const kernels::View none = kernels::View::none();
+  const Tensor mask = recorded ? relu_mask(x, residual, options.relu) : Tensor();
   const kernels::View moving_mean = move ? running_mean.view() : none, moving_var = move ? running_var.view() : none;
   if (options.statistics.defined()) {
     kernels::batch_norm_of_parts(y.queue(), rows_of(y), mean, invstd, none, moving_mean, moving_var, rows_of(x), weight,
-                                 bias, rows_of(residual), options.statistics.reshape({1, 2 * C + 1}), arguments);
+                                 bias, rows_of(residual), options.statistics.reshape({1, 2 * C + 1}), rows_of(mask),
+                                 arguments);
   } else {
     kernels::batch_norm_forward(y.queue(), rows_of(y), mean, invstd, moving_mean, moving_var, rows_of(x), weight, bias,
-                                rows_of(residual), arguments);
+                                rows_of(residual), rows_of(mask), arguments);
   }
   if (move) {
     running_mean.storage()->bump_version();
@@ -132,8 +143,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   if (!recorded) return y;
   return differentiable(
       y, "batch_norm", {x, weight, bias, residual},
-      [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
-       bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
+      [arguments, wanted, mask = Saved(mask), x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
+       weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
        invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
         if (grad_enabled()) {
           const Tensor masked = arguments.relu ? where(le(y.get().detach(), 0), 0, gradient) : gradient;
@@ -152,7 +163,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
         Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
                     wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
         kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2], rows_of(dy),
-                                     rows_of(input_x), rows_of(y), weight, bias, mean, invstd, arguments);
+                                     rows_of(input_x), rows_of(mask ? mask.get() : y.get()), weight, bias, mean, invstd,
+                                     arguments);
         if (wanted.residual && !arguments.relu) grads[3] = dy;
         return grads;
       });

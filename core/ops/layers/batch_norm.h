@@ -25,4 +25,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                       const Tensor& running_var, const BatchNormOptions& options);
 
+/// Memory for the forward's mask (kernels/contracts/batch_norm.h), which backward reads instead of y; undefined where
+/// y, or x alone, serves.
+Tensor relu_mask(const Tensor& x, const Tensor& residual, bool relu);
+
 }  // namespace weft

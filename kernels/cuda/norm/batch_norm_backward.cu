@@ -8,8 +8,9 @@
 // dy masked by the ReLU, and replaces dy and y from here on. Pass 2: dx, backwards over x: every block combines the
 // sums of its channels; the blocks of the first chunk write dweight and dbias. Without a residual y is not read: the
 // ReLU's mask is recomputed from x, bit for bit as in forward. Bytes per element of size e, two passes: 5e (dy and x
-// twice, dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight
-// per thread and tensor, two in pass 2; 10 flops. 85% of the bandwidth for 10 MB and more.
+// twice, dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Forward's mask takes
+// a bit in place of y's e. Four rows in flight per thread and tensor, two in pass 2; 10 flops. 85% of the bandwidth
+// for 10 MB and more.
 
 namespace weft::kernels::cuda {
 
@@ -18,24 +19,27 @@ using namespace channelwise;
 namespace {
 
 /// The source of the ReLU's mask.
-enum class Mask { everywhere, from_y, from_x };
+enum class Mask { everywhere, from_y, from_x, from_bits };
 
 template <class T>
 struct Incoming {
   const T* dy;
   const T* x;
-  const T* y;  // from_y only
+  const T* y;           // from_y only
+  const uint8_t* bits;  // from_bits only
 };
 
 /// The units at one position: x and dy; clear_masked() sets dy to 0 where the ReLU was 0.
 template <int V, Mask mask, class T>
 struct Units {
   Vec<T, V> dy, x, y;
+  unsigned bits;
 
   __device__ __forceinline__ void load(const Incoming<T>& in, const int64_t at) {
     dy = Vec<T, V>::load(in.dy + at);
     x = Vec<T, V>::load(in.x + at);
     if constexpr (mask == Mask::from_y) y = Vec<T, V>::load(in.y + at);
+    if constexpr (mask == Mask::from_bits) bits = unsigned{in.bits[at / 8]} >> (at % 8);
   }
   __device__ __forceinline__ void clear_masked(const Accumulate<T>* mean, const Accumulate<T>* scale,
                                                const Accumulate<T>* bias) {
@@ -44,6 +48,10 @@ struct Units {
       WEFT_UNROLL
       for (int i = 0; i < V; ++i)
         if (!(from<A>(y[i]) > A(0))) dy[i] = to<T>(A(0));
+    } else if constexpr (mask == Mask::from_bits) {
+      WEFT_UNROLL
+      for (int i = 0; i < V; ++i)
+        if ((bits >> i & 1u) == 0) dy[i] = to<T>(A(0));
     } else if constexpr (mask == Mask::from_x) {
       WEFT_UNROLL
       for (int i = 0; i < V; ++i) {
@@ -198,16 +206,19 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 template <class T>
 Incoming<T> incoming(const View& dy, const View& x, const View& y) {
-  return {static_cast<const T*>(dy.data), static_cast<const T*>(x.data), static_cast<const T*>(y.data)};
+  return {static_cast<const T*>(dy.data), static_cast<const T*>(x.data), static_cast<const T*>(y.data),
+          static_cast<const uint8_t*>(y.data)};
 }
 
 /// Calls body.operator()<mask>(): one kernel for all masks would need more registers and leave too few warps.
-template <class Body>
-void with_mask(bool relu, bool has_bias, Body&& body) {
+template <class T, class Body>
+void with_mask(bool relu, bool has_bias, const View& y, Body&& body) {
   if (!relu)
     body.template operator()<Mask::everywhere>();
   else if (has_bias)
     body.template operator()<Mask::from_x>();
+  else if (sizeof(T) == 2 && y.dtype == DType::u8)
+    body.template operator()<sizeof(T) == 2 ? Mask::from_bits : Mask::from_y>();
   else
     body.template operator()<Mask::from_y>();
 }
@@ -225,7 +236,7 @@ void input_gradient(const Queue& queue, const char* name, const View& dx, const 
                     const Channels<Accumulate<T>>& channels, const Sums<Accumulate<T>>& sums, Accumulate<T> share) {
   using A = Accumulate<T>;
   const int64_t blocks = dx || dresidual ? resident_blocks(queue) : 1;
-  with_mask(relu, channels.bias != nullptr, [&]<Mask mask>() {
+  with_mask<T>(relu, channels.bias != nullptr, y, [&]<Mask mask>() {
     with_width<T>(x, 2, blocks, {&dx, &dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
       launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &gradient_kernel<V, mask, T>, optional<T>(dx),
              optional<T>(dresidual), optional<A>(dweight), optional<A>(dbias), incoming<T>(dy, x, y), channels, sums,
@@ -250,7 +261,7 @@ void batch_norm_backward(const Queue& queue, const View& dx, const View& dresidu
     with_width<T>(x, 4, kBlocks, {&dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
       const Workspace sums(queue, static_cast<size_t>(2 * C * g.chunks) * sizeof(A), "batch_norm_backward");
       A* const of_chunks = sums.template as<A>();
-      with_mask(arguments.relu, !!bias, [&]<Mask mask>() {
+      with_mask<T>(arguments.relu, !!bias, y, [&]<Mask mask>() {
         launch(queue, "batch_norm_backward (sums)", grid_of(g, V), dim3(kThreads), 0, &gradient_sums_kernel<V, mask, T>,
                of_chunks, optional<T>(dresidual), incoming<T>(dy, x, y), channels, g);
       });

@@ -25,9 +25,26 @@ struct Training {
   A momentum;
 };
 
+/// Bit i: whether number i of eight is above 0; a NaN is not. Two numbers at a time: size + 0x7fff has bit 15 where size
+/// is not 0, and 0x8000 + infinity - size where it is no NaN.
+template <class T>
+__device__ uint8_t above_zero(const Vec<T, 8>& numbers) {
+  constexpr uint32_t kHalves = 0x00010001, kInfinity = std::is_same_v<T, bf16> ? 0x7f80 : 0x7c00;
+  uint32_t pairs[4], bits = 0;
+  memcpy(pairs, numbers.data, sizeof(pairs));
+  WEFT_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const uint32_t size = pairs[j] & 0x7fff * kHalves;
+    const uint32_t above =
+        (size + 0x7fff * kHalves) & ((0x8000 + kInfinity) * kHalves - size) & ~pairs[j] & 0x8000 * kHalves;
+    bits |= above >> (15 - 2 * j);  // bits 2 j and 2 j + 16
+  }
+  return static_cast<uint8_t>(bits | bits >> 15);
+}
+
 template <int V, class T>
 __global__ void __launch_bounds__(kThreads, 1)
-    normalize_kernel(T* y, const T* x, const T* residual, const Channels<Accumulate<T>> channels,
+    normalize_kernel(T* y, uint8_t* mask, const T* x, const T* residual, const Channels<Accumulate<T>> channels,
                      const Training<Accumulate<T>> training, const Geometry2d g, const bool relu) {
   using A = Accumulate<T>;
   __shared__ A shared_mean[kTile], shared_invstd[kTile];
@@ -78,16 +95,20 @@ __global__ void __launch_bounds__(kThreads, 1)
         out[i] = to<T>(value);
       }
       out.store(y + at + r * position.step);
+      if constexpr (V == 8)
+        if (mask != nullptr) mask[(at >> 3) + r * (position.step >> 3)] = above_zero(out);
     }
   });
 }
 
 template <class T>
-void normalize(const Queue& queue, const char* name, const View& y, const View& x, const View& residual,
-               const Channels<Accumulate<T>>& channels, const Training<Accumulate<T>>& training, bool relu) {
+void normalize(const Queue& queue, const char* name, const View& y, const View& mask, const View& x,
+               const View& residual, const Channels<Accumulate<T>>& channels, const Training<Accumulate<T>>& training, bool relu) {
   with_width<T>(x, 2, resident_blocks(queue), {&y, &x, &residual}, [&]<int V>(const Geometry2d& g) {
+    WEFT_CHECK(!mask || V == 8, name, ": a mask needs 16-bit numbers, channels by eights, and memory aligned to 16 bytes, got ", x);
     launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &normalize_kernel<V, T>, y.as<T>(),
-           static_cast<const T*>(x.data), static_cast<const T*>(residual.data), channels, training, g, relu);
+           optional<uint8_t>(mask), static_cast<const T*>(x.data), static_cast<const T*>(residual.data), channels,
+           training, g, relu);
   });
 }
 
@@ -95,8 +116,8 @@ void normalize(const Queue& queue, const char* name, const View& y, const View& 
 template <class T>
 void training_norm(const Queue& queue, const char* name, const View& y, const View& save_mean, const View& save_invstd,
                    const View& total, const View& running_mean, const View& running_var, const View& x,
-                   const View& weight, const View& bias, const View& residual, const Parts<Accumulate<T>>& parts,
-                   const BatchNormArguments& arguments) {
+                   const View& weight, const View& bias, const View& residual, const View& mask,
+                   const Parts<Accumulate<T>>& parts, const BatchNormArguments& arguments) {
   using A = Accumulate<T>;
   const Channels<A> channels{
       nullptr, nullptr, nullptr, optional<A>(weight), optional<A>(bias), static_cast<A>(arguments.eps)};
@@ -107,27 +128,27 @@ void training_norm(const Queue& queue, const char* name, const View& y, const Vi
                              optional<A>(running_mean),
                              optional<A>(running_var),
                              static_cast<A>(arguments.momentum)};
-  normalize<T>(queue, name, y, x, residual, channels, training, arguments.relu);
+  normalize<T>(queue, name, y, mask, x, residual, channels, training, arguments.relu);
 }
 
 }  // namespace
 
 void batch_norm_forward(const Queue& queue, const View& y, const View& save_mean, const View& save_invstd,
                         const View& running_mean, const View& running_var, const View& x, const View& weight,
-                        const View& bias, const View& residual, BatchNormArguments arguments) {
+                        const View& bias, const View& residual, const View& mask, BatchNormArguments arguments) {
   check("batch_norm_forward", x);
   if (x.numel() == 0) return;
   const ChunkStatistics chunks(queue, "batch_norm_forward (statistics)", x);
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_forward", [&]<class T>() {
     training_norm<T>(queue, "batch_norm_forward (normalize)", y, save_mean, save_invstd, View::none(), running_mean,
-                     running_var, x, weight, bias, residual, chunks.parts<Accumulate<T>>(), arguments);
+                     running_var, x, weight, bias, residual, mask, chunks.parts<Accumulate<T>>(), arguments);
   });
 }
 
 void batch_norm_of_parts(const Queue& queue, const View& y, const View& save_mean, const View& save_invstd,
                          const View& total, const View& running_mean, const View& running_var, const View& x,
                          const View& weight, const View& bias, const View& residual, const View& parts,
-                         BatchNormArguments arguments) {
+                         const View& mask, BatchNormArguments arguments) {
   check("batch_norm_of_parts", x);
   const int64_t C = x.sizes[1], n = parts.sizes[0];
   WEFT_CHECK(parts.rank == 2 && parts.is_contiguous() && n > 0 && parts.sizes[1] == 2 * C + 1,
@@ -135,7 +156,7 @@ void batch_norm_of_parts(const Queue& queue, const View& y, const View& save_mea
   if (C == 0) return;
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_of_parts", [&]<class T>() {
     training_norm<T>(queue, "batch_norm_of_parts", y, save_mean, save_invstd, total, running_mean, running_var, x,
-                     weight, bias, residual, {parts.as<Accumulate<T>>(), n}, arguments);
+                     weight, bias, residual, mask, {parts.as<Accumulate<T>>(), n}, arguments);
   });
 }
 
@@ -148,7 +169,7 @@ void batch_norm_inference(const Queue& queue, const View& y, const View& x, cons
     using A = Accumulate<T>;
     const Channels<A> channels{running_mean.as<A>(), nullptr,           running_var.as<A>(),
                                optional<A>(weight),  optional<A>(bias), static_cast<A>(arguments.eps)};
-    normalize<T>(queue, "batch_norm_inference", y, x, residual, channels, {}, arguments.relu);
+    normalize<T>(queue, "batch_norm_inference", y, View::none(), x, residual, channels, {}, arguments.relu);
   });
 }
 
