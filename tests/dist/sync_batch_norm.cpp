@@ -26,14 +26,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr int64_t kChannels = 5;
+
 struct Case {
   DType dtype = DType::f64;
   DeviceKind device = DeviceKind::cpu;
   bool relu = false, residual = false, affine = true, images = true;
   double offset = 0.5;
+  int64_t channels = kChannels;
 };
-
-constexpr int64_t kChannels = 5;
 
 Tensor random_tensor(uint64_t seed, const Shape& sizes, const Case& c, DType dtype, double offset = 0) {
   std::mt19937_64 random(seed);
@@ -55,7 +56,7 @@ struct Layer {
     const auto rows = [&](uint64_t seed, double offset) {
       std::vector<Tensor> all;
       for (int64_t i = first; i < first + count; ++i) {
-        const Shape one = c.images ? Shape{1, 3, 2, kChannels} : Shape{1, kChannels};
+        const Shape one = c.images ? Shape{1, 3, 2, c.channels} : Shape{1, c.channels};
         all.push_back(random_tensor(seed + static_cast<uint64_t>(i), one, c, c.dtype, offset));
       }
       return concat(all, 0);
@@ -64,11 +65,11 @@ struct Layer {
     if (c.residual) residual = rows(2000, 0).requires_grad_();
     dy = rows(3000, 0);
     if (c.affine) {
-      weight = random_tensor(1, {kChannels}, c, wide, 1.5).requires_grad_();
-      bias = random_tensor(2, {kChannels}, c, wide).requires_grad_();
+      weight = random_tensor(1, {c.channels}, c, wide, 1.5).requires_grad_();
+      bias = random_tensor(2, {c.channels}, c, wide).requires_grad_();
     }
-    mean = random_tensor(3, {kChannels}, c, wide);
-    var = random_tensor(4, {kChannels}, c, wide, 2);
+    mean = random_tensor(3, {c.channels}, c, wide);
+    var = random_tensor(4, {c.channels}, c, wide, 2);
   }
 
   /// The loss is a mean over the samples: sum(y dy) / count; 0 times a dummy batch's.
@@ -126,7 +127,7 @@ void check(const std::string& backend, const Case& c, const std::vector<int64_t>
     append(dresidual, layer->dresidual, weight);
     if (c.affine) add(dweight, layer->dweight, weight), add(dbias, layer->dbias, weight);
   }
-  const int64_t rows = whole.x.numel() / kChannels;
+  const int64_t rows = whole.x.numel() / c.channels;
   const tests::Tolerance elements = tests::tolerance(c.dtype, rows, 8).times(1 + std::abs(c.offset)),
                          vectors = tests::tolerance(c.dtype == DType::f64 ? DType::f64 : DType::f32, rows, 8)
                                        .times(1 + std::abs(c.offset));
@@ -164,7 +165,9 @@ TEST(SyncBatchNorm, LowPrecisionAndAFarMean) {
 TEST(SyncBatchNorm, OnGpu) {
   if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
   for (const std::string& backend : backends())
-    check(backend, {.dtype = DType::f32, .device = DeviceKind::cuda, .relu = true, .residual = true}, {2, 5});
+    for (const DType dtype : {DType::f32, DType::bf16})  // bf16: backward reads the forward's mask
+      check(backend, {.dtype = dtype, .device = DeviceKind::cuda, .relu = true, .residual = true, .channels = 8},
+            {2, 5});
 }
 
 TEST(SyncBatchNorm, HasNoSecondDerivative) {
