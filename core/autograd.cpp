@@ -172,6 +172,8 @@ void Tensor::zero_grad() const {
   if (!known().autograd) return;
   impl_->autograd->claim();
   AutogradMeta& meta = *impl_->autograd;
+  WEFT_CHECK(!meta.is_sharded, "zero_grad: ", *this,
+             " is sharded by FSDP, and so is its gradient. Call the optimizer's zero_grad()");
   if (!meta.grad.defined() || meta.grad_is_zero) return;
   meta.drop_history();
   Storage& memory = *meta.grad.storage();

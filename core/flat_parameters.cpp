@@ -247,6 +247,14 @@ void FlatParameters::zero_grad() const {
   for (const FlatSlice& slice : slices_) slice.parameter.zero_grad();
 }
 
+void FlatParameters::check_whole(const char* op) const {
+  for (const Division& division : divisions_)
+    WEFT_CHECK(!division.of_slices, op, ": expected whole parameters, got '", slices_.front().name,
+               "' and others of which each rank has a part, as FSDP shards them. Give them to an optimizer alone");
+}
+
+void FlatParameters::check_open(const char* op) const { WEFT_CHECK(closed_.empty(), op, ": ", closed_); }
+
 void FlatParameters::check_bound(const char* op) const {
   for (const FlatSlice& slice : slices_) {
     const Tensor& parameter = slice.parameter;
@@ -333,6 +341,8 @@ Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_nor
   std::unordered_set<const TensorImpl*> seen;
   for (const NamedTensor& parameter : parameters) {
     const Tensor& tensor = parameter.tensor;
+    WEFT_CHECK(!tensor.impl()->autograd || !tensor.impl()->autograd->is_sharded, "clip_grad_norm: '", parameter.name,
+               "' ", tensor, " is sharded by FSDP. Give fsdp.parameters() instead of model->parameters()");
     if (!(tensor.requires_grad() || tensor.has_gradient()) || !seen.insert(tensor.impl()).second) continue;
     const std::shared_ptr<FlatParameters> flat = tensor.impl()->autograd->flat.lock();
     auto part = std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.first == flat; });
@@ -348,6 +358,7 @@ Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_nor
   for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
     const auto& [flat, members] = *part;
     flat->check_bound("clip_grad_norm");
+    flat->check_open("clip_grad_norm");
     norms.push_back(flat->whole_norm(members));
     const Tensor& all = flat->gradient();
     for (const FlatRange& range : flat->ranges(members)) gradients.push_back(all.slice(0, range.offset, range.numel));

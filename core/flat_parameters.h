@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -92,6 +93,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   struct Division {
     std::function<bool(const Tensor& parameter)> is_divided;
     std::function<Tensor(const Tensor& own, const char* name)> gather;
+    bool of_slices = false;  ///< the slices themselves are this rank's parts (FSDP): no rank has the whole parameters
   };
   /// Adds a division: FSDP's parts are slices, of parts that TensorParallel made.
   void divide(Division division);
@@ -99,6 +101,13 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   void undivide();
   /// A group divides it.
   bool is_divided(const Tensor& parameter) const;
+  /// Errors: the slices are ranks' parts, which `op` (it begins the text) would mix.
+  void check_whole(const char* op) const;
+
+  /// Until open(), check_open() fails with this text: who owns the buffers, and what to call.
+  void close(std::string why) { closed_ = std::move(why); }
+  void open() { closed_.clear(); }
+  void check_open(const char* op) const;
 
   /// Where other ranks hold other parameters of the model (Pipeline): this rank's norm [1] -> [stages]; and which of
   /// its parameters another stage holds too and counts.
@@ -127,6 +136,7 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   std::vector<Division> divisions_;  // the innermost first; none: the parameters are whole
   std::vector<Tensor> divided_;      // for each: bool [slices]
   Stages stages_;
+  std::string closed_;
 };
 
 /// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no

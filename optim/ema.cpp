@@ -28,6 +28,7 @@ Ema::Ema(std::shared_ptr<FlatParameters> flat, const std::vector<NamedTensor>& b
     : flat_(std::move(flat)), alive_(std::make_shared<int>()), options_(options) {
   WEFT_CHECK(flat_, "Ema: expected flat weights, got none");
   WEFT_CHECK(options.decay >= 0 && options.decay < 1, "Ema: expected a decay in [0, 1), got ", options.decay);
+  flat_->check_open("Ema");
   const NoGrad no_grad;
   average_ = flat_->master().detach().clone();
   flat_->on_add([this, alive = std::weak_ptr<int>(alive_)] {
@@ -40,9 +41,13 @@ Ema::Ema(std::shared_ptr<FlatParameters> flat, const std::vector<NamedTensor>& b
       buffers_.push_back({buffer, buffer.tensor.detach().clone()});
 }
 
+void Ema::check_not_swapped(const char* call) const {
+  WEFT_CHECK(!is_swapped_, "Ema: ", call, ": the model has the averages now");
+}
+
 void Ema::update() {
   const OpScope scope("Ema");
-  WEFT_CHECK(!is_swapped_, "Ema: update: the model has the averages now");
+  check_not_swapped("update");
   const NoGrad no_grad;
   const kernels::EmaArguments how{.decay = options_.decay, .warmup = options_.warmup};
   kernels::ema_step(average_.queue(), average_, flat_->master(), count_, how);
@@ -70,10 +75,14 @@ void Ema::swap() {
     buffer.own.tensor.storage()->bump_version();
   }
   is_swapped_ = !is_swapped_;
+  if (is_swapped_)
+    flat_->close("the model has an Ema's averages now. End swapped() first");
+  else
+    flat_->open();
 }
 
 void Ema::adopt() {
-  WEFT_CHECK(!is_swapped_, "Ema: adopt: the model has the averages now");
+  check_not_swapped("adopt");
   const NoGrad no_grad;
   flat_->check_bound("Ema");
   flat_->master().copy_(average_);
@@ -82,7 +91,7 @@ void Ema::adopt() {
 }
 
 StateDict Ema::state_dict() const {
-  WEFT_CHECK(!is_swapped_, "Ema: state_dict: the model has the averages now");
+  check_not_swapped("state_dict");
   StateDict dict;
   for (const FlatSlice& slice : flat_->slices())
     dict.tensors.push_back({slice.name + ".ema", FlatParameters::place(average_, slice)});

@@ -23,7 +23,7 @@ struct EmaOptions {
 /// With FSDP the flat weights are this rank's shards, and so are the averages.
 class Ema {
  public:
-  /// Errors: no weights; a decay outside [0, 1).
+  /// Errors: no weights; a decay outside [0, 1); parts of a ZeroRedundancyOptimizer.
   Ema(std::shared_ptr<FlatParameters> flat, const std::vector<NamedTensor>& buffers, EmaOptions options);
   Ema(const Ema&) = delete;
   Ema& operator=(const Ema&) = delete;
@@ -33,10 +33,14 @@ class Ema {
   /// Updates so far; waits for the device.
   int64_t updates() const;
 
-  /// While it is alive, the model has the averages, and its own weights are kept here.
+  /// While it is alive, the model has the averages, and its own weights are kept here. Errors: another one is alive;
+  /// meanwhile those of an optimizer's step() and zero_grad().
   class [[nodiscard]] Swapped {
    public:
-    explicit Swapped(Ema& ema) : ema_(ema) { ema_.swap(); }
+    explicit Swapped(Ema& ema) : ema_(ema) {
+      ema_.check_not_swapped("swapped");
+      ema_.swap();
+    }
     ~Swapped() { ema_.swap(); }
     Swapped(const Swapped&) = delete;
     Swapped& operator=(const Swapped&) = delete;
@@ -61,6 +65,7 @@ class Ema {
     Tensor average;
   };
   void swap();
+  void check_not_swapped(const char* call) const;
   /// Thawed parameters join the flat weights: their averages begin with their weights, which were constant so far.
   void take_in_new();
 

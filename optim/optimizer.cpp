@@ -177,6 +177,7 @@ void Optimizer::fill_state(size_t state, double value) {
 }
 
 void Optimizer::zero_grad() {
+  flat_->check_open(name_);
   for (const Group& group : groups_)
     for (const auto* list : {&group.parameters, &group.frozen})
       for (const NamedTensor& parameter : *list) parameter.tensor.zero_grad();
@@ -257,6 +258,7 @@ void Optimizer::step() {
   const OpScope scope(name_);
   const NoGrad no_grad;
   flat_->check_bound(name_);
+  flat_->check_open(name_);
   check_no_unclaimed_leaf(name_);
   take_in_thawed();
   if (std::vector<int64_t> now = leaders(); now != leaders_) arrange(std::move(now));

@@ -75,11 +75,12 @@ Tensor DDP::forward(const Tensor& x) { return operator()(x); }
 
 void DDP::before_forward(int64_t samples) {
   take_in_changes();
+  const auto given = std::exchange(next_samples_, std::nullopt);
   if (!grad_enabled()) return;
   if (group_->backend() != "nccl" && group_->size() > 1)
     refuse_while_capturing("ddp over a host backend", flat_->device());
   WEFT_CHECK(samples > 0, "ddp: expected a batch of at least one sample on rank ", group_->rank(), ", got none");
-  if (const auto given = std::exchange(next_samples_, std::nullopt)) samples = *given;
+  samples = given.value_or(samples);
   if (stands_in_ != (samples == 0)) set_stand_in(*model_, stands_in_ = samples == 0);
   reducer_->abandon_pass();  // one that ended with an exception
   in_backward_ = nullptr;
@@ -87,6 +88,7 @@ void DDP::before_forward(int64_t samples) {
   const auto weight = std::make_shared<SampleWeight>(group_);
   weight->begin(samples, flat_->device());
   weigh_by(weight);
+  names_weight_ = weighed_ = false;
 }
 
 void DDP::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
@@ -106,9 +108,10 @@ void DDP::weigh_by(const std::shared_ptr<SampleWeight>& weight) {
 
 void DDP::after_forward(const Tensor& y) {
   if (!grad_enabled() || !y.requires_grad()) return;
+  names_weight_ = true;
   // Another forward may run before this one's backward.
   y.register_hook([this, alive = std::weak_ptr<Reducer>(reducer_), weight = weight_](const Tensor&) {
-    if (alive.expired()) return Tensor();
+    WEFT_CHECK(!alive.expired(), "ddp: backward of a forward whose DDP has gone. Keep it until after backward");
     WEFT_CHECK(!in_backward_ || in_backward_->samples() == weight->samples(), "ddp: one backward reaches a forward of ",
                weight->samples(), " samples and one of ", in_backward_ ? in_backward_->samples() : 0, " on rank ",
                group_->rank(),
@@ -124,7 +127,9 @@ void DDP::after_forward(const Tensor& y) {
 }
 
 Reducer::Start DDP::begin_backward() {
-  WEFT_CHECK(weight_, "ddp: backward without a forward. Call the model through DDP: ddp(x)");
+  const bool forgotten = names_weight_ && weighed_ && !in_backward_;
+  WEFT_CHECK(weight_ && !forgotten, "ddp: backward without a forward through this DDP. Call the model by it: ddp(x)");
+  weighed_ = true;
   Reducer::Start start{.weight = weight_->get(flat_->dtype())};
   // After the forward the buffers are what this step makes of them, and backward does not change them.
   if (buffers_ && !buffers_->empty() && model_->is_training()) start.works = buffers_->broadcast(*group_, 0);

@@ -113,6 +113,8 @@ class DDP final : public Strategy {
   std::shared_ptr<Reducer> reducer_;
 
   std::optional<int64_t> next_samples_;        // from set_samples()
+  bool names_weight_ = false;                  // an output of the last forward will name its weight in backward
+  bool weighed_ = false;                       // a backward has taken the last forward's weight
   bool stands_in_ = false;                     // the last forward was of a dummy batch
   std::shared_ptr<SampleWeight> weight_;       // gradients kept by no_sync are yet to be multiplied by it
   std::shared_ptr<SampleWeight> in_backward_;  // weight of the running backward, if a model's output has named one

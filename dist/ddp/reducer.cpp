@@ -98,6 +98,7 @@ Reducer::Reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group, co
     : flat_(std::move(flat)), group_(std::move(group)), options_(options), callbacks_(std::move(callbacks)) {
   WEFT_CHECK(!options.compress_bf16 || flat_->dtype() == DType::f32, options.who, ": gradients of dtype ",
              flat_->dtype(), " cannot travel as bf16, expected f32");
+  if (const int number = group_->next_model(); number > 1) of_model_ = str("of model ", number, ": ");
 }
 
 void Reducer::take_in_changes() {
@@ -211,7 +212,7 @@ void Reducer::launch(size_t index) {
   if (!sent_[index]) return;
   if (!started_) start_pass();
   const Tensor range = gradient_.slice(0, bucket.range.offset, bucket.range.numel);
-  const std::string name = "gradients " + bucket.name;
+  const std::string name = "gradients " + of_model_ + bucket.name;
   if (options_.compress_bf16) {
     low_[index].copy_(weight_.defined() ? mul(range, weight_) : range);
     works_.push_back({group_->all_reduce(low_[index], ReduceOp::sum, {.name = name, .scale = {}}), &bucket});

@@ -112,6 +112,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   std::shared_ptr<FlatParameters> flat_;
   ProcessGroupPtr group_;
+  std::string of_model_;  // in the names of collectives: several models of one group must not meet
   ReducerOptions options_;
   Callbacks callbacks_;
   std::vector<Bucket> buckets_;

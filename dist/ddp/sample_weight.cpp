@@ -5,6 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/rearrange.h"
 
 namespace weft::dist {
 
@@ -31,7 +32,7 @@ Tensor SampleWeight::get(DType dtype) {
   const NoGrad no_grad;
   wait();
   const Tensor own = Tensor::full({1}, static_cast<double>(samples_), DType::f64, total_.device());
-  weight_ = div(own, total_).to(dtype);
+  weight_ = div(own, maximum(total_, ones_like(total_))).to(dtype);  // all ranks may have none
   return weight_;
 }
 

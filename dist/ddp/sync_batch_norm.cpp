@@ -4,6 +4,7 @@
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/binary.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
 #include "kernels/contracts/batch_norm.h"
@@ -97,7 +98,8 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
         if (wanted.x || grads[3].defined()) {
           // The batch's loss is sum_r (M_r / total) loss_r, so sums of rank r weigh M_r / total in it. This rank's dx
           // is asked for without its own such factor: the means are over its own M rows.
-          const Tensor weighted = mul(sums, div(Tensor::full({1}, M, sums.dtype(), sums.device()), total.get()));
+          const Tensor weighted =
+              mul(sums, div(Tensor::full({1}, M, sums.dtype(), sums.device()), maximum(total, ones_like(total.get()))));
           if (wanted.x)
             group
                 ->all_reduce(weighted, ReduceOp::sum,

@@ -36,6 +36,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
       (parameter.tensor.requires_grad() ? all : frozen_).push_back(parameter);
   WEFT_CHECK(!all.empty(), kZeroWho, ": no parameter requires a gradient");
   flat_ = FlatParameters::of(all);
+  flat_->check_whole(kZeroWho);
   const int64_t n = group_->size(), unit = FlatParameters::kAlignment * n;
   part_ = (flat_->numel() + unit - 1) / unit * FlatParameters::kAlignment;
   for (int r = 0; r < n; ++r) rows_.push_back(std::clamp<int64_t>(flat_->numel() - r * part_, 0, part_));
@@ -61,7 +62,8 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
                       const Tensor every = Tensor::empty({ranks->size(), own.numel()}, own.dtype(), own.device());
                       ranks->all_gather(every, own, {.name = name, .scale = {}})->wait();
                       return every;
-                    }});
+                    },
+                .of_slices = true});
   std::vector<optim::ParameterGroup> groups = parameters;
   for (optim::ParameterGroup& each : groups) {
     each.parameters = optim::trainable(each.parameters);
@@ -70,6 +72,13 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
   optimizer_ = make(groups);
   WEFT_CHECK(optimizer_ && optimizer_->flat() == mine, kZeroWho, ": expected an optimizer of the parts, got ",
              optimizer_ ? "one of other parameters" : "none");
+  close();
+}
+
+void ZeroRedundancyOptimizer::close() {
+  optimizer_->flat()->close(
+      "these parameters are a zero redundancy optimizer's copies of its part. Call its own step() and zero_grad(), and "
+      "clip_grad_norm() and Ema with the model's parameters and flat()");
 }
 
 void ZeroRedundancyOptimizer::step() {
@@ -77,6 +86,7 @@ void ZeroRedundancyOptimizer::step() {
     WEFT_CHECK(!parameter.tensor.requires_grad(), kZeroWho, ": parameter '", parameter.name,
                "' was thawed after the optimizer had been made. Do it before");
   flat_->check_bound(kZeroWho);
+  flat_->check_open(kZeroWho);
   const NoGrad no_grad;
   const int64_t own = rows_[static_cast<size_t>(group_->rank())];
   const std::shared_ptr<FlatParameters>& mine = optimizer_->flat();
@@ -89,6 +99,8 @@ void ZeroRedundancyOptimizer::step() {
     else
       part.shard.zero_grad();
   }
+  mine->open();
+  const std::shared_ptr<void> closing(nullptr, [this](void*) { close(); });
   optimizer_->step();
   const Tensor updated = whole_part(flat_->master());
   updated.copy_(mine->master().slice(0, 0, own));

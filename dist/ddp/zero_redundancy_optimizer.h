@@ -28,14 +28,16 @@ class ZeroRedundancyOptimizer {
  public:
   /// Makes the optimizer from this rank's parts of the parameters, which have their names and groups.
   using Maker = std::function<std::unique_ptr<optim::Optimizer>(const optim::ParameterGroups& parts)>;
-  /// Errors: no group; no parameter that requires a gradient; a maker that makes none.
+  /// Errors: no group; no parameter that requires a gradient; FSDP's parts; a maker that makes none.
   ZeroRedundancyOptimizer(const optim::ParameterGroups& parameters, ProcessGroupPtr group, const Maker& make);
 
   /// Errors: a parameter that was frozen or thawed since the constructor; those of Optimizer::step().
   void step();
   void zero_grad();
-  /// The optimizer of this rank's part: what schedules take.
+  /// The optimizer of this rank's part: what schedules take. Its own step() and zero_grad() are errors.
   optim::Optimizer& optimizer() { return *optimizer_; }
+  /// The whole parameters: what Ema takes.
+  const std::shared_ptr<FlatParameters>& flat() const { return flat_; }
 
   /// The state of one process, on all ranks; collective.
   StateDict state_dict() const;
@@ -51,6 +53,7 @@ class ZeroRedundancyOptimizer {
     Tensor shard;
   };
   int64_t first() const { return group_->rank() * part_; }
+  void close();
   const Part* find(const std::string& state) const;
 
   const ProcessGroupPtr group_;

@@ -297,8 +297,23 @@ void ShardGradient::withdraw() {
 void ShardGradient::hold() {
   withdraw();
   held_ = has_any();
+  if (held_)
+    for (const ShardedParameter& p : shard_->parameters()) p.shard.grad();  // no longer zero: drop_zeroed() looks at it
   arrived_ = 0;
   taken_.assign(taken_.size(), false);
+}
+
+void ShardGradient::drop_zeroed() {
+  if (!held_) return;
+  const NoGrad no_grad;
+  const std::vector<ShardedParameter>& all = shard_->parameters();
+  const auto is_zeroed = [](const ShardedParameter& p) { return p.shard.impl()->autograd->grad_is_zero; };
+  if (std::ranges::all_of(all, is_zeroed)) return drop();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!is_zeroed(all[i])) continue;
+    place(i).zero_();
+    all[i].shard.grad();
+  }
 }
 
 bool ShardGradient::follows_on_device() const { return replicas_->size() > 1 && replicas_->backend() == "nccl"; }

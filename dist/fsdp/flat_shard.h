@@ -148,6 +148,8 @@ class ShardGradient {
   bool has_any() const { return arrived_ > 0 || held_; }
   /// The pass ends without a reduction: its gradients stay for the next one.
   void hold();
+  /// Forgets the gradients that stayed and were zeroed since, by zero_grad() of their shards.
+  void drop_zeroed();
 
   /// Enqueues the reduction among the ranks of a shard, then that among its copies.
   void start_reduce();

@@ -132,7 +132,8 @@ void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
                          const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
                          group->all_gather(all, own.to(device), {.name = name, .scale = {}})->wait();
                          return all.to(own.device());
-                       }});
+                       },
+                   .of_slices = true});
   }
   const Tensor gradient = flat_->gradient();
   for (const auto& [u, shard] : by_unit) {
@@ -214,7 +215,10 @@ void FSDP::share_buffers(Device device) {
 Tensor FSDP::forward(const Tensor& x) { return operator()(x); }
 
 void FSDP::before_forward(int64_t samples) { schedule_->begin_round(grad_enabled(), samples); }
-void FSDP::set_samples(int64_t samples) { schedule_->set_samples(samples); }
+void FSDP::set_samples(int64_t samples) {
+  WEFT_CHECK(samples >= 0, "fsdp: expected a number of samples, got ", samples);
+  schedule_->set_samples(samples);
+}
 const std::vector<std::unique_ptr<FsdpUnit>>& FSDP::units() const { return schedule_->units(); }
 size_t FSDP::gathered_bytes() const { return schedule_->gathered_bytes(); }
 size_t FSDP::peak_gathered_bytes() const { return schedule_->peak_gathered_bytes(); }

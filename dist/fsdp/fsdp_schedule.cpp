@@ -148,13 +148,16 @@ void FsdpSchedule::begin_round(bool training, int64_t given) {
     free_all();
   }
   before_round_();
+  for (const auto& unit : units_)
+    for (const auto& gradient : unit->gradients()) gradient->drop_zeroed();
   for (size_t u = 0; u < units_.size(); ++u)
     if (!units_[u]->in_use || units_[u]->is_stale()) free(u);
   plan_ = training ? 1 : 0;
   plans_[plan_].begin();
+  const auto said = std::exchange(next_samples_, std::nullopt);
   if (!training) return;
   WEFT_CHECK(given > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", given);
-  const int64_t samples = std::exchange(next_samples_, std::nullopt).value_or(given);
+  const int64_t samples = said.value_or(given);
   if (stands_in_ != (samples == 0)) set_stand_in(*units_[0]->module(), stands_in_ = samples == 0);
   if (weight_) weight_->wait();  // after a forward without backward
   weight_ = std::make_shared<SampleWeight>(group_);

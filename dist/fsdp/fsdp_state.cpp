@@ -9,6 +9,8 @@
 #include "core/autograd.h"
 #include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/sharded_checkpoint.h"
+#include "dist/group/same_lines.h"
+#include "io/crc32c.h"
 
 namespace weft::dist {
 namespace {
@@ -76,6 +78,16 @@ struct Targets : nn::Visitor {
   }
 };
 
+/// A line for each tensor: what all ranks must have read alike.
+std::string contents(const StateDict& dict) {
+  std::string lines;
+  for (const auto& [name, tensor] : dict.tensors) {
+    const Tensor dense = tensor.detach().to(Device{}).contiguous();
+    lines += str(name, ' ', dense.dtype(), dense.sizes(), ", CRC-32C ", crc32c(dense.raw_data(), dense.nbytes()), '\n');
+  }
+  return lines;
+}
+
 /// This rank's part of a whole parameter (in its stored order).
 Tensor part_of(const Tensor& whole, const ShardedParameter& p) {
   return whole.detach().contiguous().reshape({p.numel}).slice(0, p.begin, p.length).reshape(p.shard.sizes());
@@ -117,6 +129,9 @@ StateDict full_state_dict(FSDP& fsdp, Receivers receivers) {
 
 nn::LoadReport load_full_state_dict(FSDP& fsdp, const StateDict& dict, nn::LoadOptions options) {
   const NoGrad no_grad;
+  if (fsdp.group()->size() > 1)
+    check_same_lines(*fsdp.group(), contents(dict), "load_state_dict: the weights are",
+                     "All ranks load the same state dict, at the same time");
   fsdp.free_gathered();
   Targets targets;
   for_each_shard(fsdp, [&](const FlatShard& shard) {

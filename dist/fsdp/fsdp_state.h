@@ -14,8 +14,9 @@ enum class Receivers : uint8_t { first, all };
 /// all ranks. It gathers unit by unit: a device holds its shards and one gathered unit at a time.
 StateDict full_state_dict(FSDP& fsdp, Receivers receivers = Receivers::first);
 
-/// Loads a full state dict into the shards; every rank passes it (all have read the same file). Rules and errors are
-/// those of Module::load_state_dict(): a `module.` before all names is stripped; an error changes nothing.
+/// Loads a full state dict into the shards. Collective: every rank passes it (all have read the same file). Rules and
+/// errors are those of Module::load_state_dict(): a `module.` before all names is stripped; an error changes nothing.
+/// Errors (on every rank): state dicts that differ.
 nn::LoadReport load_full_state_dict(FSDP& fsdp, const StateDict& dict, nn::LoadOptions options = {});
 
 /// The optimizer's state_dict() of one process, from this rank's `optimizer.state_dict()` (an optimizer over

@@ -40,6 +40,8 @@ void check_tensor(const Collective& c, const Tensor& tensor, const char* which, 
   WEFT_CHECK(tensor.defined(), called(c, rank), ": expected a tensor as ", which, ", got none");
   WEFT_CHECK(tensor.is_contiguous(), called(c, rank), ": expected a contiguous ", which, ", got ", tensor,
              " with other strides. Call contiguous()");
+  WEFT_CHECK(tensor.storage()->has_memory(), called(c, rank), ": ", which, ' ', tensor,
+             " has no memory now. A sharded parameter has it only while its unit runs");
   WEFT_CHECK(tensor.dtype() != DType::boolean, called(c, rank), ": cannot send bool, got ", tensor, ". Convert to u8");
 }
 
@@ -123,15 +125,30 @@ void check_parts(Collective& c, const Tensor& large, const Tensor& small, const 
              ": expected rows of one size");
 }
 
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto *const first = static_cast<const std::byte*>(a.raw_data()), *const second = static_cast<const std::byte*>(
+                                                                             b.raw_data());
+  return first < second + b.nbytes() && second < first + a.nbytes();
+}
+
+/// An input in the output's memory must be this rank's part of it: the others are written before all ranks have read.
+void check_own_part(const Collective& c, int rank) {
+  if (!overlap(c.output, c.input)) return;
+  const int64_t before =
+      c.parts.empty() ? rank * c.input.numel() : std::accumulate(c.parts.begin(), c.parts.begin() + rank, int64_t{0});
+  const auto* const own =
+      static_cast<const std::byte*>(c.output.raw_data()) + before * static_cast<int64_t>(size_of(c.output.dtype()));
+  WEFT_CHECK(c.input.raw_data() == own, called(c, rank), ": input ", c.input,
+             " lies in output's memory: expected this rank's part there, or memory of its own");
+}
+
 void check_exchange(const Collective& c, int rank) {
   check_tensor(c, c.output, "output", rank);
   check_tensor(c, c.input, "input", rank);
   check_scale(c, rank);
   check_same_kind(c, rank);
   // Output is written before all of the input has been read.
-  const auto* const out = static_cast<const std::byte*>(c.output.raw_data());
-  const auto* const in = static_cast<const std::byte*>(c.input.raw_data());
-  WEFT_CHECK(!(out < in + c.input.nbytes() && in < out + c.output.nbytes()), called(c, rank),
+  WEFT_CHECK(!overlap(c.output, c.input), called(c, rank),
              ": output and input: expected memory of their own, got some that they share");
 }
 
@@ -192,6 +209,7 @@ WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, cons
   Collective c = made(CollectiveKind::all_gather, options, output, input);
   check_parts(c, output, input, options.rows, rank_, size_);
   check_scale(c, rank_);
+  check_own_part(c, rank_);
   return submit(std::move(c));
 }
 

@@ -157,6 +157,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large tensor. send counts all;
   /// reduce and gather count the root's receipts.
   uint64_t bytes_sent() const;
+  /// Numbers the models whose gradients this group reduces, from 1: models take their numbers in one order on all
+  /// ranks.
+  int next_model() { return ++models_; }
   /// How often this rank has begun something; what nccl begins together counts once.
   uint64_t launches() const { return launches_; }
   /// The time that collectives have taken on this rank, waits for other ranks included. The groups of a split count,
@@ -189,6 +192,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   const int rank_, size_;
   const std::string name_;
+  int models_ = 0;
   uint64_t collectives_ = 0, launches_ = 0;
   std::vector<uint64_t> sent_, received_;  // messages, by the other rank
 };

@@ -59,9 +59,9 @@ void check_same_lines(ProcessGroup& group, const std::string& lines, const std::
   if (group.size() == 1) return;
   // Whole texts travel only when their short forms differ.
   const std::string digest = str(lines.size(), ' ', crc32c(lines.data(), lines.size()));
-  const std::vector<std::string> digests = group.all_gather_text(digest, "digest of lines");
+  const std::vector<std::string> digests = group.all_gather_text(digest, what + " the same");
   if (std::all_of(digests.begin(), digests.end(), [&](const std::string& other) { return other == digest; })) return;
-  fail(what, " not the same on all ranks", difference(group.all_gather_text(lines, "lines")), ". ", hint);
+  fail(what, " not the same on all ranks", difference(group.all_gather_text(lines, what + " different")), ". ", hint);
 }
 
 }  // namespace weft::dist

@@ -251,6 +251,7 @@ void training_norm(const View& y, const View& save_mean, const View& save_invstd
     saved_mean[c] = static_cast<S>(mean[c]);
     saved_invstd[c] = static_cast<S>(invstd(c));
     const double momentum = arguments.momentum;
+    if (rows == 0) continue;  // no statistics: all ranks' batches are empty
     if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * mean[c]);
     if (moving_var) moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
   }
@@ -381,7 +382,7 @@ void batch_norm_of_parts(const Queue&, const View& y, const View& save_mean, con
         m2 += part[C + c] + delta * delta * count * more / (count + more);
         count += more;
       }
-      variance[c] = m2 / rows;
+      variance[c] = rows > 0 ? m2 / rows : 0;
     }
     if (total) total.as<S>()[0] = static_cast<S>(rows);
     training_norm<T, S>(y, save_mean, save_invstd, running_mean, running_var, x, weight, bias, residual, arguments,

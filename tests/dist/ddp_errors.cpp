@@ -179,7 +179,7 @@ TEST(DdpErrors, ArgumentsAreChecked) {
             "ddp: expected a batch of at least one dimension, got f32[] on cpu");
   EXPECT_EQ(error_text([&] { ddp.set_samples(-1); }), "ddp: expected a number of samples, got -1");
   EXPECT_EQ(error_text([&] { sum(ddp.module()(input())).backward(); }),
-            "ddp: backward without a forward. Call the model through DDP: ddp(x)");
+            "ddp: backward without a forward through this DDP. Call the model by it: ddp(x)");
 }
 
 TEST(DdpErrors, APassThatFailedLeavesNothingBehind) {

@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const Moments<A> batch = join_parts(training.parts, g.C, width);
     const int64_t c = static_cast<int64_t>(blockIdx.x) * width + threadIdx.x;
     if (static_cast<int>(threadIdx.x) < width && c < g.C) {
-      const A var = batch.m2 / batch.n, invstd = A(1) / sqrt(var + channels.eps);
+      const A var = batch.n > A(0) ? batch.m2 / batch.n : A(0);  // all ranks' batches may be empty
+      const A invstd = A(1) / sqrt(var + channels.eps);
       shared_mean[threadIdx.x] = batch.mean;
       shared_invstd[threadIdx.x] = invstd;
       if (blockIdx.y == 0) {

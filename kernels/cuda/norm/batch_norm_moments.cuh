@@ -80,6 +80,7 @@ template <class A>
 __device__ void move_running(A* running_mean, A* running_var, const Moments<A>& batch, const int64_t c,
                              const A momentum) {
   const A n = batch.n, mean = batch.mean, m2 = batch.m2, var = m2 / n;
+  if (!(n > A(0))) return;
   if (running_mean != nullptr) running_mean[c] += momentum * (mean - running_mean[c]);
   if (running_var != nullptr) running_var[c] += momentum * ((n > A(1) ? m2 / (n - A(1)) : var) - running_var[c]);
 }
