@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,7 +56,9 @@ struct TorchObject::Item {
 void write_torch(const std::filesystem::path& path, const TorchObject& object, int keep = 1);
 
 /// Reads a whole torch.save file by io/pickle/unpickler.h, tensors onto the CPU; other values as unpickle_torch() says
-/// (sets are lists, bytes and dtypes strings). Errors: those of open_torch.
-TorchObject read_torch(const std::filesystem::path& path);
+/// (sets are lists, bytes and dtypes strings). `leaves_out`: tensors that stay in the file, by name
+/// (`state.0.exp_avg`); they become None. Errors: those of open_torch.
+using LeavesOut = std::function<bool(const std::string& name)>;
+TorchObject read_torch(const std::filesystem::path& path, const LeavesOut& leaves_out = {});
 
 }  // namespace weft
