@@ -24,9 +24,7 @@ struct TorchStorageType final : PickleObject, TorchElement {
   constexpr TorchStorageType(const char* class_name, const char* stored_as, uint64_t element)
       : TorchElement{class_name, stored_as, element} {}
   const char* kind() const override { return "a storage type"; }
-  std::string text() const {
-    return std::string(name == std::string_view("UntypedStorage") ? "torch.storage." : "torch.") + name;
-  }
+  std::string text() const { return std::string(name == std::string_view("UntypedStorage") ? "torch.storage." : "torch.") + name; }
 };
 
 /// A value that is a name of the module torch: a dtype (`torch.uint16`), `torch.per_tensor_affine`, `torch.Tensor`.

@@ -5,9 +5,12 @@
 #include <map>
 
 #include "tests/dist/pipeline_training.h"
+#include "tests/support/temporary_folder.h"
 
 namespace weft::dist::testing::pipelines {
 namespace {
+
+using ::testing::HasSubstr;
 
 /// A schedule on the clock: when each step of each stage begins and ends, where a forward of a stretch takes `forward`
 /// ticks and a backward `backward`. Empty: stages wait for each other in a circle.
