@@ -22,7 +22,6 @@
 #include "nn/models/vision_transformer.h"
 #include "optim/optimizers.h"
 #include "tests/weights/fixture.h"
-#include "train/resume.h"
 #include "train/strategy.h"
 
 namespace weft {
@@ -292,27 +291,6 @@ TEST_F(LoadWeights, RankZeroAloneChecksWholeFiles) {
                                              ": (damaged: its bytes do not fit|zip entry .*CRC)")));
     });
   }
-}
-
-TEST_F(LoadWeights, RankZeroAloneReadsAllOfACheckpointForItsNotes) {
-  Checkpoint checkpoint;
-  checkpoint.parts = {{"model", published()[1].make()->state_dict()}};
-  checkpoint.integers["step"] = 7;
-  const auto path = folder_ / "checkpoint";
-  save_checkpoint(path, checkpoint);
-  const auto size = std::filesystem::file_size(path);
-  dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) {
-    const uint64_t before = bytes_read();
-    EXPECT_EQ(train::read_notes(path, dist::World::around(group)).integer("step"), 7);
-    if (counts_bytes()) {
-      EXPECT_EQ(bytes_read() - before > size / 2, group->rank() == 0);
-    }
-  });
-  std::filesystem::resize_file(path, size - 1);
-  dist::run_ranks(2, [&](const dist::ProcessGroupPtr& group) {
-    EXPECT_THAT(error_of([&] { train::read_notes(path, dist::World::around(group)); }),
-                testing::HasSubstr("damaged or cut short"));
-  });
 }
 
 // For optimizers and averages in files of other names.
