@@ -160,11 +160,7 @@ bool is_weights(const fs::path& path) {
   }
 }
 
-/// The index in a file's metadata.
-CheckpointIndex read_file_index(const fs::path& path) {
-  std::error_code ignored;
-  WEFT_CHECK(fs::exists(path, ignored), "checkpoint: ", printable(path.string()), ": expected a checkpoint, got ",
-             fs::is_symlink(path, ignored) ? "a link to a file that is not there" : "no such file");
+void require_seal(const fs::path& path) {
   const FileReader file(path, "checkpoint");
   const SealState seal = check_seal(path);
   if (seal == SealState::broken)
@@ -174,19 +170,51 @@ CheckpointIndex read_file_index(const fs::path& path) {
   if (start[8] != '{') refuse(file, "a checkpoint", "another format");
   if (seal == SealState::missing && !is_weights(path))
     file.bad("damaged or cut short: it does not end with a seal. Resume from another checkpoint");
+}
+
+/// The index in a file's metadata.
+CheckpointIndex read_file_index(const fs::path& path) {
+  const FileReader file(path, "checkpoint");
   const SafetensorsReader tensors(path);
   const auto found = tensors.metadata().find(CheckpointIndex::kMetadataKey);
   if (found == tensors.metadata().end()) file.bad("expected a checkpoint, got safetensors that hold weights alone");
   return parse_index(found->second, "checkpoint: " + file.path(), "its index");
 }
 
+constexpr size_t kMostOpen = 64;  // files of a checkpoint
+
 }  // namespace
 
-CheckpointReader::CheckpointReader(fs::path path) : path_(std::move(path)) {
+struct CheckpointReader::Shard {
+  Blocks blocks;
+  SafetensorsReader file;
+  std::unordered_map<std::string, size_t> places = {};  // each entry's in the file, by name
+};
+
+CheckpointReader::CheckpointReader(fs::path path, Seal seal) : path_(std::move(path)) {
   std::error_code ignored;
   is_folder_ = fs::is_directory(path_, ignored);
   where_ = (is_folder_ ? "sharded checkpoint " : "checkpoint ") + path_.string();
-  index_ = is_folder_ ? read_index(path_) : read_file_index(path_);
+  if (is_folder_) {
+    index_ = read_index(path_);
+    return;
+  }
+  WEFT_CHECK(fs::exists(path_, ignored), "checkpoint: ", printable(path_.string()), ": expected a checkpoint, got ",
+             fs::is_symlink(path_, ignored) ? "a link to a file that is not there" : "no such file");
+  if (seal == Seal::at_once) check_seal();
+  try {
+    index_ = read_file_index(path_);
+  } catch (const Error&) {
+    check_seal();  // says what is wrong
+    throw;
+  }
+}
+
+CheckpointReader::~CheckpointReader() = default;
+
+void CheckpointReader::check_seal() const {
+  if (!is_folder_ && !is_checked_) require_seal(path_);
+  is_checked_ = true;
 }
 
 const CheckpointIndex::Part& CheckpointReader::part(const std::string& name) const {
@@ -204,7 +232,7 @@ fs::path CheckpointReader::shard(size_t file) const {
 }
 
 void CheckpointReader::check_shard(size_t rank) const {
-  if (!is_folder_) return;  // its seal has been checked
+  if (!is_folder_) return check_seal();
   const fs::path path = shard(rank);
   const auto wrong = [&](const auto&... why) {
     fail(where_, ": rank ", number(rank), "'s file ", path.filename().string(), ' ', why...);
@@ -230,6 +258,25 @@ void CheckpointReader::check() const {
   for (size_t rank = 0; rank < index_.files.size(); ++rank) check_shard(rank);
 }
 
+void CheckpointReader::fail_block(size_t rank) const {
+  check_shard(rank);  // says what is wrong
+  fail(where_, ": rank ", number(rank), "'s file is damaged: a block's checksum differs from the written one");
+}
+
+CheckpointReader::Shard& CheckpointReader::opened(size_t rank) const {
+  if (const auto known = shards_.find(rank); known != shards_.end()) return *known->second;
+  const CheckpointIndex::File& expected = index_.files[rank];
+  const fs::path path = shard(rank);
+  std::error_code ignored;
+  if (is_folder_ && (expected.blocks.empty() || fs::file_size(path, ignored) != expected.bytes)) check_shard(rank);
+  Blocks blocks(path, expected, bytes_read_);
+  if (!blocks.check_header()) fail_block(rank);
+  auto shard = std::make_unique<Shard>(Shard{std::move(blocks), SafetensorsReader(path)});
+  for (size_t i = 0; i < shard->file.entries().size(); ++i) shard->places.emplace(shard->file.entries()[i].name, i);
+  if (shards_.size() == kMostOpen) shards_.clear();
+  return *(shards_[rank] = std::move(shard));
+}
+
 void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
   const NoGrad no_grad;
   std::unordered_map<std::string, const CheckpointIndex::Entry*> entries;
@@ -248,26 +295,15 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
     const std::vector<Piece>& pieces = index_.files[rank].pieces;
     if (std::none_of(pieces.begin(), pieces.end(), [&](const Piece& given) { return overlaps(targets, given); }))
       continue;
-    const CheckpointIndex::File& expected = index_.files[rank];
-    std::error_code ignored;
-    if (expected.blocks.empty() || fs::file_size(shard(rank), ignored) != expected.bytes) check_shard(rank);
-    Blocks blocks(shard(rank), expected, bytes_read_);
-    const auto require = [&](bool fits) {
-      if (fits) return;
-      check_shard(rank);  // says what is wrong
-      fail(where_, ": rank ", number(rank), "'s file is damaged: a block's checksum differs from the written one");
-    };
-    require(blocks.check_header());
-    const SafetensorsReader file(shard(rank));
-    std::unordered_map<std::string, size_t> places;
-    for (size_t i = 0; i < file.entries().size(); ++i) places.emplace(file.entries()[i].name, i);
+    Shard& own = opened(rank);
     std::vector<std::pair<const Piece*, const SafetensorsEntry*>> in_order;  // sorted by place: neighbours share blocks
     for (const Piece& given : pieces) {
       if (!overlaps(targets, given)) continue;
-      const auto place = places.find(given.stored_name());
-      WEFT_CHECK(place != places.end() && file.entries()[place->second].sizes.numel() == given.count, where_, ": rank ",
-                 number(rank), "'s file does not hold ", given.count, " elements of '", given.stored_name(), "'");
-      in_order.emplace_back(&given, &file.entries()[place->second]);
+      const auto place = own.places.find(given.stored_name());
+      WEFT_CHECK(place != own.places.end() && own.file.entries()[place->second].sizes.numel() == given.count, where_,
+                 ": rank ", number(rank), "'s file does not hold ", given.count, " elements of '", given.stored_name(),
+                 "'");
+      in_order.emplace_back(&given, &own.file.entries()[place->second]);
     }
     std::sort(in_order.begin(), in_order.end(),
               [](const auto& a, const auto& b) { return a.second->begin < b.second->begin; });
@@ -285,7 +321,7 @@ void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
           for (const Run& run : runs) {
             const uint64_t first = static_cast<uint64_t>(run.given) * entry.stored->bytes;
             const uint64_t bytes = static_cast<uint64_t>(run.count) * entry.stored->bytes;
-            require(blocks.read(file.data_start() + entry.begin + first, next, bytes));
+            if (!own.blocks.read(own.file.data_start() + entry.begin + first, next, bytes)) fail_block(rank);
             next += bytes;
           }
         };

@@ -102,11 +102,16 @@ DeferredInit::ReadBlock DeferredInit::reader(const Tensor& weight) const {
 void DeferredInit::read(const Tensor& weight, int64_t first, const Tensor& part) {
   const NoGrad no_grad;
   const Notes::Note note = notes_->take(weight);
-  if (part.numel() == 0) return;
-  const int64_t row = weight.numel() / weight.size(0), begin = first / row;
-  const int64_t end = (first + part.numel() + row - 1) / row;
-  const Tensor rows = note.read({.row = begin, .rows = end - begin}).contiguous().flatten();
-  part.copy_(rows.slice(0, first - begin * row, part.numel()));
+  read_elements(weight.sizes(), first, part, note.read);
+}
+
+void DeferredInit::add_source(const std::string& line, std::function<void()> check) {
+  sources_ += line + '\n';
+  checks_.push_back(std::move(check));
+}
+
+void DeferredInit::check_sources() const {
+  for (const auto& check : checks_) check();
 }
 
 Fans fans_of(const Tensor& weight) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -87,14 +88,17 @@ class DeferredInit {
   void read(const Tensor& weight, int64_t first, const Tensor& part);
   size_t pending() const;
 
-  /// A line for each file with weights: all ranks must have equal lines.
-  void add_source(const std::string& line) { sources_ += line + '\n'; }
+  /// A line for each file with weights: all ranks must have equal lines. `check` compares checksums of the whole file.
+  void add_source(const std::string& line, std::function<void()> check);
   const std::string& sources() const { return sources_; }
+  /// For one rank: the others read parts alone. Errors: a file is damaged.
+  void check_sources() const;
 
  private:
   struct Notes;
   std::unique_ptr<Notes> notes_;
   std::string sources_;
+  std::vector<std::function<void()>> checks_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.

@@ -83,7 +83,7 @@ Checkpoint Engine::read(const std::string& path) const {
 }
 
 void Engine::take_pieces(const std::string& path) {
-  const dist::ShardedCheckpoint saved(path);
+  const dist::ShardedCheckpoint saved(path, CheckpointReader::Seal::later);  // read_notes() has checked it
   if (parts_.averages) {
     const auto& parts = saved.index().parts;
     const bool has = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.first == "ema"; });
@@ -107,10 +107,9 @@ void Engine::take_whole(const std::string& path, const Checkpoint& saved, bool w
 }
 
 void Engine::take_parts(const std::string& path) {
-  if (parts_.strategy.has_pieces())
-    take_pieces(path);
-  else
-    take_whole(path, load_checkpoint(path), /*with_model=*/true);
+  if (!parts_.strategy.has_pieces()) return take_whole(path, load_checkpoint(path), /*with_model=*/true);
+  read_notes(path, parts_.world);
+  take_pieces(path);
 }
 
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {

@@ -56,7 +56,9 @@ std::string line_of(const WeightsFile& file) {
     all += str(info.name, info.sizes, info.stored, '\n');
     const bool is_sampled = info.sizes.rank() == 1 || i + 1 == file.tensors().size();
     if (!is_sampled || info.sizes.rank() == 0 || info.sizes.numel() == 0) continue;
-    const Tensor some = file.read_block(i, {.rows = std::min<int64_t>(info.sizes[0], info.sizes.rank() == 1 ? 16 : 1)});
+    WeightBlock block{.rows = std::min<int64_t>(info.sizes[0], info.sizes.rank() == 1 ? 16 : 1)};
+    if (info.sizes.rank() > 1) block.columns = std::min<int64_t>(info.sizes[1], 16);
+    const Tensor some = file.read_block(i, block).contiguous();
     sum = crc32c(some.raw_data(), some.nbytes(), sum);
   }
   return str(file.tensors().size(), " tensors, checksum ", crc32c(all.data(), all.size(), sum));
@@ -66,10 +68,12 @@ std::string line_of(const WeightsFile& file) {
 void note_later(nn::DeferredInit& later, const std::shared_ptr<WeightsFile>& file, const Tensor& weight, size_t index) {
   nn::DeferredInit::ReadBlock read;
   const Shape order = memory_order(weight);
-  if (file->has_blocks() && order.rank() > 0 && order[0] == 0)
+  const bool is_turned = !std::ranges::is_sorted(order);
+  if (order.rank() > 0 && order[0] == 0)
     read = [=](const WeightBlock& block) {
-      const Tensor some = file->read_block(index, block);
-      return order.rank() > 2 ? some.permute(order) : some;
+      if (!is_turned) return file->read_block(index, block);
+      const Tensor rows = file->read_block(index, {.row = block.row, .rows = block.rows}).permute(order);
+      return block.columns < 0 ? rows : rows.slice(1, block.column, block.columns);
     };
   later.note(
       weight, [=] { weight.copy_(file->read(index)); }, read);
@@ -92,7 +96,11 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   const StateDict own = model.state_dict();
   std::unordered_set<std::string> known;
   for (const NamedTensor& mine : own.tensors) known.insert(mine.name);
-  std::shared_ptr<WeightsFile> file = renamed_weights(open_weights(path, {.key = options.key}), options.rename);
+  nn::DeferredInit* const later = nn::DeferredInit::current();
+  const auto open = [&](const RenameOptions& rename) {
+    return renamed_weights(open_weights(path, {.key = options.key, .checks = later == nullptr}), rename);
+  };
+  std::shared_ptr<WeightsFile> file = open(options.rename);
   WEFT_CHECK(!file->tensors().empty() || own.tensors.empty(), "load_state_dict: expected the weights of ", model.kind(),
              ", got a file without tensors");
   const auto common = std::count_if(file->tensors().begin(), file->tensors().end(),
@@ -107,7 +115,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   if (before_all) {  // nothing is left out
     RenameOptions rename = options.rename;
     rename.prefix = prefixes[0];
-    file = renamed_weights(open_weights(path, {.key = options.key}), rename);
+    file = open(rename);
   }
   Counters counters;
   model.fields(counters);
@@ -115,7 +123,6 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   LoadedWeights result;
   std::vector<size_t> fitting;
   std::vector<std::pair<Tensor, size_t>> deferred;
-  nn::DeferredInit* const later = nn::DeferredInit::current();
   std::unordered_set<const Storage*> parameters;
   if (later)
     for (const NamedTensor& parameter : model.parameters()) parameters.insert(parameter.tensor.storage().get());
@@ -165,7 +172,7 @@ LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
   }
   hand_over();
   for (const auto& [weight, index] : deferred) note_later(*later, file, weight, index);
-  if (later && file->has_blocks()) later->add_source(line_of(*file));
+  if (later) later->add_source(line_of(*file), [file] { file->check(); });
   result.loaded = fitting.size() + deferred.size();
   return result;
 }

@@ -29,9 +29,9 @@ struct LoadedWeights {
 
 /// Copies a file's tensors of any format (open_weights) into a model, a part at a time: the file is never in memory as
 /// a whole. A prefix before all names of the file, behind which are the model's (`model.` of Lightning), is stripped.
-/// Nothing of the model changes when the names do not fit. Under nn::DeferredInit parameters are read when they are
-/// written, of safetensors in parts. Errors: the file's; when strict, names and shapes that do not fit, and the prefix
-/// behind which they would; no tensor fits at all.
+/// Nothing of the model changes when the names do not fit. Under nn::DeferredInit parameters are read in parts when
+/// they are written, and its check_sources() compares checksums of the whole file. Errors: the file's; when strict,
+/// names and shapes that do not fit, and the prefix behind which they would; no tensor fits at all.
 LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
                            const LoadWeightsOptions& options = {});
 

@@ -111,7 +111,8 @@ void require_same_checkpoint(const dist::World& ranks, const std::string& path, 
 }
 
 Checkpoint read_notes(const std::string& path, const dist::World& ranks) {
-  const CheckpointReader reader(path);
+  on_first(ranks, "checkpoint", [&] { return CheckpointReader(path).where(); });
+  const CheckpointReader reader(path, CheckpointReader::Seal::later);
   const CheckpointIndex& index = reader.index();
   dist::check_same_lines(*ranks.group(), "the checkpoint " + index.id + '\n',
                          str("checkpoint ", path, ": what was read is"),

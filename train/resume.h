@@ -54,7 +54,8 @@ void require_same_images(const dist::World& ranks, const data::Dataset* train, c
 /// Errors unless all ranks have read the same from `path`: without a shared folder one may have found an older file.
 void require_same_checkpoint(const dist::World& ranks, const std::string& path, const Checkpoint& saved);
 
-/// The numbers and texts of a checkpoint, without its parts. All ranks call it. Errors: they read different ones.
+/// The numbers and texts of a checkpoint, without its parts; rank 0 alone checks a file's seal. All ranks call it.
+/// Errors: rank 0's, on all of them; they read different ones.
 Checkpoint read_notes(const std::string& path, const dist::World& ranks);
 
 /// Whether the run folder's checkpoint_best is of the epoch `best_epoch`, as rank 0 sees it. All ranks call it.

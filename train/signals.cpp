@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "dist/group/watchdog.h"
 #include "dist/rendezvous/session.h"
 #include "kernels/error.h"
 #include "train/training_main.h"
@@ -25,7 +26,7 @@ std::atomic<int> stop_number{0};
 std::atomic<bool> save{false};
 std::atomic<bool> installed{false};
 std::atomic<bool> in_training_main{false}, kept_for_loop{false};  // kept: SIGTERM
-struct sigaction previous[kCount], previous_pipe, previous_print;
+struct sigaction previous[kCount], previous_pipe;
 
 void write_line(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // nobody left to tell
@@ -89,14 +90,12 @@ Signals::Signals() {
   }
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, &previous_pipe);
-  sigaction(SIGUSR2, nullptr, &previous_print);
-  if (previous_print.sa_handler == SIG_DFL) sigaction(SIGUSR2, &action, nullptr);  // one rank has no records to print
+  dist::take_print_signal();  // a run whose groups do not exist yet, or of one rank, goes on
 }
 
 Signals::~Signals() {
   for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &previous[i], nullptr);
   sigaction(SIGPIPE, &previous_pipe, nullptr);
-  if (previous_print.sa_handler == SIG_DFL) sigaction(SIGUSR2, &previous_print, nullptr);
   installed = false;
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/strategy.h"
 
+#include <unordered_set>
+
+#include "core/autograd.h"
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/ddp/sync_batch_norm.h"
 #include "dist/fsdp/fsdp.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 #include "dist/group/same_lines.h"
 #include "io/checkpoint.h"
 #include "train/exit.h"
@@ -92,6 +96,41 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
   options.offload = offload_of(o.offload);
   options.deferred = o.deferred.get();
   return options;
+}
+
+void read_parts(Strategy& strategy, const WeightsFile& file, const std::string& ending, const StateDict& state) {
+  StateDict own;
+  for (const NamedTensor& entry : state.tensors)
+    if (entry.name.ends_with(ending)) own.tensors.push_back(entry);
+  const std::vector<dist::TensorPiece> pieces =
+      (strategy.has_pieces() ? strategy.sharded(own) : dist::sharded_state(own)).pieces;
+  const auto name = [&](const dist::TensorPiece& piece) {
+    return piece.name.substr(0, piece.name.size() - ending.size());
+  };
+  std::vector<std::string> misshapen, missing, unexpected;
+  std::unordered_set<std::string> known;
+  for (const dist::TensorPiece& piece : pieces) {
+    WEFT_CHECK(piece.of.run == 0, "read_parts: '", piece.name, "' is divided among model ranks");
+    known.insert(name(piece));
+    const int64_t found = file.find(name(piece));
+    if (found < 0)
+      missing.push_back(name(piece));
+    else if (const Shape& got = file.tensors()[static_cast<size_t>(found)].sizes; got != piece.sizes)
+      misshapen.push_back(str(name(piece), " (expected ", piece.sizes, ", got ", got, ")"));
+  }
+  for (const WeightInfo& info : file.tensors())
+    if (!known.contains(info.name)) unexpected.push_back(info.name);
+  const std::string text = mismatch_text(misshapen, missing, unexpected);
+  WEFT_CHECK(text.empty(), "the tensors *", ending, " do not fit", text);
+  const NoGrad no_grad;
+  for (const dist::TensorPiece& piece : pieces) {
+    const auto index = static_cast<size_t>(file.find(name(piece)));
+    if (piece.sizes.rank() > 0)
+      read_elements(piece.sizes, piece.begin, piece.values,
+                    [&](const WeightBlock& block) { return file.read_block(index, block); });
+    else
+      piece.values.copy_(file.read(index).flatten().slice(0, piece.begin, piece.values.numel()));
+  }
 }
 
 std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer,

@@ -8,6 +8,7 @@
 #include "dist/ddp/strategy.h"
 #include "dist/group/world.h"
 #include "dist/pipeline/pipeline.h"
+#include "io/weights/weights_file.h"
 #include "nn/init.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -39,6 +40,10 @@ dist::FsdpOptions fsdp_options(const StrategyOptions& options);
 /// The model has its first weights. Errors: an unknown strategy, those of DDP and FSDP.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::shared_ptr<nn::Module> model,
                                         const dist::World& ranks);
+
+/// Fills this rank's parts of a state, an optimizer's or an average's, in place: of tensors NAME + `ending` from the
+/// file's tensors NAME, and of each only the rank's elements. Errors: names and sizes that do not fit; the file's.
+void read_parts(Strategy& strategy, const WeightsFile& file, const std::string& ending, const StateDict& state);
 
 /// Gradients are averaged by the optimizer alone, as Horovod does (dist/ddp/distributed_optimizer.h): each rank's batch
 /// counts the same. One backward pass per step.

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAverages = "ema.safetensors";
-constexpr std::string_view kAverage = ".ema";  // after the names of Ema's state
+const std::string kAverage = ".ema";  // after the names of Ema's state
 
 bool begins_so(const std::vector<std::string>& names, std::initializer_list<std::string_view> beginnings) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -96,15 +96,15 @@ void save_averages(const fs::path& folder, const StateDict& averages, nn::BertKi
   write_safetensors(folder / kAverages, renamed_state(weights, {.map = "to_" + hf_names(kind)}), {{"format", "pt"}});
 }
 
-StateDict load_averages(const fs::path& folder, int64_t updates, nn::BertKind kind) {
+void load_averages(const fs::path& folder, int64_t updates, nn::BertKind kind, train::Strategy& strategy,
+                   optim::Ema& averages) {
   const fs::path path = folder / kAverages;
   WEFT_CHECK(fs::exists(path), "checkpoint ", folder.string(),
              " was made without --ema: its averages cannot be resumed");
-  StateDict averages;
-  for (const NamedTensor& entry : renamed_state(read_safetensors(path).state, {.map = hf_names(kind)}).tensors)
-    averages.tensors.push_back({entry.name + std::string(kAverage), entry.tensor});
-  averages.scalars.push_back({"updates", static_cast<double>(updates)});
-  return averages;
+  StateDict state = averages.state_dict();
+  state.scalars = {{"updates", static_cast<double>(updates)}};
+  train::read_parts(strategy, *renamed_weights(open_weights(path), {.map = hf_names(kind)}), kAverage, state);
+  averages.load_state_dict(state, {});
 }
 
 void save_bert(const fs::path& folder, const StateDict& state, const nn::BertOptions& options,

@@ -7,6 +7,8 @@
 #include "apps/finetune/tokenizer_files.h"
 #include "core/state_dict.h"
 #include "nn/models/bert.h"
+#include "optim/ema.h"
+#include "train/strategy.h"
 
 namespace weft::finetune {
 
@@ -43,7 +45,8 @@ void save_configuration(const std::filesystem::path& folder, const nn::BertOptio
 
 /// FOLDER/ema.safetensors: the averages of the weights under the same names. `averages`: Ema's state.
 void save_averages(const std::filesystem::path& folder, const StateDict& averages, nn::BertKind kind);
-/// Errors: there is no such file: the checkpoint was made without averages.
-StateDict load_averages(const std::filesystem::path& folder, int64_t updates, nn::BertKind kind);
+/// Reads this rank's part of that file alone. Errors: there is no such file: the checkpoint was made without averages.
+void load_averages(const std::filesystem::path& folder, int64_t updates, nn::BertKind kind, train::Strategy& strategy,
+                   optim::Ema& averages);
 
 }  // namespace weft::finetune

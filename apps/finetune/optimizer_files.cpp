@@ -88,6 +88,29 @@ Numbering number(const optim::Optimizer& optimizer, const nn::BertOptions& model
   return result;
 }
 
+/// The moments of a kind in optimizer.pt, under the published names of their parameters.
+class Moments : public WeightsFile {
+ public:
+  Moments(const std::string& path, const std::string& kind, const std::vector<std::string>& names)
+      : file_(open_torch(path, "state")) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      places_.push_back(static_cast<size_t>(file_->find(str(i, '.', kind))));
+      WEFT_CHECK(places_[i] < file_->tensors().size(), path, ": expected a tensor ", kind, " of parameter ", i);
+      WeightInfo info = file_->tensors()[places_[i]];
+      info.name = names[i];
+      add(info);
+    }
+  }
+  Tensor read(size_t index) const override { return file_->read(places_.at(index)); }
+  Tensor read_block(size_t index, const WeightBlock& block) const override {
+    return file_->read_block(places_.at(index), block);
+  }
+
+ private:
+  std::unique_ptr<WeightsFile> file_;
+  std::vector<size_t> places_;  // in the file
+};
+
 /// Not rng_state.pth: Hugging Face's Trainer ends in an error where that lacks Python's, numpy's and PyTorch's
 /// generators.
 std::string file_of_rank(int rank, int ranks) {
@@ -135,9 +158,11 @@ void save_optimizer(const fs::path& folder, const StateDict& state, const optim:
               text_dict({{"state", object(std::move(states))}, {"param_groups", object(std::move(param_groups))}}));
 }
 
-StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, const nn::BertOptions& model) {
+void load_optimizer(const fs::path& folder, train::Strategy& strategy, optim::AdamW& optimizer,
+                    const nn::BertOptions& model) {
   const std::string path = (folder / "optimizer.pt").string();
-  const TorchObject file = read_torch(path);
+  const TorchObject file =
+      read_torch(path, [](const std::string& name) { return name.starts_with("state.") && !name.ends_with(".step"); });
   const Numbering numbering = number(optimizer, model);
   const size_t groups = numbering.sizes.size();
   const auto* param_groups = std::get_if<TorchObject::List>(&file.at("param_groups", path).is);
@@ -145,24 +170,20 @@ StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, 
   WEFT_CHECK(param_groups && states && param_groups->size() == groups && states->size() == numbering.names.size(), path,
              ": expected ", groups, " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
              param_groups ? param_groups->size() : 0, " and ", states ? states->size() : 0);
-  StateDict result, counts;
-  for (const char* kind : kMoments) {
-    StateDict published;
-    for (const auto& [key, state] : *states) {
-      const int64_t* place = std::get_if<int64_t>(&key);
-      WEFT_CHECK(place && *place >= 0 && *place < static_cast<int64_t>(numbering.names.size()), path,
-                 ": expected states of parameters 0 to ", numbering.names.size() - 1);
-      const auto* tensor = std::get_if<Tensor>(&state.at(kind, path).is);
-      WEFT_CHECK(tensor, path, ": expected a tensor ", kind, " of parameter ", *place);
-      published.tensors.push_back({numbering.names[static_cast<size_t>(*place)], *tensor});
-    }
-    for (const NamedTensor& entry : renamed_state(published, {.map = hf_names(model.kind)}).tensors)
-      result.tensors.push_back({entry.name + '.' + kind, entry.tensor});
-  }
+  StateDict result = optimizer.state_dict(), counts;
+  result.scalars.clear();
+  for (const std::string kind : kMoments)
+    train::read_parts(
+        strategy,
+        *renamed_weights(std::make_unique<Moments>(path, kind, numbering.names), {.map = hf_names(model.kind)}),
+        '.' + kind, result);
   for (const auto& [key, state] : *states) {
+    const int64_t* place = std::get_if<int64_t>(&key);
+    WEFT_CHECK(place && *place >= 0 && *place < static_cast<int64_t>(numbering.names.size()), path,
+               ": expected states of parameters 0 to ", numbering.names.size() - 1);
     const TorchObject& step = state.at("step", path);
     const auto* counted = std::get_if<Tensor>(&step.is);
-    counts.tensors.push_back({numbering.names[static_cast<size_t>(std::get<int64_t>(key))],
+    counts.tensors.push_back({numbering.names[static_cast<size_t>(*place)],
                               Tensor::full({1}, counted ? counted->item() : step.number(path))});
   }
   double most = 0;
@@ -177,7 +198,7 @@ StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, 
   result.scalars.push_back({"step", most});
   for (size_t g = 0; g < groups; ++g)
     result.scalars.push_back({str("group", g, ".lr"), (*param_groups)[g].at("lr", path).number(path)});
-  return result;
+  optimizer.load_state_dict(result);
 }
 
 void save_scheduler(const fs::path& folder, const optim::Optimizer& optimizer, int64_t step) {

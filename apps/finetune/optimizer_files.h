@@ -7,6 +7,7 @@
 #include "dist/group/world.h"
 #include "nn/models/bert.h"
 #include "optim/optimizers.h"
+#include "train/strategy.h"
 
 namespace weft::finetune {
 
@@ -14,9 +15,10 @@ namespace weft::finetune {
 /// group after group in the order of its modules, query, key and value apart. `state`: the whole of Optimizer's.
 void save_optimizer(const std::filesystem::path& folder, const StateDict& state, const optim::AdamW& optimizer,
                     const nn::BertOptions& model);
-/// Such a state, from FOLDER/optimizer.pt. Errors: it cannot be read; other groups, other parameters.
-StateDict load_optimizer(const std::filesystem::path& folder, const optim::AdamW& optimizer,
-                         const nn::BertOptions& model);
+/// Reads this rank's part of such a state from FOLDER/optimizer.pt, and of it alone, into the optimizer. Errors: it
+/// cannot be read; other groups, other parameters.
+void load_optimizer(const std::filesystem::path& folder, train::Strategy& strategy, optim::AdamW& optimizer,
+                    const nn::BertOptions& model);
 
 /// FOLDER/scheduler.pt, LambdaLR's state after `step` steps.
 void save_scheduler(const std::filesystem::path& folder, const optim::Optimizer& optimizer, int64_t step);

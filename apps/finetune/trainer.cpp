@@ -249,9 +249,8 @@ class Trainer final : public train::TypedTask<TextBatch> {
     if (is_sharded(folder)) {
       engine_.take_parts(folder.string());
     } else {
-      adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, e_.model->options)));
-      if (averages_)
-        averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step, e_.model->options.kind)), {});
+      load_optimizer(folder, *strategy_, *adam_, e_.model->options);
+      if (averages_) load_averages(folder, saved.step, e_.model->options.kind, *strategy_, *averages_);
     }
     scheduler_.set_step(load_scheduler(folder));
     WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),

@@ -10,10 +10,10 @@
 #include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_reader.h"
-#include "io/crc32c.h"
 #include "io/disk_work.h"
 #include "io/file_reader.h"
 #include "io/json.h"
+#include "io/weights/weights_file.h"
 #include "kernels/error.h"
 
 namespace weft::finetune {
@@ -50,20 +50,20 @@ std::map<std::string, uint32_t> checksums_of(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (name == kFile || name.starts_with("rank_") || name.starts_with('.')) continue;
-    const std::vector<uint8_t> bytes = read_file(entry.path(), "checkpoint");
-    checksums[name] = crc32c(bytes.data(), bytes.size());
+    checksums[name] = checksum_of(entry.path()).first;
   }
   return checksums;
 }
 
-/// Errors: a file is missing, or is not as it was written. One of Hugging Face's Trainer has no checksums.
+/// Errors: a file is missing, or is not as it was written. The folder of Hugging Face's Trainer has no checksums but
+/// that of zip archives.
 void check_whole(const fs::path& folder) {
   const TrainerState state = read_trainer_state(folder / kFile);
   for (const auto& [name, checksum] : state.checksums) {
-    const std::vector<uint8_t> bytes = read_file(folder / fs::path(name).filename(), "checkpoint");
-    WEFT_CHECK(crc32c(bytes.data(), bytes.size()) == checksum, "checkpoint: ", (folder / name).string(),
-               ": damaged: its bytes do not fit their checksum in ", kFile);
+    WEFT_CHECK(checksum_of(folder / fs::path(name).filename()).first == checksum,
+               "checkpoint: ", (folder / name).string(), ": damaged: its bytes do not fit their checksum in ", kFile);
   }
+  if (state.checksums.empty()) open_torch(folder / "optimizer.pt")->check();
   if (!is_sharded(folder)) return;
   const DiskWork work("reading " + folder.string());
   CheckpointReader(folder).check();

@@ -23,24 +23,35 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr int64_t kRowsAtOnce = 1024;  // rows of a table in memory
+
 bool is_nanogpt(const fs::path& path) { return fs::is_regular_file(path); }
 
 /// A file may hold the output layer beside the embedding whose weight it shares.
-void require_tied(const WeightsFile& file) {
+/// Rank 0 alone compares the two where ranks read the weights later, in parts.
+void require_tied(const std::shared_ptr<const WeightsFile>& file) {
   const auto named = [&](std::string_view name) {
-    return std::find_if(file.tensors().begin(), file.tensors().end(),
+    return std::find_if(file->tensors().begin(), file->tensors().end(),
                         [&](const WeightInfo& info) { return info.name.ends_with(name); });
   };
   const auto head = named("lm_head.weight");
   auto tokens = named("wte.weight");
-  if (tokens == file.tensors().end()) tokens = named("embed_tokens.weight");
-  if (head == file.tensors().end() || tokens == file.tensors().end()) return;
-  const auto values = [&](auto found) {
-    const auto index = static_cast<size_t>(found - file.tensors().begin());
-    return file.read(index).to(DType::f32).to_vector<float>();
+  if (tokens == file->tensors().end()) tokens = named("embed_tokens.weight");
+  if (head == file->tensors().end() || tokens == file->tensors().end()) return;
+  const auto compare = [=] {
+    bool is_tied = head->sizes == tokens->sizes;
+    const int64_t all = is_tied && head->sizes.rank() > 0 ? head->sizes[0] : 0;
+    const auto values = [&](auto found, int64_t row) {
+      const auto index = static_cast<size_t>(found - file->tensors().begin());
+      const WeightBlock block{.row = row, .rows = std::min(kRowsAtOnce, all - row)};
+      return file->read_block(index, block).to(DType::f32).template to_vector<float>();
+    };
+    for (int64_t row = 0; row < all && is_tied; row += kRowsAtOnce) is_tied = values(head, row) == values(tokens, row);
+    WEFT_CHECK(is_tied, "lm_head.weight differs from ", tokens->name,
+               ": the model's output layer is the token embedding");
   };
-  WEFT_CHECK(values(head) == values(tokens), "lm_head.weight differs from ", tokens->name,
-             ": the model's output layer is the token embedding");
+  nn::DeferredInit* const later = nn::DeferredInit::current();
+  later ? later->add_source(str(head->name, " is ", tokens->name), compare) : compare();
 }
 
 std::vector<NamedTensor> biases_of(nn::LanguageModel& model) {
@@ -202,7 +213,7 @@ namespace {
 void load_decoder(nn::Decoder& model, const fs::path& path, const std::string& key) {
   train::LoadWeightsOptions options{.key = key};
   if (model.options.tied) {
-    require_tied(*open_weights(path, {.key = key}));
+    require_tied(open_weights(path, {.key = key}));
     options.rename.leave_out = "lm_head.";
   }
   train::load_weights(model, path, options);
@@ -215,8 +226,8 @@ void load_gpt(nn::LanguageModel& model, const fs::path& given, const std::string
     const std::string key = wanted.empty() && is_nanogpt(given) ? "model" : wanted;
     const fs::path path = weights_in_folder(given);
     if (auto* const decoder = dynamic_cast<nn::Decoder*>(&model)) return load_decoder(*decoder, path, key);
-    const auto file = open_weights(path, {.key = key});
-    require_tied(*file);
+    const std::shared_ptr<const WeightsFile> file = open_weights(path, {.key = key});
+    require_tied(file);
     const std::string map = guess_name_map(file->tensors()) == "nanogpt" ? "nanogpt" : "hf_gpt2";
     train::LoadWeightsOptions options{.key = key, .rename = {.map = map}};
     const std::vector<NamedTensor> biases = biases_of(model);

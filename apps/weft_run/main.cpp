@@ -133,6 +133,7 @@ class Launcher {
         say(before_start(asked));
         return code_without_ranks(asked);
       }
+      if (asked != 0) nodes.fail(round + 1, {code_without_ranks(asked), false, before_start(asked)});
       say(str("restarting all ranks, restart ", round + 1, " of ", options_.max_restarts));
     }
   }

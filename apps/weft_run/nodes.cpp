@@ -187,12 +187,16 @@ bool Nodes::wait_until_stopped(int round, bool may_restart, const std::function<
   if (!may_restart) store_->set("last round", "1");  // before this node counts, so that all nodes decide the same
   const std::string count = str("stopped/", round), all = str("all stopped/", round);
   if (store_->add(count, 1) == options_.nodes) store_->set(all, "1");
-  while (!store_->has(all)) {
+  for (bool may_leave = true; !store_->has(all);) {
     {
       const std::lock_guard lock(mutex_);
       if (!lost_.empty()) return false;
     }
-    if (interrupted()) store_->set("left", str("node ", node_, " was asked to end, and has left"));
+    if (may_leave && interrupted()) {
+      // A node that leaves counts no more, so that the others do not restart; once all have stopped it is too late.
+      may_leave = store_->add(count, -1) < options_.nodes - 1;
+      if (may_leave) store_->set("left", str("node ", node_, " was asked to end, and has left"));
+    }
     if (store_->has("left")) return false;
     std::this_thread::sleep_for(Milliseconds(50));
   }

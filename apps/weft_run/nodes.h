@@ -43,7 +43,7 @@ class Nodes {
   /// All ranks of a node have succeeded.
   bool some_finished(int round);
   /// This node's ranks have stopped. Returns when those of all nodes have, or a node has left: true if all nodes may
-  /// restart. `interrupted`: this node was asked to end, and leaves the others.
+  /// restart. `interrupted`: this node was asked to end, and leaves the others unless all have stopped.
   bool wait_until_stopped(int round, bool may_restart, const std::function<bool()>& interrupted);
   void leave();
 

@@ -38,6 +38,7 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   std::vector<std::pair<nn::Module*, size_t>> owners;
   std::vector<std::unique_ptr<FsdpUnit>> units = make_units(owners);
   const DeferredWeights deferred{options_.deferred};
+  if (group_->rank() == 0) deferred.attempt([](const nn::DeferredInit& notes) { notes.check_sources(); });
   for (const auto& unit : units)
     for (const auto& shard : unit->shards()) shard->shard(*group_, device, deferred);
   deferred.check(*group_);

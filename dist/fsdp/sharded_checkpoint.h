@@ -31,7 +31,9 @@ ShardedState sharded_state(const StateDict& optimizer, int rank = 0);
 class ShardedCheckpoint {
  public:
   /// Reads the index. Errors: CheckpointReader's.
-  explicit ShardedCheckpoint(const std::filesystem::path& path) : reader_(path) {}
+  explicit ShardedCheckpoint(const std::filesystem::path& path,
+                             CheckpointReader::Seal seal = CheckpointReader::Seal::at_once)
+      : reader_(path, seal) {}
 
   /// The writer's notes: epoch, step, …
   const std::map<std::string, std::string>& facts() const { return index().texts; }

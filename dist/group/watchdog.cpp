@@ -21,15 +21,6 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 
 extern "C" void ask_for_print(int) { print_asked.store(true, std::memory_order_relaxed); }
 
-void take_signal() {
-  struct sigaction current {};
-  if (sigaction(SIGUSR2, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) return;
-  struct sigaction ours {};
-  ours.sa_handler = ask_for_print;
-  ours.sa_flags = SA_RESTART;
-  sigaction(SIGUSR2, &ours, nullptr);
-}
-
 class Watchdog {
  public:
   static Watchdog& of(WatchThread thread) {
@@ -40,10 +31,10 @@ class Watchdog {
   void add(Watched& watched) {
     const std::lock_guard change(change_);
     const std::lock_guard lock(mutex_);
-    take_signal();
+    take_print_signal();
     watched_.push_back(&watched);
     if (thread_.joinable()) return;
-    stopping_ = false;
+    stopping_ = print_asked = false;
     thread_ = std::thread([this] { run(); });
   }
 
@@ -80,6 +71,15 @@ class Watchdog {
 };
 
 }  // namespace
+
+void take_print_signal() {
+  struct sigaction current {};
+  if (sigaction(SIGUSR2, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) return;
+  struct sigaction ours {};
+  ours.sa_handler = ask_for_print;
+  ours.sa_flags = SA_RESTART;
+  sigaction(SIGUSR2, &ours, nullptr);
+}
 
 void watch(Watched& watched, WatchThread thread) { Watchdog::of(thread).add(watched); }
 void unwatch(Watched& watched, WatchThread thread) { Watchdog::of(thread).remove(watched); }

@@ -19,6 +19,10 @@ class Watched {
 /// is watched.
 enum class WatchThread : uint8_t { deadlines, devices };
 
+/// From here on SIGUSR2 asks for prints, unless the program handles or ignores the signal. Where nothing is watched, it
+/// does nothing.
+void take_print_signal();
+
 void watch(Watched& watched, WatchThread thread = WatchThread::deadlines);
 /// Returns when `watched` is not being looked at; never again afterwards.
 void unwatch(Watched& watched, WatchThread thread = WatchThread::deadlines);

@@ -83,24 +83,26 @@ Tensor Partition::whole(const std::vector<Tensor>& parts) const {
 
 namespace {
 
-/// These rows of a rank's part of a weight, of which `read` reads blocks.
+/// This block of a rank's part of a weight, of which `read` reads blocks.
 Tensor read_part(const nn::DeferredInit::ReadBlock& read, const Partition& partition, const Shape& sizes,
                  const WeightBlock& block, int rank, int ranks) {
   if (partition.is_whole()) return read(block);
-  if (partition.dim == 1) return read({block.row, block.rows, rank * sizes[1], sizes[1]});
+  const int64_t columns = block.columns < 0 && partition.dim == 1 ? sizes[1] : block.columns;
+  if (partition.dim == 1) return read({block.row, block.rows, rank * sizes[1] + block.column, columns});
   const auto [first, count] = partition.size > 0 ? Partition::share(partition.size, rank, ranks)
                                                  : Partition::Share{rank * sizes[0] / partition.stretches, sizes[0]};
   const int64_t each = partition.size > 0 ? count : sizes[0] / partition.stretches;  // rows of a stretch
   std::vector<Tensor> rows;
   for (int64_t at = block.row, end = block.row + block.rows; at < std::min(end, count);) {
     const int64_t stretch = at / each, own = std::min(end, (stretch + 1) * each) - at;
-    rows.push_back(read({.row = stretch * each * ranks + first + at % each, .rows = own}));
+    rows.push_back(read({stretch * each * ranks + first + at % each, own, block.column, columns}));
     at += own;
   }
   const int64_t missing = block.row + block.rows - std::max(count, block.row);  // zeros after a share
   if (missing > 0) {
     Shape zeros = sizes;
     zeros[0] = missing;
+    if (columns >= 0 && zeros.rank() > 1) zeros[1] = columns;
     rows.push_back(Tensor::zeros(zeros, rows.empty() ? DType::f32 : rows[0].dtype()));
   }
   return concat(rows, 0);

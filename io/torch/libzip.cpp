@@ -83,7 +83,7 @@ int64_t ZipArchive::find(std::string_view name) const {
   return found == parts_->index.end() ? -1 : static_cast<int64_t>(found->second);
 }
 
-void ZipArchive::read(size_t index, void* to) const {
+void ZipArchive::read(size_t index, void* to, uint64_t begin, uint64_t bytes) const {
   const Entry& entry = parts_->entries.at(index);
   if (!entry.is_stored)
     parts_->file.bad("zip entry '", entry.name,
@@ -94,14 +94,16 @@ void ZipArchive::read(size_t index, void* to) const {
   zip_file_t* const opened = zip_fopen_index(parts_->zip, index, 0);
   if (opened == nullptr) bad(zip_error_strerror(zip_get_error(parts_->zip)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> stream(opened, zip_fclose);
+  if (begin > 0 && zip_fseek(opened, static_cast<zip_int64_t>(begin), SEEK_SET) != 0)
+    bad(zip_error_strerror(zip_file_get_error(opened)));
   auto* out = static_cast<char*>(to);
-  for (uint64_t done = 0; done < entry.size;) {
-    const zip_int64_t got = zip_fread(opened, out + done, entry.size - done);
+  for (uint64_t done = 0; done < bytes;) {
+    const zip_int64_t got = zip_fread(opened, out + done, bytes - done);
     if (got < 0) bad(zip_error_strerror(zip_file_get_error(opened)));
     if (got == 0) bad("end of data");
     done += static_cast<uint64_t>(got);
   }
-  if (!parts_->has_checksums) return;
+  if (!parts_->has_checksums || bytes < entry.size) return;
   char beyond = 0;  // libzip checks the checksum at the end
   const zip_int64_t end = zip_fread(opened, &beyond, 1);
   if (end < 0) bad(zip_error_strerror(zip_file_get_error(opened)));

@@ -32,6 +32,13 @@ class TorchFile : public WeightsFile {
     const std::string& name = tensors()[index].name;
     return array != nullptr ? read_array(*array, name) : archive_->read(*tensor, name);
   }
+  Tensor read_block(size_t index, const WeightBlock& block) const override {
+    const auto [tensor, array] = order_.at(index);
+    const bool is_dense = array == nullptr && archive_->is_dense(*tensor);
+    if (!is_dense) return WeightsFile::read_block(index, block);  // arrays are in memory already
+    return archive_->read_block(*tensor, tensors()[index].name, block);
+  }
+  void check() const override { archive_->check(); }
 
  private:
   /// As TorchArchive::announce().
@@ -84,7 +91,7 @@ namespace {
 /// above what real files need.
 class Copy {
  public:
-  explicit Copy(TorchArchive& archive) : archive_(archive) {}
+  Copy(TorchArchive& archive, const LeavesOut& leaves_out) : archive_(archive), leaves_out_(leaves_out) {}
 
   TorchObject run() {
     for (const bool read : {false, true}) {
@@ -131,6 +138,7 @@ class Copy {
     if (const auto* list = value.as<PickleList>()) return list_of(*list, name);
     if (const auto* dict = value.as<PickleDict>()) return dict_of(*dict, name);
     if (const auto* tensor = value.as<PickledTensor>()) {
+      if (leaves_out_ && leaves_out_(name)) return {TorchObject::None{}};
       if (is_reading_) return {archive_.read(*tensor, name)};
       archive_.announce(*tensor, name);
       return {};
@@ -163,6 +171,7 @@ class Copy {
   }
 
   TorchArchive& archive_;
+  const LeavesOut& leaves_out_;
   bool is_reading_ = false;
   uint64_t visits_left_ = 0, text_left_ = 0;
   std::vector<const PickleValue*> path_;  // from the root to the copied value
@@ -170,9 +179,9 @@ class Copy {
 
 }  // namespace
 
-TorchObject read_torch(const std::filesystem::path& path) {
+TorchObject read_torch(const std::filesystem::path& path, const LeavesOut& leaves_out) {
   const std::unique_ptr<TorchArchive> archive = open_torch_archive(path);
-  return Copy(*archive).run();
+  return Copy(*archive, leaves_out).run();
 }
 
 }  // namespace weft

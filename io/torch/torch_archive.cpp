@@ -41,6 +41,15 @@ class ZipTorchArchive : public TorchArchive {
     }
   }
 
+  void check() const override {
+    std::vector<char> bytes;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!is_used(i)) continue;
+      bytes.resize(archive_.entries()[entries_[i]].size);
+      archive_.read(entries_[i], bytes.data());
+    }
+  }
+
  private:
   /// `archive/`: the folder of all entries.
   std::string find_folder() const {
@@ -68,7 +77,9 @@ class ZipTorchArchive : public TorchArchive {
     set_pickle(unpickle_torch(stream, fail_, memory_.get()));
   }
 
-  void read_storage(size_t storage, void* to) const override { archive_.read(entries_[storage], to); }
+  void read_storage(size_t storage, void* to, uint64_t begin, uint64_t bytes) const override {
+    archive_.read(entries_[storage], to, begin, bytes);
+  }
 
   ZipArchive archive_;
   std::vector<size_t> entries_;  // entry of each storage
@@ -138,8 +149,8 @@ class LegacyTorchArchive : public TorchArchive {
       if (offsets_[i] == 0) file_.bad("storage '", pickle().storages[i].key, "': expected its data, got none");
   }
 
-  void read_storage(size_t storage, void* to) const override {
-    file_.read(offsets_[storage], to, bytes_of(pickle().storages[storage]));
+  void read_storage(size_t storage, void* to, uint64_t begin, uint64_t bytes) const override {
+    file_.read(offsets_[storage] + begin, to, bytes);
   }
 
   std::vector<uint64_t> offsets_;  // place of each storage's data in the file
@@ -189,7 +200,7 @@ Tensor TorchArchive::read(const PickledTensor& tensor, const std::string& name) 
   if (!memory.defined() || memory.dtype() != stored.dtype) {
     memory = read_stored(
         stored, Shape{static_cast<int64_t>(storage.numel * storage.type->bytes / stored.bytes)},
-        [&](void* to, uint64_t) { read_storage(tensor.storage, to); },
+        [&](void* to, uint64_t) { read_storage(tensor.storage, to, 0, bytes_of(storage)); },
         [&](std::string_view text) { file_.bad("tensor '", name, "': ", text); });
     if (uses_[tensor.storage] > 1) kept_[tensor.storage] = memory;  // tensors with a common storage continue to share
   }
@@ -202,6 +213,34 @@ Tensor TorchArchive::read(const PickledTensor& tensor, const std::string& name) 
   if (!tensor.negative) return values;
   const NoGrad no_grad;
   return neg(values);
+}
+
+bool TorchArchive::is_dense(const PickledTensor& tensor) {
+  int64_t stride = 1;
+  for (int d = tensor.sizes.rank() - 1; d >= 0; stride *= tensor.sizes[d--])
+    if (tensor.sizes[d] != 1 && tensor.strides[d] != stride) return false;
+  return true;
+}
+
+Tensor TorchArchive::read_block(const PickledTensor& tensor, const std::string& name, const WeightBlock& block) {
+  const StoredDType& stored = *find_stored_dtype(tensor.element->stored);
+  Shape sizes = tensor.sizes;
+  const int64_t row = sizes.numel() / std::max<int64_t>(sizes[0], 1), all = sizes.rank() > 1 ? sizes[1] : 1;
+  const bool is_cut = block.columns >= 0 && block.columns < all;
+  const int64_t first = static_cast<int64_t>(tensor.offset) + block.row * row + (is_cut ? row / all * block.column : 0);
+  const int64_t runs = is_cut ? block.rows : 1;
+  sizes[0] = block.rows;
+  if (is_cut) sizes[1] = block.columns;
+  const auto read = [&](void* to, uint64_t bytes) {
+    const uint64_t each = bytes / static_cast<uint64_t>(std::max<int64_t>(runs, 1));
+    for (int64_t r = 0; r < runs; ++r)
+      read_storage(tensor.storage, static_cast<char*>(to) + static_cast<uint64_t>(r) * each,
+                   static_cast<uint64_t>(first + r * row) * stored.bytes, each);
+  };
+  const Tensor values =
+      read_stored(stored, sizes, read, [&](std::string_view text) { file_.bad("tensor '", name, "': ", text); });
+  const NoGrad no_grad;
+  return tensor.negative ? neg(values) : values;
 }
 
 std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& path,

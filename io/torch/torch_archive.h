@@ -10,6 +10,7 @@
 #include "io/memory_budget.h"
 #include "io/stored_dtype.h"
 #include "io/torch/torch_pickle.h"
+#include "io/weights/weights_file.h"
 
 namespace weft {
 
@@ -32,13 +33,19 @@ class TorchArchive {
   const StoredDType& announce(const PickledTensor& tensor, const std::string& name);
   /// The tensor on the CPU, with its strides. Errors: damaged data, the file ends too early.
   Tensor read(const PickledTensor& tensor, const std::string& name);
+  static bool is_dense(const PickledTensor& tensor);
+  /// A part of a dense tensor; only its bytes are read.
+  Tensor read_block(const PickledTensor& tensor, const std::string& name, const WeightBlock& block);
+  /// Reads the storages of announced tensors, one at a time, where they have checksums. Errors: as read().
+  virtual void check() const {}
 
  protected:
   TorchArchive(const std::filesystem::path& path, const char* format, std::shared_ptr<MemoryBudget> memory);
   /// Takes the pickle; then its storages can be read.
   void set_pickle(TorchPickle pickle);
-  /// Fills the storage's memory, `numel` elements of its type.
-  virtual void read_storage(size_t storage, void* to) const = 0;
+  /// Reads these bytes of the storage, which has `numel` elements of its type.
+  virtual void read_storage(size_t storage, void* to, uint64_t begin, uint64_t bytes) const = 0;
+  bool is_used(size_t storage) const { return uses_[storage] > 0; }
   /// Errors: more than the file holds.
   uint64_t bytes_of(const PickledStorage& storage) const;
 

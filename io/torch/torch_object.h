@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,8 +55,10 @@ struct TorchObject::Item {
 /// is full, Weft was built without libzip. `keep`: AtomicFile::commit.
 void write_torch(const std::filesystem::path& path, const TorchObject& object, int keep = 1);
 
-/// Reads a whole torch.save file by io/pickle/unpickler.h, tensors onto the CPU; other values as unpickle_torch() says
-/// (sets are lists, bytes and dtypes strings). Errors: those of open_torch.
-TorchObject read_torch(const std::filesystem::path& path);
+/// Whether the tensor of this name (`state.0.exp_avg`) stays in the file; it becomes None.
+using LeavesOut = std::function<bool(const std::string& name)>;
+/// Reads a torch.save file by io/pickle/unpickler.h, tensors onto the CPU; other values as unpickle_torch() says (sets
+/// are lists, bytes and dtypes strings). Errors: those of open_torch.
+TorchObject read_torch(const std::filesystem::path& path, const LeavesOut& leaves_out = {});
 
 }  // namespace weft

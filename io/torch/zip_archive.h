@@ -32,7 +32,9 @@ class ZipArchive {
   int64_t find(std::string_view name) const;
   /// Reads the whole entry, `entries()[index].size` bytes, into the caller's memory. Errors: a wrong checksum, the file
   /// ends too early. Not thread-safe.
-  void read(size_t index, void* to) const;
+  void read(size_t index, void* to) const { read(index, to, 0, entries()[index].size); }
+  /// Reads `bytes` bytes of the entry from `begin` on; the checksum is that of the whole entry alone.
+  void read(size_t index, void* to, uint64_t begin, uint64_t bytes) const;
 
  private:
   struct Parts;

@@ -105,7 +105,7 @@ class RenamedWeights : public WeightsFile {
     const int64_t rows = whole.size(0) / static_cast<int64_t>(recipe.parts);
     return whole.slice(0, static_cast<int64_t>(recipe.part) * rows, rows);
   }
-  bool has_blocks() const override { return file_->has_blocks(); }
+  void check() const override { file_->check(); }
   Tensor read_block(size_t index, const WeightBlock& block) const override {
     const Recipe& recipe = recipes_.at(index);
     if (recipe.turned) {

@@ -5,8 +5,7 @@
 #include <cstring>
 
 #include "core/text.h"
-#include "io/checkpoint.h"
-#include "io/checkpoint_index.h"
+#include "io/checkpoint_reader.h"
 #include "io/file_kind.h"
 #include "io/safetensors.h"
 #include "io/stored_dtype.h"
@@ -25,14 +24,33 @@ void WeightsFile::add(WeightInfo info) {
   tensors_.push_back(std::move(info));
 }
 
-Tensor WeightsFile::read_block(size_t, const WeightBlock&) const {
-  fail("weights: expected a format whose tensors can be read in parts, got ", format_);
+Tensor WeightsFile::read_block(size_t index, const WeightBlock& block) const {
+  const Tensor rows = read(index).slice(0, block.row, block.rows);
+  return block.columns < 0 ? rows : rows.slice(1, block.column, block.columns);
 }
 
 StateDict WeightsFile::read_all() const {
   StateDict state;
   for (size_t i = 0; i < tensors_.size(); ++i) state.tensors.push_back({tensors_[i].name, read(i)});
   return state;
+}
+
+void read_elements(const Shape& sizes, int64_t first, const Tensor& part,
+                   const std::function<Tensor(const WeightBlock&)>& read) {
+  for (int64_t done = 0; done < part.numel();) {
+    const int64_t row = sizes.numel() / sizes[0], column = sizes.rank() > 1 ? row / sizes[1] : 1;
+    const int64_t at = first + done, left = part.numel() - done;
+    WeightBlock block{.row = at / row, .rows = left / row};
+    int64_t count = block.rows * row, before = at % row;  // elements of the block ahead of the wanted ones
+    if (before > 0 || block.rows == 0) {                  // the row is cut
+      count = std::min(left, row - before);
+      block = {block.row, 1, before / column, (before + count - 1) / column + 1 - before / column};
+      before -= block.column * column;
+    }
+    const Tensor values = read(block).contiguous().flatten();
+    part.slice(0, done, count).copy_(values.slice(0, before, count));
+    done += count;
+  }
 }
 
 namespace {
@@ -46,7 +64,6 @@ class SafetensorsWeights : public WeightsFile {
       add({entry.name, entry.stored->dtype, entry.sizes, std::string(entry.stored->name)});
   }
   Tensor read(size_t index) const override { return file_.read(index); }
-  bool has_blocks() const override { return true; }
   Tensor read_block(size_t index, const WeightBlock& block) const override { return file_.read_block(index, block); }
 
  private:
@@ -56,32 +73,67 @@ class SafetensorsWeights : public WeightsFile {
 /// The tensors of one part (`model` when `key` is empty) of a checkpoint.
 class CheckpointWeights : public WeightsFile {
  public:
-  CheckpointWeights(const Checkpoint& checkpoint, const std::string& key) : state_(part_of(checkpoint, key)) {
+  CheckpointWeights(const std::filesystem::path& path, const OpenWeightsOptions& options)
+      : reader_(path, CheckpointReader::Seal::later),
+        part_(options.key.empty() ? "model" : options.key),
+        listed_(find_part()),
+        checks_(options.checks) {
+    const CheckpointIndex& index = reader_.index();
     format_ = "weft checkpoint";
-    for (const auto& [name, value] : checkpoint.integers) metadata_[name] = str(value);
-    for (const auto& [name, value] : checkpoint.numbers) metadata_[name] = str(value);
-    for (const auto& [name, value] : checkpoint.texts) metadata_[name] = value;
-    for (const NamedTensor& entry : state_.tensors)
-      add({entry.name, entry.tensor.dtype(), entry.tensor.sizes(), std::string(stored_name(entry.tensor.dtype()))});
+    for (const auto& [name, value] : index.integers) metadata_[name] = str(value);
+    for (const auto& [name, value] : index.numbers) metadata_[name] = str(value);
+    for (const auto& [name, value] : index.texts) metadata_[name] = value;
+    for (const CheckpointIndex::Entry& entry : listed_.tensors)
+      add({entry.name, entry.dtype, entry.is_ohwi ? to_file_order(entry.sizes) : entry.sizes,
+           std::string(stored_name(entry.dtype))});
   }
-  Tensor read(size_t index) const override { return state_.tensors.at(index).tensor; }
+  Tensor read(size_t index) const override {
+    const CheckpointIndex::Entry& entry = listed_.tensors.at(index);
+    if (checks_) check();
+    std::vector<WantedPiece> wanted{{part_, entry.name}};
+    reader_.read(wanted);
+    return entry.is_ohwi ? to_file_order(wanted[0].values) : wanted[0].values;
+  }
+  Tensor read_block(size_t index, const WeightBlock& block) const override {
+    const CheckpointIndex::Entry& entry = listed_.tensors.at(index);
+    Shape sizes = entry.sizes;
+    const int64_t row = sizes.numel() / std::max<int64_t>(sizes[0], 1), all = sizes.rank() > 1 ? sizes[1] : 1;
+    const bool is_cut = block.columns >= 0 && !entry.is_ohwi;  // an OHWI tensor's second dimension is another
+    const int64_t run = is_cut ? row / all * block.columns : row;
+    sizes[0] = block.rows;
+    if (is_cut) sizes[1] = block.columns;
+    std::vector<WantedPiece> wanted{{part_,
+                                     entry.name,
+                                     0,
+                                     Tensor::empty({sizes.numel()}, entry.dtype),
+                                     {block.row * row + (is_cut ? row / all * block.column : 0), run, row}}};
+    reader_.read(wanted);
+    const Tensor values = wanted[0].values.reshape(sizes);
+    if (!entry.is_ohwi) return values;
+    const Tensor turned = to_file_order(values);
+    return block.columns < 0 ? turned : turned.slice(1, block.column, block.columns);
+  }
+  void check() const override { reader_.check_seal(); }
 
  private:
-  static StateDict part_of(const Checkpoint& checkpoint, const std::string& key) {
-    const std::string wanted = key.empty() ? "model" : key;
+  const CheckpointIndex::Part& find_part() const {
+    const CheckpointIndex& index = reader_.index();
     std::vector<std::string> names;
-    for (const auto& [name, state] : checkpoint.parts) {
-      if (name == wanted) return state;
+    for (const auto& [name, part] : index.parts) {
+      if (name == part_) return part;
       names.push_back(name);
     }
-    const auto kind = checkpoint.texts.find("kind");  // linear_probe's features
-    fail("checkpoint: expected a part '", printable(wanted), "', got ",
+    const auto kind = index.texts.find("kind");  // linear_probe's features
+    fail("checkpoint: expected a part '", printable(part_), "', got ",
          names.empty() ? "none" : printable(joined(names)),
-         kind == checkpoint.texts.end() ? "" : " (" + printable(kind->second) + ")",
+         kind == index.texts.end() ? "" : " (" + printable(kind->second) + ")",
          names.empty() ? "" : ". weft-weights --key and train_image --weights-key take one");
   }
 
-  StateDict state_;
+  CheckpointReader reader_;
+  std::string part_;
+  const CheckpointIndex::Part& listed_;
+  bool checks_;
 };
 
 constexpr const char* kFormats = "safetensors, a safetensors index, a PyTorch file or a Weft checkpoint";
@@ -115,7 +167,7 @@ std::filesystem::path weights_in_folder(const std::filesystem::path& path) {
 
 std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& given, const OpenWeightsOptions& options) {
   const std::filesystem::path path = weights_in_folder(given);
-  const auto checkpoint = [&] { return std::make_unique<CheckpointWeights>(load_checkpoint(path), options.key); };
+  const auto checkpoint = [&] { return std::make_unique<CheckpointWeights>(path, options); };
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return checkpoint();
   const std::string table = path.string() + ".index";

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,10 +47,11 @@ class WeightsFile {
   virtual Tensor read(size_t index) const = 0;
   StateDict read_all() const;
 
-  /// Whether a block is read without the rest of its tensor.
-  virtual bool has_blocks() const { return false; }
-  /// A part of a tensor of at least one dimension, on the CPU. Errors: as read(); no has_blocks().
+  /// A part of a tensor of at least one dimension, on the CPU; of dense tensors its bytes alone are read. Errors: as
+  /// read().
   virtual Tensor read_block(size_t index, const WeightBlock& block) const;
+  /// Checks the checksums that cover more than a block, which read_block() leaves unread. Errors: as read().
+  virtual void check() const {}
 
  protected:
   /// Errors: a name that occurs twice.
@@ -63,9 +65,16 @@ class WeightsFile {
   std::unordered_map<std::string, size_t> index_;
 };
 
+/// Fills `part` [count] with the elements of a tensor of these sizes from `first` on, in row-major order. `read`
+/// returns blocks of the tensor: of a row that is cut only the columns with wanted elements.
+void read_elements(const Shape& sizes, int64_t first, const Tensor& part,
+                   const std::function<Tensor(const WeightBlock&)>& read);
+
 struct OpenWeightsOptions {
   std::string
-      key;  ///< which dict of a PyTorch file (`model`, `state_dict.teacher`), which part of a checkpoint; "": found
+      key{};  ///< which dict of a PyTorch file (`model`, `state_dict.teacher`), which part of a checkpoint; "": found
+  bool checks =
+      true;  ///< the first read() of a checkpoint compares the checksum of its file; false: check() alone does
 };
 
 /// `path`; of a folder of Hugging Face's the file of weights in it, of a sharded checkpoint's the folder itself.

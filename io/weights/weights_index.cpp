@@ -51,12 +51,12 @@ class ShardedWeights : public WeightsFile {
     const auto [shard, place] = places_.at(index);
     return shards_[shard]->read(place);
   }
-  bool has_blocks() const override {
-    return std::all_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard->has_blocks(); });
-  }
   Tensor read_block(size_t index, const WeightBlock& block) const override {
     const auto [shard, place] = places_.at(index);
     return shards_[shard]->read_block(place, block);
+  }
+  void check() const override {
+    for (const auto& shard : shards_) shard->check();
   }
 
  private:

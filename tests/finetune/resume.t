@@ -62,6 +62,9 @@ One bit in a file of the last checkpoint, or a file that is gone: the one before
   resumed from run/checkpoint-6 at step 6
   going on from run/checkpoint-6
   resumed from run/checkpoint-6 at step 6
+  $ mkdir run/checkpoint-9; tune --resume-from-checkpoint auto --max-steps 7 --out run 2>&1 | grep -o 'warning: .*\|resumed from.*'; rmdir run/checkpoint-9
+  warning: checkpoint: run/checkpoint-9 has no trainer_state.json, which is written last: it is not whole; going on from run/checkpoint-7
+  resumed from run/checkpoint-7 at step 7
   $ : > run/checkpoint-7/optimizer.pt; tune --max-steps 8 --resume-from-checkpoint run/checkpoint-7 --out run 2>&1 | grep -o 'optimizer.pt: damaged.*'
   optimizer.pt: damaged: its bytes do not fit their checksum in trainer_state.json
   [1]

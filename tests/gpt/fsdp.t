@@ -46,3 +46,21 @@ The disk of one rank is full: each rank names it, and the checkpoint before stay
   [1]
   $ two --max-steps 6 --resume auto --out full; grep -o "at step.*" log
   at step 5
+
+An output layer of its own is refused. Where ranks read parts of the file, rank 0 compares the two for all.
+
+  $ cp -r want/model untied; python3 - << 'end'
+  > import json, struct
+  > with open("want/model/model.safetensors", "rb") as file:
+  >     header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+  >     data = file.read()
+  > table = header["transformer.wte.weight"]
+  > begin, end = table["data_offsets"]
+  > header["lm_head.weight"] = {**table, "data_offsets": [len(data), len(data) + end - begin]}
+  > text = json.dumps(header).encode()
+  > with open("untied/model.safetensors", "wb") as file:
+  >     file.write(struct.pack("<Q", len(text)) + text + data + data[begin:end - 1] + b"?")
+  > end
+  $ two --weights untied --out tuned | grep -o 'error: .*' | sort -u; train --weights untied --out tuned | grep -o 'error: .*'
+  error: fsdp: rank 0: lm_head.weight differs from transformer.wte.weight: the model's output layer is the token embedding
+  error: --weights untied: lm_head.weight differs from transformer.wte.weight: the model's output layer is the token embedding

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/signals.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
+#include "dist/group/process_group.h"
 #include "tests/train/temporary_folder.h"
 #include "train/training_main.h"
 
@@ -56,11 +59,26 @@ TEST(Signals, AClosedSessionStopsARunUnlessNohupIgnoresIt) {
 }
 
 TEST(Signals, AskingOneRankForItsRecordsEndsNothing) {
-  {
-    Signals signals;
-    std::raise(SIGUSR2);
-  }
-  EXPECT_EQ(std::signal(SIGUSR2, SIG_DFL), SIG_DFL);
+  Signals signals;
+  std::raise(SIGUSR2);
+}
+
+TEST(Signals, AGroupThatIsMadeLaterPrintsItsRecords) {
+  const Signals signals;
+  testing::internal::CaptureStderr();
+  dist::run_ranks(2, [](const dist::ProcessGroupPtr& group) {
+    group->all_reduce(Tensor::ones({3}), dist::ReduceOp::sum, {.name = "loss"})->wait();
+    if (group->rank() == 0) std::raise(SIGUSR2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("the last collectives of rank 0 in group world:\n"));
+}
+
+TEST(Signals, WhoIgnoresSigusr2GoesOnDoingSo) {
+  const auto before = std::signal(SIGUSR2, SIG_IGN);
+  { Signals signals; }
+  EXPECT_EQ(std::signal(SIGUSR2, before), SIG_IGN);
 }
 
 TEST(Signals, EarlierHandlersComeBack) {

@@ -88,3 +88,14 @@ A node that is asked to end while it stops its ranks takes the others along.
   a:0
   b:0
   [1]
+
+So does a node that is asked to end while it waits for the other's ranks.
+
+  $ rm told here; endpoint=127.0.0.1:$(free_port); node() { exec weft-run --nnodes=2 --max_restarts=1 --grace=10 --rdzv_endpoint $endpoint bash -c "$1"; }
+  $ node 'trap "touch told" TERM; touch here; until [ -e go ]; do sleep 0.05; done' &> a & a=$!; node 'until [ -e here ]; do sleep 0.02; done; exit 1' &> b & b=$!
+  $ until_true [ -e told ]; kill -TERM $b; until_true 'grep "ended by" b'; touch go; wait $b; echo $?; wait $a; echo $?; grep -c restarting a b
+  75
+  1
+  a:0
+  b:0
+  [1]

@@ -81,6 +81,8 @@ A checkpoint's model is converted, or all of it.
   wrote   copy.safetensors
           model: 52 tensors
           optimizer: 104 tensors
+  $ fails weft-weights convert a.safetensors copy.safetensors; cmp $checkpoint copy.safetensors
+  weft-weights: error: convert: copy.safetensors is a checkpoint, with more than weights. Name another file (weft-weights --help lists the flags) [2]
   $ fails weft-weights convert --checkpoint $checkpoint copy.pt; fails weft-weights convert --checkpoint --dtype bf16 $checkpoint copy.safetensors
   weft-weights: error: --checkpoint: expected a name that ends in .safetensors, got 'copy.pt' (weft-weights --help lists the flags) [2]
   weft-weights: error: --checkpoint: expected --dry-run at most beside it: a checkpoint stays as it is (weft-weights --help lists the flags) [2]
