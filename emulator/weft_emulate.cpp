@@ -284,8 +284,8 @@ int main(int argc, char** argv) {
     setenv(variable, (value + (others && *others ? ":" + std::string(others) : "")).c_str(), 1);
   };
   in_front("LD_LIBRARY_PATH", folder.string());
-  // The runtime inside a program, or in what a script may load, is led to the emulator's, and NVRTC's machine code to its
-  // PTX (static_runtime/audit.cpp).
+  // static_runtime/audit.cpp leads the runtime inside a program, or in what a script may load, to the emulator's. It makes
+  // NVRTC give PTX in place of machine code.
   const int inside = emulator::runtime_inside(file);
   const bool scripts = emulator::is_interpreter(file) || (!no_preload && emulator::uses_no_cuda(file));
   // A loader by full paths, as Python's wheels have one, takes a library that is there already: nvJitLink's too.
