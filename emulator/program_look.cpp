@@ -108,8 +108,7 @@ std::string objection(const std::string& path, const Gpu& gpu) {
   try {
     for (const cuda::Fatbin& binary : fat_binaries(file)) {
       if (!binary.ptx_for(gpu.capability()).empty()) return {};
-      // nvcc links an empty one into a program without kernels.
-      if (!binary.entries.empty() || !binary.parts.empty()) code.insert(binary.describe());
+      if (binary.may_have_kernels()) code.insert(binary.describe());
     }
   } catch (...) {
     return {};  // a form that is read, or refused with its own text, when the program loads it
@@ -130,6 +129,17 @@ int runtime_inside(const std::string& path) {
     is_12 = is_12 || name == "cudaGetDeviceProperties_v2";
   });
   return has_runtime ? is_12 ? 12 : 13 : 0;
+}
+
+bool names_nvrtc(const std::string& path) {
+  const MappedFile file(path);
+  const cuda::ElfView elf(file.bytes());
+  if (!elf.valid()) return false;
+  for (const char* const section : {".dynstr", ".rodata"})
+    if (const Elf64_Shdr s = elf.named(section);
+        s.sh_offset < file.bytes().size() && file.bytes().substr(s.sh_offset, s.sh_size).find("libnvrtc") != std::string_view::npos)
+      return true;
+  return false;
 }
 
 bool is_interpreter(const std::string& path) {

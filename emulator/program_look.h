@@ -36,6 +36,9 @@ std::string objection(const std::string& path, const Gpu& gpu);
 /// Reads from the symbol table which version of CUDA's runtime the program has inside (nvcc's default); 0: none.
 int runtime_inside(const std::string& path);
 
+/// True for a program that links NVRTC or names its library, to load it later.
+bool names_nvrtc(const std::string& path);
+
 /// True for a program that runs scripts, which may load CUDA at any time.
 bool is_interpreter(const std::string& path);
 

@@ -284,7 +284,8 @@ int main(int argc, char** argv) {
     setenv(variable, (value + (others && *others ? ":" + std::string(others) : "")).c_str(), 1);
   };
   in_front("LD_LIBRARY_PATH", folder.string());
-  // The runtime inside a program, or in what a script may load, is led to the emulator's (static_runtime/audit.cpp).
+  // static_runtime/audit.cpp leads the runtime inside a program, or in what a script may load, to the emulator's. It makes
+  // NVRTC give PTX in place of machine code.
   const int inside = emulator::runtime_inside(file);
   const bool scripts = emulator::is_interpreter(file) || (!no_preload && emulator::uses_no_cuda(file));
   // A loader by full paths, as Python's wheels have one, takes a library that is there already: nvJitLink's too.
@@ -302,7 +303,7 @@ int main(int argc, char** argv) {
     for (const char* variable : {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"})
       setenv(variable, (folder / "triton_ptxas").c_str(), 0);
   }
-  if (scripts || inside != 0) in_front("LD_AUDIT", (folder / "libweft_static_runtime.so").string());
+  if (scripts || inside != 0 || emulator::names_nvrtc(file)) in_front("LD_AUDIT", (folder / "libweft_static_runtime.so").string());
 
   std::vector<char*> words;
   for (std::string& word : program) words.push_back(word.data());

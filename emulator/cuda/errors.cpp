@@ -107,7 +107,10 @@ int refuse(const char* call, bool remembered) {
   static std::mutex mutex;
   static std::set<std::string> told;
   const std::lock_guard lock(mutex);
-  if (told.insert(call).second) report(cat(call, " is not emulated"));
+  if (told.insert(call).second) {
+    report(cat(call, " is not emulated"));
+    count_fault();
+  }
   if (remembered) remember(cudaErrorNotSupported);
   return cudaErrorNotSupported;
 }

@@ -3,10 +3,12 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
 
+#include "emulator/cuda/cubin.h"
 #include "emulator/cuda/error.h"
 
 // NVIDIA does not document the layout of the container. nvcc 13.0 writes: magic, version, header size, size;
@@ -123,12 +125,21 @@ std::string Fatbin::ptx_for(int capability) const {
   return best;
 }
 
+static bool can_unpack(const Fatbin::Entry& entry) {
+  return !entry.compressed || (entry.bytes >= 4 && at<uint32_t>(entry.payload, 0) == ZSTD_MAGICNUMBER);
+}
+
 std::string Fatbin::machine_code_for(int capability) const {
   const Entry* best = nullptr;
   for (const Entry& entry : entries)
     if (!entry.is_ptx && entry.arch / 10 == capability / 10 && entry.arch <= capability && (!best || entry.arch > best->arch)) best = &entry;
-  if (!best || (best->compressed && (best->bytes < 4 || at<uint32_t>(best->payload, 0) != ZSTD_MAGICNUMBER))) return {};
-  return unpack(*best, name);
+  return best && can_unpack(*best) ? unpack(*best, name) : std::string();
+}
+
+bool Fatbin::may_have_kernels() const {
+  return !parts.empty() || std::ranges::any_of(entries, [&](const Entry& entry) {
+    return entry.is_ptx || !can_unpack(entry) || !registers_of_cubin(unpack(entry, name)).empty();
+  });
 }
 
 std::string Fatbin::describe() const {

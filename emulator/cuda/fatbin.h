@@ -28,6 +28,8 @@ struct Fatbin {
   std::string ptx_for(int capability) const;
   /// The cubin that a GPU of this capability would run instead of PTX; empty: there is none, or it cannot be unpacked.
   std::string machine_code_for(int capability) const;
+  /// False: the binary has no kernel. nvcc links such a binary into a program of C++.
+  bool may_have_kernels() const;
   /// `machine code for sm_90, PTX for compute_80`, or `no code`.
   std::string describe() const;
 };

@@ -8,6 +8,7 @@
 #include "emulator/cuda/copy.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/machine/memory.h"
 #include "emulator/machine/scheduler.h"
 #include "emulator/ptx/instructions/texture.h"
 
@@ -95,11 +96,15 @@ ptx::Image image_of(const cudaResourceDesc& r) {
     case cudaResourceTypeLinear: {
       take_format(r.res.linear.desc, image);
       require_aligned(r.res.linear.devPtr);
-      const size_t elements = r.res.linear.sizeInBytes / image.element();
-      require(elements > 0 && elements <= size_t{1} << 28);
+      // A GPU takes a texture that is longer than its memory. A read of the rest is an error.
+      const auto begin = reinterpret_cast<uintptr_t>(r.res.linear.devPtr);
+      size_t bytes = r.res.linear.sizeInBytes;
+      image.described = bytes / image.element();
+      if (Allocation owner; find_allocation(begin, owner)) bytes = std::min<size_t>(bytes, owner.end - begin);
+      const size_t elements = bytes / image.element();
+      require(elements > 0 && image.described <= size_t{1} << 28);
       image.linear_memory = true;
-      image.levels.push_back({reinterpret_cast<uintptr_t>(r.res.linear.devPtr), uint32_t(elements), 1, 1,
-                              r.res.linear.sizeInBytes, r.res.linear.sizeInBytes});
+      image.levels.push_back({begin, uint32_t(elements), 1, 1, bytes, bytes});
       break;
     }
     case cudaResourceTypePitch2D: {

@@ -2,6 +2,7 @@
 // nvcc links CUDA's runtime into programs and libraries by default. This writes a jump to the emulator's function of the
 // same name at the begin of each runtime function. The dynamic linker loads it as its auditor (rtld-audit(7)): a library
 // changes after it was mapped and before its first constructor runs. Symbol tables tell where the functions lie.
+// NVRTC's functions for machine code lead to those for PTX, which the emulated driver loads in its place.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -64,14 +65,17 @@ struct [[gnu::packed]] Jump {
 #endif
 
 void redirect(const Object& object, const ElfView& elf) {
-  int version = 0;
   std::map<std::string, Elf64_Sym> own;
-  for_functions(elf, SHT_SYMTAB, [&](std::string name, const Elf64_Sym& symbol) {
-    if (name.starts_with("cuda") || name.starts_with("__cuda")) own.emplace(std::move(name), symbol);
+  const uint32_t table = object.path.find("/libnvrtc") == std::string::npos ? SHT_SYMTAB : SHT_DYNSYM;  // NVIDIA's is stripped
+  for_functions(elf, table, [&](std::string name, const Elf64_Sym& symbol) {
+    if (name.starts_with("cuda") || name.starts_with("__cuda") || name.starts_with("nvrtcGet")) own.emplace(std::move(name), symbol);
   });
-  if (!own.contains("__cudaRegisterFatBinary") || !own.contains("cudaLaunchKernel")) return;
-  version = own.contains("cudaGetDeviceProperties_v2") ? 12 : 13;
-  const Functions& targets = emulated()[version];
+  Functions targets;
+  if (own.contains("__cudaRegisterFatBinary") && own.contains("cudaLaunchKernel"))
+    targets = emulated()[own.contains("cudaGetDeviceProperties_v2") ? 12 : 13];
+  for (const std::string size : {"", "Size"})
+    if (const auto ptx = own.find("nvrtcGetPTX" + size); ptx != own.end())
+      targets["nvrtcGetCUBIN" + size] = object.base + ptx->second.st_value;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (const auto& [name, symbol] : own) {
     const auto target = targets.find(name);
@@ -82,7 +86,7 @@ void redirect(const Object& object, const ElfView& elf) {
     if ((symbol.st_size + kAlignment - 1) / kAlignment * kAlignment < sizeof(Jump)) continue;
     if (mprotect(reinterpret_cast<void*>(first), bytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
       std::fprintf(stderr, "weft-emulate: %s: this system lets no program change its code; link the shared runtime "
-                           "(nvcc -cudart shared)\n", object.path.c_str());
+                           "(nvcc -cudart shared), and let NVRTC compile to PTX (-arch=compute_80)\n", object.path.c_str());
       std::exit(2);
     }
     Jump jump;

@@ -186,7 +186,12 @@ bool fetches_from_memory() {
     const auto k = static_cast<size_t>(is_there ? i : 0);
     expected.push_back(is_there ? f[k].x + 2.0 * f[k].w + b[k].y * 1000.0 + s[k].x / 65535.0 * 10 + 1 : 0);
   }
-  return near(out.get(), expected);
+  const bool right = near(out.get(), expected);
+  const Object longer(of_memory(df.data, kN + 2));  // than its memory
+  Array<float> part(kN + 3);
+  fetch<<<1, kN + 3>>>(longer.handle, bytes.handle, shares.handle, part.data);
+  expected.resize(kN + 3);
+  return right && near(part.get(), expected);
 }
 
 __global__ void look_at_layers(cudaTextureObject_t layered, cudaTextureObject_t gathered, float* out) {
@@ -400,6 +405,8 @@ bool refuses_wrong_objects() {
 
 __global__ void store_at(cudaSurfaceObject_t surface, int x) { surf2Dwrite(1.0f, surface, x, 0); }
 
+__global__ void fetch_one(cudaTextureObject_t texture, float* out) { *out = tex1Dfetch<float>(texture, 32); }
+
 int fault(const std::string& name) {
   const Grid grid = make_grid(8, 5, 1);
   const cudaArray_t array = array_of(grid, cudaArraySurfaceLoadStore);
@@ -409,6 +416,8 @@ int fault(const std::string& name) {
   if (name == "freed") MUST(cudaFreeArray(array));
   if (name == "freed") look_at_pitched<<<1, 32>>>(texture.handle, out.data);
   if (name == "no_object") look_at_pitched<<<1, 32>>>(12345, out.data);
+  const Object longer(of_memory(out.data, 33));
+  if (name == "beyond_memory") fetch_one<<<1, 1>>>(longer.handle, out.data);
   if (name == "beyond") store_at<<<1, 1>>>(surface.handle, 32);
   if (name == "misaligned") store_at<<<1, 1>>>(surface.handle, 6);
   const cudaError_t found = cudaDeviceSynchronize();

@@ -23,6 +23,7 @@ struct Image {
   Channel channel = Channel::is_unsigned;
   bool layered = false, cube = false;
   bool linear_memory = false;  ///< a row of elements without addressing: reads outside give 0
+  uint64_t described = 0;      ///< elements of that row by its description; memory ends after levels[0].width of them
 
   uint32_t element() const { return channels * channel_bits / 8; }
   uint32_t layers() const { return levels[0].depth / (cube ? 6 : 1); }

@@ -118,6 +118,9 @@ const Instruction* fetch(Warp& w, const Instruction* i) {
     if (form.layer != kNoRef && !texture.image.layered)
       w.fail(i, l, FaultCode::illegal_instruction, "a layer of a texture that has none");
     TextureCoordinates where = coordinates(w, form, l);
+    if (const int64_t at = where.texel[0], width = texture.image.levels[0].width; at >= width && uint64_t(at) < texture.image.described)
+      w.fail(i, l, FaultCode::illegal_address,
+             cat("texel ", at, " of a texture of ", texture.image.described, ", whose memory ends after ", width));
     if (form.dx[0] != kNoRef) {
       float dx[3], dy[3];
       for (size_t k = 0; k < 3; ++k)
