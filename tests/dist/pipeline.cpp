@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
