@@ -27,6 +27,11 @@ Whether case and accents count.
   same
   other
 
+A vocabulary named by hand has the tokenizer beside it, too.
+
+  $ same_score "$(of_word Café)" "$(score --vocab bert/vocab.txt)"
+  same
+
 XLM-RoBERTa and CamemBERT have RoBERTa's layers and a unigram model.
 
   $ unigram() { bert --prefix roberta. --config "{\"model_type\": \"${kind:-xlm-roberta}\"}" --tokenizer "${2:-{\}}"; rm bert/vocab.txt; jq -nc "{pre_tokenizer: {type: \"Metaspace\"}, model: {type: \"Unigram\", unk_id: 3, vocab: [[\"<s>\", 0], [\"<pad>\", 0], [\"</s>\", 0], [\"<unk>\", 0], [\"▁good\", $1], [\"▁bad\", -1], [\"▁go\", -2], [\"od\", -2]]}}" > bert/tokenizer.json; }
@@ -47,11 +52,6 @@ XLM-RoBERTa and CamemBERT have RoBERTa's layers and a unigram model.
   $ unigram -1 '{"added_tokens_decoder": {"9": {"content": "new"}}}'; says
   finetune: error: bert: the added token 'new' has the id 9, in tokenizer.json -1
   [1]
-
-A vocabulary named by hand has the tokenizer beside it, too.
-
-  $ same_score "$(of_word Café)" "$(score --vocab bert/vocab.txt)"
-  same
 
 A file may have several dicts of weights.
 
