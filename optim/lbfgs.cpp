@@ -174,7 +174,7 @@ void Lbfgs::remember(const Tensor& step, const Tensor& change) {
   const double product = dot(step, change);
   if (!(product > 1e-16 * dot(change, change))) return;  // rounding has spoiled the curvature
   pairs_.push_back({step, change, product});
-  if (pairs_.size() > static_cast<size_t>(options_.history)) pairs_.pop_front();
+  if (pairs_.size() > static_cast<size_t>(options_.history)) pairs_.erase(pairs_.begin());
 }
 
 LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {

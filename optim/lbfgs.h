@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -93,7 +92,7 @@ class Lbfgs {
   LbfgsOptions options_;
   std::shared_ptr<FlatParameters> flat_;
   std::vector<FlatRange> ranges_;
-  std::deque<Pair> pairs_;  // the newest last
+  std::vector<Pair> pairs_;  // the newest last
 };
 
 }  // namespace weft::optim

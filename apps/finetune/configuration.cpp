@@ -25,6 +25,12 @@ constexpr Published kPublished[] = {
     {nn::BertKind::roberta, "roberta", "Roberta", "hidden_act", "hidden_size", "num_hidden_layers",
      "num_attention_heads", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
      "classifier_dropout"},
+    {nn::BertKind::roberta, "xlm-roberta", "XLMRoberta", "hidden_act", "hidden_size", "num_hidden_layers",
+     "num_attention_heads", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
+     "classifier_dropout"},
+    {nn::BertKind::roberta, "camembert", "Camembert", "hidden_act", "hidden_size", "num_hidden_layers",
+     "num_attention_heads", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob",
+     "classifier_dropout"},
     {nn::BertKind::distilbert, "distilbert", "DistilBert", "activation", "dim", "n_layers", "n_heads", "hidden_dim",
      "dropout", "attention_dropout", "seq_classif_dropout"},
 };
@@ -68,7 +74,8 @@ const Published& kind_of(const nlohmann::json& json) {
       if (is_of(p)) type = type.empty() ? p.type : type;
   const auto found =
       std::find_if(std::begin(kPublished), std::end(kPublished), [&](const Published& p) { return type == p.type; });
-  WEFT_CHECK(found != std::end(kPublished), "expected model_type 'bert', 'roberta' or 'distilbert', got '",
+  WEFT_CHECK(found != std::end(kPublished),
+             "expected model_type 'bert', 'roberta', 'xlm-roberta', 'camembert' or 'distilbert', got '",
              printable(type), "'");
   WEFT_CHECK(is_of(*found), "expected architectures of ", found->model, "… as model_type is '", type, "', got '",
              printable(joined(models)), "'");
@@ -180,7 +187,7 @@ Configuration parsed(const nlohmann::json& json, const nn::BertOptions& given, b
   const Published& p = kind_of(json);
   result.sizes = given;
   if (given.kind != p.kind)
-    result.sizes = nn::bert_options(p.kind == nn::BertKind::bert ? "bert_base" : str(p.type, "_base"));
+    result.sizes = nn::bert_options(p.kind == nn::BertKind::bert ? "bert_base" : str(published_type(p.kind), "_base"));
   take_sizes(json, p, with_dropout, result.sizes);
   take_labels(json, result);
   if (says(json, "vocab_size")) {
@@ -212,8 +219,9 @@ Configuration read_configuration(const fs::path& folder, const nn::BertOptions& 
 }
 
 std::string configuration_text(const nn::BertOptions& options, const SavedConfiguration& saved) {
-  const Published& p = published(options.kind);
   nlohmann::json config = saved.from.empty() ? nlohmann::json::object() : nlohmann::json::parse(saved.from);
+  const bool as_read = !saved.from.empty() && kind_of(config).kind == options.kind;  // XLM-RoBERTa is a roberta, too
+  const Published& p = as_read ? kind_of(config) : published(options.kind);
   for (const char* key : {"num_labels", "_num_labels", "id2label", "label2id", "problem_type"}) config.erase(key);
   const auto activation = std::find_if(std::begin(kActivations), std::end(kActivations),
                                        [&](const ActivationName& a) { return a.activation == options.activation; });

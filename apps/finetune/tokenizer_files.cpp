@@ -6,6 +6,7 @@
 #include "apps/finetune/json_values.h"
 #include "core/text.h"
 #include "data/text/roberta_pairs.h"
+#include "data/text/unigram.h"
 #include "data/text/wordpiece.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
@@ -135,10 +136,16 @@ void check_never_split(const nlohmann::json& json, const std::vector<std::string
                ". Add it as a token: tokenizer.add_tokens");
 }
 
-/// The class without `Fast`. Errors: none of `known`, nor one that leaves all to tokenizer.json.
-void check_class(Folder& folder, std::initializer_list<const char*> known) {
+/// tokenizer_class without `Fast`; "": the files say none.
+std::string class_of(const Folder& folder) {
   std::string name = value_or<std::string>(folder.configuration, "tokenizer_class", "");
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  return name;
+}
+
+/// Errors: the class is none of `known`, nor one that leaves all to tokenizer.json.
+void check_class(Folder& folder, std::initializer_list<const char*> known) {
+  const std::string name = class_of(folder);
   if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return;
   const std::vector<std::string> names(known.begin(), known.end());
   WEFT_CHECK(name == "PreTrainedTokenizer" || name == "TokenizersBackend", "expected tokenizer_class ", joined(names),
@@ -257,6 +264,34 @@ std::unique_ptr<data::TextEncoder> read_pairs(const fs::path& path, Folder& fold
   }
 }
 
+bool is_unigram(const fs::path& whole) {
+  const nlohmann::json json = read_object(whole), model = value_or(json, "model", nlohmann::json::object());
+  return value_or<std::string>(model, "type", says(model, "vocab") && model["vocab"].is_array() ? "Unigram" : "") ==
+         "Unigram";
+}
+
+/// XLM-RoBERTa's and CamemBERT's tokens, of which tokenizer.json says everything: the other files may only agree.
+std::unique_ptr<data::TextEncoder> read_unigram(const fs::path& path, const Folder& folder) {
+  const std::string name = class_of(folder);
+  WEFT_CHECK(name.empty() || name == "XLMRobertaTokenizer" || name == "CamembertTokenizer",
+             "expected tokenizer_class XLMRobertaTokenizer or CamembertTokenizer of a unigram model, got '",
+             printable(name), "'");
+  auto tokens = std::make_unique<data::Unigram>(data::Unigram::from_tokenizer_json(path / kWhole));
+  for (const auto& [key, known] : {std::pair{"cls_token", "<s>"}, {"sep_token", "</s>"}, {"pad_token", "<pad>"}}) {
+    const nlohmann::json* const value = folder.find(key);
+    WEFT_CHECK(value == nullptr || content_of(*value) == known, "expected ", key, " '", known,
+               "' of a unigram model, got '", printable(content_of(*value)), "'");
+    WEFT_CHECK(tokens->find(known) >= 0, kWhole, ": expected the token '", known, "', got none");
+  }
+  for (const AddedToken& token : added_tokens(
+           folder, [&](const std::string& content) { return tokens->find(content); }, tokens->size()))
+    WEFT_CHECK(tokens->find(token.content) == token.id, "the added token '", printable(token.content), "' has the id ",
+               token.id, ", in ", kWhole, " ", tokens->find(token.content));
+  WEFT_CHECK(value_or<std::string>(folder.configuration, "truncation_side", "right") == "right",
+             "expected truncation_side \"right\" of a unigram model, got \"left\"");
+  return tokens;
+}
+
 }  // namespace
 
 Tokenizer read_tokenizer(const fs::path& path, nn::BertKind kind) {
@@ -287,13 +322,16 @@ Tokenizer read_tokenizer(const fs::path& path, nn::BertKind kind) {
   folder.configuration = read_object(root / kConfiguration);
   folder.special = read_object(root / kSpecial, &result.files);
   folder.added = read_object(root / kAdded, &result.files);
-  if (whole_there) {
+  const bool unigram = pairs && whole_there && is_unigram(whole);
+  if (whole_there && !unigram) {
     folder.whole = data::read_tokenizer_json(whole, pairs ? "BPE" : "WordPiece");
     result.files[kWhole] = read_text(whole, "tokenizer");
   }
   named(kConfiguration, [&] {
     check_configuration(folder.configuration);
-    result.encoder = pairs ? read_pairs(root, folder) : read_word_piece(root, vocabulary, folder, kind);
+    result.encoder = unigram ? read_unigram(root, folder)
+                     : pairs ? read_pairs(root, folder)
+                             : read_word_piece(root, vocabulary, folder, kind);
     if (says(folder.configuration, "model_max_length")) {
       const double most = folder.configuration["model_max_length"];
       WEFT_CHECK(most >= 3, "expected model_max_length of at least 3, got ", most);

@@ -19,9 +19,9 @@ struct Tokenizer {
 };
 
 /// Reads a folder as Hugging Face's libraries write it, old and new: vocab.txt or tokenizer.json (for RoBERTa
-/// vocab.json and merges.txt, or tokenizer.json). tokenizer_config.json, special_tokens_map.json and added_tokens.json
-/// are optional. `path` may also be one of the first. Errors: no vocabulary is there; the files contradict each
-/// other; they ask for what Weft's tokenizers do not do, which is named.
+/// vocab.json and merges.txt, or tokenizer.json, which may hold a unigram model). tokenizer_config.json,
+/// special_tokens_map.json and added_tokens.json are optional. `path` may also be one of the first. Errors: no
+/// vocabulary is there; the files contradict each other; they ask for what Weft's tokenizers do not do, which is named.
 Tokenizer read_tokenizer(const std::filesystem::path& path, nn::BertKind kind);
 
 /// The one of a vocabulary that Weft made.

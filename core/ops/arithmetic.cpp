@@ -57,6 +57,13 @@ auto floating_operands(const char* op, const Tensor& left, const Tensor& right) 
   return both;
 }
 
+Tensor of_numbers(const char* op, Tensor (*f)(const Tensor&, const Tensor&), const Tensor& left, const Tensor& right) {
+  const OpScope scope(op);
+  const auto [a, b, sizes] = operands(op, left, right);
+  const Tensor y = f(a, b);
+  return a.is_floating() ? where(isnan(a.detach()), b, where(isnan(b.detach()), a, y)) : y;
+}
+
 Tensor number_like(const char* op, const Tensor& x, Number b) {
   WEFT_CHECK(x.defined(), op, ": expected a tensor, got none");
   return Tensor::full({}, b, promote(x.dtype(), b), x.device());
@@ -157,6 +164,25 @@ Tensor sinc(const Tensor& x) {
   const Tensor angle = affine(where(is_zero, 1, x), std::numbers::pi, 0);
   return where(is_zero, 1, div(sin(angle), angle));
 }
+
+Tensor fmax(const Tensor& a, const Tensor& b) { return of_numbers("fmax", maximum, a, b); }
+Tensor fmin(const Tensor& a, const Tensor& b) { return of_numbers("fmin", minimum, a, b); }
+
+Tensor heaviside(const Tensor& left, const Tensor& right) {
+  const OpScope scope("heaviside");
+  const NoGrad no_grad;
+  const auto [x, at_zero, sizes] = operands("heaviside", left, right);
+  return where(eq(x, 0), at_zero, gt(x, 0).to(x.dtype()));
+}
+
+Tensor frac(const Tensor& x) {
+  const OpScope scope("frac");
+  check_floating("frac", x);
+  return sub(x, trunc(x));
+}
+
+Tensor deg2rad(const Tensor& degrees) { return affine(degrees, std::numbers::pi / 180, 0); }
+Tensor rad2deg(const Tensor& radians) { return affine(radians, 180 / std::numbers::pi, 0); }
 
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> infinity,
                   std::optional<double> negative_infinity) {

@@ -38,6 +38,16 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value =
 Tensor logit(const Tensor& x, double margin = 0);
 /// sin(pi x) / (pi x), and 1 at 0. Errors: not floating.
 Tensor sinc(const Tensor& x);
+/// maximum() and minimum(), but the other of a and b where one is NaN.
+Tensor fmax(const Tensor& a, const Tensor& b);
+Tensor fmin(const Tensor& a, const Tensor& b);
+/// 1 where x > 0, `at_zero` where x is 0, else 0: without a gradient.
+Tensor heaviside(const Tensor& x, const Tensor& at_zero);
+/// x - trunc(x). Errors: not floating.
+Tensor frac(const Tensor& x);
+/// Degrees as radians and the reverse. Integers become f32.
+Tensor deg2rad(const Tensor& degrees);
+Tensor rad2deg(const Tensor& radians);
 /// x with numbers in place of NaN and the infinities; none: the dtype's largest and smallest. Errors: not floating.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> infinity = {},
                   std::optional<double> negative_infinity = {});

@@ -91,6 +91,23 @@ std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer dim) {
   return split(x, (x.size(dim) - 1) / count + 1, dim);
 }
 
+Tensor rot90(const Tensor& x, Integer quarters, Integer from, Integer to) {
+  const OpScope scope("rot90");
+  WEFT_CHECK(x.defined() && x.dim() >= 2, "rot90: expected a tensor of at least two dimensions, got ", x);
+  const int a = wrap_dim("rot90", from, x.dim()), b = wrap_dim("rot90", to, x.dim());
+  WEFT_CHECK(a != b, "rot90: expected two dimensions, got ", from, " and ", to);
+  switch ((quarters % 4 + 4) % 4) {
+    case 1:
+      return flip(x, {b}).transpose(a, b);
+    case 2:
+      return flip(x, {a, b});
+    case 3:
+      return flip(x.transpose(a, b), {b});
+    default:
+      return x;
+  }
+}
+
 Tensor repeat_interleave(const Tensor& x, Integer count, Integer dim) {
   const OpScope scope("repeat_interleave");
   WEFT_CHECK(x.defined() && x.dim() >= 1 && count >= 0,
@@ -126,6 +143,13 @@ Tensor linspace(double start, double end, Integer count, DType dtype, Device dev
   return where(lt(places, static_cast<double>(count) / 2), add(mul(places, step), start), from_end).to(dtype);
 }
 
+Tensor logspace(double start, double end, Integer count, double base, DType dtype, Device device) {
+  const OpScope scope("logspace");
+  const NoGrad no_grad;
+  WEFT_CHECK(is_floating(dtype), "logspace: expected a floating dtype, got ", dtype);
+  return pow(Tensor::full({}, base, DType::f64, device), linspace(start, end, count, DType::f64, device)).to(dtype);
+}
+
 Tensor full_like(const Tensor& x, Number value) {
   WEFT_CHECK(x.defined(), "full_like: expected a tensor, got none");
   return Tensor::full(x.sizes(), value, x.dtype(), x.device());
@@ -151,6 +175,15 @@ Tensor block_diag(const std::vector<Tensor>& blocks) {
     before += own;
   }
   return concat(matrices);
+}
+
+Tensor tril_indices(Integer rows, Integer columns, Integer offset, Device device) {
+  const OpScope scope("tril_indices");
+  return nonzero(tril(Tensor::ones({rows, columns}, DType::u8, device), offset)).transpose(0, 1).contiguous();
+}
+Tensor triu_indices(Integer rows, Integer columns, Integer offset, Device device) {
+  const OpScope scope("triu_indices");
+  return nonzero(triu(Tensor::ones({rows, columns}, DType::u8, device), offset)).transpose(0, 1).contiguous();
 }
 
 Tensor eye(Integer n, DType dtype, Device device) {

@@ -8,6 +8,8 @@ namespace weft {
 Tensor flip(const Tensor& x, const std::vector<int64_t>& dims);
 /// x with its elements moved by `shift` places along `dim`; elements that leave at an end enter at the other.
 Tensor roll(const Tensor& x, Integer shift, Integer dim);
+/// x turned by `quarters` of a circle, from dimension `from` to `to`. Errors: one dimension.
+Tensor rot90(const Tensor& x, Integer quarters = 1, Integer from = 0, Integer to = 1);
 /// x repeated counts[d] times along dimension d; more counts than dimensions put new ones in front. Errors: fewer
 /// counts than dimensions, a negative one.
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts);
@@ -22,8 +24,15 @@ Tensor full_like(const Tensor& x, Number value);
 Tensor ones_like(const Tensor& x);
 /// `count` numbers from start to end in equal steps. Errors: count < 1, not a floating dtype.
 Tensor linspace(double start, double end, Integer count, DType dtype = DType::f32, Device device = {});
+/// `base` to the power of linspace().
+Tensor logspace(double start, double end, Integer count, double base = 10, DType dtype = DType::f32,
+                Device device = {});
 /// The identity [n, n]. Errors: n < 0.
 Tensor eye(Integer n, DType dtype = DType::f32, Device device = {});
+/// Rows and columns [2, n] (i64) of the elements on and below diagonal number `offset` of [rows, columns], or on and
+/// above it. Errors: a negative size.
+Tensor tril_indices(Integer rows, Integer columns, Integer offset = 0, Device device = {});
+Tensor triu_indices(Integer rows, Integer columns, Integer offset = 0, Device device = {});
 /// The diagonal number `offset` of the matrices x [..., R, C] (positive: to the right of the main one), a view where
 /// x is dense. Errors: fewer than two dimensions.
 Tensor diagonal(const Tensor& x, Integer offset = 0);

@@ -2,6 +2,8 @@
 #include "dist/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <deque>
+#include <set>
 #include <utility>
 
 #include "core/autocast.h"

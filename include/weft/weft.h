@@ -49,6 +49,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/slices.h"
 #include "core/ops/sort.h"
+#include "core/ops/special.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
 #include "core/profile/chrome_trace.h"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/contracts/unary.h"
 
+#include <math.h>
+
+#include "kernels/contracts/special_math.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/processor.h"
 #include "kernels/cpu/unary_loops.h"
@@ -67,6 +70,26 @@ void unary_backward(const Queue&, Unary f, const View& dx, const View& dy, const
     } else {
       fail("unary_backward: expected a floating dtype, got ", dy);
     }
+  });
+}
+
+namespace {
+
+struct HostGamma {
+  /// std::lgamma would write the sign into a variable that all threads share.
+  static double lgamma(double x) {
+    int sign = 0;
+    return ::lgamma_r(x, &sign);
+  }
+};
+
+}  // namespace
+
+void special_forward(const Queue&, Special f, const View& y, const View& x, int order) {
+  WEFT_CHECK(y.same_sizes(x) && y.dtype == x.dtype && is_floating(x.dtype),
+             "special_forward: expected y like floating x ", x, ", got ", y);
+  map<double, double, 1>(y, {&x}, [=](double* out, const std::array<const double*, 1>& in, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = special_value<HostGamma>(f, in[0][i], order);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "core/autocast.h"
 #include "tests/dist/pipeline_training.h"

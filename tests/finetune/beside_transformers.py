@@ -20,7 +20,7 @@ try:
     import transformers
     from transformers import (
         AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertTokenizer, DistilBertConfig, DistilBertTokenizer,
-        RobertaConfig, RobertaTokenizer)
+        CamembertConfig, CamembertTokenizer, RobertaConfig, RobertaTokenizer, XLMRobertaConfig, XLMRobertaTokenizer)
 except ImportError as missing:
     print(f"SKIPPED: {missing}")
     sys.exit(77)
@@ -57,6 +57,12 @@ def byte_pairs():
     return RobertaTokenizer(vocab=numbered(tokens), merges=[("o", "o"), ("oo", "d")])
 
 
+def unigrams(kind):
+    names = ["<s>", "<pad>", "</s>", "<unk>"] if kind is XLMRobertaTokenizer else ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"]
+    pieces = ["\u2581" + word for word in WORDS] + ["\u2581", "oo", "ood", "\u2581f", "il", *LETTERS]
+    return kind(vocab=[(name, 0.0) for name in names] + [(piece, -1.0 - i / 8) for i, piece in enumerate(pieces)])
+
+
 def bert(tokens, rows=0, **options):
     return BertConfig(vocab_size=max(len(tokens), rows), max_position_embeddings=64, **{**SIZES, **options})
 
@@ -66,8 +72,8 @@ def distilbert(tokens):
                             initializer_range=0.5, **POS_NEG)
 
 
-def roberta(tokens):
-    return RobertaConfig(vocab_size=len(tokens), max_position_embeddings=66, type_vocab_size=1, **SIZES, **POS_NEG)
+def roberta(tokens, kind=RobertaConfig):
+    return kind(vocab_size=len(tokens), max_position_embeddings=66, type_vocab_size=1, **SIZES, **POS_NEG)
 
 
 # Name: tokenizer, configuration of it, labels of the texts in turn.
@@ -84,6 +90,8 @@ MODELS = {
     "bert_regression": (word_pieces, lambda t: bert(t, num_labels=1, problem_type="regression"), ["0.5", "1.5", "3.0"]),
     "distilbert": (lambda: word_pieces(DistilBertTokenizer), distilbert, ["neg", "pos"]),
     "roberta": (byte_pairs, roberta, ["neg", "pos"]),
+    "xlm_roberta": (lambda: unigrams(XLMRobertaTokenizer), lambda t: roberta(t, XLMRobertaConfig), ["neg", "pos"]),
+    "camembert": (lambda: unigrams(CamembertTokenizer), lambda t: roberta(t, CamembertConfig), ["neg", "pos"]),
     "roberta_files": (byte_pairs, roberta, ["neg", "pos"]),  # vocab.json and merges.txt in place of tokenizer.json
 }
 

@@ -32,6 +32,27 @@ A vocabulary named by hand has the tokenizer beside it, too.
   $ same_score "$(of_word Café)" "$(score --vocab bert/vocab.txt)"
   same
 
+XLM-RoBERTa and CamemBERT have RoBERTa's layers and a unigram model.
+
+  $ unigram() { bert --prefix roberta. --config "{\"model_type\": \"${kind:-xlm-roberta}\"}" --tokenizer "${2:-{\}}"; rm bert/vocab.txt; jq -nc "{pre_tokenizer: {type: \"Metaspace\"}, model: {type: \"Unigram\", unk_id: 3, vocab: [[\"<s>\", 0], [\"<pad>\", 0], [\"</s>\", 0], [\"<unk>\", 0], [\"▁good\", $1], [\"▁bad\", -1], [\"▁go\", -2], [\"od\", -2]]}}" > bert/tokenizer.json; }
+  $ rows 'good bad\t1' 'bad\t0'; unigram -1; whole=$(score); cmp bert/tokenizer.json run/checkpoint-1/tokenizer.json; saved config '[.model_type, .architectures]'
+  ["xlm-roberta",["XLMRobertaForSequenceClassification"]]
+  $ unigram -3; same_score "$whole" "$(score)"; unigram -5; same_score "$whole" "$(score)"
+  same
+  other
+  $ kind=camembert unigram -1 '{"tokenizer_class": "CamembertTokenizer"}'; same_score "$whole" "$(score)"; saved config .model_type
+  same
+  "camembert"
+  $ unigram -1 '{"tokenizer_class": "T5Tokenizer"}'; says
+  finetune: error: bert: expected tokenizer_class XLMRobertaTokenizer or CamembertTokenizer of a unigram model, got 'T5Tokenizer'
+  [1]
+  $ unigram -1 '{"cls_token": "[CLS]"}'; says
+  finetune: error: bert: expected cls_token '<s>' of a unigram model, got '[CLS]'
+  [1]
+  $ unigram -1 '{"added_tokens_decoder": {"9": {"content": "new"}}}'; says
+  finetune: error: bert: the added token 'new' has the id 9, in tokenizer.json -1
+  [1]
+
 A file may have several dicts of weights.
 
   $ bert; rows 'good\t1' 'bad\t0'; plain=$(score); bert --dicts; says

@@ -97,7 +97,7 @@ Sizes and dropout come from the configuration beside the weights; bert_base, the
   $ cp first/checkpoint-2/config.json whole.json
   $ with() { jq -c ". + $1" whole.json > first/checkpoint-2/config.json; few --weights first/checkpoint-2 --out third; }
   $ with '{"model_type": "t5"}'
-  finetune: error: first/checkpoint-2/config.json: expected model_type 'bert', 'roberta' or 'distilbert', got 't5'
+  finetune: error: first/checkpoint-2/config.json: expected model_type 'bert', 'roberta', 'xlm-roberta', 'camembert' or 'distilbert', got 't5'
   [1]
   $ with '{"attention_probs_dropout_prob": 1.5}'
   finetune: error: first/checkpoint-2/config.json: expected attention_probs_dropout_prob of 0 to below 1, got 1.5

@@ -41,6 +41,18 @@ const AddCases arithmetic_cases{
     {"lerp", {{{3, 5}}, {{5}}, {{3, 1}}}, BOTH(lerp(x[0], x[1], x[2])), 8},
     {"lerp_number", {{{3, 5}}, {{3, 5}}}, BOTH(lerp(x[0], x[1], 0.3))},
     {"logaddexp", {{{3, 5}, Values::apart}, {{5}}}, BOTH(logaddexp(x[0], x[1])), 8},
+    {"fmax", {{{3, 5}, Values::apart}, {{5}}}, BOTH(fmax(x[0], x[1]))},
+    {"fmin", {{{3, 5}, Values::apart}, {{5}}}, BOTH(fmin(x[0], x[1]))},
+    {"heaviside", {{{3, 5}, Values::ties, Layout::dense, 0, false}, {{5}, Values::normal, Layout::dense, 0, false}},
+     BOTH(heaviside(x[0], x[1])), 1, true, Derivative::none},
+    {"frac", {{{3, 9}, Values::apart}}, BOTH(frac(x[0] + 0.06))},
+    {"deg2rad", {{{3, 5}}}, BOTH(deg2rad(x[0]))},
+    {"rad2deg", {{{3, 5}}}, BOTH(rad2deg(x[0]))},
+    {"multi_margin_loss", {{{5, 7}, Values::apart}, {{5}, Values::classes, Layout::dense, 7}},
+     CALL(multi_margin_loss(x[0], x[1], 2, 0.3, Reduction::none)),
+     "F.multi_margin_loss(x[0], x[1], p=2, margin=0.3, reduction='none')", 7},
+    {"multi_margin_loss_mean", {{{5, 7}, Values::apart}, {{5}, Values::classes, Layout::dense, 7}},
+     CALL(multi_margin_loss(x[0], x[1], 1, 0.3)), "F.multi_margin_loss(x[0], x[1], margin=0.3)", 35},
     {"nan_to_num", {{{3, 5}}}, BOTH(nan_to_num(x[0]))},
     {"isclose", {{{3, 5}}, {{3, 5}}}, BOTH(isclose(x[0], x[1], 0.1, 0.2)), 1, false, Derivative::none},
     {"hypot", {{{3, 5}}, {{5}}}, BOTH(hypot(x[0], x[1])), 8},
@@ -109,6 +121,26 @@ TEST(Arithmetic, HasPythonsAndCsRemainders) {
   EXPECT_EQ(of(remainder(i, zero)), (std::vector<double>{0, 0}));
   EXPECT_TRUE(std::isnan(fmod(Tensor::from<double>({1}), 0).item()));
   EXPECT_EQ(remainder(Tensor::from<int64_t>({5}), 1.5).item(), 0.5);
+}
+
+TEST(Arithmetic, NumbersBesideNan) {
+  const Tensor a = Tensor::from<double>({NAN, 1, NAN, -kInf}).requires_grad_(),
+               b = Tensor::from<double>({2, NAN, NAN, 3}).requires_grad_();
+  const Tensor y = fmax(a, b);
+  EXPECT_EQ(of(y.slice(0, 0, 2)), (std::vector<double>{2, 1}));
+  EXPECT_TRUE(std::isnan(y.select(0, 2).item()));
+  EXPECT_EQ(of(fmin(a, b).slice(0, 3, 1)), (std::vector<double>{-kInf}));
+  EXPECT_EQ(of(fmin(a, b).slice(0, 0, 2)), (std::vector<double>{2, 1}));
+  (sum(y.slice(0, 0, 2)) + y.select(0, 3)).backward();
+  EXPECT_EQ(of(a.grad()), (std::vector<double>{0, 1, 0, 0}));
+  EXPECT_EQ(of(b.grad()), (std::vector<double>{1, 0, 0, 1}));
+  EXPECT_EQ(of(fmax(Tensor::from<int64_t>({1, 5}), Tensor::from<int64_t>({4, 2}))), (std::vector<double>{4, 5}));
+  EXPECT_EQ(of(heaviside(Tensor::from<double>({-2, 0, 3, NAN}), Tensor::from<double>({0.5}))),
+            (std::vector<double>{0, 0.5, 1, 0}));
+  EXPECT_EQ(of(frac(Tensor::from<double>({2.5, -2.5, 0}))), (std::vector<double>{0.5, -0.5, 0}));
+  EXPECT_EQ(error_text([] { frac(Tensor::zeros({1}, DType::i64)); }),
+            "frac: expected a floating tensor, got i64[1] on cpu");
+  EXPECT_EQ(deg2rad(Tensor::from<int64_t>({180})).dtype(), DType::f32);
 }
 
 TEST(Arithmetic, AtTheEdges) {

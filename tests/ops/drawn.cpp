@@ -2,6 +2,7 @@
 // Ops that draw random numbers: the seed is set before each call, so that every device draws the same.
 #include "core/ops/binary.h"
 #include "core/ops/copy.h"
+#include "core/ops/layers/activations.h"
 #include "core/ops/layers/image.h"
 #include "core/ops/random.h"
 #include "core/random.h"
@@ -24,6 +25,7 @@ const AddCases drawn_cases{
     {"dropout_transposed", {{{6, 5}, Values::normal, Layout::transposed}}, CALL(dropout(x[0], 0.25)),
      "# draws other numbers"},
     {"feature_dropout", {{{3, 4, 5}}}, CALL(with_dropped_channels(x[0])), "x[0] / 0.6"},
+    {"alpha_dropout", {{{7, 9}}}, CALL(alpha_dropout(x[0], 0.4)), "# draws other numbers"},
     {"bernoulli", {{{3, 5}}}, CALL(bernoulli({40, 11}, 0.3, x[0].dtype(), x[0].device())), "# draws other numbers", 1,
      true, Derivative::none},
     {"permutation", {{{1}, Values::classes, Layout::dense, 1}}, CALL(permutation(100, x[0].device())),

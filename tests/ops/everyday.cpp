@@ -87,6 +87,15 @@ const AddCases everyday_cases{
     {"repeat_interleave", {{{3, 4}}}, BOTH(repeat_interleave(x[0], 3, 1)), 3},
     {"repeat_interleave_counts", {{{4, 3}}}, CALL(repeat_interleave(x[0], on(x[0], {2, 0, 3, 1}, {4}), 0)),
      "repeat_interleave(x[0], tensor([2, 0, 3, 1]), 0)", 3},
+    {"logspace", {{{1}}}, CALL(logspace(-1, 2, 7, 3, x[0].dtype(), x[0].device())), "logspace(-1, 2, 7, base=3)", 1, true,
+     Derivative::none},
+    {"rot90", {{{3, 5, 2}}}, CALL(rot90(x[0], 1, 0, 2)), "rot90(x[0], 1, (0, 2))"},
+    {"rot90_back", {{{3, 5}}}, CALL(rot90(x[0], -1)), "rot90(x[0], -1)"},
+    {"rot90_half", {{{3, 5}}}, CALL(rot90(x[0], 6)), "rot90(x[0], 6)"},
+    {"tril_indices", {{{1}}}, CALL(tril_indices(4, 6, 1, x[0].device())), "tril_indices(4, 6, 1)", 1, false,
+     Derivative::none},
+    {"triu_indices", {{{1}}}, CALL(triu_indices(4, 6, -1, x[0].device())), "triu_indices(4, 6, -1)", 1, false,
+     Derivative::none},
     {"linspace", {{{1}}}, CALL(linspace(-1, 2, 7, x[0].dtype(), x[0].device())), "linspace(-1, 2, 7)", 1, true,
      Derivative::none},
     {"eye", {{{1}}}, CALL(eye(4, x[0].dtype(), x[0].device())), "eye(4)", 1, true, Derivative::none},
@@ -377,6 +386,9 @@ TEST(Everyday, Refusals) {
                "repeat_interleave: expected a count for each slice");
   EXPECT_ERROR(repeat_interleave(zeros({2}), Tensor::from<int64_t>({1, -1}), 0),
                "repeat_interleave: expected no negative count");
+  EXPECT_ERROR(rot90(zeros({3})), "rot90: expected a tensor of at least two dimensions, got f32[3]");
+  EXPECT_ERROR(rot90(zeros({3, 3}), 1, 1, -1), "rot90: expected two dimensions, got 1 and -1");
+  EXPECT_ERROR(logspace(0, 1, 3, 10, DType::i64), "logspace: expected a floating dtype, got i64");
   EXPECT_ERROR(linspace(0, 1, 0), "linspace: expected at least one number of a floating dtype, got 0 of f32");
   EXPECT_ERROR(eye(-1), "eye: expected no negative size, got -1");
   EXPECT_ERROR(diagonal(zeros({2})), "diagonal: expected matrices [..., R, C], got f32[2] on cpu");

@@ -9,6 +9,8 @@
 #include <numeric>
 
 #include "core/autograd.h"
+#include "core/ops/layers/activations.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
@@ -128,6 +130,24 @@ TEST(Dropout, DropsWholeChannels) {
         feature_dropout(Tensor::ones({2, 2}), 2);
       },
       ThrowsMessage<Error>(HasSubstr("feature_dropout: expected p in [0, 1], got 2")));
+}
+
+TEST(Dropout, KeepsMeanAndVarianceForSelu) {
+  manual_seed(7);
+  const double bound = 1.7580993408473766;
+  const Tensor y = alpha_dropout(normal({200'000}), 0.25);
+  EXPECT_NEAR(mean(y).item(), 0, 0.02);
+  EXPECT_NEAR(var(y).item(), 1, 0.03);
+  const std::vector<float> of_zeros = alpha_dropout(Tensor::zeros({400}), 0.25).to_vector<float>();
+  const double scale = 1 / std::sqrt(0.75 * (1 + 0.25 * bound * bound));
+  const auto dropped = std::count_if(of_zeros.begin(), of_zeros.end(), [](float v) { return v < 0; });
+  EXPECT_NEAR(static_cast<double>(dropped), 100, 6 * std::sqrt(400 * 0.25 * 0.75));
+  for (const float v : of_zeros) EXPECT_NEAR(v, scale * bound * (v < 0 ? -0.75 : 0.25), 1e-6);
+  const Tensor x = Tensor::ones({2, 3});
+  EXPECT_TRUE(alpha_dropout(x, 0.5, false).is_same(x));
+  EXPECT_EQ(alpha_dropout(x, 1).to_vector<float>(), std::vector<float>(6, 0));
+  EXPECT_THAT([] { alpha_dropout(Tensor::ones({2}), 2); },
+              ThrowsMessage<Error>(HasSubstr("alpha_dropout: expected p in [0, 1], got 2")));
 }
 
 TEST(Dropout, KeepsScalesAndDropsTheSameInBackward) {

@@ -5,6 +5,8 @@
 
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/random.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
 
@@ -40,9 +42,23 @@ Tensor hardswish(const Tensor& x) {
   return mul(x, hardsigmoid(x));
 }
 
+constexpr double kSeluAlpha = 1.6732632423543772848, kSeluScale = 1.0507009873554804934;
+
 Tensor selu(const Tensor& x) {
   const OpScope scope("selu");
-  return affine(elu(x, 1.6732632423543772848), 1.0507009873554804934, 0);
+  return affine(elu(x, kSeluAlpha), kSeluScale, 0);
+}
+
+Tensor alpha_dropout(const Tensor& x, double p, bool training) {
+  const OpScope scope("alpha_dropout");
+  check_activation("alpha_dropout", x);
+  WEFT_CHECK(p >= 0 && p <= 1, "alpha_dropout: expected p in [0, 1], got ", p);
+  if (!training || p == 0) return x;
+  if (p == 1) return affine(x, 0, 0);
+  constexpr double kBound = kSeluAlpha * kSeluScale;
+  const double scale = 1 / std::sqrt((1 - p) * (1 + p * kBound * kBound));
+  const Tensor kept = ne(dropout(ones_like(x.detach()), p), 0);
+  return where(kept, affine(x, scale, scale * kBound * p), scale * kBound * (p - 1));
 }
 
 Tensor celu(const Tensor& x, double alpha) {

@@ -17,6 +17,9 @@ Tensor hardsigmoid(const Tensor& x);
 Tensor hardswish(const Tensor& x);
 /// 1.0507 elu(x, 1.6733) (Klambauer et al. 2017).
 Tensor selu(const Tensor& x);
+/// Dropout for selu(): elements become selu's lower bound with probability p, and mean and variance stay 0 and 1
+/// (Klambauer et al. 2017). Errors: p outside of 0 to 1.
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true);
 /// x where x > 0, else alpha (e^(x / alpha) - 1) (Barron 2017). Errors: alpha is 0.
 Tensor celu(const Tensor& x, double alpha = 1);
 /// log(1 / (1 + e^-x)).

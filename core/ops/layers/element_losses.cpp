@@ -4,6 +4,7 @@
 #include "core/autocast.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/gather.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
@@ -47,6 +48,19 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, double margin, Red
   const OpScope scope("hinge_embedding_loss");
   check_targets("hinge_embedding_loss", x, y);
   return reduced(where(eq(y, 1), x, relu(affine(x, -1, margin))), reduction);
+}
+
+Tensor multi_margin_loss(const Tensor& given, const Tensor& t, int p, double margin, Reduction reduction) {
+  const OpScope scope("multi_margin_loss");
+  WEFT_CHECK(given.defined() && t.defined() && given.is_floating() && given.dim() == 2 && t.dtype() == DType::i64 &&
+                 t.dim() == 1 && t.size(0) == given.size(0),
+             "multi_margin_loss: expected a floating tensor [N, C] and classes i64[N], got ", given, " and ", t);
+  WEFT_CHECK(p == 1 || p == 2, "multi_margin_loss: expected p of 1 or 2, got ", p);
+  const Tensor x = autocast_full(given), places = t.unsqueeze(1);
+  const Tensor beyond = relu(affine(sub(x, gather(x, 1, places)), 1, margin));
+  const Tensor others = ne(Tensor::arange(x.size(1), DType::i64, x.device()), places);
+  const Tensor terms = where(others, p == 1 ? beyond : square(beyond), 0);
+  return reduced(mean(terms, {1}), reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {

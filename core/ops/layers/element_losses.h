@@ -22,6 +22,10 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y, do
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, double margin = 1, Reduction reduction = Reduction::mean);
 /// log(1 + e^(-y x)), y of 1 and -1: its mean, its sum, or each. Errors: sizes differ.
 Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
+/// max(0, margin - x[n, t[n]] + x[n, c])^p, p 1 or 2, of each sample: the sum over the other classes c, divided by C.
+/// Its mean over N, its sum, or each. x is [N, C]. Errors: other sizes, classes t [N] that are not i64.
+Tensor multi_margin_loss(const Tensor& x, const Tensor& t, int p = 1, double margin = 1,
+                         Reduction reduction = Reduction::mean);
 /// The 2-norm of a - b + eps over the last dimension, with broadcasting.
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double eps = 1e-6);
 
