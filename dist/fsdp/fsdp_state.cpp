@@ -78,7 +78,7 @@ struct Targets : nn::Visitor {
   }
 };
 
-/// A line for each tensor: what all ranks must have read alike.
+/// A line for each tensor, the same on all ranks that have read one file.
 std::string contents(const StateDict& dict) {
   std::string lines;
   for (const auto& [name, tensor] : dict.tensors) {

@@ -19,7 +19,7 @@
 #include "tests/dist/replicas.h"
 #include "tests/support/error_text.h"
 
-// What users mistake ends in the right result or in one error, never in other weights.
+// A user's mistake ends in the right result or in one error, never in other weights.
 
 namespace weft::dist::testing {
 namespace {
