@@ -56,9 +56,9 @@ class Pipeline final : public Strategy {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// Forward and backward of all micro-batches; gradients are there when it returns. They add to the gradients
-  /// of earlier runs since zero_grad(). All ranks call it. Errors: NoGrad, no loss, other numbers of micro-batches in a row. An error
-  /// of one rank, of `loss` say, ends the stages' groups: the other ranks get its text.
+  /// Forward and backward of all micro-batches; gradients are there when it returns. They add to the gradients of
+  /// earlier runs since zero_grad(). All ranks call it. Errors: NoGrad, no loss, other numbers of micro-batches in a
+  /// row. An error of one rank, of `loss` say, ends the stages' groups: the other ranks get its text.
   void run(const MicroBatches& step);
   /// The model's output, on all ranks, without gradients: x goes through the stages in `stages` micro-batches. Inside
   /// of MicroBatches::loss: the output of the micro-batch under way. Errors: gradients are on elsewhere.
