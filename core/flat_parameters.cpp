@@ -312,6 +312,12 @@ void FlatParameters::undivide() {
   stages_ = {};
 }
 
+std::vector<int> FlatParameters::others() const {
+  std::vector<int> ranks = stages_.others;
+  for (const Division& division : divisions_) ranks.insert(ranks.end(), division.others.begin(), division.others.end());
+  return ranks;
+}
+
 void FlatParameters::mark_divided() {
   divided_.clear();
   for (const Division& division : divisions_) {

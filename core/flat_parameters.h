@@ -93,7 +93,8 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   struct Division {
     std::function<bool(const Tensor& parameter)> is_divided;
     std::function<Tensor(const Tensor& own, const char* name)> gather;
-    bool of_slices = false;  ///< the slices themselves are this rank's parts (FSDP): no rank has the whole parameters
+    std::vector<int> others = {};  ///< the job's other ranks, which hold other parts
+    bool of_slices = false;        ///< the slices are parts (FSDP's): no rank has the parameters themselves
   };
   /// Adds a division: FSDP's parts are slices, of parts that TensorParallel made.
   void divide(Division division);
@@ -114,8 +115,13 @@ class FlatParameters : public std::enable_shared_from_this<FlatParameters> {
   struct Stages {
     std::function<Tensor(const Tensor& own, const char* name)> gather;
     std::function<bool(const Tensor& parameter)> is_elsewhere;
+    std::vector<int> others = {};         ///< the job's ranks of the other stages
+    std::vector<std::string> names = {};  ///< names of the whole model's parameters and buffers, in its order
   };
   void set_stages(Stages stages);
+  const Stages& stages() const { return stages_; }
+  /// The job's ranks that hold other parts or stages of these parameters.
+  std::vector<int> others() const;
 
   /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
   /// sizes.

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <unordered_map>
+
+#include "core/autograd.h"
 
 namespace weft::optim {
 namespace {
@@ -27,6 +30,18 @@ Block block_of(std::string_view path) {
   return {};
 }
 
+/// Names of the whole model's parameters in its order, also where these are those of a pipeline's stage.
+std::vector<std::string> names_of_whole(const std::vector<NamedTensor>& parameters) {
+  std::vector<std::string> names;
+  for (const NamedTensor& parameter : parameters) {
+    const auto& meta = parameter.tensor.impl()->autograd;
+    const std::shared_ptr<FlatParameters> flat = meta ? meta->flat.lock() : nullptr;
+    if (flat && !flat->stages().names.empty()) return flat->stages().names;
+    names.push_back(parameter.name);
+  }
+  return names;
+}
+
 std::string_view without_dot(std::string_view list) { return list.substr(0, list.empty() ? 0 : list.size() - 1); }
 
 }  // namespace
@@ -36,8 +51,9 @@ std::vector<ParameterGroup> by_layer(const std::vector<NamedTensor>& parameters,
              options.factor);
   int64_t blocks = 0;
   std::string_view list;
-  for (const NamedTensor& parameter : parameters) {
-    const Block block = block_of(parameter.name);
+  const std::vector<std::string> names = names_of_whole(parameters);
+  for (const std::string& name : names) {
+    const Block block = block_of(name);
     if (block.number < 0) continue;
     if (blocks == 0) list = block.list;
     WEFT_CHECK(block.list == list, "layer decay: expected one list of numbered blocks, got '", without_dot(list),
@@ -48,11 +64,18 @@ std::vector<ParameterGroup> by_layer(const std::vector<NamedTensor>& parameters,
              "layer decay: expected a parameter of a numbered block (blocks.0.…), which tells its depth, got none");
 
   bool after_blocks = false;
+  std::unordered_map<std::string_view, int64_t> depths;
+  for (const std::string& name : names) {
+    const Block block = block_of(name);
+    after_blocks = after_blocks || block.number >= 0;
+    depths[name] = block.number >= 0 ? block.number + 1 : after_blocks ? blocks + 1 : 0;
+  }
   std::map<std::pair<int64_t, bool>, ParameterGroup> groups;
   for (const NamedTensor& parameter : parameters) {
-    const Block block = block_of(parameter.name);
-    after_blocks = after_blocks || block.number >= 0;
-    const int64_t depth = block.number >= 0 ? block.number + 1 : after_blocks ? blocks + 1 : 0;
+    const auto found = depths.find(parameter.name);
+    WEFT_CHECK(found != depths.end(), "layer decay: expected the names of Pipeline::parameters(), got '",
+               parameter.name, "'");
+    const int64_t depth = found->second;
     const bool is_vector = parameter.tensor.dim() <= 1 && !options.decay_vectors;
     ParameterGroup& group = groups[{depth, is_vector}];
     group.lr = options.lr * std::pow(options.factor, static_cast<double>(blocks + 1 - depth));

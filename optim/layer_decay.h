@@ -16,8 +16,9 @@ struct LayerDecayOptions {
 /// Parameter groups by depth (Clark et al. 2020; Bao et al. 2022, BEiT), for L numbered blocks. Parameters after the
 /// blocks (last norm, head) have the rate lr; block i has lr factor^(L - i). Parameters before the blocks (embeddings)
 /// have lr factor^(L + 1). `parameters` are in the model's order; a block's number is in its names
-/// (`blocks.3.attn.qkv.weight`, `encoder.layer.3.…`). Per depth one group, or two if vectors do not decay.
-/// Errors: a factor outside (0, 1]; no parameter of a numbered block, or several lists of them (a ResNet's stages).
+/// (`blocks.3.attn.qkv.weight`, `encoder.layer.3.…`). Per depth one group, or two if vectors do not decay. Parameters
+/// of a pipeline's stage count the whole model's blocks. Errors: a factor outside (0, 1]; no parameter of a numbered
+/// block, or several lists of them (a ResNet's stages).
 std::vector<ParameterGroup> by_layer(const std::vector<NamedTensor>& parameters, const LayerDecayOptions& options);
 
 /// The trained parameters, group after group. If FlatParameters::of flattens them in this order before data parallelism

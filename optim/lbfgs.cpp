@@ -131,6 +131,10 @@ void Lbfgs::bind() {
   WEFT_CHECK(!trained.empty(), "Lbfgs: no parameter requires a gradient");
   flat_ = FlatParameters::of(trained);
   flat_->check_bound("Lbfgs");
+  for (const NamedTensor& parameter : trained)
+    WEFT_CHECK(!flat_->is_divided(parameter.tensor) && flat_->stages().others.empty(), "Lbfgs: '", parameter.name, "' ",
+               parameter.tensor, " is one rank's part of the model: its sums would miss the others' parts. Use ",
+               "DDP, or another optimizer");
   ranges_ = flat_->ranges(trained);
 }
 
@@ -178,6 +182,7 @@ void Lbfgs::remember(const Tensor& step, const Tensor& change) {
 }
 
 LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
+  WEFT_CHECK(loss, "Lbfgs: expected a loss function, got none");
   const NoGrad no_grad;
   bind();
   LbfgsResult result;

@@ -63,7 +63,8 @@ struct LbfgsResult {
 /// moved into flat buffers, as by any optimizer; f64 reaches smaller tolerances.
 class Lbfgs {
  public:
-  /// Errors: no parameter requires a gradient, no history, a tolerance below 0.
+  /// Errors: no parameter requires a gradient, one that ranks divide (FSDP, TensorParallel, Pipeline), no history, a
+  /// tolerance below 0.
   explicit Lbfgs(const std::vector<NamedTensor>& parameters, const LbfgsOptions& options = {});
 
   /// Lowers `loss` from where the parameters are until a tolerance is met. `loss` runs the backward pass and returns

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/ddp/agreement.h"
 
+#include <algorithm>
+
 #include "core/autograd.h"
+#include "dist/group/divided_module.h"
 #include "dist/group/same_lines.h"
 
 namespace weft::dist {
@@ -31,7 +34,25 @@ struct Contents : nn::Visitor {
   void counter_at(const std::string&, int64_t& value) override { counters.push_back(&value); }
 };
 
+void check_apart(const ProcessGroup& group, const std::vector<int>& holders, const std::string& what,
+                 const std::string& who) {
+  for (const int rank : group.others())
+    WEFT_CHECK(std::ranges::find(holders, rank) == holders.end(), who, ": rank ", rank, " of group ", group.name(),
+               " holds another part of ", what,
+               ", which would be mixed with this rank's. Pass the group of ranks with ", "the same part: grid.data()");
+}
+
 }  // namespace
+
+void check_replicas(const ProcessGroup& group, nn::Module& model, const std::string& who) {
+  for (const auto& [path, module] : model.modules())
+    if (const auto* const divided = dynamic_cast<const DividedModule*>(module))
+      check_apart(group, divided->holders().others(), "'" + path + "'", who);
+}
+
+void check_replicas(const ProcessGroup& group, const FlatParameters& flat, const std::string& who) {
+  check_apart(group, flat.others(), "the model", who);
+}
 
 void check_same_model(ProcessGroup& group, nn::Module& model, const std::string& who) {
   if (group.size() == 1) return;

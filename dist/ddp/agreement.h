@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "core/flat_parameters.h"
 #include "dist/group/process_group.h"
 #include "nn/module.h"
 
@@ -9,6 +10,12 @@ namespace weft::dist {
 /// buffers, in the same order, the same of them frozen. All ranks call it. Errors (on every rank): the first entry that
 /// differs, and on which ranks; `who` begins the text.
 void check_same_model(ProcessGroup& group, nn::Module& model, const std::string& who);
+
+/// Makes sure that no rank of `group` holds other parts of the model's partitioned modules than this one. Errors: the
+/// rank and a module; `who` begins the text.
+void check_replicas(const ProcessGroup& group, nn::Module& model, const std::string& who);
+/// As above, of parts and stages of parameters that TensorParallel or Pipeline has divided.
+void check_replicas(const ProcessGroup& group, const FlatParameters& flat, const std::string& who);
 
 /// Makes parameters, buffers and counters of all ranks those of rank `root`. All ranks call it.
 void broadcast_model(ProcessGroup& group, nn::Module& model, int root = 0);

@@ -21,6 +21,7 @@ DDP::DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions op
   const ReducerOptions reducing{.buckets = bucket_options(options.first_bucket_mb, options.bucket_mb, "ddp"),
                                 .unused = options.unused,
                                 .compress_bf16 = options.compress_bf16};
+  check_replicas(*group_, *model_, "ddp");
   check_same_model(*group_, *model_, "ddp");
   broadcast_model(*group_, *model_);
   parameters_ = model_->parameters();

@@ -20,6 +20,7 @@ DistributedOptimizer::DistributedOptimizer(optim::Optimizer& optimizer, ProcessG
              name(options.op));
   WEFT_CHECK(options.backward_passes_per_step >= 1, kWho, ": expected at least one backward pass per step, got ",
              options.backward_passes_per_step);
+  check_replicas(*group, *optimizer.flat(), kWho);
   set_dropout_rank(options.same_dropout ? 0 : group->rank());
   const std::shared_ptr<FlatParameters>& flat = optimizer.flat();
   flat->check_whole(kWho);
@@ -85,12 +86,14 @@ void DistributedOptimizer::zero_grad() {
 }
 
 void broadcast_parameters(ProcessGroup& group, nn::Module& model, int root) {
+  check_replicas(group, model, "broadcast_parameters");
   check_same_model(group, model, "broadcast_parameters");
   broadcast_model(group, model, root);
 }
 
 void broadcast_optimizer_state(ProcessGroup& group, optim::Optimizer& optimizer, int root) {
   if (group.size() == 1) return;
+  check_replicas(group, *optimizer.flat(), "broadcast_optimizer_state");
   const NoGrad no_grad;
   StateDict state = optimizer.state_dict(/*all_counts=*/true);
   std::vector<WorkPtr> works;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/autograd.h"
+#include "dist/ddp/agreement.h"
 
 namespace weft::dist {
 namespace {
@@ -29,6 +30,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
                                                  const Maker& make)
     : group_(std::move(group)) {
   WEFT_CHECK(group_, kZeroWho, ": expected a group, got none");
+  WEFT_CHECK(make, kZeroWho, ": expected a function that makes the optimizer, got none");
   const NoGrad no_grad;
   std::vector<NamedTensor> all;
   for (const optim::ParameterGroup& each : parameters)
@@ -37,6 +39,7 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
   WEFT_CHECK(!all.empty(), kZeroWho, ": no parameter requires a gradient");
   flat_ = FlatParameters::of(all);
   flat_->check_whole(kZeroWho);
+  check_replicas(*group_, *flat_, kZeroWho);
   const int64_t n = group_->size(), unit = FlatParameters::kAlignment * n;
   part_ = (flat_->numel() + unit - 1) / unit * FlatParameters::kAlignment;
   for (int r = 0; r < n; ++r) rows_.push_back(std::clamp<int64_t>(flat_->numel() - r * part_, 0, part_));

@@ -286,7 +286,9 @@ CheckpointWriter::CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout, 
     : group_(std::move(group)),
       timeout_(timeout),
       host_(std::move(host)),
-      background_(std::make_unique<Background>()) {}
+      background_(std::make_unique<Background>()) {
+  WEFT_CHECK(group_, "sharded checkpoint: expected a group, got none");
+}
 
 CheckpointWriter::~CheckpointWriter() {
   background_->gives_up = std::uncaught_exceptions() > 0;
@@ -316,13 +318,19 @@ void CheckpointWriter::save(const fs::path& folder, std::vector<std::pair<std::s
     problem =
         str("expected an existing folder for ", folder.string(), ", got none at ", parent_of(job->folder).string());
   const std::string host = host_.empty() ? str("rank ", job->rank) : host_, id = random_id();
-  const std::vector<std::string> told =
-      group_->all_gather_text(problem.empty() ? str('+', job->rank == 0 ? id : "", ' ', host) : problem, "checkpoint");
+  const std::string place = fs::absolute(job->folder, error).lexically_normal().string();
+  const std::vector<std::string> told = group_->all_gather_text(
+      problem.empty() ? str('+', job->rank == 0 ? id : "", ' ', host, '\0', place) : problem, "checkpoint");
   std::unordered_set<std::string_view> hosts;
   for (int rank = 0; rank < job->size; ++rank) {
     const std::string_view text = told[static_cast<size_t>(rank)];
     WEFT_CHECK(text.starts_with('+'), "sharded checkpoint: rank ", rank, ": ", text);
-    const std::string_view of_rank = text.substr(text.find(' ') + 1);
+    const size_t end = text.find('\0');
+    const std::string_view first = told[0], other = text.substr(end + 1);
+    WEFT_CHECK(other == first.substr(first.find('\0') + 1),
+               "sharded checkpoint: expected one folder on all ranks, got ", first.substr(first.find('\0') + 1),
+               " on rank 0 and ", other, " on rank ", rank);
+    const std::string_view of_rank = text.substr(0, end).substr(text.find(' ') + 1);
     if (hosts.insert(of_rank).second) job->files.push_back(rank);
     if (of_rank == host) job->together.push_back(rank);
   }

@@ -32,7 +32,8 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Collective; first waits for the previous save (and throws its error). Errors: no folder to write into.
+  /// Collective; first waits for the previous save (and throws its error). Errors: no folder to write into, another
+  /// folder than rank 0's.
   void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
             std::map<std::string, std::string> facts = {});
   /// Also saves the numbers and texts of `notes`, which has no parts. The last `keep` - 1 folders before it stay

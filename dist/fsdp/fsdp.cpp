@@ -32,6 +32,7 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
     : model_(std::move(model)), group_(std::move(group)), options_(std::move(options)) {
   WEFT_CHECK(model_ && group_, "fsdp: expected a model and a group");
   check_options();
+  check_replicas(*group_, *model_, "fsdp");
   check_same_model(*group_, *model_, "fsdp");
   make_groups();
   const Device device = options_.device.value_or(model_->device());
@@ -134,6 +135,7 @@ void FSDP::train(const std::vector<std::pair<size_t, FlatShard*>>& by_unit) {
                          group->all_gather(all, own.to(device), {.name = name, .scale = {}})->wait();
                          return all.to(own.device());
                        },
+                   .others = shard_group_->others(),
                    .of_slices = true});
   }
   const Tensor gradient = flat_->gradient();

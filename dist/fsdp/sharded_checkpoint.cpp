@@ -133,6 +133,7 @@ void ShardedCheckpoint::load(const std::vector<std::pair<std::string, ShardedSta
   const NoGrad no_grad;
   std::vector<WantedPiece> wanted;
   for (const auto& [name, state] : parts) {
+    WEFT_CHECK(state, reader_.where(), ": part '", name, "': expected a state to load into, got none");
     check_fit(name, *state);
     const auto saved = by_name(reader_.part(name));
     for (const TensorPiece& piece : state->pieces)

@@ -288,6 +288,7 @@ WorkPtr ProcessGroup::submit_message(const Collective& c) {
 }
 
 void ProcessGroup::together(const std::function<void()>& calls) {
+  WEFT_CHECK(calls, "together: expected a function, got none");
   const uint64_t before = launches_;
   const bool held = hold();
   const auto end = [&] {
@@ -345,6 +346,12 @@ std::vector<int> ProcessGroup::members_of_split(int color, int key, const std::s
   return members;
 }
 
+std::vector<int> ProcessGroup::others() const {
+  std::vector<int> ranks = record_->members;
+  ranks.erase(ranks.begin() + rank_);
+  return ranks;
+}
+
 uint64_t ProcessGroup::bytes_sent() const { return record_->bytes_sent; }
 double ProcessGroup::seconds_in_collectives() const { return 1e-9 * static_cast<double>(*record_->nanoseconds); }
 std::string ProcessGroup::flight_log() const { return record_->log.text(); }
@@ -378,7 +385,21 @@ Grid::Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data, P
     : world_(std::move(world)),
       model_(std::move(model)),
       data_(std::move(data)),
-      pipe_(pipe ? std::move(pipe) : make_process_group_alone()) {}
+      pipe_(pipe ? std::move(pipe) : make_process_group_alone()) {
+  WEFT_CHECK(world_, "grid: expected a group of all ranks, got none");
+  WEFT_CHECK(model_, "grid: expected a group of model ranks, got none");
+  WEFT_CHECK(data_, "grid: expected a group of data ranks, got none");
+  WEFT_CHECK(int64_t{model_->size()} * data_->size() * pipe_->size() <= world_->size(), "grid: ", data_->size(),
+             " data x ", model_->size(), " model ranks x ", pipe_->size(), " stages do not fit ", world_->size(),
+             world_->size() == 1 ? " rank" : " ranks");
+  std::vector<int> seen;
+  for (const ProcessGroupPtr& group : {model_, data_, pipe_})
+    for (const int rank : group->others()) {
+      WEFT_CHECK(std::ranges::find(seen, rank) == seen.end(), "grid: expected groups that share this rank alone, got ",
+                 "rank ", rank, " of the job in two of model, data and pipe");
+      seen.push_back(rank);
+    }
+}
 
 namespace {
 

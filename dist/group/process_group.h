@@ -107,6 +107,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   int size() const { return size_; }
   /// `world`, or what split() was told.
   const std::string& name() const { return name_; }
+  /// The other ranks of this group, by their numbers in the job, in the group's order.
+  std::vector<int> others() const;
   /// `nccl`, `mpi`, `gloo`, `threads`, `alone`.
   virtual std::string_view backend() const = 0;
 
@@ -224,7 +226,8 @@ class Grid {
  public:
   /// Collective. Errors: `model` or `stages` is not positive, or their product does not divide the ranks.
   explicit Grid(ProcessGroupPtr world, int model, int stages = 1);
-  /// Makes a grid of existing groups: a `data` of one rank leaves each row independent. No `pipe`: one stage.
+  /// Makes a grid of existing groups: a `data` of one rank leaves each row independent. No `pipe`: one stage. Errors:
+  /// no group, groups that do not fit `world`, two that share another rank than this one.
   Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data, ProcessGroupPtr pipe = nullptr);
 
   const ProcessGroupPtr& world() const { return world_; }

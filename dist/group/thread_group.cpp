@@ -159,6 +159,7 @@ std::string text_of(const std::exception_ptr& error) {
 
 void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& function, const GroupOptions& options) {
   WEFT_CHECK(size > 0, "run_ranks: expected a positive number of ranks, got ", size);
+  WEFT_CHECK(function, "run_ranks: expected a function, got none");
   const auto room = std::make_shared<ThreadRoom>(size);
   std::mutex mutex;
   std::exception_ptr first, first_aborted;

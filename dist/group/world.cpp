@@ -74,6 +74,7 @@ void World::end() {
 }
 
 World World::around(ProcessGroupPtr group, Device device) {
+  WEFT_CHECK(group, "World::around: expected a group, got none");
   World world;
   world.local_rank_ = group->rank();
   world.local_size_ = group->size();

@@ -12,6 +12,8 @@
 #include "core/ops/concat.h"
 #include "core/random.h"
 #include "core/trace.h"
+#include "dist/ddp/agreement.h"
+#include "dist/group/same_lines.h"
 
 namespace weft::dist {
 namespace {
@@ -69,8 +71,6 @@ void on_device(Device device, const Tensor& x, const std::function<WorkPtr(const
     x.storage()->bump_version();
 }
 
-std::string message(int64_t micro, int stretch) { return str("micro-batch ", micro, " into stretch ", stretch); }
-
 }  // namespace
 
 /// Messages in one direction between two neighbours, in a group of their own: both sides name them in the same order,
@@ -97,6 +97,7 @@ class Pipeline::Channel {
     while (!under_way_.empty()) pop();
   }
   uint64_t bytes_sent() const { return group_->bytes_sent(); }
+  void abort(const std::string& reason) { group_->abort(reason); }
 
   /// The next message: of a key, or into `memory`.
   Tensor receive(const std::string& name, const std::string& key) {
@@ -161,6 +162,9 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
       options_(options),
       pipe_(grid.pipe()) {
   WEFT_CHECK(staged_, "pipeline: expected a model that is an nn::Staged, got ", model_ ? model_->kind() : "none");
+  check_same_lines(*pipe_, str(options_.chunks, " chunks", options_.fsdp ? ", fsdp" : ""), "pipeline: the options are",
+                   "All ranks must pass the same");
+  check_same_model(*pipe_, *model_, "pipeline");
   WEFT_CHECK(options_.chunks > 0, "pipeline: expected at least one chunk, got ", options_.chunks);
   WEFT_CHECK(options_.chunks == 1 || pipe_->size() > 1, "pipeline: ", options_.chunks,
              " chunks need at least two stages, got one");
@@ -278,7 +282,9 @@ void Pipeline::set_norm() const {
              return all.to(own.device());
            },
        .is_elsewhere =
-           [counted_elsewhere](const Tensor& parameter) { return counted_elsewhere.contains(parameter.impl()); }});
+           [counted_elsewhere](const Tensor& parameter) { return counted_elsewhere.contains(parameter.impl()); },
+       .others = pipe_->others(),
+       .names = names_});
 }
 
 int Pipeline::first_stage(const std::string& name) const {
@@ -319,9 +325,11 @@ void Pipeline::forward(const std::vector<PipelineStep>& steps, size_t i, const M
   const auto [is_backward, chunk, micro] = steps[i];
   Flight flight{.x = input(steps, i, batch), .y = {}};
   if (is_last(chunk)) {
+    WEFT_CHECK(batch.loss, "pipeline: MicroBatches::loss: expected a function, got none");
     last_input_ = flight.x;
+    sample_ = batch.inputs[static_cast<size_t>(micro)];
     flight.y = batch.loss(static_cast<size_t>(micro));
-    last_input_ = {};
+    last_input_ = sample_ = {};
   } else {
     const TraceScope scope("forward");
     const Autocast low(batch.precision);
@@ -358,6 +366,33 @@ void Pipeline::backward(size_t i) {
                          "gradient of " + message(micro, stretch(chunk)));
 }
 
+/// Messages name the number of micro-batches, in which ranks may differ.
+std::string Pipeline::message(int64_t micro, int stretch) const {
+  return str("micro-batch ", micro, " of ", micro_batches_, " into stretch ", stretch);
+}
+
+/// Ranks that wait for this one's messages get the text of its error.
+void Pipeline::or_abort(const std::function<void()>& function) {
+  const auto abort = [&](const std::string& error) {
+    last_input_ = sample_ = {};
+    if (pipe_->size() == 1) return;  // the next run may go well
+    const std::string reason = str("stage ", pipe_->rank(), " of the pipeline ended with: ", error);
+    for (const auto* channel : {&activations_in_, &activations_out_, &gradients_in_, &gradients_out_})
+      if (*channel) (*channel)->abort(reason);
+    for (const auto& [users, parameter] : tied_) users->abort(reason);
+    pipe_->abort(reason);
+  };
+  try {
+    function();
+  } catch (const std::exception& error) {
+    abort(error.what());
+    throw;
+  } catch (...) {
+    abort("an exception of unknown type");
+    throw;
+  }
+}
+
 void Pipeline::finish_messages() {
   if (activations_out_) activations_out_->finish();
   if (gradients_out_) gradients_out_->finish();
@@ -372,19 +407,27 @@ void Pipeline::begin_step(const MicroBatches& batch) {
 }
 
 void Pipeline::run(const MicroBatches& batch) {
-  begin_step(batch);
+  WEFT_CHECK(grad_enabled(), "pipeline: run() trains: expected gradients, got NoGrad. pipeline(x) is the output alone");
+  WEFT_CHECK(batch.samples >= 0, "pipeline: expected a number of samples, got ", batch.samples);
   const int P = pipe_->size(), rank = pipe_->rank();
   const PipelineSize size{
       .stages = P, .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())};
   steps_ = pipeline_schedule(size, rank);
+  micro_batches_ = batch.inputs.size();
   places_.clear();
   for (const int neighbour : {(rank + 1) % P, (rank + P - 1) % P}) {
     const std::vector<PipelineStep> steps = pipeline_schedule(size, neighbour);
     for (size_t i = 0; i < steps.size(); ++i) places_[{neighbour, steps[i]}] = i;
   }
-  flights_.clear();  // left from a run that ended with an exception, as is the next
-  last_input_ = {};
+  flights_.clear();  // left from a run that ended with an exception
   most_in_flight_ = 0;
+  for (const auto& [users, parameter] : tied_)  // earlier runs' gradients are sums over the stages: one stage has them
+    if (users->rank() > 0) parameter.tensor.zero_grad();
+  or_abort([&] { run_steps(batch); });
+}
+
+void Pipeline::run_steps(const MicroBatches& batch) {
+  begin_step(batch);
   // DDP counts gradients; FSDP reduces what the step's last backward finds.
   std::shared_ptr<void> own = tensor_->fsdp() ? tensor_->no_sync() : nullptr;
   for (size_t i = 0; i < steps_.size(); ++i) {
@@ -406,14 +449,27 @@ void Pipeline::run(const MicroBatches& batch) {
 }
 
 Tensor Pipeline::operator()(const Tensor& x) {
-  if (last_input_.defined()) return staged_->run(range(pipe_->size() - 1, options_.chunks - 1), last_input_, x);
+  WEFT_CHECK(x.defined() && x.dim() > 0 && x.size(0) > 0, "pipeline: expected at least one sample, got ", x);
+  if (last_input_.defined()) {
+    WEFT_CHECK(x.raw_data() == sample_.raw_data() && x.sizes() == sample_.sizes(),
+               "pipeline: inside of loss(i): ", "expected the micro-batch inputs[i], ", sample_,
+               ", got another tensor, ", x);
+    return staged_->run(range(pipe_->size() - 1, options_.chunks - 1), last_input_, x);
+  }
   WEFT_CHECK(!grad_enabled(), "pipeline: expected NoGrad, got a forward with gradients. Pipeline::run() trains");
+  Tensor y;
+  or_abort([&] { y = evaluated(x); });
+  return y;
+}
+
+Tensor Pipeline::evaluated(const Tensor& x) {
   std::vector<Tensor> outputs;
   MicroBatches batch{.inputs = split(x, pipe_->size()), .precision = autocast_dtype().value_or(DType::f32)};
   // The data ranks of a sharded stage gather it together for each micro-batch: all have as many, whatever their rows.
   const size_t own = batch.inputs.size();
   while (tensor_->fsdp() && own > 0 && batch.inputs.size() < static_cast<size_t>(pipe_->size()))
     batch.inputs.push_back(batch.inputs.back());
+  micro_batches_ = batch.inputs.size();
   batch.loss = [&](size_t micro) {
     const Tensor part = (*this)(batch.inputs[micro]);
     if (micro < own) outputs.push_back(part);

@@ -27,7 +27,8 @@ struct MicroBatches {
   int64_t samples = 0;           ///< number in all micro-batches; 0: a dummy batch, as in DDP::set_samples()
   DType precision = DType::f32;  ///< dtype of the stages' products (Autocast); `loss` chooses its own
   /// Called on the last stage, once for each micro-batch: the scalar that backward begins from. `pipeline(inputs[i])`
-  /// inside is the model's output. The scalars of all micro-batches add up to the step's loss.
+  /// inside is the model's output; of other inputs: an error. The scalars of all micro-batches add up to the step's
+  /// loss.
   std::function<Tensor(size_t micro)> loss = {};
 };
 
@@ -46,14 +47,16 @@ struct MicroBatches {
 /// summed over their stages. See docs/pipeline_parallel.md.
 class Pipeline final : public Strategy {
  public:
-  /// `model` is an nn::Staged. Collective. Errors: another model; fewer layers than stages * chunks; those of
-  /// TensorParallel.
+  /// `model` is an nn::Staged. Collective. Errors: another model; models or chunks that differ between the stages;
+  /// fewer layers than stages * chunks; those of TensorParallel.
   Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions options = {});
   ~Pipeline() override;
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// Forward and backward of all micro-batches; gradients are there when it returns. All ranks call it.
+  /// Forward and backward of all micro-batches; gradients are there when it returns. They add to the gradients of
+  /// earlier runs since zero_grad(). All ranks call it. Errors: NoGrad, no loss, other numbers of micro-batches in a
+  /// row. An error of one rank, of `loss` say, ends the stages' groups: the other ranks get its text.
   void run(const MicroBatches& step);
   /// The model's output, on all ranks, without gradients: x goes through the stages in `stages` micro-batches. Inside
   /// of MicroBatches::loss: the output of the micro-batch under way. Errors: gradients are on elsewhere.
@@ -110,6 +113,10 @@ class Pipeline final : public Strategy {
   void drop_other_stages();
   FsdpOptions sharding() const;
   void begin_step(const MicroBatches& batch);
+  void run_steps(const MicroBatches& batch);
+  Tensor evaluated(const Tensor& x);
+  void or_abort(const std::function<void()>& function);
+  std::string message(int64_t micro, int stretch) const;
   void make_channels();
   void find_tied();
   void set_norm() const;
@@ -135,8 +142,8 @@ class Pipeline final : public Strategy {
   std::vector<PipelineStep> steps_;
   std::map<std::pair<int, PipelineStep>, size_t> places_;  // places of both neighbours' steps in their schedules
   std::map<Key, Flight> flights_;
-  size_t most_in_flight_ = 0;
-  Tensor last_input_;  // input of the micro-batch whose loss is computed
+  size_t micro_batches_ = 0, most_in_flight_ = 0;
+  Tensor last_input_, sample_;  // the last stretch's input, and the model's, while a loss is computed
 };
 
 }  // namespace weft::dist

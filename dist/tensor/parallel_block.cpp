@@ -13,8 +13,9 @@ namespace {
 constexpr nn::LinearOptions kLinear{.init = nn::Init::transformer};
 
 int64_t checked_heads(int64_t heads, const ProcessGroupPtr& group) {
-  WEFT_CHECK(group && heads % group->size() == 0, "ParallelAttention: ", heads, " heads do not divide by ",
-             group ? group->size() : 0, " model ranks");
+  WEFT_CHECK(group, "ParallelAttention: expected a group, got none");
+  WEFT_CHECK(heads % group->size() == 0, "ParallelAttention: ", heads, " heads do not divide by ", group->size(),
+             " model ranks");
   return heads;
 }
 
@@ -187,6 +188,7 @@ void ParallelGptBlock::fields(nn::Visitor& v) {
 }
 
 void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group, Tokens tokens) {
+  WEFT_CHECK(group, "divide_blocks: expected a group, got none");
   if (group->size() == 1) return;
   const auto first = model.h.front(), last = model.h.back();
   for (std::shared_ptr<nn::GptLayer>& block : model.h) {

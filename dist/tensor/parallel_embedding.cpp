@@ -121,8 +121,19 @@ Tensor parallel_cross_entropy(const Tensor& logits, const Tensor& target, int64_
   return options.reduction == Reduction::sum ? all : div(all, sum(targets.counts.to(dtype)));
 }
 
+namespace {
+
+const ProcessGroup& checked(const ProcessGroupPtr& group, const nn::Embedding& whole) {
+  WEFT_CHECK(group, "ParallelEmbedding: expected a group, got none");
+  WEFT_CHECK(dynamic_cast<const ParallelEmbedding*>(&whole) == nullptr,
+             "ParallelEmbedding: expected a whole table, got one that is divided already");
+  return *group;
+}
+
+}  // namespace
+
 ParallelEmbedding::ParallelEmbedding(const nn::Embedding& whole, ProcessGroupPtr ranks)
-    : nn::Embedding(parameter_part(whole.weight, {.dim = 0, .size = whole.weight.size(0)}, *ranks)),
+    : nn::Embedding(parameter_part(whole.weight, {.dim = 0, .size = whole.weight.size(0)}, checked(ranks, whole))),
       group(std::move(ranks)),
       rows(whole.weight.size(0)) {
   WEFT_CHECK(whole.padding < 0, "ParallelEmbedding: expected no padding row, got ", whole.padding);
@@ -136,6 +147,8 @@ Tensor ParallelEmbedding::forward(const Tensor& x) const {
     const Tensor index = x.flatten();
     const auto [first, count] = Partition::share(rows, group->rank(), group->size());
     const Tensor own = index - first;
+    WEFT_CHECK(index.device().kind != DeviceKind::cpu || !any(lt(index, 0) | ge(index, rows)).item(),
+               "Embedding: expected rows of [0, ", rows, "), got ", min(index).item(), " to ", max(index).item());
     mine = ge(own, 0) & lt(own, count);
     // A number outside of the table is outside of each rank's rows: index_select() reports it on all of them.
     place = where(ge(index, 0) & lt(index, rows), where(mine, own, 0), index);
@@ -162,6 +175,7 @@ Tensor ParallelEmbedding::tied_loss(const Tensor& x, const Tensor& targets,
 }
 
 void divide_vocabulary(nn::Gpt& model, const ProcessGroupPtr& group) {
+  WEFT_CHECK(group, "divide_vocabulary: expected a group, got none");
   if (group->size() > 1) model.wte = std::make_shared<ParallelEmbedding>(*model.wte, group);
 }
 

@@ -22,12 +22,14 @@ struct ParallelEmbedding : nn::Embedding, PartitionedModule {
   ProcessGroupPtr group;
   int64_t rows;  ///< the whole table's
 
-  /// This rank's part of a table that each rank has whole. Errors: fewer rows than ranks, a padding row.
+  /// This rank's part of a table that each rank has whole. Errors: no group, fewer rows than ranks, a padding row,
+  /// a table that is divided already.
   ParallelEmbedding(const nn::Embedding& whole, ProcessGroupPtr group);
   Tensor forward(const Tensor& x) const override;
   Tensor tied_linear(const Tensor& x) const override;
   Tensor tied_loss(const Tensor& x, const Tensor& targets, const LinearCrossEntropyOptions& options) const override;
   Partition partition(const std::string&) const override { return {.dim = 0, .size = rows}; }
+  const ProcessGroup& holders() const override { return *group; }
 };
 
 /// Puts a ParallelEmbedding in place of the tokens of a GPT that each rank of the group has whole; positions stay

@@ -25,6 +25,7 @@ Tensor into_region(const Tensor& x, const ColumnParallelLinear& layer, int64_t t
 
 ColumnParallelLinear::ColumnParallelLinear(const nn::Linear& whole, ProcessGroupPtr ranks, int64_t count)
     : group(std::move(ranks)), stretches(count) {
+  WEFT_CHECK(stretches > 0, "ColumnParallelLinear: expected at least one stretch, got ", stretches);
   check_divides("ColumnParallelLinear", "an output", whole.weight.size(0) / stretches, group);
   weight = parameter_part(whole.weight, partition("weight"), *group);
   bias = parameter_part(whole.bias, partition("bias"), *group);

@@ -21,7 +21,7 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
   int64_t stretches;
   bool gathers = false;  ///< x [N, own tokens, in] is this rank's alone: gather_into_region()
 
-  /// Errors: the ranks do not divide `out`.
+  /// Errors: no group, no stretches, the ranks do not divide `out`.
   ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, ColumnParallelOptions options = {})
       : ColumnParallelLinear(nn::Linear(in, out, options.linear), std::move(ranks), options.stretches) {}
   /// This rank's part of a layer that each rank has whole.
@@ -35,6 +35,7 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
   void fields(nn::Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
   Partition partition(const std::string&) const override { return {.dim = 0, .stretches = stretches}; }
+  const ProcessGroup& holders() const override { return *group; }
 
  private:
   Tensor forward(const Tensor& x, int64_t tokens) const;
@@ -58,6 +59,7 @@ struct RowParallelLinear : nn::Module, PartitionedModule {
   Partition partition(const std::string& parameter) const override {
     return parameter == "weight" ? Partition{.dim = 1} : Partition{};
   }
+  const ProcessGroup& holders() const override { return *group; }
 };
 
 }  // namespace weft::dist

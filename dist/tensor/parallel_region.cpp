@@ -9,6 +9,11 @@
 namespace weft::dist {
 namespace {
 
+void check(const char* op, const Tensor& x, const ProcessGroupPtr& group) {
+  WEFT_CHECK(group, op, ": expected a group, got none");
+  WEFT_CHECK(x.defined(), op, ": expected a tensor, got none");
+}
+
 /// A copy: other ops may still read the original.
 Tensor summed(const Tensor& x, const ProcessGroupPtr& group, const char* name) {
   const NoGrad no_grad;
@@ -51,26 +56,31 @@ Tensor part_of(const Tensor& x, const ProcessGroupPtr& group) {
 }  // namespace
 
 Tensor gather_into_region(const Tensor& x, const ProcessGroupPtr& group, int64_t tokens) {
+  check("gather_into_region", x, group);
   return group->size() == 1 ? x : by_token(all_gather(x.contiguous(), group), group->size(), tokens);
 }
 
 Tensor scatter_from_region(const Tensor& x, const ProcessGroupPtr& group) {
+  check("scatter_from_region", x, group);
   return group->size() == 1 ? x : reduce_scatter(by_rank(x, group->size()).contiguous(), group);
 }
 
 Tensor own_tokens(const Tensor& x, const ProcessGroupPtr& group) {
+  check("own_tokens", x, group);
   if (group->size() == 1) return x;
   return differentiable(part_of(x, group), "own_tokens", {x},
                         [group, tokens = x.size(1)](const Tensor& dy) { return Grads{all_tokens(dy, group, tokens)}; });
 }
 
 Tensor all_tokens(const Tensor& x, const ProcessGroupPtr& group, int64_t tokens) {
+  check("all_tokens", x, group);
   if (group->size() == 1) return x;
   return differentiable(joined(x, group, tokens), "all_tokens", {x},
                         [group](const Tensor& dy) { return Grads{own_tokens(dy, group)}; });
 }
 
 Tensor copy_to_region(const Tensor& x, const ProcessGroupPtr& group) {
+  check("copy_to_region", x, group);
   if (group->size() == 1) return x;
   return differentiable(x.detach(), "copy_to_region", {x}, [group](const Tensor& dy) {
     return Grads{reduced(dy, group, "gradient of the input of a region")};
@@ -78,6 +88,7 @@ Tensor copy_to_region(const Tensor& x, const ProcessGroupPtr& group) {
 }
 
 Tensor reduce_from_region(const Tensor& x, const ProcessGroupPtr& group) {
+  check("reduce_from_region", x, group);
   if (group->size() == 1) return x;
   return reduced(x, group, "output of a region");
 }

@@ -13,6 +13,8 @@ namespace {
 
 /// x with dimension `dim` as [stretches, size / stretches].
 Tensor stretched(const Tensor& x, int dim, int64_t stretches) {
+  WEFT_CHECK(stretches > 0 && x.size(dim) % stretches == 0, "partition: dimension ", dim, " of ", x,
+             " does not divide into ", stretches, stretches == 1 ? " stretch" : " stretches");
   std::vector<int64_t> sizes;
   for (int d = 0; d < x.dim(); ++d) {
     if (d == dim) sizes.push_back(stretches);
@@ -38,7 +40,7 @@ Tensor Partition::part(const Tensor& whole, int rank, int ranks) const {
     part.slice(dim, 0, count).copy_(whole.detach().slice(dim, first, count));
     return part;
   }
-  WEFT_CHECK(whole.size(dim) % (stretches * ranks) == 0, "partition: dimension ", dim, " of ", whole,
+  WEFT_CHECK(stretches > 0 && whole.size(dim) % (stretches * ranks) == 0, "partition: dimension ", dim, " of ", whole,
              " does not divide into ", stretches, " x ", ranks, " parts");
   const int64_t length = whole.size(dim) / (stretches * ranks);
   const Tensor mine = stretched(whole.detach(), dim, stretches).slice(dim + 1, rank * length, length);

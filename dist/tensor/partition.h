@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "dist/group/process_group.h"
+#include "dist/group/divided_module.h"
 #include "io/checkpoint_index.h"
 
 namespace weft::dist {
@@ -39,10 +39,9 @@ struct Partition {
 /// part, whose writing writes the whole tensor on the host for a moment.
 Tensor parameter_part(const Tensor& whole, const Partition& partition, const ProcessGroup& group);
 
-/// A module with own parameters that are parts of larger ones.
-class PartitionedModule {
+/// A module that the model ranks of a grid divide.
+class PartitionedModule : public DividedModule {
  public:
-  virtual ~PartitionedModule() = default;
   /// The partition of the parameter with this name in fields().
   virtual Partition partition(const std::string& parameter) const = 0;
 };

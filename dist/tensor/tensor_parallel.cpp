@@ -41,7 +41,7 @@ void TensorParallel::divide(std::unique_ptr<Strategy> data) {
   synchronise();
   std::unordered_set<const TensorImpl*> whole;
   for (const NamedTensor& parameter : parameters())
-    if (partition(parameter.name).is_whole()) whole.insert(parameter.tensor.impl());
+    if (partition(parameter.name).is_whole() || grid_.model()->size() == 1) whole.insert(parameter.tensor.impl());
   const auto flat = FlatParameters::of(trained());
   if (ddp_) flat->undivide();  // an optimizer may have kept them from an earlier TensorParallel of this model
   flat->divide(
@@ -52,7 +52,8 @@ void TensorParallel::divide(std::unique_ptr<Strategy> data) {
              const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), device);
              group->all_gather(all, own.to(device), {.name = name, .scale = {}, .at_once = true})->wait();
              return all.to(own.device());
-           }});
+           },
+       .others = grid_.model()->others()});
 }
 
 void TensorParallel::find_partitions() {
@@ -61,6 +62,10 @@ void TensorParallel::find_partitions() {
   for (const auto& [path, module] : model_->modules()) {
     const auto* const divided = dynamic_cast<const PartitionedModule*>(module);
     if (divided == nullptr) continue;
+    const ProcessGroup &holders = divided->holders(), &model = *grid_.model();
+    WEFT_CHECK(holders.rank() == model.rank() && holders.others() == model.others(), "tensor_parallel: '", path,
+               "' is divided among another group's ", holders.size(), " ranks than those of grid.model(), ",
+               model.size(), ". Build it over grid.model()");
     OwnParameters own;
     module->fields(own);
     for (const std::string& name : own.found)

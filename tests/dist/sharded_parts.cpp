@@ -47,7 +47,7 @@ Tensor tokens_of(int step, int64_t first, int64_t count) {
   return Tensor::from(ids, {count, kPlaces});
 }
 
-struct Trained {
+struct PartsTrained {
   std::vector<double> losses, norms, weights;
 };
 
@@ -63,10 +63,10 @@ struct Way {
   Tokens tokens = Tokens::all;
 };
 
-Trained train_one_process(const Way& way) {
+PartsTrained train_one_process(const Way& way) {
   const auto model = make_gpt(nullptr, way.dtype);
   optim::AdamW adam(model->parameters(), {.lr = 1e-2, .eps = 1e-4, .weight_decay = 0.1});
-  Trained trained;
+  PartsTrained trained;
   for (int step = 0; step < kRounds; ++step) {
     Tensor y;
     {
@@ -84,8 +84,8 @@ Trained train_one_process(const Way& way) {
   return trained;
 }
 
-Trained train_grid(const Way& way) {
-  Trained result;
+PartsTrained train_grid(const Way& way) {
+  PartsTrained result;
   run_ranks(way.data * way.model, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, way.model);
     nn::GptOptions sizes = gpt_sizes();
@@ -95,7 +95,7 @@ Trained train_grid(const Way& way) {
         way.shards ? TensorParallel(model, grid, way.options) : TensorParallel(model, grid, DdpOptions{});
     optim::AdamW adam(parallel.parameters(), {.lr = 1e-2, .eps = 1e-4, .weight_decay = 0.1});
     const int64_t each = kSequences / way.data / way.accumulate;
-    Trained own;
+    PartsTrained own;
     for (int step = 0; step < kRounds; ++step) {
       adam.zero_grad();
       double sum = 0;
@@ -124,7 +124,7 @@ Trained train_grid(const Way& way) {
   return result;
 }
 
-void expect_near(const Trained& got, const Trained& want, double allowed) {
+void expect_near(const PartsTrained& got, const PartsTrained& want, double allowed) {
   const tests::Tolerance tolerance{allowed, allowed};
   EXPECT_TRUE(tests::near(got.losses, want.losses, tolerance)) << "losses";
   EXPECT_TRUE(tests::near(got.norms, want.norms, tolerance)) << "norms";
@@ -135,7 +135,7 @@ const FsdpOptions kBlocksAreUnits{.policy = {.kinds = {"ParallelGptBlock"}}};
 
 // In f64 nothing but the order of sums differs; Adam's eps is far above the roundings.
 TEST(ShardedParts, EveryGridTrainsAsOneProcess) {
-  const Trained one = train_one_process({});
+  const PartsTrained one = train_one_process({});
   EXPECT_GT(one.norms[0], 0.5);
   for (const auto& [data, model] : {std::pair{2, 2}, {1, 4}, {4, 2}})
     for (const bool shards : {true, false})
@@ -147,7 +147,7 @@ TEST(ShardedParts, EveryGridTrainsAsOneProcess) {
 }
 
 TEST(ShardedParts, EveryOptionTrainsAsOneProcess) {
-  const Trained one = train_one_process({});
+  const PartsTrained one = train_one_process({});
   const Way way{.data = 2, .model = 2, .options = kBlocksAreUnits};
   const auto with = [&](const std::function<void(Way&)>& change) {
     Way changed = way;
@@ -169,12 +169,12 @@ TEST(ShardedParts, EveryOptionTrainsAsOneProcess) {
 TEST(ShardedParts, LowPrecisionIsThatOfReplicas) {
   Way way{.data = 2, .model = 2, .dtype = DType::f32, .low = DType::bf16, .options = kBlocksAreUnits};
   way.options.precision = {.param = DType::bf16, .reduce = DType::f32};
-  const Trained shards = train_grid(way);
+  const PartsTrained shards = train_grid(way);
   way.tokens = Tokens::own;
-  const Trained own_tokens = train_grid(way);
+  const PartsTrained own_tokens = train_grid(way);
   way.tokens = Tokens::all;
   way.shards = false;
-  const Trained replicas = train_grid(way);
+  const PartsTrained replicas = train_grid(way);
   EXPECT_EQ(shards.losses[0], replicas.losses[0]) << "the same products";
   // A sum of f32 in another order may round to another bf16, and a gradient to bf16 or f32.
   constexpr double kRounding = 1.0 / 256;

@@ -138,18 +138,20 @@ void read_nersc(const fuzz::Folder& folder, fuzz::Input& input) {
 
 void read_bert(const fuzz::Folder& folder, fuzz::Input& input) {
   const nn::BertOptions sizes{.vocabulary = 3, .positions = 2, .width = 4, .depth = 1, .heads = 1, .hidden = 4};
-  static nn::Bert model(sizes);
-  static optim::AdamW optimizer(model.parameters(), {});
+  static const auto model = std::make_shared<nn::Bert>(sizes);
+  static const auto alone = dist::World::around(dist::make_process_group_alone());
+  static const auto strategy = train::make_strategy({.kind = "none"}, model, alone);
+  static optim::AdamW optimizer(model->parameters(), {});
   const auto path = folder.path() / "optimizer.pt";
   static const TorchObject start = [&] {
-    make_step(optimizer, model);
+    make_step(optimizer, *model);
     finetune::save_optimizer(folder.path(), optimizer.state_dict(), optimizer, sizes);
     return read_torch(path);
   }();
   fuzz::expect_value_or_error([&] {
     write_torch(path, changed(start, input));
-    optim::AdamW other(model.parameters(), {});
-    other.load_state_dict(finetune::load_optimizer(folder.path(), optimizer, sizes));
+    optim::AdamW other(model->parameters(), {});
+    finetune::load_optimizer(folder.path(), *strategy, other, sizes);
   });
 }
 
