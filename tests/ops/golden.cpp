@@ -121,7 +121,7 @@ TEST(GoldenFile, HasEveryRowAndNothingElse) {
   names.erase("");
   for (const std::string& name : names) EXPECT_TRUE(golden_ops().has(name)) << name << ": tests/golden/generate.py ops";
   for (const auto& [name, tensor] : golden_ops().tensors()) EXPECT_TRUE(names.contains(name)) << name;
-  EXPECT_LE(reasons, 14) << "rows that PyTorch does not check";
+  EXPECT_LE(reasons, 15) << "rows that PyTorch does not check";
 }
 
 // For generate.py: a line of JSON for each row.
