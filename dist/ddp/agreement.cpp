@@ -51,6 +51,7 @@ void check_replicas(const ProcessGroup& group, nn::Module& model, const std::str
 }
 
 void check_replicas(const ProcessGroup& group, const FlatParameters& flat, const std::string& who) {
+  flat.check_whole(who.c_str());
   check_apart(group, flat.others(), "the model", who);
 }
 

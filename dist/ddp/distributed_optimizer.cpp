@@ -23,7 +23,6 @@ DistributedOptimizer::DistributedOptimizer(optim::Optimizer& optimizer, ProcessG
   check_replicas(*group, *optimizer.flat(), kWho);
   set_dropout_rank(options.same_dropout ? 0 : group->rank());
   const std::shared_ptr<FlatParameters>& flat = optimizer.flat();
-  flat->check_whole(kWho);
   // Ahead of the reducer's hooks: a pass too many must not begin to reduce.
   const std::weak_ptr<int> alive = alive_;
   for (const FlatSlice& slice : flat->slices())

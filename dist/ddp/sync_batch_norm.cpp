@@ -60,7 +60,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   const Tensor x = input.contiguous();
   const Tensor residual = options.residual.defined() ? options.residual.to(x.dtype()).contiguous() : Tensor();
   const kernels::BatchNormArguments arguments{options.eps, options.momentum, options.relu};
-  const Tensor mask = relu_mask(x, residual, options.relu);
+  const Tensor mask = options.mask_of(x, residual);
   const Tensor parts = all_statistics(own_statistics(x, options.statistics, stand_in), *group);
   const Tensor y = empty_like(x), mean = Tensor::empty({x.size(-1)}, parts.dtype(), x.device());
   const Tensor invstd = empty_like(mean), total = Tensor::empty({1}, parts.dtype(), x.device());

@@ -38,7 +38,6 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(const optim::ParameterGroups& p
       (parameter.tensor.requires_grad() ? all : frozen_).push_back(parameter);
   WEFT_CHECK(!all.empty(), kZeroWho, ": no parameter requires a gradient");
   flat_ = FlatParameters::of(all);
-  flat_->check_whole(kZeroWho);
   check_replicas(*group_, *flat_, kZeroWho);
   const int64_t n = group_->size(), unit = FlatParameters::kAlignment * n;
   part_ = (flat_->numel() + unit - 1) / unit * FlatParameters::kAlignment;

@@ -89,10 +89,10 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   }
 }
 
-Tensor relu_mask(const Tensor& x, const Tensor& residual, bool relu) {
+Tensor BatchNormOptions::mask_of(const Tensor& x, const Tensor& like) const {
   const auto aligned = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.raw_data()) % 16 == 0; };
-  if (!relu || !residual.defined() || x.device().kind == DeviceKind::cpu || size_of(x.dtype()) != 2 ||
-      x.size(-1) % 8 != 0 || !aligned(x) || !aligned(residual) || kernels::takes(kernels::Variant::whole_masks))
+  if (!relu || !like.defined() || x.device().kind == DeviceKind::cpu || size_of(x.dtype()) != 2 ||
+      x.size(-1) % 8 != 0 || !aligned(x) || !aligned(like) || kernels::takes(kernels::Variant::whole_masks))
     return {};
   return Tensor::empty({x.numel() / x.size(-1), x.size(-1) / 8}, DType::u8, x.device());
 }
@@ -126,7 +126,7 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const Tensor mean = Tensor::empty({C}, vector_dtype(x), x.device()), invstd = empty_like(mean);
   const bool move = running_mean.defined() && !recomputing();
   const kernels::View none = kernels::View::none();
-  const Tensor mask = recorded ? relu_mask(x, residual, options.relu) : Tensor();
+  const Tensor mask = recorded ? options.mask_of(x, residual) : Tensor();
   const kernels::View moving_mean = move ? running_mean.view() : none, moving_var = move ? running_var.view() : none;
   if (options.statistics.defined()) {
     kernels::batch_norm_of_parts(y.queue(), rows_of(y), mean, invstd, none, moving_mean, moving_var, rows_of(x), weight,

@@ -11,6 +11,10 @@ struct BatchNormOptions {
   bool relu = false;       ///< y = max(0, …) in the same pass
   Tensor residual = {};    ///< added after the norm and before the ReLU, of x's sizes; may be undefined
   Tensor statistics = {};  ///< x's when training, as conv2d_statistics() gives them; undefined: found here
+
+  /// Memory for the forward's mask (kernels/contracts/batch_norm.h), which backward reads in place of y; undefined
+  /// where backward reads y, or x alone. `like`: the residual in x's dtype.
+  Tensor mask_of(const Tensor& x, const Tensor& like) const;
 };
 
 /// y = relu?((x - mean) / sqrt(var + eps) weight + bias + residual?) per channel of x. x is [N, H, W, C] or [N, C]
@@ -24,9 +28,5 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 /// ranks').
 void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                       const Tensor& running_var, const BatchNormOptions& options);
-
-/// Memory for the forward's mask (kernels/contracts/batch_norm.h), which backward reads instead of y; undefined where
-/// y, or x alone, serves.
-Tensor relu_mask(const Tensor& x, const Tensor& residual, bool relu);
 
 }  // namespace weft

@@ -372,7 +372,10 @@ TEST_F(ShardedCheckpointTest, WhoEndsWithAnErrorDoesNotWaitForTheFilesOfOthers) 
   const auto begin = std::chrono::steady_clock::now();
   run_ranks(2, [&](const ProcessGroupPtr& group) {
     FSDP fsdp(models[static_cast<size_t>(group->rank())], group);
-    if (group->rank() == 1) return void(group->all_gather_text("+", "checkpoint"));  // save() begins so
+    if (group->rank() == 1) {  // save() begins so
+      const std::string place = fs::absolute(folder()).lexically_normal().string();
+      return void(group->all_gather_text("+ rank 1" + std::string(1, '\0') + place, "checkpoint"));
+    }
     EXPECT_EQ(error_text([&] {
                 CheckpointWriter writer(group, Milliseconds(20'000));
                 writer.save(folder(), {{"model", sharded_state(fsdp)}});
