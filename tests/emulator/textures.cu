@@ -411,12 +411,11 @@ int fault(const std::string& name) {
   const Grid grid = make_grid(8, 5, 1);
   const cudaArray_t array = array_of(grid, cudaArraySurfaceLoadStore);
   Array<float> out(32);
-  const Object texture(of_array(array));
+  const Object texture(of_array(array)), longer(of_memory(out.data, 33));
   const Surface surface(array);
   if (name == "freed") MUST(cudaFreeArray(array));
   if (name == "freed") look_at_pitched<<<1, 32>>>(texture.handle, out.data);
   if (name == "no_object") look_at_pitched<<<1, 32>>>(12345, out.data);
-  const Object longer(of_memory(out.data, 33));
   if (name == "beyond_memory") fetch_one<<<1, 1>>>(longer.handle, out.data);
   if (name == "beyond") store_at<<<1, 1>>>(surface.handle, 32);
   if (name == "misaligned") store_at<<<1, 1>>>(surface.handle, 6);
