@@ -31,7 +31,7 @@ struct LoadedWeights {
 /// a whole. A prefix before all names of the file, behind which are the model's (`model.` of Lightning), is stripped.
 /// Nothing of the model changes when the names do not fit. Under nn::DeferredInit parameters are read in parts when
 /// they are written, and its check_sources() compares checksums of the whole file. Errors: the file's; when strict,
-/// names and shapes that do not fit, and the prefix behind which they would; no tensor fits at all.
+/// names and shapes that do not fit, and the prefix with which they would; no tensor fits at all.
 LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
                            const LoadWeightsOptions& options = {});
 

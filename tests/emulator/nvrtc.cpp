@@ -38,7 +38,7 @@ std::string compiled(int capability) {
 
 }  // namespace
 
-/// With an argument the kernel writes behind the end of its array.
+/// With an argument the kernel writes past the end of its array.
 int main(int argc, char**) {
   constexpr size_t kCount = 8;
   CUdevice device;
