@@ -49,7 +49,7 @@ bool large_enough(const std::string& path, const std::vector<NamedTensor>& param
 }
 
 /// Transformer blocks: nn's, and those that dist/tensor/ divides among ranks.
-constexpr std::array kBlocks = {"BertLayer",    "DecoderBlock",     "GptBlock",
+constexpr std::array kBlocks = {"BertLayer",     "DecoderBlock",     "GptBlock",
                                 "ParallelBlock", "ParallelGptBlock", "TransformerBlock"};
 constexpr int64_t kWithoutBlocks = 1'000'000;  // parameters of a unit
 
@@ -64,7 +64,8 @@ WrapPolicy wrap_policy(nn::Module& model, int64_t min_num_params) {
   if (min_num_params > 0) return {.min_num_params = min_num_params};
   WrapPolicy blocks;
   const std::set<std::string> known = kinds_of(model.modules());
-  std::ranges::copy_if(kBlocks, std::back_inserter(blocks.kinds), [&](const char* kind) { return known.contains(kind); });
+  std::ranges::copy_if(kBlocks, std::back_inserter(blocks.kinds),
+                       [&](const char* kind) { return known.contains(kind); });
   return blocks.kinds.empty() ? WrapPolicy{.min_num_params = kWithoutBlocks} : blocks;
 }
 

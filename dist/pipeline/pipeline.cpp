@@ -34,7 +34,7 @@ struct Names : nn::Visitor {
 /// fewer queues. A receive then holds back the send that its sender waits for. Errors: fewer than a GPU has.
 void require_hardware_queues() {
   constexpr int kQueues = 32;
-  const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // Weft sets it where it is missing
+  const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // Weft sets a missing one
   WEFT_CHECK(!text || std::atoi(text) >= kQueues, "pipeline: expected CUDA_DEVICE_MAX_CONNECTIONS=", kQueues,
              " or none, got '", text,
              "': messages between stages would wait for each other in a hardware queue until the deadline. Unset it");

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -367,7 +368,7 @@ TEST_F(SeveralGpus, EveryPipelineOnNccl) {
         }
 }
 
-// Sixteen times what NCCL may buffer between two ranks.
+// Sixteen times the 4 MiB that a channel of NCCL buffers.
 TEST_F(SeveralGpus, PipelinesWithMessagesOf64MiB) {
   require(2);
   if (IsSkipped()) return;
@@ -387,10 +388,10 @@ TEST_F(SeveralGpus, APipelineRefusesFewHardwareQueues) {
           Pipeline(std::make_shared<Factors>(4, 8), Grid(world, 1, 2), {.chunks = 2, .device = gpu(world->rank())});
         },
         {.timeout = kDeadline});
-    EXPECT_THAT(errors, ::testing::Contains(str(
-                            "pipeline: expected CUDA_DEVICE_MAX_CONNECTIONS=32 or none, got '", few,
-                            "': messages between stages would wait for each other in a hardware queue until the "
-                            "deadline. Unset it")));
+    EXPECT_THAT(errors, ::testing::Contains(
+                            str("pipeline: expected CUDA_DEVICE_MAX_CONNECTIONS=32 or none, got '", few,
+                                "': messages between stages would wait for each other in a hardware queue until the "
+                                "deadline. Unset it")));
   }
   setenv(name, before.c_str(), 1);
 }
