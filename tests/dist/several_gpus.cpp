@@ -368,13 +368,6 @@ TEST_F(SeveralGpus, EveryPipelineOnNccl) {
         }
 }
 
-// Sixteen times the 4 MiB that a channel of NCCL buffers.
-TEST_F(SeveralGpus, PipelinesWithMessagesOf64MiB) {
-  require(2);
-  if (IsSkipped()) return;
-  expect_equal_alone({gpus(), 2, 3}, 1 << 24);
-}
-
 TEST_F(SeveralGpus, APipelineRefusesFewHardwareQueues) {
   require(2);
   if (IsSkipped()) return;
