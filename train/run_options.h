@@ -29,7 +29,7 @@ struct RunOptions {
   bool sync_batch_norm = false;
   std::string fsdp_strategy = "full_shard";
   std::string fsdp_offload = "none", fsdp_checkpoints = "whole";
-  int64_t min_num_params = 1'000'000, fsdp_shard_size = 0;
+  int64_t min_num_params = 0, fsdp_shard_size = 0;
 
   std::string out, resume;
   bool overwrite = false, dry_run = false;

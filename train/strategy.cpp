@@ -82,10 +82,10 @@ dist::Offload offload_of(const std::string& name) {
 
 }  // namespace
 
-dist::FsdpOptions fsdp_options(const StrategyOptions& o) {
+dist::FsdpOptions fsdp_options(const StrategyOptions& o, nn::Module& model) {
   dist::FsdpOptions options;
   options.strategy = strategy_of(o.strategy);
-  options.policy = {.min_num_params = o.min_num_params, .kinds = o.kinds};
+  options.policy = dist::wrap_policy(model, o.min_num_params);
   options.device = o.device;
   if (o.low_precision) {
     options.precision.param = DType::bf16;
@@ -154,8 +154,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::sha
   if (single) return std::make_unique<Single>(std::move(model));
   if (ranks.size() > 1) synchronise_norms(options, *model, ranks);
   if (options.kind == "fsdp") check_same_files(*ranks.group(), options.deferred.get());
-  if (options.kind == "fsdp")
-    return std::make_unique<dist::FSDP>(std::move(model), ranks.group(), fsdp_options(options));
+  if (options.kind == "fsdp") return std::make_unique<dist::FSDP>(model, ranks.group(), fsdp_options(options, *model));
   const auto flat = options.order.empty() ? nullptr : FlatParameters::of(options.order);  // which DDP finds
   return std::make_unique<dist::DDP>(
       std::move(model), ranks.group(),

@@ -21,8 +21,7 @@ struct StrategyOptions {
   bool compress_bf16 = false;  ///< gradients travel in bf16
   bool sync_batch_norm = false;
   std::string strategy = "full_shard";  ///< a name of dist::Sharding
-  int64_t min_num_params = 1'000'000;   ///< see dist::WrapPolicy; 0: `kinds` alone are units
-  std::vector<std::string> kinds = {};  ///< see dist::WrapPolicy
+  int64_t min_num_params = 0;           ///< see dist::wrap_policy(); 0: each transformer block is a unit
   std::string offload = "none";         ///< a name of dist::Offload
   int64_t shard_size = 0;               ///< see dist::FsdpOptions
   std::vector<NamedTensor> order = {};  ///< ddp: how the parameters lie in flat buffers; left out: as in the model
@@ -35,7 +34,7 @@ struct StrategyOptions {
 using dist::Strategy;
 
 /// As dist/fsdp/ reads them, with a pointer to `options.deferred`. Errors: an unknown strategy or offload.
-dist::FsdpOptions fsdp_options(const StrategyOptions& options);
+dist::FsdpOptions fsdp_options(const StrategyOptions& options, nn::Module& model);
 
 /// The model has its first weights. Errors: an unknown strategy, those of DDP and FSDP.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::shared_ptr<nn::Module> model,

@@ -73,7 +73,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             "do; 0: four in a step for each stage",
             {.min = 0, .max = 1e6});
   flags.add("min-num-params", o.min_num_params,
-            "parameters that make a part of the model a unit of fsdp; 0: each block is one, fewer and larger messages",
+            "parameters that make a part of the model a unit of fsdp; 0: each block is one",
             {.min = 0, .max = 1e15});
   flags.add_choice("fsdp-accumulate", o.fsdp_accumulate, {"whole", "sharded"},
                    "gradients of --accumulate add up whole on each rank, or in the shards: less memory, a reduction "

@@ -121,14 +121,13 @@ std::unique_ptr<train::Strategy> make_strategy(const Experiment& e) {
   }
   if (!in_grid) train::place(o, *e.model, device);
   train::StrategyOptions how = train::strategy_options(o, device);
-  if (o.min_num_params == 0) how.kinds = {gpt ? gpt->h.front()->kind() : "DecoderBlock"};
   how.sharded_accumulation = o.fsdp_accumulate == "sharded";
   if (!in_grid) return train::make_strategy(how, e.model, e.world);
   return train::make_grid_strategy(
       e.model, e.grid,
       {.chunks = static_cast<int>(o.chunks),
        .ddp = {.compress_bf16 = o.grad_compression == "bf16"},
-       .fsdp = o.parallel == "fsdp" ? std::optional(train::fsdp_options(how)) : std::nullopt,
+       .fsdp = o.parallel == "fsdp" ? std::optional(train::fsdp_options(how, *e.model)) : std::nullopt,
        .device = device});
 }
 

@@ -233,7 +233,7 @@ void explain_sharding(const Options& options) {
   const nn::SkipInit sizes_alone;
   Probe probe(make_backbone(options.model, false), 100);
   int64_t rest = nn::parameter_count(probe);
-  const auto units = dist::choose_units(probe, {.min_num_params = options.min_num_params});
+  const auto units = dist::choose_units(probe, dist::wrap_policy(probe, options.min_num_params));
   std::cout << options.model << " with a classifier of 100 classes, min_num_params " << options.min_num_params << ": "
             << units.size() << " units and the root\n";
   std::vector<std::pair<std::string, int64_t>> rows;

@@ -67,8 +67,10 @@ void add_run_flags(Flags& flags, train::RunOptions& o, const std::string& names)
   choice("fsdp-strategy", o.fsdp_strategy, {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"},
          "what fsdp shares out; --precision bf16 gathers weights as bf16");
   for (const char* name : {"fsdp-min-params", "min-num-params"})
-    add(name, o.min_num_params, "parameters that make a part of the model a unit of fsdp",
-        Range{.min = 1, .max = 1e15});
+    add(name, o.min_num_params,
+        "parameters that make a part of the model a unit of fsdp; 0: each transformer block is one, and parts of a "
+        "million parameters without such blocks",
+        Range{.min = 0, .max = 1e15});
   add("fsdp-shard-size", o.fsdp_shard_size, "ranks that share one copy under --fsdp-strategy hybrid_shard",
       Range{.min = 0, .max = 1e6});
 

@@ -2,6 +2,8 @@
 #include "dist/fsdp/wrap_policy.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <set>
 
 #include "core/text.h"
@@ -46,10 +48,29 @@ bool large_enough(const std::string& path, const std::vector<NamedTensor>& param
   return true;
 }
 
+/// Transformer blocks: nn's, and those that dist/tensor/ divides among ranks.
+constexpr std::array kBlocks = {"BertLayer",     "DecoderBlock",     "GptBlock",
+                                "ParallelBlock", "ParallelGptBlock", "TransformerBlock"};
+constexpr int64_t kWithoutBlocks = 1'000'000;  // parameters of a unit
+
+void check_size(int64_t min_num_params) {
+  WEFT_CHECK(min_num_params >= 0, "wrap policy: expected a size of at least 0, got ", min_num_params);
+}
+
 }  // namespace
 
+WrapPolicy wrap_policy(nn::Module& model, int64_t min_num_params) {
+  check_size(min_num_params);
+  if (min_num_params > 0) return {.min_num_params = min_num_params};
+  WrapPolicy blocks;
+  const std::set<std::string> known = kinds_of(model.modules());
+  std::ranges::copy_if(kBlocks, std::back_inserter(blocks.kinds),
+                       [&](const char* kind) { return known.contains(kind); });
+  return blocks.kinds.empty() ? WrapPolicy{.min_num_params = kWithoutBlocks} : blocks;
+}
+
 std::vector<std::pair<std::string, nn::Module*>> choose_units(nn::Module& model, const WrapPolicy& policy) {
-  WEFT_CHECK(policy.min_num_params >= 0, "wrap policy: expected a size of at least 0, got ", policy.min_num_params);
+  check_size(policy.min_num_params);
   const Modules modules = distinct(model.modules());
   const std::set<std::string> known = kinds_of(modules);
   for (const std::string& kind : policy.kinds)

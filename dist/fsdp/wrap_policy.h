@@ -18,6 +18,10 @@ struct WrapPolicy {
   std::vector<std::string> kinds = {};
 };
 
+/// Modules of at least `min_num_params` are units; at 0 each transformer block of nn and dist is one, and modules of a
+/// million parameters in a model without such blocks. Errors: a negative size.
+WrapPolicy wrap_policy(nn::Module& model, int64_t min_num_params);
+
 /// The units below `model` by their paths, parents before children. Errors: a kind that the model does not have (with
 /// the nearest one), a negative size.
 std::vector<std::pair<std::string, nn::Module*>> choose_units(nn::Module& model, const WrapPolicy& policy);

@@ -188,19 +188,16 @@ void GroupRecord::wait_for_failure(Milliseconds time) {
 }
 
 void GroupRecord::wait_for_explanation(Milliseconds time) {
-  if (store_) store_->hurry();
+  if (has_failed()) return;
   const Clock::time_point end = Clock::now() + time;
-  while (Clock::now() < end) {
-    {
-      std::unique_lock lock(mutex_);
-      if (failed_.wait_for(lock, Milliseconds(50), [&] { return !failure_.empty(); })) return;
-    }
-    try {
-      if (store_ && store_->has(key_)) return void(fail(store_->get(key_, time), Cause::abort));
-    } catch (const std::exception&) {  // no store any more: what is left is the membership
-    }
-    if (!store_ && !membership) return;
+  try {
+    if (store_) store_->hurry();
+    // A rank that publishes ends this wait, and so does a job that has failed.
+    if (const auto reason = store_ ? store_->find(key_, time) : std::nullopt) return void(fail(*reason, Cause::abort));
+  } catch (const std::exception&) {  // no store any more: what is left is the membership
   }
+  const Milliseconds left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
+  wait_for_failure(store_ || membership ? left : std::min(left, Milliseconds(50)));
 }
 
 bool GroupRecord::was_aborted() const {

@@ -2,6 +2,7 @@
 #include "dist/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <set>
 #include <utility>
@@ -32,6 +33,16 @@ struct Names : nn::Visitor {
   }
   void buffer_at(const std::string& path, Tensor& tensor) override { parameter(path, tensor, nn::Layout::as_stored); }
 };
+
+/// A kernel of NCCL waits in its stream's hardware queue for another rank, and streams share a queue where there are
+/// fewer queues. A receive then holds back the send that its sender waits for. Errors: fewer than a GPU has.
+void require_hardware_queues() {
+  constexpr int kQueues = 32;
+  const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // Weft sets a missing one
+  WEFT_CHECK(!text || std::atoi(text) >= kQueues, "pipeline: expected CUDA_DEVICE_MAX_CONNECTIONS=", kQueues,
+             " or none, got '", text,
+             "': messages between stages would wait for each other in a hardware queue until the deadline. Unset it");
+}
 
 /// Dtype and sizes of x as a tensor that travels.
 Tensor form_of(const Tensor& x) {
@@ -171,6 +182,7 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
   WEFT_CHECK(staged_->layers() >= static_cast<int64_t>(pipe_->size()) * options_.chunks,
              "pipeline: ", staged_->layers(), " layers are too few for ", pipe_->size(), " stages x ", options_.chunks,
              " chunks");
+  if (pipe_->size() > 1 && pipe_->backend() == "nccl") require_hardware_queues();
   drop_other_stages();
   options_.ddp.unused = Unused::zero;
   tensor_ = options_.fsdp ? std::make_unique<TensorParallel>(model_, std::move(grid), sharding())

@@ -103,6 +103,13 @@ class Steps(unittest.TestCase):
         self.assertAlmostEqual(one, sent * model.jitter(n))
         self.assertGreater(several, one)
 
+    def test_the_root_is_gathered_first_and_scattered_last(self):
+        place, n = CLUSTERS["vista"], 8
+        for size in (2, 4):
+            whole = model.fsdp_step(place, n, 0.1, 1e8, 12, root=2e7, root_element=size)
+            units = model.fsdp_step(place, n, 0.1, 8e7, 12)
+            self.assertAlmostEqual(whole - units, 2 * place.gather(size * 2e7, n) * model.jitter(n))
+
     def test_bars_hold_the_step(self):
         for strategy, shape in (("ddp", model.RESNET), ("fsdp", 12), ("hsdp", 12)):
             for n in (2, 64, 1024):

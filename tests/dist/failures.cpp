@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "dist/group/group_record.h"
+#include "tests/dist/memory_store.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/error_text.h"
 
@@ -331,6 +332,33 @@ TEST(FailuresOfGroups, OneRankOfAGroupSaysThatAnotherOneFailed) {
       else
         EXPECT_EQ(printed, "");
     }
+}
+
+// Ten thousand ranks that asked again and again would hold up the answer of rank 0's store.
+TEST(FailuresOfGroups, ARankThatWaitsForAnExplanationAsksTheStoreOnce) {
+  const auto store = std::make_shared<MemoryStore>();
+  GroupRecord waiting("world", 0, 2, {}, nullptr);
+  waiting.explain_in(store, "why");
+  std::thread other([&] {
+    std::this_thread::sleep_for(Milliseconds(200));
+    store->set("why", "rank 1 ran out of memory");
+  });
+  waiting.wait_for_explanation(Milliseconds(60'000));
+  other.join();
+  EXPECT_EQ(waiting.failure(), "rank 1 ran out of memory");
+  EXPECT_TRUE(waiting.was_aborted());
+  EXPECT_EQ(store->asked, 0) << "has() polls";
+
+  GroupRecord told("world", 0, 2, {}, nullptr);
+  told.explain_in(store, "another key");
+  store->end_waits("rank 1 has died");
+  std::thread membership([&] {
+    std::this_thread::sleep_for(Milliseconds(50));
+    told.fail("rank 1 has died", GroupRecord::Cause::abort);
+  });
+  told.wait_for_explanation(Milliseconds(60'000));
+  membership.join();
+  EXPECT_EQ(told.failure(), "rank 1 has died");
 }
 
 INSTANTIATE_TEST_SUITE_P(, Failures, ::testing::ValuesIn(with_libraries(backends())),

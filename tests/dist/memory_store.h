@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -13,6 +14,8 @@ namespace weft::dist::testing {
 /// A store for ranks that are threads of one process.
 class MemoryStore final : public Store {
  public:
+  std::atomic<int> asked{0};  ///< calls of has()
+
   void set(const std::string& key, const std::string& value) override {
     {
       const std::lock_guard lock(mutex_);
@@ -27,6 +30,7 @@ class MemoryStore final : public Store {
   }
   bool has(const std::string& key) override {
     const std::lock_guard lock(mutex_);
+    ++asked;
     return values_.contains(key);
   }
   int64_t add(const std::string& key, int64_t amount) override {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -351,10 +352,13 @@ TEST_F(SeveralGpus, APipelineOnNcclEqualsOneProcess) {
   expect_equal_alone({2, 2, 4}, 1 << 18);  // above any buffer between two ranks
 }
 
+/// As many as the largest job of this machine may have.
+int gpus() { return std::min(kernels::runtime(DeviceKind::cuda).device_count(), 8); }
+
 TEST_F(SeveralGpus, EveryPipelineOnNccl) {
-  require(8);
+  require(2);
   if (IsSkipped()) return;
-  for (int P = 2; P <= 8; ++P)
+  for (int P = 2; P <= gpus(); ++P)
     for (int V = 1; V <= 4; ++V)
       for (const int64_t M : {int64_t{4}, int64_t{P} + 1})
         for (const int64_t width : {256, 1 << 18}) {
@@ -362,6 +366,27 @@ TEST_F(SeveralGpus, EveryPipelineOnNccl) {
           expect_equal_alone({P, V, M}, width);
           if (HasFailure()) return;
         }
+}
+
+TEST_F(SeveralGpus, APipelineRefusesFewHardwareQueues) {
+  require(2);
+  if (IsSkipped()) return;
+  const char* const name = "CUDA_DEVICE_MAX_CONNECTIONS";
+  const std::string before = std::getenv(name);
+  for (const char* few : {"1", "8", "31", "many"}) {
+    setenv(name, few, 1);
+    const std::vector<std::string> errors = errors_on_gpus(
+        2,
+        [](const ProcessGroupPtr& world) {
+          Pipeline(std::make_shared<Factors>(4, 8), Grid(world, 1, 2), {.chunks = 2, .device = gpu(world->rank())});
+        },
+        {.timeout = kDeadline});
+    EXPECT_THAT(errors, ::testing::Contains(
+                            str("pipeline: expected CUDA_DEVICE_MAX_CONNECTIONS=32 or none, got '", few,
+                                "': messages between stages would wait for each other in a hardware queue until the "
+                                "deadline. Unset it")));
+  }
+  setenv(name, before.c_str(), 1);
 }
 
 /// 12 MiB, of which a forward reads some bytes.

@@ -137,20 +137,35 @@ class Overlap(unittest.TestCase):
         self.assertIn("--cluster (WEFT_EMULATE_CLUSTER): expected one of dgx_a100, ", run.stderr)
 
 
+def train(ranks, options, *words):
+    """A step of train_gpt: what it said, and the spans of its trace."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace, data = pathlib.Path(folder) / "trace", pathlib.Path(folder) / "text"
+        data.write_text("the cat runs, a dog sits. " * 80)
+        run = subprocess.run([EMULATE, "--gpus", str(ranks), "--threads", "1", "--time", *options, "--time-trace", trace,
+                              PROGRAM, "--nproc_per_node", str(ranks), *TRAIN_GPT, "--model", "gpt_tiny", "--context", "16",
+                              "--batch-size", "1", "--max-steps", "1", "--device", "cuda", "--data", data, "--out", f"{folder}/run",
+                              *words], capture_output=True, text=True)
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stderr, spans_of(trace)
+
+
+class Switches(unittest.TestCase):
+    def test_what_they_add_has_no_factor(self):
+        for gpu, scaled in (("h100", False), ("a100", True)):  # NVIDIA's NVLS has no PreMulSum; A100s have no NVLS
+            sums = [span["name"] for span in train(2, ["--gpu", gpu], "--parallel", "ddp")[1] if re.match("all_reduce of .* f32", span["name"])]
+            self.assertEqual(any("scaled sum" in name for name in sums), scaled, f"{gpu}: {sums}")
+            self.assertTrue(any("(sum)" in name for name in sums) or scaled, f"{gpu}: {sums}")
+
+
 class Sharded(unittest.TestCase):
     """Each process prints its line and table beside the others'."""
 
     def test_a_step_takes_what_its_collectives_take(self):
         for ranks in (2, 16):
-            with self.subTest(ranks=ranks), tempfile.TemporaryDirectory() as folder:
-                trace, data = pathlib.Path(folder) / "trace", pathlib.Path(folder) / "text"
-                data.write_text("the cat runs, a dog sits. " * 80)
-                run = subprocess.run([EMULATE, "--gpus", str(ranks), "--threads", "1", "--time", "--cluster", "perlmutter", "--time-trace", trace,
-                                      PROGRAM, "--nproc_per_node", str(ranks), *TRAIN_GPT, "--model", "gpt_tiny", "--context", "16",
-                                      "--batch-size", "1", "--max-steps", "1", "--parallel", "fsdp", "--min-num-params", "0", "--device", "cuda",
-                                      "--data", data, "--out", f"{folder}/run"], capture_output=True, text=True)
-                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-                lines, spans = lines_of(run.stderr), spans_of(trace)
+            with self.subTest(ranks=ranks):
+                said, spans = train(ranks, ["--cluster", "perlmutter"], "--parallel", "fsdp")
+                lines = lines_of(said)
                 self.assertEqual(sorted(lines), list(range(ranks)))
                 self.assertEqual(len({line["total"] for line in lines.values()}), 1)
                 place, kinds = model.CLUSTERS["perlmutter"], {"all_gather": 0, "reduce_scatter": 0}
@@ -168,4 +183,4 @@ class Sharded(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *(["Sharded"] if TRAIN_GPT else ["Collectives", "Overlap"])])
+    unittest.main(argv=[sys.argv[0], *(["Sharded", "Switches"] if TRAIN_GPT else ["Collectives", "Overlap"])])

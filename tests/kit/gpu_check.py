@@ -307,6 +307,9 @@ esac
         log = (self.root / "build-cuda/gpu_check/two_gpus.log").read_text()
         for graph in ("off", "on"):
             self.assertRegex(log, f"timeout 20: --nproc-per-node 2 \\S+/train_image .*--graph {graph} .* --device cuda --model resnet20 ")
+        for check in ("--pipeline 2 --chunks 2 --micro-batches 4", "--model llama3.2_1b .* --parallel fsdp"):
+            self.assertRegex(log, f"timeout 20: --nproc-per-node 2 \\S+/train_gpt .* --device cuda .*{check}")
+        self.assertRegex(log, "FSDP of 1.2e9 weights: most memory of a GPU .* MiB")
 
     def test_failures_leave_the_other_results(self):
         self.assertEqual(self.check(FAKE_BUILD="1", FAKE_TEST="***Failed", FAKE_ACCURACY="0.4", FAKE_NO_TORCH="1"), 1)

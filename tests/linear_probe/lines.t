@@ -87,6 +87,8 @@ It explains what is sharded, and how much memory a step takes.
        2161664  m
        3148800  m.blocks.0.attn.qkv
        1049600  m.blocks.0.attn.proj
+  $ linear_probe --explain-sharding | head -n 1
+  dinov2_vitl14_reg with a classifier of 100 classes, min_num_params 0: 24 units and the root
   $ linear_probe --explain-sharding --min-num-params 10000000 | sed -n 1,4p
   dinov2_vitl14_reg with a classifier of 100 classes, min_num_params 10000000: 24 units and the root
        2116708  root

@@ -11,7 +11,7 @@ from gpu_node.stages import FAIL, PASS, Command, Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Run first, as the most likely to fail on a GPU: single instructions, then the host's side of graphs, streams, loaders and NCCL.
-FIRST_TESTS = ["test_hopper", "test_core:*cuda*:*Gpu*:*Stream*:*Graph*:*Allocator*:*Event*", "test_dist:*cuda*:*Nccl*:*OnAStillGpu*",
+FIRST_TESTS = ["test_hopper", "test_core:*cuda*:*Gpu*:*Stream*:*Graph*:*Allocator*:*Event*", "test_dist:*cuda*:*Nccl*:*OnAStillGpu*-SeveralGpus.*",
                "test_data:*cuda*:*Gpu*:*Jpeg*:Fields.*"]
 # Programs whose tests take seconds come first: the last process to begin is then a short one.
 DEVICE_TESTS = ["test_engines", "test_linear_probe", "test_train_image", "test_kernels", "test_golden", "test_ops", "test_ladder",
@@ -27,9 +27,25 @@ GPU_ACCURACY = 0.9                               # six epochs of the embedded sh
 CLIMB = 'status=0; for name; do echo "ladder $name"; "$0" "$name" --device cuda --seconds 0.05 || status=1; done; exit $status'
 
 
-# Two ranks of one node: eager first, then each step as a graph.
-TWO_GPUS = ('out=$1; shift; status=0; for graph in off on; do echo "two ranks, --graph $graph"; "$0/weft-run" --nproc-per-node 2 "$0/train_image" '
-            '--data shapes --parallel ddp --graph $graph --out "$out/$graph" "$@" || status=1; done; exit $status')
+# Two ranks of one node: DDP eager, then each step as a graph; the tests of several GPUs that this node has; then what only
+# hardware says: an interleaved pipeline with messages above 16 MB, the memory that FSDP of 1e9 weights reserves, and timelines
+# (nsys) of HYBRID's and of DDP's all_reduce.
+TWO_GPUS = r'''out=$1 device=$2; shift 2; status=0; text="$out.txt"
+ranks() { echo "two ranks: $*"; $profiler "$0/weft-run" --nproc-per-node 2 "$@" || status=1; }
+gpt() { name=$1; shift; ranks "$0/train_gpt" --data "$text" --out "$out/$name" --overwrite --max-steps 3 --device $device "$@"; }
+for graph in off on; do ranks "$0/train_image" --data shapes --parallel ddp --graph $graph --out "$out/$graph" --device $device "$@"; done
+[ $device = emulated ] || "$0/test_dist" --gtest_filter='SeveralGpus.*' || status=1
+gpt pipeline $SMALL --pipeline 2 --chunks 2 --micro-batches 4
+if [ $device = emulated ]; then gpt fsdp $LARGE --parallel fsdp; exit $status; fi
+nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -lms 200 > "$out/memory" & watch=$!
+gpt fsdp $LARGE --parallel fsdp
+kill $watch; echo "FSDP of 1.2e9 weights: most memory of a GPU $(sort -n "$out/memory" | tail -n 1) MiB; a shard takes 9500"
+command -v nsys || { echo "no timelines: nsys is not there"; exit $status; }
+profiler="nsys profile --trace cuda,nvtx --force-overwrite true --output $out/hybrid"
+gpt hybrid $SMALL --parallel fsdp --fsdp-strategy hybrid_shard --fsdp-shard-size 1
+profiler="nsys profile --trace cuda,nvtx --force-overwrite true --output $out/all_reduce"
+gpt all_reduce $SMALL --parallel ddp
+exit $status'''
 
 
 def patience(device):
@@ -214,6 +230,14 @@ def stages(build, device, paths, cores, work, prebuilt=False):
     two_ranks = ["--model", "resnet8", "--batch-size", "8", "--max-steps", "3"] if emulated else [
         "--model", "resnet20", "--batch-size", "64", "--max-steps", "60"]
 
+    def two_gpus(_limit):
+        (work / "two_gpus.txt").write_text("".join(f"{i} threads make a warp. " for i in range(20000)))
+        words = ["sh", "-c", TWO_GPUS, str(build / "bin"), str(work / "two_gpus"), device, *two_ranks]
+        sizes = ("gpt_tiny --context 16 --batch-size 4", "gpt_tiny --context 16 --batch-size 1") if emulated else (
+            "gpt2 --context 1024 --batch-size 32 --precision bf16", "llama3.2_1b --context 512 --batch-size 1 --precision bf16")
+        return [Command("two_gpus", words, {"WEFT_TIMEOUT": "100" if emulated else "20",  # ends a rank that hangs
+                                            "SMALL": f"--model {sizes[0]}", "LARGE": f"--model {sizes[1]}"})]
+
     no_suite = "the GPU suite needs a GPU" if emulated else None
 
     def needs(*programs):
@@ -236,7 +260,7 @@ def stages(build, device, paths, cores, work, prebuilt=False):
     all_stages = [
         Stage("configure", 60, [Command("configure", configure_words(build, device, paths))], read_configure),
         Stage("build", 600 if emulated else 240,
-              [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--target", "device_check", *host_programs, "weft-run", "--",
+              [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--target", "device_check", *host_programs, "weft-run", "train_gpt", "--",
                                  *keep_going])], needs=["configure"]),
         device_tests("tests_first", 120 if emulated else 30, FIRST_TESTS),
         device_tests("tests_device", 300 if emulated else 115, DEVICE_TESTS),
@@ -252,9 +276,8 @@ def stages(build, device, paths, cores, work, prebuilt=False):
         Stage("train", 300 if emulated else 60, [Command("train", [str(build / "bin/train_image"), "--data", "shapes", "--device", device, "--precision", "bf16",
                                               "--out", str(run_folder), "--overwrite", *training])],
               read_training(run_folder, None if emulated else GPU_ACCURACY), needs=["configure"], unless=lambda: needs("train_image")),
-        Stage("two_gpus", 120 if emulated else 60, [Command("two_gpus", ["sh", "-c", TWO_GPUS, str(build / "bin"), str(work / "two_gpus"), "--device", device, *two_ranks],
-                                       {"WEFT_TIMEOUT": "100" if emulated else "20"})], needs=["configure"],  # ends a rank that hangs
-              unless=lambda: needs("weft-run", "train_image"), not_here=None if emulated or paths["gpus"] > 1 else "needs two GPUs", useful=30),
+        Stage("two_gpus", 120 if emulated else 150, prepare=two_gpus, needs=["configure"], unless=lambda: needs("weft-run", "train_image"),
+              not_here=None if emulated or paths["gpus"] > 1 else "needs two GPUs", useful=30),
         Stage("ladders", 60, [Command("ladders", ["sh", "-c", CLIMB, str(ladder), *LADDERS])], logs.read_ladders, needs=["configure"],
               unless=lambda: needs("ladder"), not_here=no_suite, useful=15),
         sanitizers(180, build, paths, cores, emulated),

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 
 #include "dist/fsdp/unit_layout.h"
+#include "dist/tensor/parallel_block.h"
 #include "nn/activation.h"
+#include "nn/models/bert.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/dinov2.h"
+#include "nn/models/gpt.h"
+#include "nn/models/resnet.h"
 #include "nn/sequential.h"
 #include "tests/dist/fsdp/sharded_training.h"
 
@@ -58,6 +62,23 @@ TEST(WrapPolicy, OfALargeVisionTransformer) {
   }
   EXPECT_EQ(paths(probe, {.min_num_params = 10'000'000}), blocks);
   EXPECT_EQ(paths(probe, {.min_num_params = 1'000'000}), products);
+}
+
+TEST(WrapPolicy, ABlockOfATransformerIsAUnit) {
+  const nn::SkipInit sizes_alone;
+  Probe probe;
+  std::vector<std::string> blocks;
+  for (int i = 0; i < 24; ++i) blocks.push_back(str("m.blocks.", i));
+  EXPECT_EQ(paths(probe, wrap_policy(probe, 0)), blocks);
+  nn::Gpt gpt({.vocabulary = 11, .positions = 4, .width = 8, .depth = 2, .heads = 2});
+  EXPECT_THAT(paths(gpt, wrap_policy(gpt, 0)), ElementsAre("h.0", "h.1"));
+  divide_blocks(gpt, make_process_group_alone());
+  EXPECT_THAT(paths(gpt, wrap_policy(gpt, 0)), ElementsAre("h.0", "h.1"));
+  nn::Bert bert({.vocabulary = 11, .positions = 4, .width = 8, .depth = 2, .heads = 2, .hidden = 16});
+  EXPECT_THAT(paths(bert, wrap_policy(bert, 0)), ElementsAre("bert.encoder.layer.0", "bert.encoder.layer.1"));
+  const auto convolutions = nn::resnet50({.classes = 1000});
+  EXPECT_EQ(paths(*convolutions, wrap_policy(*convolutions, 0)), paths(*convolutions, {.min_num_params = 1'000'000}));
+  EXPECT_EQ(paths(probe, wrap_policy(probe, 1'000'000)), paths(probe, {.min_num_params = 1'000'000}));
 }
 
 // A block of width 10 has 20 (norm) + 220 (fc1) + 210 (fc2) parameters.
