@@ -128,6 +128,9 @@ void check(const Options& o) {
   if (o.parallel != "fsdp" && (o.fsdp_offload != "none" || o.fsdp_strategy != "full_shard" || o.fsdp_shard_size > 0))
     throw UsageError("--fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got " +
                      o.parallel);
+  if (o.pipeline_parallel_size > 1 && o.min_num_params != Options().min_num_params)
+    throw UsageError("--min-num-params: expected --pipeline_parallel_size 1, got " + str(o.pipeline_parallel_size) +
+                     ": each block of a pipeline is a unit");
   if (o.noddp && o.parallel != "auto") throw UsageError("--noddp: expected --parallel auto, got " + o.parallel);
   if (o.graph == "on" && o.precision == "fp16")
     throw UsageError("--graph on: expected --amp_mode none or bf16, got fp16, whose loss scale the host decides");

@@ -77,7 +77,9 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
       const nn::DeferredInit::Scope deferred(options.deferred.get());
       model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
     }
-    const train::StrategyOptions how = train::strategy_options(options, ranks.device());
+    train::StrategyOptions how = train::strategy_options(options, ranks.device());
+    if (options.pipeline_parallel_size > 1)  // patch_embed's forward gathers pos_embed: one unit must have both
+      how.min_num_params = 0, how.kinds = {model_->blocks.front()->kind()};
     strategy_ = train::make_grid_strategy(
         model_, training_grid(options, grid_),
         {.chunks = static_cast<int>(options.pipeline_chunks),
@@ -229,9 +231,10 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
     WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
     std::optional<train::NewRun> fresh;
     if (!options_.goes_on)
-      fresh = train::NewRun{.overwrite = options_.overwrite,
-                            .flags = "--resume continues it, --run_num names another folder",
-                            .own_names = {kCheckpoint, kShards, "out.log", "logs"}};
+      fresh = train::NewRun{
+          .overwrite = options_.overwrite,
+          .flags = "--resume continues it, --run_num names another folder",
+          .own_names = {kCheckpoint, "checkpoint.1.safetensors", kShards, "checkpoint.1", "out.log", "logs"}};
     run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
   }
 

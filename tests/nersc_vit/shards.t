@@ -13,7 +13,8 @@ Clipping acts, by the norm over all shards. Of 47 samples in steps of 16 three d
   $ fsdp() { train "$1" "$2" --parallel fsdp --min-num-params 2000 "${@:3}" > many; near 5e-6 <(losses many) <(losses one); }
   $ fsdp 2 full; cp many full; fsdp 4 hybrid --fsdp-strategy hybrid_shard --fsdp-shard-size 2; fsdp 3 grad_op --fsdp-strategy shard_grad_op
   $ fsdp 4 parts --row_parallel_size 2 --sequence_parallel --recompute
-  $ fsdp 4 stages --pipeline_parallel_size 2 --min-num-params 1000000
+  $ staged() { fsdp 4 "$1" --pipeline_parallel_size 2 --min-num-params 1000000 "${@:2}"; }
+  $ staged stages --micro_batches 3 --fsdp-offload parameters; staged low --max_grad_norm 0.05 --fsdp-strategy shard_grad_op --recompute
 
 Offloads and recomputation change no bit, in the checkpoint either.
 
@@ -68,6 +69,8 @@ What fits no other is refused before anything runs.
   train_vit: error: --noddp: expected --parallel auto, got fsdp
   $ refused --parallel fsdp --grad-compression bf16
   train_vit: error: --grad-compression bf16: expected bf16 products under --parallel fsdp, whose gradients have the weights' dtype
+  $ refused --parallel fsdp --pipeline_parallel_size 2 --min-num-params 2000
+  train_vit: error: --min-num-params: expected --pipeline_parallel_size 1, got 2: each block of a pipeline is a unit
   $ refused --parallel fsdp --graph on
   train_vit: error: --graph on: expected --parallel none or ddp, got fsdp, whose weights come and go
   $ refused --parallel none --row_parallel_size 2
