@@ -41,9 +41,11 @@ std::vector<std::pair<std::string, dist::ShardedState>> Engine::pieces(std::map<
     states["ema"] = parts_.averages->state_dict();
     states["ema_buffers"] = parts_.averages->buffers();
   }
-  for (const auto& [part, state] : states)
-    all.emplace_back(
-        part, part == "ema_buffers" ? dist::sharded_state(state, parts_.world.rank()) : parts_.strategy.sharded(state));
+  if (parts_.scaler) states["loss_scaler"] = parts_.scaler->state_dict();
+  for (const auto& [part, state] : states) {
+    const bool is_whole = part == "ema_buffers" || part == "loss_scaler";
+    all.emplace_back(part, is_whole ? dist::sharded_state(state, parts_.world.rank()) : parts_.strategy.sharded(state));
+  }
   return all;
 }
 
@@ -98,12 +100,14 @@ void Engine::take_pieces(const std::string& path) {
     if (part != "model") states[part].scalars = state.scalars;
   parts_.optimizer.load_state_dict(states["optimizer"]);
   if (parts_.averages) parts_.averages->load_state_dict(states["ema"], states["ema_buffers"]);
+  if (parts_.scaler) parts_.scaler->load_state_dict(states["loss_scaler"]);
 }
 
 void Engine::take_whole(const std::string& path, const Checkpoint& saved, bool with_model) {
   if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
   parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
   load_averages(path, saved, parts_.strategy, parts_.averages);
+  if (parts_.scaler) parts_.scaler->load_state_dict(saved.part("loss_scaler"));
 }
 
 void Engine::take_parts(const std::string& path) {
@@ -124,7 +128,6 @@ void Engine::take(const std::string& path, const Checkpoint& saved, bool with_mo
     take_pieces(path);
   else
     take_whole(path, saved, with_model);
-  if (parts_.scaler) parts_.scaler->load_state_dict(saved.part("loss_scaler"));
   load_generator(saved, parts_.world);
   const auto number = [&](const char* name, double otherwise) {
     return saved.numbers.contains(name) ? saved.number(name) : otherwise;

@@ -46,7 +46,7 @@ StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> devi
           .min_num_params = o.min_num_params,
           .offload = o.fsdp_offload,
           .shard_size = o.fsdp_shard_size,
-          .low_precision = o.dtype() != DType::f32,
+          .low_precision = o.dtype() == DType::bf16,
           .deferred = o.deferred,
           .device = device};
 }

@@ -20,6 +20,7 @@ struct RunOptions {
   std::string data, model, weights, weights_key;
   double lr = 1e-3, weight_decay = 0, clip_norm = 0;
   AverageOptions averages;
+  bool recompute = false;
 
   std::string precision = "f32", graph = "off";
 

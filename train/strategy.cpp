@@ -83,6 +83,10 @@ dist::Offload offload_of(const std::string& name) {
 }  // namespace
 
 dist::FsdpOptions fsdp_options(const StrategyOptions& o, nn::Module& model) {
+  if (o.compress_bf16 && !o.low_precision)
+    throw UsageError(
+        "--grad-compression bf16: expected bf16 products under --parallel fsdp, whose gradients have the weights' "
+        "dtype");
   dist::FsdpOptions options;
   options.strategy = strategy_of(o.strategy);
   options.policy = dist::wrap_policy(model, o.min_num_params);

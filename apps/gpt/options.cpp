@@ -45,7 +45,6 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
   flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
   flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
-  flags.add("recompute", o.recompute, "backward computes each block a second time: memory for time");
   flags.add(
       "lora", o.lora,
       "rank of the adapters that a decoder trains in place of its weights; model/ has both together, adapter/ the "
@@ -55,7 +54,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 0, .max = 1e6});
   support::add_run_flags(
       flags, o,
-      "batch-size accumulate clip-norm fp8 graph device parallel backend grad-compression fsdp-strategy "
+      "batch-size accumulate clip-norm recompute fp8 graph device parallel backend grad-compression fsdp-strategy "
       "fsdp-shard-size fsdp-offload fsdp-checkpoints seed out overwrite resume max-steps save-interval dry-run");
   flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
   flags.group("Ranks");

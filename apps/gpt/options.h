@@ -20,7 +20,6 @@ struct Options : train::RunOptions {
   int64_t warmup_steps = 100;
   double beta2 = 0.99;
   double dropout = 0;
-  bool recompute = false;
   int64_t lora = 0;
   double lora_alpha = 0;
   bool sequence = false;

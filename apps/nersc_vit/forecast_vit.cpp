@@ -55,7 +55,12 @@ Tensor ForecastVit::predict(const Tensor& tokens) const {
 Tensor ForecastVit::run(nn::LayerRange range, const Tensor& x, const Tensor&) const {
   Tensor tokens = range.first == 0 ? embed(x) : x;
   const nn::TokenRows rows{.tokens = options.patches()};
-  for (int64_t i = range.first; i < range.last; ++i) tokens = (*blocks[static_cast<size_t>(i)])(tokens, rows);
+  for (int64_t i = range.first; i < range.last; ++i) {
+    const auto compute = [block = blocks[static_cast<size_t>(i)], rows](const std::vector<Tensor>& in) {
+      return (*block)(in[0], rows);
+    };
+    tokens = options.recompute && grad_enabled() ? checkpoint(compute, {tokens}) : compute({tokens});
+  }
   return range.last == layers() ? predict(tokens) : tokens;
 }
 

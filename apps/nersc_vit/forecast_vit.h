@@ -16,6 +16,7 @@ struct ForecastVitOptions {
   int64_t width = 384, depth = 12, heads = 8;
   int64_t hidden_ratio = 4;  ///< width inside the feed-forward, in widths
   dist::Tokens tokens = dist::Tokens::all;
+  bool recompute = false;  ///< backward computes each block a second time: memory for time
 
   int64_t patches() const { return rows / patch * (columns / patch); }
 };

@@ -55,10 +55,13 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("max_grad_norm", o.clip_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
   flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
   flags.add("resume", o.goes_on, "go on from checkpoint.safetensors of this run where there is one");
-  support::add_run_flags(flags, o, "device backend overwrite dry-run");
+  support::add_run_flags(flags, o,
+                         "recompute device parallel backend grad-compression fsdp-strategy min-num-params "
+                         "fsdp-shard-size fsdp-offload fsdp-checkpoints overwrite dry-run");
   flags.example("train_vit --yaml_config fields/ViT.yaml --config base");
   flags.example("srun -n 4 train_vit --config base --row_parallel_size 2 --amp_mode bf16");
   flags.example("srun -n 8 train_vit --config base --pipeline_parallel_size 4 --pipeline_chunks 3");
+  flags.example("srun -n 8 train_vit --config mp --parallel fsdp --recompute --amp_mode bf16");
 }
 
 /// Calls `visit` with each key of a section that --resume compares, its variable and its permitted values.
@@ -122,6 +125,13 @@ void check(const Options& o) {
                          o.pipeline_chunks == 1 ? " chunk" : " chunks"));
   if (o.pipeline_chunks > 1 && o.pipeline_parallel_size == 1)
     throw UsageError("--pipeline_chunks: expected --pipeline_parallel_size above 1, got 1: there is no pipeline");
+  if (o.parallel != "fsdp" && (o.fsdp_offload != "none" || o.fsdp_strategy != "full_shard" || o.fsdp_shard_size > 0))
+    throw UsageError("--fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got " +
+                     o.parallel);
+  if (o.pipeline_parallel_size > 1 && o.min_num_params != Options().min_num_params)
+    throw UsageError("--min-num-params: expected --pipeline_parallel_size 1, got " + str(o.pipeline_parallel_size) +
+                     ": each block of a pipeline is a unit");
+  if (o.noddp && o.parallel != "auto") throw UsageError("--noddp: expected --parallel auto, got " + o.parallel);
   if (o.graph == "on" && o.precision == "fp16")
     throw UsageError("--graph on: expected --amp_mode none or bf16, got fp16, whose loss scale the host decides");
 }
@@ -151,6 +161,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.parse(argc, argv);  // a flag wins over the key of the same name
   check(o);
   if (o.sequence_parallel) o.model.tokens = dist::Tokens::own;
+  o.model.recompute = o.recompute;
   note_what_means_nothing(o);
   return true;
 }
@@ -173,6 +184,18 @@ std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
   add("seed", o.seed);
   add("train_data_path", o.train_data_path);
   add("valid_data_path", o.valid_data_path);
+  const Options defaults;
+  const auto add_if_set = [&](const char* key, auto member) {
+    if (o.*member != defaults.*member) add(key, o.*member);
+  };
+  add_if_set("recompute", &Options::recompute);
+  add_if_set("parallel", &Options::parallel);
+  add_if_set("grad_compression", &Options::grad_compression);
+  add_if_set("fsdp_strategy", &Options::fsdp_strategy);
+  add_if_set("fsdp_shard_size", &Options::fsdp_shard_size);
+  add_if_set("min_num_params", &Options::min_num_params);
+  add_if_set("fsdp_offload", &Options::fsdp_offload);
+  add_if_set("fsdp_checkpoints", &Options::fsdp_checkpoints);
   return lines;
 }
 

@@ -12,7 +12,7 @@ namespace weft::nersc_vit {
 
 /// The command line and the section of the YAML file; options.cpp has the flags' texts for `--help`.
 struct Options : train::RunOptions {
-  Options() { lr = 5e-4, precision = "none", graph = "auto", seed = 0; }
+  Options() { lr = 5e-4, precision = "none", graph = "auto", seed = 0, unit = "samples"; }
 
   // Flags.
   std::string run_num = "00";
@@ -47,7 +47,8 @@ struct Options : train::RunOptions {
 /// Reads the command line, then the file. False: --help was printed. Errors: UsageError; a file that is not there.
 bool parse_options(int argc, char** argv, Options& options);
 
-/// The options as `key: value` lines, for the log and a run's configuration.
+/// The options as `key: value` lines, for the log and a run's configuration. Flags that other programs share come last,
+/// where they are set.
 std::vector<std::pair<std::string, std::string>> listed(const Options& options);
 
 /// Where the run's files go: `expdir/config/4GPU/run_num`, with tensor parallelism `expdir/config/2MP/run_num`, with a

@@ -37,9 +37,10 @@ namespace fs = std::filesystem;
 using support::python_number;
 
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
-constexpr int kKept = 2;               // number of last checkpoints
-constexpr int64_t kShownChannel = 2;   // t2m in NERSC's files
-constexpr int64_t kProfiledEpoch = 3;  // epoch that nsys -c cudaProfilerApi records
+constexpr const char* kShards = "checkpoint";  // folder of --fsdp-checkpoints sharded
+constexpr int kKept = 2;                       // number of last checkpoints
+constexpr int64_t kShownChannel = 2;           // t2m in NERSC's files
+constexpr int64_t kProfiledEpoch = 3;          // epoch that nsys -c cudaProfilerApi records
 
 /// GB (2^30 bytes) in use: of a GPU's memory by everyone, else of this process at most.
 double memory_in_use(Device device) {
@@ -72,11 +73,17 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
         folder_(experiment_folder(options, ranks.size())),
         valid_(make_loader(options, grid_, ranks.device(), false)) {
     manual_seed(static_cast<uint64_t>(options.seed));  // equal on all ranks: they draw the same model
-    model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
-    strategy_ = train::make_grid_strategy(model_, training_grid(options, grid_),
-                                          {.chunks = static_cast<int>(options.pipeline_chunks),
-                                           .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb)},
-                                           .device = ranks.device()});
+    {
+      const nn::DeferredInit::Scope deferred(options.deferred.get());
+      model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
+    }
+    const train::StrategyOptions how = train::strategy_options(options, ranks.device());
+    strategy_ = train::make_grid_strategy(
+        model_, training_grid(options, grid_),
+        {.chunks = static_cast<int>(options.pipeline_chunks),
+         .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb), .compress_bf16 = how.compress_bf16},
+         .fsdp = options.parallel == "fsdp" ? std::optional(train::fsdp_options(how, *model_)) : std::nullopt,
+         .device = ranks.device()});
     adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
     if (options_.dtype() == DType::f16) scaler_.emplace();
     if (options.lr_schedule == "cosine" && options.warmup >= options.num_iters && ranks.is_first())
@@ -94,8 +101,10 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
   std::string describe() const {
     const int64_t steps = loader().steps_per_epoch();
     const int stages = grid_.pipe()->size();
+    int64_t parameters = 0;
+    for (const NamedTensor& own : strategy_->parameters()) parameters += own.tensor.numel();
     return str("grid    ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks",
-               stages > 1 ? str(" x ", stages, " stages") : "", "\n", "model   ", nn::parameter_count(*model_),
+               stages > 1 ? str(" x ", stages, " stages") : "", "\n", "model   ", parameters,
                " parameters on each rank, ", options_.precision, "\n", "steps   ", options_.num_iters, " of ",
                global_batch(), " samples, ", steps, " an epoch; ", valid_.steps_per_epoch(), " of validation\n",
                "run     ", folder_.string());
@@ -103,7 +112,6 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
 
   /// All steps that are left, or a checkpoint after the step in which a signal came.
   train::RunEnd run() {
-    train::require_same_settings(ranks_, settings(options_), "num_data_workers train_data_path valid_data_path");
     open_folder();
     resume();
     const int64_t first_step = engine_->position().step;
@@ -173,20 +181,22 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
   }
 
   std::string save() override {
-    Checkpoint checkpoint;
-    checkpoint.parts = {{"model", strategy_->model_state()}, {"optimizer", strategy_->optimizer_state(*adam_)}};
     const train::Position& at = engine_->position();
-    const double loss_sum = mean_over_ranks(at.own_loss_sum, "loss so far");
-    if (ranks_.is_first()) {
+    Checkpoint checkpoint;
+    checkpoint.integers = {{"epoch", at.epoch},
+                           {"step_in_epoch", at.step_in_epoch},
+                           {"iters", at.step},
+                           {"global_batch_size", global_batch()}};
+    checkpoint.texts = {{"config", options_.config}, {"settings", settings(options_)}};
+    if (options_.fsdp_checkpoints == "whole") {
+      checkpoint.parts = {{"model", strategy_->model_state()}, {"optimizer", strategy_->optimizer_state(*adam_)}};
       if (scaler_) checkpoint.parts.emplace_back("loss_scaler", scaler_->state_dict());
-      checkpoint.integers = {{"epoch", at.epoch},
-                             {"step_in_epoch", at.step_in_epoch},
-                             {"iters", at.step},
-                             {"global_batch_size", global_batch()}};
-      checkpoint.numbers = {{"loss_sum", loss_sum}};
-      checkpoint.texts = {{"config", options_.config}, {"settings", settings(options_)}};
-      run_folder_->save(kCheckpoint, checkpoint, kKept);
     }
+    checkpoint.numbers = {{"loss_sum", mean_over_ranks(at.own_loss_sum, "loss so far")}};
+    if (checkpoint.parts.empty())
+      engine_->save_sharded(run_folder_.get(), kShards, std::move(checkpoint), kKept);
+    else if (run_folder_)
+      run_folder_->save(kCheckpoint, checkpoint, kKept);
     return (folder_ / kCheckpoint).string();
   }
 
@@ -209,6 +219,7 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
             .precision = options_.dtype(),
             .graph = scaler_ ? "off" : options_.graph,
             .sum = train::LossSum::per_step,
+            .sharded_checkpoints = options_.fsdp_checkpoints == "sharded",
             .line_before_validation = true};
   }
 
@@ -218,9 +229,10 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
     WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
     std::optional<train::NewRun> fresh;
     if (!options_.goes_on)
-      fresh = train::NewRun{.overwrite = options_.overwrite,
-                            .flags = "--resume continues it, --run_num names another folder",
-                            .own_names = {kCheckpoint, "out.log", "logs"}};
+      fresh = train::NewRun{
+          .overwrite = options_.overwrite,
+          .flags = "--resume continues it, --run_num names another folder",
+          .own_names = {kCheckpoint, "checkpoint.1.safetensors", kShards, "checkpoint.1", "out.log", "logs"}};
     run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
   }
 
@@ -228,14 +240,12 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
     if (!options_.goes_on) return;
     const fs::path path = train::whole_checkpoint(folder_ / kCheckpoint, ranks_);
     if (path.empty()) return;
-    const Checkpoint saved = load_checkpoint(path);
-    train::require_same_checkpoint(ranks_, path.string(), saved);
+    const Checkpoint saved = engine_->read(path);  // without its parts
     const int64_t batch = saved.integer("global_batch_size");
     WEFT_CHECK(batch == global_batch(), "checkpoint ", path.string(), " was made with ", batch,
                " samples per step, this run has ", global_batch());
     check_settings(path.string(), saved);
-    strategy_->load(str("checkpoint ", path.string()), saved.part("model"), saved.part("optimizer"), *adam_);
-    if (scaler_) scaler_->load_state_dict(saved.part("loss_scaler"));
+    engine_->take_parts(path);
     const double loss_sum = saved.number("loss_sum");  // the mean of the ranks' sums
     engine_->position() = {.epoch = saved.integer("epoch"),
                            .step_in_epoch = saved.integer("step_in_epoch"),
@@ -254,7 +264,8 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
     // Where files are, how fast and on what a run goes; what is checked elsewhere.
     constexpr const char* kIgnored =
         "config run_num num_data_workers row_parallel_size sequence_parallel pipeline_parallel_size pipeline_chunks "
-        "micro_batches global_batch_size";
+        "micro_batches global_batch_size recompute parallel fsdp_strategy fsdp_shard_size min_num_params fsdp_offload "
+        "fsdp_checkpoints";
     const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
     WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
                " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");
@@ -341,7 +352,10 @@ class Trainer final : public train::TypedTask<data::FieldBatch> {
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
-  const dist::World ranks = dist::init({.backend = options.backend, .device = options.device});
+  const dist::World ranks =
+      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  train::require_same_settings(ranks, settings(options), "num_data_workers train_data_path valid_data_path");
+  train::defer_weights(options);
   const int64_t stages = options.pipeline_parallel_size;
   const std::string all = str(ranks.size(), ranks.size() == 1 ? " rank" : " ranks");
   if (ranks.size() % stages != 0)

@@ -25,6 +25,7 @@ void add_run_flags(Flags& flags, train::RunOptions& o, const std::string& names)
   add("batch-size", o.batch_size, o.unit + " per step of each rank; on N ranks a step sees N times as many", kCount);
   add("accumulate", o.accumulate, "batches whose gradients add up to one step", kCount);
   add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: any", kFromZero);
+  add("recompute", o.recompute, "backward computes each block a second time: memory for time");
   if (has("ema")) {
     flags.add("ema", o.averages.decay,
               "decay of a moving average of the weights (0.999), which is what is validated and written in the end; 0: "

@@ -6,6 +6,8 @@
 #include "apps/nersc_vit/forecast_loss.h"
 #include "apps/nersc_vit/forecast_vit.h"
 #include "apps/nersc_vit/warmed_cosine.h"
+#include "core/ops/random.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "tests/support/error_text.h"
 
@@ -44,6 +46,32 @@ TEST(WarmedCosine, IsTheLesserOfTheTwo) {
   EXPECT_DOUBLE_EQ(warm.lr(4, 2), 1);
   EXPECT_DOUBLE_EQ(warm.lr(50, 2), 1);
   EXPECT_DOUBLE_EQ(warm.lr(9, 2), cold.lr(9, 2));
+}
+
+TEST(ForecastVit, RecomputedBlocksGiveTheSameGradients) {
+  std::vector<float> gradients[2];
+  for (const bool recompute : {false, true}) {
+    manual_seed(1);
+    ForecastVit vit({.rows = 8,
+                     .columns = 8,
+                     .in_channels = 2,
+                     .out_channels = 2,
+                     .patch = 4,
+                     .width = 16,
+                     .depth = 2,
+                     .heads = 2,
+                     .recompute = recompute},
+                    dist::make_process_group_alone());
+    int runs = 0;
+    vit.blocks.front()->register_hooks([&](const nn::Module&, const Tensor&) { ++runs; }, {}, nn::Watch::calls);
+    mean(vit(normal({3, 8, 8, 2}, 0, 1, DType::f32))).backward();
+    EXPECT_EQ(runs, recompute ? 2 : 1);
+    for (const auto& [name, parameter] : vit.parameters()) {
+      const std::vector<float> own = parameter.grad().to_vector<float>();
+      gradients[recompute].insert(gradients[recompute].end(), own.begin(), own.end());
+    }
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
 }
 
 TEST(ForecastVit, PatchesGoBackToTheirPlaces) {

@@ -85,4 +85,4 @@ make_fields needs a year for validation, and a folder to write to.
 `--help` names what a newcomer needs.
 
   $ train_vit --help > help; for flag in run_num yaml_config config amp_mode local_batch_size num_iters num_data_workers bucket_cap_mb noddp \
-  >   row_parallel_size resume; do grep -q -e --$flag help || echo "no --$flag"; done
+  >   row_parallel_size resume recompute parallel fsdp-offload fsdp-checkpoints grad-compression; do grep -q -e --$flag help || echo "no --$flag"; done
