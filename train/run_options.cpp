@@ -8,7 +8,15 @@
 
 namespace weft::train {
 
+void check_sharding(const RunOptions& o) {
+  if (o.parallel == "fsdp" || (o.parallel == "auto" && o.auto_shards)) return;
+  if (o.fsdp_offload != "none" || o.fsdp_strategy != "full_shard" || o.fsdp_shard_size > 0)
+    throw UsageError("--fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got " +
+                     o.parallel);
+}
+
 dist::World join_ranks(const RunOptions& o) {
+  check_sharding(o);
   dist::World ranks = dist::init({.alone = o.parallel == "none", .backend = o.backend, .device = o.device});
   require_same_settings(ranks, o.toml,
                         "out data weights device workers export profile tokenizer vocab train-file validation-file "

@@ -31,6 +31,7 @@ struct RunOptions {
   std::string fsdp_strategy = "full_shard";
   std::string fsdp_offload = "none", fsdp_checkpoints = "whole";
   int64_t min_num_params = 0, fsdp_shard_size = 0;
+  bool auto_shards = false;  ///< `--parallel auto` is fsdp on several ranks, not ddp
 
   std::string out, resume;
   bool overwrite = false, dry_run = false;
@@ -47,7 +48,11 @@ struct RunOptions {
   DType dtype() const { return precision_named(precision); }
 };
 
-/// The ranks of the run. Errors: they were not all started with the same flags, but for places of files.
+/// Errors: flags of fsdp without `--parallel fsdp`.
+void check_sharding(const RunOptions& options);
+
+/// The ranks of the run. Errors: those of check_sharding(); ranks were not all started with the same flags, but for
+/// places of files.
 dist::World join_ranks(const RunOptions& options);
 
 /// Trains, or with --dry-run says what T::plan() does. Returns the exit code.

@@ -11,6 +11,7 @@ struct Options : train::RunOptions {
   Options() {
     program = "linear_probe", data = "cifar100:./cifar100", model = "dinov2_vitl14_reg", weights = "random";
     epochs = 5, batch_size = 256, lr = 1e-3, precision = "bf16", graph = "auto", out = "runs/linear_probe";
+    auto_shards = true;
   }
   std::string phases = "probe,finetune";
   double layer_decay = 1;

@@ -125,9 +125,7 @@ void check(const Options& o) {
                          o.pipeline_chunks == 1 ? " chunk" : " chunks"));
   if (o.pipeline_chunks > 1 && o.pipeline_parallel_size == 1)
     throw UsageError("--pipeline_chunks: expected --pipeline_parallel_size above 1, got 1: there is no pipeline");
-  if (o.parallel != "fsdp" && (o.fsdp_offload != "none" || o.fsdp_strategy != "full_shard" || o.fsdp_shard_size > 0))
-    throw UsageError("--fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got " +
-                     o.parallel);
+  train::check_sharding(o);
   if (o.pipeline_parallel_size > 1 && o.min_num_params != Options().min_num_params)
     throw UsageError("--min-num-params: expected --pipeline_parallel_size 1, got " + str(o.pipeline_parallel_size) +
                      ": each block of a pipeline is a unit");

@@ -17,8 +17,7 @@ namespace weft::dist {
 /// Writes sharded checkpoints during training: save() copies this rank's pieces into pinned host memory and returns; a
 /// thread then writes them. The ranks of a host write one file into a temporary folder beside the target, each its own
 /// range; when all files are on the disk, rank 0 writes the index and renames the folder, which atomically replaces an
-/// older one. So a folder of the
-/// target's name is always complete. All ranks must see the same file system.
+/// older one. So a folder of the target's name is always complete. All ranks must see the same file system.
 ///   CheckpointWriter writer(group);
 ///   writer.save("runs/a/step_1000", {{"model", sharded_state(fsdp)}, {"optimizer", sharded_state(fsdp, state)}});
 class CheckpointWriter {

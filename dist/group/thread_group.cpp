@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,7 @@ struct Mailbox {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::pair<int, Link::Slot>, std::deque<ParcelPtr>> waiting;  // messages by sender
+  std::set<int> left = {};                                              // ranks that send and receive nothing more
   bool aborted = false;
   std::string reason;
 };
@@ -36,7 +38,9 @@ struct Mailbox {
 /// Where the ranks of a group of threads meet.
 class ThreadRoom {
  public:
-  explicit ThreadRoom(int size) : boxes_(static_cast<size_t>(size)) {}
+  /// `members`: ranks of the room that was split; left out: all threads.
+  explicit ThreadRoom(int size, std::vector<int> members = {})
+      : boxes_(static_cast<size_t>(size)), members_(std::move(members)) {}
 
   Mailbox& box(int rank) { return boxes_[static_cast<size_t>(rank)]; }
   int size() const { return static_cast<int>(boxes_.size()); }
@@ -52,16 +56,31 @@ class ThreadRoom {
     for (const auto& [key, part] : parts_) part->abort(reason);
   }
 
+  /// Who waits for this rank, now or later, learns that it has returned.
+  void leave(int rank) {
+    for (Mailbox& box : boxes_) {
+      const std::lock_guard lock(box.mutex);
+      box.left.insert(rank);
+      box.changed.notify_all();
+    }
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, part] : parts_) {
+      const auto at = std::ranges::find(part->members_, rank);
+      if (at != part->members_.end()) part->leave(static_cast<int>(at - part->members_.begin()));
+    }
+  }
+
   /// The room of one part of a split: made by the first rank that asks.
-  std::shared_ptr<ThreadRoom> part(uint64_t number, int color, size_t size) {
+  std::shared_ptr<ThreadRoom> part(uint64_t number, int color, const std::vector<int>& members) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<ThreadRoom>& part = parts_[{number, color}];
-    if (!part) part = std::make_shared<ThreadRoom>(static_cast<int>(size));
+    if (!part) part = std::make_shared<ThreadRoom>(static_cast<int>(members.size()), members);
     return part;
   }
 
  private:
   std::deque<Mailbox> boxes_;
+  const std::vector<int> members_;
   std::mutex mutex_;
   std::map<std::pair<uint64_t, int>, std::shared_ptr<ThreadRoom>> parts_;
 };
@@ -105,9 +124,12 @@ class ThreadLink final : public Link {
     const auto& m = static_cast<const ThreadMessage&>(message);
     Mailbox& box = m.box;
     std::unique_lock lock(box.mutex);
-    const bool in_time = box.changed.wait_until(lock, deadline, [&] { return m.parcel->done || box.aborted; });
+    const bool in_time = box.changed.wait_until(
+        lock, deadline, [&] { return m.parcel->done || box.aborted || box.left.contains(m.peer); });
     if (m.parcel->done) return;
-    throw in_time ? LinkError(LinkError::Kind::aborted, box.reason) : LinkError(LinkError::Kind::deadline, "deadline");
+    if (!in_time) throw LinkError(LinkError::Kind::deadline, "deadline");
+    throw LinkError(LinkError::Kind::aborted,
+                    box.aborted ? box.reason : str("rank ", m.peer, " has returned, and so never calls it"));
   }
   void flush(Deadline) override {}
   bool keeps_messages() const override { return true; }
@@ -118,7 +140,7 @@ class ThreadLink final : public Link {
   std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members, const std::string&,
                               Deadline) override {
     const auto place = std::ranges::find(members, rank_) - members.begin();
-    return std::make_unique<ThreadLink>(room_->part(number, color, members.size()), static_cast<int>(place));
+    return std::make_unique<ThreadLink>(room_->part(number, color, members), static_cast<int>(place));
   }
 
  private:
@@ -167,7 +189,7 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       const ThreadGenerators generators;
-      const ProcessGroupPtr group = make_host_group(std::make_shared<GroupRecord>("world", rank, size, options),
+      ProcessGroupPtr group = make_host_group(std::make_shared<GroupRecord>("world", rank, size, options),
                                                     std::make_unique<ThreadLink>(room, rank), "threads");
       try {
         function(group);
@@ -181,6 +203,8 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
         }
         group->abort(str("rank ", rank, " ended with: ", text_of(std::current_exception())));
       }
+      group.reset();  // its work is done
+      room->leave(rank);
     });
   }
   for (std::thread& thread : threads) thread.join();

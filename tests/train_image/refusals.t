@@ -17,6 +17,9 @@ Names that do not exist: the nearest one is suggested.
   $ error train_image --out run --data cifar11:/nowhere
   train_image: error: data: unknown kind 'cifar11'. Did you mean 'cifar10'?
   [1]
+  $ error small --fsdp-offload optimizer
+  train_image: error: --fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got auto (train_image --help lists the flags)
+  [2]
   $ error small --device tpu
   train_image: error: device: expected cpu, cuda, cuda:N or emulated, got 'tpu'
   [1]
