@@ -10,9 +10,11 @@ namespace weft::train {
 
 void check_sharding(const RunOptions& o) {
   if (o.parallel == "fsdp" || (o.parallel == "auto" && o.auto_shards)) return;
-  if (o.fsdp_offload != "none" || o.fsdp_strategy != "full_shard" || o.fsdp_shard_size > 0)
-    throw UsageError("--fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got " +
-                     o.parallel);
+  if (o.fsdp_offload != "none" || o.fsdp_strategy != "full_shard" || o.fsdp_shard_size > 0 ||
+      o.fsdp_accumulate != "whole")
+    throw UsageError(
+        "--fsdp-offload, --fsdp-strategy, --fsdp-shard-size and --fsdp-accumulate: expected --parallel fsdp, got " +
+        o.parallel);
 }
 
 dist::World join_ranks(const RunOptions& o) {
@@ -55,6 +57,7 @@ StrategyOptions strategy_options(const RunOptions& o, std::optional<Device> devi
           .offload = o.fsdp_offload,
           .shard_size = o.fsdp_shard_size,
           .low_precision = o.dtype() == DType::bf16,
+          .sharded_accumulation = o.fsdp_accumulate == "sharded",
           .deferred = o.deferred,
           .device = device};
 }
@@ -100,8 +103,8 @@ ChangedSettings changed_settings(const std::string& saved, const RunOptions& o, 
   return changed_settings(
       saved, o.toml,
       "out resume overwrite keep dry-run max-steps log-interval save-interval usr1 profile "
-      "profile-steps device workers graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
-      "min-num-params fsdp-shard-size fsdp-offload fsdp-checkpoints batch-size accumulate weights " +
+      "profile-steps device workers graph recompute parallel backend bucket-mb fsdp-strategy fsdp-min-params "
+      "min-num-params fsdp-shard-size fsdp-offload fsdp-checkpoints fsdp-accumulate batch-size accumulate weights " +
           ignored);
 }
 

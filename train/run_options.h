@@ -29,7 +29,7 @@ struct RunOptions {
   std::string grad_compression = "none";
   bool sync_batch_norm = false;
   std::string fsdp_strategy = "full_shard";
-  std::string fsdp_offload = "none", fsdp_checkpoints = "whole";
+  std::string fsdp_offload = "none", fsdp_checkpoints = "whole", fsdp_accumulate = "whole";
   int64_t min_num_params = 0, fsdp_shard_size = 0;
   bool auto_shards = false;  ///< `--parallel auto` is fsdp on several ranks, not ddp
 

@@ -102,6 +102,7 @@ nn::BertOptions model_sizes(const Options& options, const Configuration& configu
                             const data::TextEncoder& tokens) {
   nn::BertOptions sizes = configuration.sizes;
   sizes.classes = labels.outputs();
+  sizes.recompute = options.recompute;
   if (options.dropout >= 0) sizes.dropout = sizes.attention_dropout = sizes.head_dropout = options.dropout;
   sizes.vocabulary = tokens.size();
   if (options.weights != "random") {

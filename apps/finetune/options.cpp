@@ -82,8 +82,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-grad-norm", o.clip_norm, "largest norm of the gradient", {.min = 0, .above = true});
   support::add_run_flags(
       flags, o,
-      "epochs batch-size accumulate ema precision graph device parallel backend grad-compression fsdp-strategy "
-      "fsdp-shard-size fsdp-offload fsdp-checkpoints min-num-params seed out overwrite max-steps dry-run");
+      "epochs batch-size accumulate recompute ema precision graph device parallel backend grad-compression "
+      "fsdp-strategy fsdp-shard-size fsdp-offload fsdp-checkpoints fsdp-accumulate min-num-params seed out overwrite "
+      "max-steps dry-run");
   flags.add("logging-steps", o.log_interval, "a line of loss and rate after so many steps", {.min = 1});
   flags.add("save-steps", o.save_interval, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});
   flags.add("resume-from-checkpoint", o.resume,

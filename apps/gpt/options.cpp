@@ -55,7 +55,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   support::add_run_flags(
       flags, o,
       "batch-size accumulate clip-norm recompute fp8 graph device parallel backend grad-compression fsdp-strategy "
-      "fsdp-shard-size fsdp-offload fsdp-checkpoints seed out overwrite resume max-steps save-interval dry-run");
+      "min-num-params fsdp-shard-size fsdp-offload fsdp-checkpoints fsdp-accumulate seed out overwrite resume "
+      "max-steps save-interval dry-run");
   flags.add("log-interval", o.log_interval, "steps between two lines", {.min = 1});
   flags.group("Ranks");
   flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
@@ -71,12 +72,6 @@ bool parse_options(int argc, char** argv, Options& o) {
             "parts of each batch that go through the stages one after another, as those of all batches of --accumulate "
             "do; 0: four in a step for each stage",
             {.min = 0, .max = 1e6});
-  flags.add("min-num-params", o.min_num_params,
-            "parameters that make a part of the model a unit of fsdp; 0: each block is one",
-            {.min = 0, .max = 1e15});
-  flags.add_choice("fsdp-accumulate", o.fsdp_accumulate, {"whole", "sharded"},
-                   "gradients of --accumulate add up whole on each rank, or in the shards: less memory, a reduction "
-                   "for each batch");
   flags.example("train_gpt --data tinyshakespeare/input.txt --model gpt_tiny --epochs 1");
   flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
   flags.example("train_gpt --weights SmolLM2-135M-Instruct --data conversations.jsonl --context 1024 --lora 8 --lr 2e-4");

@@ -24,7 +24,6 @@ struct Options : train::RunOptions {
   double lora_alpha = 0;
   bool sequence = false;
   int64_t tensor = 1, pipeline = 1, chunks = 1, micro_batches = 0;
-  std::string fsdp_accumulate = "whole";
 };
 
 /// Reads the command line and --config. False: --help was printed. Errors: UsageError, see support::Flags.

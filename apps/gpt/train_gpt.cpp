@@ -121,7 +121,6 @@ std::unique_ptr<train::Strategy> make_strategy(const Experiment& e) {
   }
   if (!in_grid) train::place(o, *e.model, device);
   train::StrategyOptions how = train::strategy_options(o, device);
-  how.sharded_accumulation = o.fsdp_accumulate == "sharded";
   if (!in_grid) return train::make_strategy(how, e.model, e.world);
   return train::make_grid_strategy(
       e.model, e.grid,
@@ -252,8 +251,8 @@ class Trainer final : public train::TypedTask<Sequences> {
     const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, e_.world);
     if (path.empty()) return;
     const Checkpoint saved = engine_.read(path);
-    const auto changes = train::changed_settings(
-        saved, options_, "tokenizer tensor sequence pipeline chunks micro-batches fsdp-accumulate recompute");
+    const auto changes =
+        train::changed_settings(saved, options_, "tokenizer tensor sequence pipeline chunks micro-batches");
     bool others = false;
     for (const char* name : {"seed", "context", "rows", "loss-on"}) others = others || changes.contains(name);
     WEFT_CHECK(!others, "checkpoint ", path, " was made with other sequences: ", train::text_of(changes));

@@ -82,7 +82,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   support::add_run_flags(
       flags, o,
       "epochs batch-size accumulate ema precision graph device workers backend grad-compression fsdp-strategy "
-      "fsdp-shard-size fsdp-offload fsdp-checkpoints min-num-params seed out overwrite resume keep max-steps usr1 dry-run");
+      "fsdp-shard-size fsdp-offload fsdp-checkpoints fsdp-accumulate min-num-params seed out overwrite resume keep "
+      "max-steps usr1 dry-run");
   if (is_demo) {
     flags.example("ouai_demo -e 5 -b 256 -lr 1e-3");
     flags.example("weft-run --nproc_per_node 2 ouai_demo -e 5 -b 256 -lr 1e-3");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/nersc_vit/forecast_vit.h"
 
+#include "core/autograd.h"
 #include "core/ops/binary.h"
 
 namespace weft::nersc_vit {

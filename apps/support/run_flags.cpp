@@ -82,6 +82,10 @@ void add_run_flags(Flags& flags, train::RunOptions& o, const std::string& names)
       "fsdp-checkpoints", o.fsdp_checkpoints, {"whole", "sharded"},
       "what fsdp saves: one file by rank 0, or a folder into which each rank writes its part while training goes on");
 
+  choice(
+      "fsdp-accumulate", o.fsdp_accumulate, {"whole", "sharded"},
+      "gradients of --accumulate add up whole on each rank, or in the shards: less memory, a reduction for each batch");
+
   flags.group("Run");
   add("seed", o.seed, "of all that is drawn: weights, order, augmentation, dropout", kFromZero);
   add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");

@@ -16,6 +16,7 @@
 #include "core/trace.h"
 #include "io/weights/weights_file.h"
 #include "nn/models/make_model.h"
+#include "nn/models/vision_transformer.h"
 #include "nn/summary.h"
 #include "optim/optimizers.h"
 #include "train/exit.h"
@@ -222,6 +223,13 @@ void Experiment::make_model() {
   const nn::DeferredInit::Scope deferred(options.deferred.get());
   model =
       nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
+  if (options.recompute) {
+    auto* const blocks = dynamic_cast<nn::VisionTransformer*>(model.get());
+    if (blocks == nullptr)
+      throw train::UsageError("--recompute: expected a model of transformer blocks, such as vit_small16, got " +
+                              options.model);
+    blocks->options.recompute = true;
+  }
   if (options.eval_only && options.weights.empty() && ranks.is_first())
     std::cerr << "warning: --eval-only without --weights FILE evaluates random weights\n" << std::flush;
   if (!options.weights.empty()) {

@@ -123,7 +123,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
   support::add_run_flags(
       flags, o,
-      "epochs batch-size clip-norm ema fp8 graph device workers profile parallel backend bucket-mb "
+      "epochs batch-size clip-norm recompute ema fp8 graph device workers profile parallel backend bucket-mb "
       "grad-compression sync-batch-norm fsdp-strategy fsdp-min-params fsdp-shard-size "
       "fsdp-offload fsdp-checkpoints seed out overwrite resume keep max-steps log-interval save-interval usr1 dry-run");
   flags.example("train_image --data shapes --epochs 6");

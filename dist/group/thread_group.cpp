@@ -190,7 +190,7 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
     threads.emplace_back([&, rank] {
       const ThreadGenerators generators;
       ProcessGroupPtr group = make_host_group(std::make_shared<GroupRecord>("world", rank, size, options),
-                                                    std::make_unique<ThreadLink>(room, rank), "threads");
+                                              std::make_unique<ThreadLink>(room, rank), "threads");
       try {
         function(group);
       } catch (const GroupAborted&) {  // it follows from another rank's exception, which may be caught later than this

@@ -182,7 +182,11 @@ World init(const InitOptions& options) {
     group.secure = secure_of(variables, group.secure);
     group.gpu = own.device.index;
     group.start_timeout = timeout;
-    if (const auto check = variables.find("WEFT_CHECK"); check != variables.end()) group.check = check->second == "1";
+    if (const auto check = variables.find("WEFT_CHECK"); check != variables.end() && !check->second.empty()) {
+      WEFT_CHECK(check->second == "0" || check->second == "1", "WEFT_CHECK: expected 0 or 1, got '",
+                 printable(check->second.substr(0, 100)), "'");
+      group.check = check->second == "1";
+    }
     world.step_times_ = steps_of(variables);
     group.times = world.step_times_ > 0;
     if (const auto folder = variables.find("WEFT_FLIGHT_RECORDS"); folder != variables.end())

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/text.h"
@@ -118,7 +119,10 @@ Bert::Bert(const BertOptions& given)
 Tensor Bert::encode(const TokenBatch& batch) const {
   Tensor x = embeddings(batch.ids, batch.token_types);
   const AttentionOptions mask{.key_lengths = batch.lengths};
-  for (const auto& layer : layers) x = (*layer)(x, mask);
+  for (const auto& layer : layers) {
+    const auto compute = [layer, mask](const std::vector<Tensor>& in) { return (*layer)(in[0], mask); };
+    x = options.recompute && grad_enabled() ? checkpoint(compute, {x}) : compute({x});
+  }
   return x;
 }
 

@@ -31,6 +31,7 @@ struct BertOptions {
   double head_dropout = -1;       ///< before the classifier; -1: as dropout
   double eps = 1e-12;             ///< added to the norms' variances
   int64_t padding = -1;           ///< id of the padding token; -1: 0, of RoBERTa 1
+  bool recompute = false;         ///< backward computes each layer a second time: memory for time
 
   int64_t padding_row() const { return padding >= 0 ? padding : kind == BertKind::roberta ? 1 : 0; }
   /// The row of the first token's position: RoBERTa counts from the padding token's id and 1.

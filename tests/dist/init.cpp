@@ -91,12 +91,15 @@ TEST(Init, AllRanksProtectTensorsAlike) {
   }
 }
 
-TEST(Init, StepTimesAreANumberOfSteps) {
+TEST(Init, VariablesOfDiagnosisHaveTheirValues) {
   WEFT_NEEDS_GLOO();
-  for (const auto& rank : start(2, "sum", {"WEFT_STEP_TIMES=often"})) {
-    EXPECT_EQ(rank->exit_code(), 1);
-    EXPECT_THAT(rank->output(), HasSubstr("WEFT_STEP_TIMES: expected steps, 1 to 1000000000, got 'often'"));
-  }
+  for (const auto& [variable, error] :
+       {std::pair("WEFT_STEP_TIMES=often", "WEFT_STEP_TIMES: expected steps, 1 to 1000000000, got 'often'"),
+        std::pair("WEFT_CHECK=yes", "WEFT_CHECK: expected 0 or 1, got 'yes'")})
+    for (const auto& rank : start(2, "sum", {variable})) {
+      EXPECT_EQ(rank->exit_code(), 1);
+      EXPECT_THAT(rank->output(), HasSubstr(error));
+    }
 }
 
 TEST(Init, RanksMeetInAFolder) {

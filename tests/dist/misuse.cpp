@@ -267,15 +267,16 @@ TEST(GroupMisuse, NoFunctionIsAnError) {
 
 TEST(GroupMisuse, ARankThatReturnsEndsTheWaitsForIt) {
   for (const bool split : {false, true})
-    EXPECT_THAT(error_text([&] {
-                  run_ranks(4, [&](const ProcessGroupPtr& group) {
-                    const ProcessGroupPtr asked = split ? group->split(group->rank() / 2, 0, "pair") : group;
-                    if (group->rank() == 3) return;
-                    Tensor x = Tensor::ones({3});
-                    asked->all_reduce(x, ReduceOp::sum);
-                  });
-                }),
-                HasSubstr(split ? "rank 1 has returned, and so never calls it" : "has returned, and so never calls it"));
+    EXPECT_THAT(
+        error_text([&] {
+          run_ranks(4, [&](const ProcessGroupPtr& group) {
+            const ProcessGroupPtr asked = split ? group->split(group->rank() / 2, 0, "pair") : group;
+            if (group->rank() == 3) return;
+            Tensor x = Tensor::ones({3});
+            asked->all_reduce(x, ReduceOp::sum);
+          });
+        }),
+        HasSubstr(split ? "rank 1 has returned, and so never calls it" : "has returned, and so never calls it"));
 }
 
 std::shared_ptr<ParallelBlock> divided_block(const ProcessGroupPtr& group) {

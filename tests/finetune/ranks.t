@@ -17,6 +17,12 @@ Replicated and sharded, they learn as one.
   3
   [36,true]
   fsdp/checkpoint-36/model.safetensors
+  $ on 2 --batch-size 4 --min-num-params 100000 --parallel fsdp --recompute --out again > log 2>&1; cmp {fsdp,again}/checkpoint-36/model.safetensors
+  $ for how in whole sharded; do
+  >   on 2 --batch-size 2 --accumulate 2 --min-num-params 100000 --max-steps 10 --parallel fsdp --fsdp-accumulate $how --out sum_$how > $how.log 2>&1
+  >   printed $how.log | tr -dc '0-9. \n' | cut -d' ' -f2 > $how
+  > done; wc -l < whole; near 1e-3 whole sharded; rm -r sum_*
+  1
 
 Ranks with other texts are named.
 

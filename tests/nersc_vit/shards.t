@@ -64,7 +64,7 @@ What fits no other is refused before anything runs.
 
   $ refused() { train 2 none --dry-run "$@" > said; sed -n 's/ (train_vit --help.*//; /error: --/p' warned | sort -u; }
   $ refused --fsdp-offload parameters
-  train_vit: error: --fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got auto
+  train_vit: error: --fsdp-offload, --fsdp-strategy, --fsdp-shard-size and --fsdp-accumulate: expected --parallel fsdp, got auto
   $ refused --noddp --parallel fsdp
   train_vit: error: --noddp: expected --parallel auto, got fsdp
   $ refused --parallel fsdp --grad-compression bf16

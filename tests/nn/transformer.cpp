@@ -200,6 +200,29 @@ TEST(VisionTransformer, RecomputedBlocksGiveTheSameGradients) {
   EXPECT_EQ(gradients[0], gradients[1]);
 }
 
+TEST(Bert, RecomputedLayersGiveTheSameGradients) {
+  std::vector<std::vector<float>> gradients;
+  for (const bool recompute : {false, true}) {
+    manual_seed(2);
+    Bert model({.vocabulary = 20,
+                .positions = 8,
+                .width = 16,
+                .depth = 2,
+                .heads = 2,
+                .hidden = 32,
+                .dropout = 0.3,  // random: the second run must draw the same
+                .recompute = recompute});
+    int runs = 0;
+    model.layers.front()->register_hooks([&](const Module&, const Tensor&) { ++runs; }, {}, Watch::calls);
+    mean(model(TokenBatch{randint({3, 5}, 0, 20), {}, Tensor::from(std::vector<int64_t>{5, 3, 4})})).backward();
+    EXPECT_EQ(runs, recompute ? 2 : 1);
+    std::vector<float>& all = gradients.emplace_back();
+    for (const auto& [name, parameter] : model.parameters())
+      for (const float value : parameter.grad().to_vector<float>()) all.push_back(value);
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+}
+
 TEST(VisionTransformer, GivesTheLastBlocks) {
   manual_seed(2);
   VisionTransformer model(tiny());

@@ -43,6 +43,17 @@ images (or three) and another of a single one:
   >   if [ $data = 13 ]; then apart 2e-6 2e-6 $(last run) $(last one) model/; near 5e-6 <(losses run) <(losses one); fi; close run one
   > done; done
 
+Blocks that backward computes again change no bit.
+
+  $ for again in "" --recompute; do
+  >   by_hand 2 train_image --data random:32x16x16x3 --model vit_tiny4 --batch-size 8 --epochs 1 --workers 0 --parallel fsdp $again --out vit$again
+  > done; apart 0 0 $(last vit) $(last vit--recompute) model/; losses vit | wc -l; cmp <(losses vit) <(losses vit--recompute)
+  2
+
+Every few steps rank 0 says how long they took, and which rank is the slowest.
+
+  $ WEFT_STEP_TIMES=2 by_hand 2 train_image $flags --batch-size 8 --epochs 1 --out timed; grep -c '^weft: steps .* slowest: rank [01] on' log.*
+
 An evaluation counts each image once, on any number of ranks.
 
   $ evaluate="train_image --data random:101x8x8x3 --model resnet8 --eval-only --workers 0 --backend gloo"

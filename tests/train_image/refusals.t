@@ -18,7 +18,10 @@ Names that do not exist: the nearest one is suggested.
   train_image: error: data: unknown kind 'cifar11'. Did you mean 'cifar10'?
   [1]
   $ error small --fsdp-offload optimizer
-  train_image: error: --fsdp-offload, --fsdp-strategy and --fsdp-shard-size: expected --parallel fsdp, got auto (train_image --help lists the flags)
+  train_image: error: --fsdp-offload, --fsdp-strategy, --fsdp-shard-size and --fsdp-accumulate: expected --parallel fsdp, got auto (train_image --help lists the flags)
+  [2]
+  $ error small --recompute
+  train_image: error: --recompute: expected a model of transformer blocks, such as vit_small16, got resnet8 (train_image --help lists the flags)
   [2]
   $ error small --device tpu
   train_image: error: device: expected cpu, cuda, cuda:N or emulated, got 'tpu'
