@@ -30,7 +30,7 @@ Two ranks have half of the weights each, and four of a grid a quarter but for wh
   133440 parameters
   66720 parameters
   66720 parameters
-  41920 parameters
+  41952 parameters
 
 A sharded checkpoint is a folder. It goes on at any number of ranks; they may write one file again, and a folder from that.
 

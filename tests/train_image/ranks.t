@@ -52,7 +52,8 @@ Blocks that backward computes again change no bit.
 
 Every few steps rank 0 says how long they took, and which rank is the slowest.
 
-  $ WEFT_STEP_TIMES=2 by_hand 2 train_image $flags --batch-size 8 --epochs 1 --out timed; grep -c '^weft: steps .* slowest: rank [01] on' log.*
+  $ WEFT_STEP_TIMES=2 by_hand 2 train_image $flags --batch-size 8 --epochs 1 --out timed; cat log.* | grep -c '^weft: steps .* slowest: rank [01] on'
+  3
 
 An evaluation counts each image once, on any number of ranks.
 
