@@ -188,16 +188,16 @@ void GroupRecord::wait_for_failure(Milliseconds time) {
 }
 
 void GroupRecord::wait_for_explanation(Milliseconds time) {
-  if (has_failed()) return;
   const Clock::time_point end = Clock::now() + time;
+  wait_for_failure(Milliseconds(50));  // the membership knows how a rank ended, and speaks first
+  if (has_failed() || (!store_ && !membership)) return;
   try {
     if (store_) store_->hurry();
     // A rank that publishes ends this wait, and so does a job that has failed.
     if (const auto reason = store_ ? store_->find(key_, time) : std::nullopt) return void(fail(*reason, Cause::abort));
   } catch (const std::exception&) {  // no store any more: what is left is the membership
   }
-  const Milliseconds left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
-  wait_for_failure(store_ || membership ? left : std::min(left, Milliseconds(50)));
+  wait_for_failure(std::chrono::duration_cast<Milliseconds>(end - Clock::now()));
 }
 
 bool GroupRecord::was_aborted() const {

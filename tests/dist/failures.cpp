@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -252,6 +253,7 @@ TEST_P(Failures, AbortEndsWhatRunsAndWhatComes) {
 
 TEST_P(Failures, TheFlightLogTellsWhatRanAndWhatDidNot) {
   const auto logs = std::make_shared<std::vector<std::string>>(2);
+  std::atomic<bool> has_ended = false;
   ::testing::internal::CaptureStderr();
   errors_on(backend_, 2,
             [&](const ProcessGroupPtr& group) {
@@ -262,7 +264,9 @@ TEST_P(Failures, TheFlightLogTellsWhatRanAndWhatDidNot) {
               if (group->rank() == 0) {
                 const WorkPtr alone = group->all_reduce(ones(3), ReduceOp::sum, {.name = "alone"});
                 EXPECT_THAT(error_text([&] { alone->wait(); }), HasSubstr("deadline"));
+                has_ended = true;
               }
+              while (!has_ended) std::this_thread::sleep_for(std::chrono::milliseconds(10));
               (*logs)[static_cast<size_t>(group->rank())] = group->flight_log();
             },
             {.timeout = Milliseconds(2000)});
