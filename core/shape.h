@@ -24,8 +24,8 @@ class Shape {
   }
 
   int rank() const { return rank_; }
-  int64_t operator[](int d) const { return sizes_[d]; }
-  int64_t& operator[](int d) { return sizes_[d]; }
+  int64_t operator[](int d) const& { return sizes_[d]; }
+  int64_t& operator[](int d) & { return sizes_[d]; }
   const int64_t* begin() const { return sizes_; }
   const int64_t* end() const { return sizes_ + rank_; }
   void push_back(int64_t size) {

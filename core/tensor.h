@@ -23,6 +23,7 @@ struct BackwardOptions;
 class Node;
 struct Index;   // core/ops/index.h
 struct Sorted;  // core/ops/sort.h
+struct Unique;
 
 /// Dimensions of a member function: `x.sum(1)`, `x.sum({0, 2})`.
 struct Dims : std::vector<int64_t> {
@@ -59,6 +60,13 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  void operator=(const Tensor&) && = delete;  // `x[0] = y` would change no element: write x[0].copy_(y)
+  void operator=(Number) && = delete;         // `x[0] = 1` would change no element: write x[0].fill_(1)
 
   // Creation. `empty` leaves the memory as it is.
   static Tensor empty(const Shape& sizes, DType dtype = DType::f32, Device device = {});
@@ -189,19 +197,39 @@ class Tensor {
   Tensor argmax(Integer dim, bool keep_dims = false) const;
   Tensor argmin(Integer dim, bool keep_dims = false) const;
   Tensor cumsum(Integer dim) const;
+  Tensor cumprod(Integer dim) const;
   Tensor softmax(Integer dim = -1) const;
   Tensor log_softmax(Integer dim = -1) const;
   Tensor pow(Number exponent) const;
   Tensor clamp(Number low, Number high) const;
   Tensor matmul(const Tensor& other) const;
   Tensor masked_fill(const Tensor& mask, Number value) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor minimum(const Tensor& other) const;
   Tensor gather(Integer dim, const Tensor& at) const;
+  Tensor scatter(Integer dim, const Tensor& at, const Tensor& source) const;
+  Tensor scatter_add(Integer dim, const Tensor& at, const Tensor& source) const;
+  Tensor index_select(Integer dim, const Tensor& at) const;
+  Tensor nonzero() const;
+  Tensor tril(Integer diagonal = 0) const;
+  Tensor triu(Integer diagonal = 0) const;
+  Tensor diagonal(Integer offset = 0) const;
+  Tensor movedim(Integer from, Integer to) const;
+  Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   Tensor repeat(const std::vector<int64_t>& counts) const;
+  Tensor repeat_interleave(Integer count, Integer dim) const;
   Tensor flip(const Dims& dims) const;
+  Tensor roll(Integer shift, Integer dim) const;
   std::vector<Tensor> chunk(Integer count, Integer dim = 0) const;
   std::vector<Tensor> split(Integer size, Integer dim = 0) const;
+  std::vector<Tensor> unbind(Integer dim = 0) const;
   Sorted sort(Integer dim = -1, bool descending = false) const;
   Sorted topk(Integer k, Integer dim = -1, bool largest = true) const;
+  Tensor argsort(Integer dim = -1, bool descending = false) const;
+  Tensor median() const;
+  Sorted median(Integer dim, bool keep_dims = false) const;
+  Unique unique() const;
 
   // Copies; differentiable (core/ops/copy.cpp).
   Tensor to(DType dtype) const;    ///< itself when the dtype is the same

@@ -206,6 +206,16 @@ const AddCases everyday_cases{
 
 std::vector<double> numbers(const Tensor& x) { return x.to_vector<double>(); }
 
+// What an assignment would leave as it is does not compile: copy_() and fill_() write elements.
+template <class T>
+concept Writes = requires(Tensor x, T y) {
+  x[0] = y;
+}
+|| requires(Tensor x, T y) { x.select(0, 1) = y; }
+|| requires(Tensor x, T y) { x[0] += y; }
+|| requires(Tensor x, T y) { x.sizes()[0] = y; };
+static_assert(!Writes<Tensor> && !Writes<double> && !Writes<int> && std::is_nothrow_move_assignable_v<Tensor>);
+
 TEST(Everyday, MembersAreTheFunctions) {
   const Tensor x = Tensor::from<double>({1, -2, 3, 4, 5, -6}, {2, 3});
   EXPECT_EQ(x.sum().item(), 5);
@@ -222,6 +232,22 @@ TEST(Everyday, MembersAreTheFunctions) {
   EXPECT_EQ(numbers(x.clamp(-1, 4).cumsum(1)), (std::vector<double>{1, 0, 3, 4, 8, 7}));
   EXPECT_EQ(numbers(x.std(1)), numbers(weft::std(x, {.dims = {1}})));
   EXPECT_EQ(numbers(x.chunk(2)[1].flatten()), (std::vector<double>{4, 5, -6}));
+  EXPECT_EQ(numbers(x.unbind(1)[2]), (std::vector<double>{3, -6}));
+  EXPECT_EQ(numbers(x.cumprod(1).tril()), (std::vector<double>{1, 0, 0, 4, 20, 0}));
+  EXPECT_EQ(numbers(x.triu(1).diagonal(1)), (std::vector<double>{-2, -6}));
+  EXPECT_EQ(numbers(x.roll(1, 1).movedim(0, 1)), (std::vector<double>{3, -6, 1, 4, -2, 5}));
+  EXPECT_EQ(numbers(x.masked_select(x > 3).maximum(Tensor::full({2}, 4.5, DType::f64))), (std::vector<double>{4.5, 5}));
+  EXPECT_EQ(numbers(x.minimum(x.abs()).index_select(1, Tensor::from<int64_t>({2, 1}))),
+            (std::vector<double>{3, -2, -6, 5}));
+  EXPECT_EQ(x.argsort(1, true).to_vector<int>(), (std::vector<int>{2, 0, 1, 1, 0, 2}));
+  EXPECT_EQ((x < 0).nonzero().to_vector<int>(), (std::vector<int>{0, 1, 1, 2}));
+  EXPECT_EQ(numbers(x.median(1).values), (std::vector<double>{1, 4}));
+  EXPECT_EQ(x.median().item(), 1);
+  EXPECT_EQ(numbers(x.abs().minimum(Tensor::full({}, 2, DType::f64)).unique().counts), (std::vector<double>{1, 5}));
+  const Tensor at = Tensor::from<int64_t>({1, 0}, {2, 1}), ones = Tensor::ones({2, 1}, DType::f64);
+  EXPECT_EQ(numbers(x.scatter(1, at, ones).scatter_add(1, at, ones)), (std::vector<double>{1, 2, 3, 2, 5, -6}));
+  EXPECT_EQ(numbers(ones.expand_as(x)), std::vector<double>(6, 1));
+  EXPECT_EQ(numbers(x.repeat_interleave(2, 0)[1]), (std::vector<double>{1, -2, 3}));
   EXPECT_ERROR(x.t().view({6}), "view: the strides of f64[3,2] on cpu demand a copy for sizes [6]. Use reshape");
   EXPECT_ERROR(x.unsqueeze(0).t(), "t: expected at most 2 dimensions, got f64[1,2,3] on cpu. Use transpose");
 }
