@@ -16,7 +16,7 @@ thread_local bool second_run = false;
 /// While it lives, `generator` is rewound to `then`, and recomputing() is true.
 class Rewind {
  public:
-  Rewind(Generator& generator, const Generator& then)
+  Rewind(RandomGenerator& generator, const RandomGenerator& then)
       : generator_(generator), now_(std::exchange(generator, then)), outer_(std::exchange(second_run, true)) {}
   ~Rewind() {
     generator_ = now_;
@@ -26,8 +26,8 @@ class Rewind {
   Rewind& operator=(const Rewind&) = delete;
 
  private:
-  Generator& generator_;
-  Generator now_;
+  RandomGenerator& generator_;
+  RandomGenerator now_;
   bool outer_;
 };
 
@@ -41,7 +41,7 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
   WEFT_CHECK(!inputs.empty() && inputs[0].defined(), "checkpoint: expected at least one defined input tensor");
   const Device device = inputs[0].device();
   if (!grad_enabled()) return function(inputs);
-  const Generator before = generator(device);
+  const RandomGenerator before = generator(device);
   Tensor y;
   {
     const NoGrad no_grad;

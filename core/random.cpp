@@ -14,7 +14,7 @@ struct Seeds {
 };
 
 struct Entry {
-  Generator generator;
+  RandomGenerator generator;
   Tensor state;           // on the device, see state_of()
   Seeds state_seeds;      // the seeds in `state`
   Tensor captured_state;  // instead, while a graph is captured
@@ -53,7 +53,7 @@ Entry& entry(Device device) {
   return found->second;
 }
 
-Seeds seeds_of(const Generator& generator) {
+Seeds seeds_of(const RandomGenerator& generator) {
   return {generator.seed, generator.seed ^ (own_entries ? own_key : process_key)};
 }
 
@@ -91,7 +91,7 @@ ThreadGenerators::~ThreadGenerators() {
   own_default_seed = state_->outer_default_seed;
 }
 
-Generator& generator(Device device) {
+RandomGenerator& generator(Device device) {
   const std::lock_guard lock(mutex());
   return entry(device).generator;
 }
@@ -131,7 +131,7 @@ void RandomCapture::finish() {
 
 void RandomCapture::advance() {
   if (blocks_ == 0) return;
-  Generator& source = generator(device_);
+  RandomGenerator& source = generator(device_);
   if (source.seed != state_seed_) {
     state_.copy_(state_of(seeds_of(source), device_));
     state_seed_ = source.seed;

@@ -9,7 +9,7 @@ namespace weft {
 
 /// The source of random numbers of one device: seed and the count of Philox blocks drawn. A function of both, so
 /// saving two numbers saves the state. Each draw of n elements advances the counter by its own number of blocks.
-struct Generator {
+struct RandomGenerator {
   uint64_t seed = 0;
   uint64_t offset = 0;
 
@@ -22,7 +22,7 @@ struct Generator {
 };
 
 /// The generator of a device (shared by all threads but those with ThreadGenerators; draw from one thread at a time).
-Generator& generator(Device device);
+RandomGenerator& generator(Device device);
 
 /// While it lives, this thread has generators of its own, which begin where the thread's stand now: for threads that
 /// each play a process (dist::run_ranks), and for samples. They nest; the last one's end gives the ones before back.
@@ -72,7 +72,7 @@ class RandomCapture {
   Device device_;
   Tensor state_;
   uint64_t state_seed_ = 0, blocks_ = 0;
-  Generator before_;
+  RandomGenerator before_;
 };
 
 }  // namespace weft

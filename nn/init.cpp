@@ -37,13 +37,13 @@ bool skips(const Tensor& weight) {
 /// Draws x now, or notes the draw and takes its Philox blocks from the generator (kernels/contracts/random.h).
 void draw_or_note(const Tensor& x, const std::function<void(const Tensor&)>& draw) {
   if (deferring == nullptr) return draw(x);
-  Generator& random = generator(x.device());
-  const Generator then = random;
+  RandomGenerator& random = generator(x.device());
+  const RandomGenerator then = random;
   const int64_t per_block = x.dtype() == DType::f64 ? 2 : 4;
   random.take(static_cast<uint64_t>((x.numel() + per_block - 1) / per_block));
   deferring->note(x, [x = x.detach(), then, draw] {
-    Generator& used = generator(x.device());
-    const Generator now = std::exchange(used, then);
+    RandomGenerator& used = generator(x.device());
+    const RandomGenerator now = std::exchange(used, then);
     draw(x);
     used = now;
   });

@@ -158,7 +158,7 @@ void require_same_step(const std::string& path, const Checkpoint& saved, StepSiz
 }
 
 void save_generator(Checkpoint& checkpoint, Device device) {
-  const Generator& random = generator(device);
+  const RandomGenerator& random = generator(device);
   checkpoint.integers["generator_seed"] = static_cast<int64_t>(random.seed);
   checkpoint.integers["generator_offset"] = static_cast<int64_t>(random.offset);
 }

@@ -221,9 +221,9 @@ int64_t load_scheduler(const fs::path& folder) {
   return read_torch(path).at("last_epoch", path).integer(path);
 }
 
-std::vector<Generator> generators_of_ranks(const dist::World& world) {
-  const Generator own = generator(world.device());
-  std::vector<Generator> generators;
+std::vector<RandomGenerator> generators_of_ranks(const dist::World& world) {
+  const RandomGenerator own = generator(world.device());
+  std::vector<RandomGenerator> generators;
   for (const std::string& text : world.texts(str(own.seed, ' ', own.offset), "random states")) {
     std::istringstream in(text);
     in >> generators.emplace_back().seed >> generators.back().offset;
@@ -231,10 +231,10 @@ std::vector<Generator> generators_of_ranks(const dist::World& world) {
   return generators;
 }
 
-void save_generators(const fs::path& folder, const std::vector<Generator>& of_ranks) {
+void save_generators(const fs::path& folder, const std::vector<RandomGenerator>& of_ranks) {
   const int ranks = static_cast<int>(of_ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
-    const Generator& one = of_ranks[static_cast<size_t>(rank)];
+    const RandomGenerator& one = of_ranks[static_cast<size_t>(rank)];
     write_torch(
         folder / file_of_rank(rank, ranks),
         text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed ^ seed_of_rank(rank)))},
@@ -242,7 +242,7 @@ void save_generators(const fs::path& folder, const std::vector<Generator>& of_ra
   }
 }
 
-bool load_generator(const fs::path& folder, int rank, int ranks, Generator& generator) {
+bool load_generator(const fs::path& folder, int rank, int ranks, RandomGenerator& generator) {
   const std::string name = file_of_rank(rank, ranks);
   fs::path file = folder / name;
   if (!fs::exists(file)) file = folder / name.substr(std::string("weft_").size());  // as earlier versions called it

@@ -25,11 +25,11 @@ void save_scheduler(const std::filesystem::path& folder, const optim::Optimizer&
 int64_t load_scheduler(const std::filesystem::path& folder);
 
 /// The random generators of all ranks, on their devices. All ranks call it.
-std::vector<Generator> generators_of_ranks(const dist::World& world);
+std::vector<RandomGenerator> generators_of_ranks(const dist::World& world);
 /// FOLDER/weft_rng_state.pth, or weft_rng_state_RANK.pth of several ranks: `{"weft": {"philox_seed",
 /// "philox_offset"}}`.
-void save_generators(const std::filesystem::path& folder, const std::vector<Generator>& of_ranks);
+void save_generators(const std::filesystem::path& folder, const std::vector<RandomGenerator>& of_ranks);
 /// False: there is no file of this rank for this number of ranks.
-bool load_generator(const std::filesystem::path& folder, int rank, int ranks, Generator& generator);
+bool load_generator(const std::filesystem::path& folder, int rank, int ranks, RandomGenerator& generator);
 
 }  // namespace weft::finetune

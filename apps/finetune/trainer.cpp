@@ -183,7 +183,7 @@ class Trainer final : public train::TypedTask<TextBatch> {
     state_.losses.assign(static_cast<size_t>(world_.size()), 0);
     state_.losses[static_cast<size_t>(world_.rank())] = engine_.since_log().own_loss;
     state_.losses = world_.sum(state_.losses, "losses");
-    const std::vector<Generator> generators = generators_of_ranks(world_);
+    const std::vector<RandomGenerator> generators = generators_of_ranks(world_);
     const std::string name = str("checkpoint-", state_.step);
     const auto save_rest = [&](const std::filesystem::path& made) {
       save_scheduler(made, *adam_, state_.step);

@@ -35,7 +35,7 @@ Tensor ParallelAttention::forward(const Tensor& x, const AttentionOptions& optio
     const int64_t N = projected[0].size(0), tokens = projected[0].size(1);
     // The ranks' Philox blocks lie one after another: four weights of a head share one (kernels/contracts/attention.h).
     const int64_t pairs = (tokens + 1) / 2, blocks = with_dropout.dropout > 0 ? N * own * pairs * pairs : 0;
-    Generator& random = generator(x.device());
+    RandomGenerator& random = generator(x.device());
     random.take(static_cast<uint64_t>(rank * blocks));
     const Tensor y = attention_packed(projected[0].reshape({N, tokens, 3, own, length}), with_dropout);
     random.take(static_cast<uint64_t>((ranks - 1 - rank) * blocks));
@@ -156,7 +156,7 @@ Tensor ParallelGptBlock::dropped(const Tensor& x) const {
     return static_cast<uint64_t>((elements + each - 1) / each);
   };
   const ProcessGroup& group = *attn.qkv.group;
-  Generator& random = generator(x.device());
+  RandomGenerator& random = generator(x.device());
   const uint64_t end = random.offset + blocks(x.numel() * group.size(), x.dtype() == DType::f64 ? 2 : 4);
   random.take(static_cast<uint64_t>(group.rank()) * blocks(x.numel(), 4));
   const Tensor y = dropout(x);

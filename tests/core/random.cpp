@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 TEST(Generator, TakesCounters) {
-  Generator g{5, 0};
+  RandomGenerator g{5, 0};
   EXPECT_EQ(g.take(3), 0u);
   EXPECT_EQ(g.take(1), 3u);
   EXPECT_EQ(g.offset, 4u);
