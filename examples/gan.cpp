@@ -14,7 +14,7 @@ using namespace weft;
 constexpr int64_t kNoise = 16, kSide = 8;
 
 /// Images [N, 8, 8, 1] from noise [N, 16].
-struct Painter : nn::Module {
+struct Generator : nn::Module {
   nn::Linear in{kNoise, 2 * 2 * 32};
   nn::BatchNorm2d norm1{32}, norm2{16};
   nn::ConvTranspose2d up1{32, 16, 4, {.stride = 2, .padding = 1}}, up2{16, 1, 4, {.stride = 2, .padding = 1}};
@@ -76,22 +76,22 @@ int main(int argc, char** argv) {
     const int steps = argc > 2 ? std::stoi(argv[2]) : 300;
     const int64_t count = 32;
     std::mt19937 random(1);
-    Painter painter;
+    Generator generator;
     Critic critic;
-    painter.to(device);
+    generator.to(device);
     critic.to(device);
-    optim::Adam paints(painter.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
+    optim::Adam paints(generator.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
     optim::Adam judges(critic.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
     const auto noise = [&] { return normal({count, kNoise}, 0, 1, DType::f32, device); };
     for (int step = 0; step <= steps; ++step) {
       for (int round = 0; round < 3; ++round) {
-        const Tensor real = squares(count, random, device), fake = painter(noise()).detach();
+        const Tensor real = squares(count, random, device), fake = generator(noise()).detach();
         const Tensor loss = critic_loss(critic, real, fake, uniform({count, 1, 1, 1}, 0, 1, DType::f32, device));
         judges.zero_grad();
         loss.backward();
         judges.step();
       }
-      const Tensor fake = painter(noise()), loss = -mean(critic(fake));
+      const Tensor fake = generator(noise()), loss = -mean(critic(fake));
       paints.zero_grad();
       loss.backward();
       paints.step();
@@ -101,9 +101,9 @@ int main(int argc, char** argv) {
       std::cout << "step " << step << " loss " << abs(mean(fake) + 0.71875).item() << '\n';
     }
 
-    painter.eval();
+    generator.eval();
     const NoGrad no_grad;
-    const Tensor drawn = painter(noise());
+    const Tensor drawn = generator(noise());
     std::cout << "bright pixels " << mean((drawn > 0).to(DType::f32)).item() << ", of real images " << 9. / 64 << '\n';
     return train::kExitOk;
   });

@@ -27,6 +27,7 @@ void check_rate(const char* name, double lr) {
 }  // namespace
 
 ParameterGroups::ParameterGroups(const std::vector<ParameterGroup>& groups) : vector(groups) {}
+ParameterGroups::ParameterGroups(std::initializer_list<ParameterGroup> groups) : vector(groups) {}
 ParameterGroups::ParameterGroups(const std::vector<NamedTensor>& parameters) { push_back({.parameters = parameters}); }
 ParameterGroups::ParameterGroups(std::initializer_list<NamedTensor> parameters)
     : ParameterGroups(std::vector<NamedTensor>(parameters)) {}

@@ -22,6 +22,7 @@ struct ParameterGroup {
 struct ParameterGroups : std::vector<ParameterGroup> {
   ParameterGroups(const std::vector<ParameterGroup>& groups);
   ParameterGroups(const std::vector<NamedTensor>& parameters);
+  ParameterGroups(std::initializer_list<ParameterGroup> groups);
   ParameterGroups(std::initializer_list<NamedTensor> parameters);
 };
 

@@ -42,20 +42,20 @@ void step_on(optim::Optimizer& optimizer, const Tensor& loss) {
 }
 
 TEST(SecondDerivatives, AGanWithAGradientPenaltyTrainsAsPyTorchs) {
-  gan::Painter painter;
+  gan::Generator generator;
   gan::Critic critic;
-  for (nn::Module* model : std::initializer_list<nn::Module*>{&painter, &critic}) {
+  for (nn::Module* model : std::initializer_list<nn::Module*>{&generator, &critic}) {
     model->to(DType::f64);
     fill_parameters(*model);
   }
-  optim::Adam paints(painter.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
+  optim::Adam paints(generator.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
   optim::Adam judges(critic.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
   std::vector<double> losses;
   for (int step = 0; step < kSteps; ++step) {
     const Tensor real = drawn(step, 0, {kCount, 8, 8, 1}), share = drawn(step, 1, {kCount, 1, 1, 1}) / 2 + 0.5;
-    const Tensor loss = gan::critic_loss(critic, real, painter(drawn(step, 2, {kCount, 16})).detach(), share);
+    const Tensor loss = gan::critic_loss(critic, real, generator(drawn(step, 2, {kCount, 16})).detach(), share);
     step_on(judges, loss);
-    const Tensor of_painter = -mean(critic(painter(drawn(step, 3, {kCount, 16}))));
+    const Tensor of_painter = -mean(critic(generator(drawn(step, 3, {kCount, 16}))));
     step_on(paints, of_painter);
     losses.push_back(loss.item());
     losses.push_back(of_painter.item());

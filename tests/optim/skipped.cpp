@@ -276,7 +276,7 @@ TEST(SkippedParameters, AThawedParameterOfAnotherOptimizerIsAnError) {
 
 TEST(GroupsUnderASchedule, KeepTheirOwnRates) {
   const std::vector<NamedTensor> all = some_parameters();
-  SGD sgd(std::vector<ParameterGroup>{{.parameters = {all[0]}, .lr = 1e-4}, {.parameters = {all[1]}, .lr = 1e-2}}, {});
+  SGD sgd({{.parameters = {all[0]}, .lr = 1e-4}, {.parameters = {all[1]}, .lr = 1e-2}}, {});
   const CosineSchedule cosine(100, 1e-5);
   sgd.set_lr(cosine.lr(0, sgd.base_lr()));
   EXPECT_EQ(sgd.lr(), (Rates{1e-4, 1e-2}));
