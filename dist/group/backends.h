@@ -20,8 +20,8 @@ ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> st
 /// GPU go through pinned memory. `backend` must be a string literal.
 ProcessGroupPtr make_host_group(GroupRecordPtr record, std::unique_ptr<Link> link, std::string_view backend);
 
-/// Whether a call that waits for another rank may hold back what this rank's GPU was handed after it, in any group. A
-/// kernel of NCCL waits in its stream's hardware queue, and streams share a queue where there are fewer than a GPU has.
+/// Whether a waiting call may hold back later work of this rank's GPU, in any group. A kernel of NCCL waits in its
+/// stream's hardware queue, and streams share a queue where there are fewer than a GPU has.
 bool blocks_device(const ProcessGroup& group);
 
 /// Connects all ranks with each other over TCP. Errors: as connect_ranks().

@@ -113,10 +113,10 @@ class Pipeline final : public Strategy {
   /// Messages in batches between steps, where a device cannot compute beside a message that waits.
   struct Batches {
     ProcessGroupPtr group = {};
-    std::map<std::string, std::pair<Shape, DType>> forms = {};  // of activations, by their keys
-    // Of the run under way.
-    std::vector<std::vector<PipelineMessage>> plan = {};            // by the step after them
-    std::map<std::tuple<bool, int, int64_t>, Tensor> tensors = {};  // to send, and received; by PipelineMessage
+    std::map<std::string, std::pair<Shape, DType>> forms = {};  ///< forms of activations, by their keys
+    /// The run under way: messages by the step after them; tensors to send, and received ones, by PipelineMessage.
+    std::vector<std::vector<PipelineMessage>> plan = {};
+    std::map<std::tuple<bool, int, int64_t>, Tensor> tensors = {};
     bool knows_forms = false;
   };
 

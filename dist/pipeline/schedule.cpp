@@ -38,7 +38,7 @@ std::vector<std::vector<PipelineMessage>> pipeline_messages(const PipelineSize& 
   const int P = size.stages, last = P * size.chunks - 1;
   struct StageClock {
     std::vector<PipelineStep> steps;
-    std::vector<int64_t> begins;  // of the steps that have begun
+    std::vector<int64_t> begins;  // times at which steps began
     int64_t now = 0;
   };
   std::vector<StageClock> clocks;

@@ -33,11 +33,11 @@ struct PipelineStep {
 /// 2 (stages - 1 - stage) + (chunks - 1) g + 1, g the largest group.
 std::vector<PipelineStep> pipeline_schedule(const PipelineSize& size, int stage);
 
-/// What a stage sends or receives between two of its steps: the input of the step that `backward`, `stretch` and
-/// `micro` name, an activation or a gradient.
+/// A stage sends or receives it between two of its steps: the input of the step that `backward`, `stretch` and `micro`
+/// name, an activation or a gradient.
 struct PipelineMessage {
   bool backward = false;
-  int stretch = 0;  ///< of the step, on the receiving stage
+  int stretch = 0;  ///< the step's, on the receiving stage
   int64_t micro = 0;
   bool sends = false;
   auto operator<=>(const PipelineMessage&) const = default;

@@ -398,8 +398,8 @@ struct FirstColumns : nn::Module {
   void fields(nn::Visitor& v) override { v("weight", weight); }
 };
 
-/// Losses of micro-batches of 64 MiB, sixteen times what a channel of NCCL buffers, in a pipeline or, with one stage,
-/// in a row. The last stage sees each value that it should.
+/// Losses of micro-batches of 64 MiB, in a pipeline or, with one stage, in a row. A channel of NCCL buffers 4 MiB. The
+/// last stage sees each value that it should.
 std::vector<double> losses_of_64_mib(const PipelineSize& size, int layers) {
   constexpr int64_t kWidth = 1 << 24;
   std::vector<double> losses;
