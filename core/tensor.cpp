@@ -50,8 +50,12 @@ Tensor host_copy(const Tensor& tensor) {
 
 /// Parameters of a sharded unit have no memory while the unit is not gathered: a use then is an error, not a crash.
 void check_has_memory(const TensorImpl& impl) {
-  WEFT_CHECK(impl.view.data != nullptr || impl.view.numel() == 0, current_op(), ": ", impl.view, " on ",
-             impl.storage->device(), " has no memory now. A sharded parameter has it only while its unit runs");
+  if (impl.view.data != nullptr || impl.view.numel() == 0) return;
+  const Tensor low = impl.autograd ? impl.autograd->compute_copy : Tensor();
+  WEFT_CHECK(!low.defined(), current_op(), ": ", impl.view, " on ", impl.storage->device(), " is gathered in ",
+             low.dtype(), " alone, which this op does not read. Take its module out of MixedPrecision::kinds");
+  fail(current_op(), ": ", impl.view, " on ", impl.storage->device(),
+       " has no memory now. A sharded parameter has it only while its unit runs");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/embedding.h"
 
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
@@ -23,7 +24,9 @@ Embedding::Embedding(Integer count, Integer size, EmbeddingOptions options)
 Tensor Embedding::forward(const Tensor& x) const {
   WEFT_CHECK(!x.is_floating(), "Embedding: expected integers, got ", x);
   const Tensor index = x.flatten();
-  const Tensor y = index_select(weight, 0, index);
+  // FSDP may gather the rows in low precision alone; with a sum of them the model goes on in f32.
+  const Tensor y =
+      weight.raw_data() ? index_select(weight, 0, index) : autocast_full(index_select(autocast_low(weight), 0, index));
   if (padding >= 0 && y.requires_grad()) {
     const Tensor counts = ne(index, padding).unsqueeze(1);
     y.register_hook([counts](const Tensor& dy) { return mul(dy, counts.to(dy.dtype())); });

@@ -50,7 +50,7 @@ struct MixedPrecision {
   std::optional<DType> reduce = {};  ///< dtype of those parameters' gradients in collectives; left out: param
   DType buffer = DType::f32;         ///< dtype of floating buffers of the named kinds
   bool cast_forward_inputs = true;   ///< a floating input of the model is cast to `param`
-  /// Modules that use their parameters in matmul-like ops only (those that autocast knows).
+  /// Modules that use their parameters in matmul-like ops only (those that autocast knows); `Embedding` may join them.
   std::vector<std::string> kinds = {"Linear", "Conv2d", "ColumnParallelLinear", "RowParallelLinear"};
 };
 

@@ -20,6 +20,10 @@ ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> st
 /// GPU go through pinned memory. `backend` must be a string literal.
 ProcessGroupPtr make_host_group(GroupRecordPtr record, std::unique_ptr<Link> link, std::string_view backend);
 
+/// Whether a waiting call may hold back later work of this rank's GPU, in any group. A kernel of NCCL waits in its
+/// stream's hardware queue, and streams share a queue where there are fewer than a GPU has.
+bool blocks_device(const ProcessGroup& group);
+
 /// Connects all ranks with each other over TCP. Errors: as connect_ranks().
 std::unique_ptr<Link> make_tcp_link(const TcpMeshOptions& options, Link::Deadline deadline);
 

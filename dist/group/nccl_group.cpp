@@ -357,6 +357,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
     const auto named = std::exchange(named_, {});
     const auto works = std::exchange(works_, {});  // a dropped one's tensors stay until NCCL has been handed them
     last_->start(calls);
+    if (blocks_device(*this)) last_->settle();  // all ranks hand their devices the calls of all groups in one order
     if (is_capturing(device_)) return launched_into_capture(named);
     const std::lock_guard lock(mutex_);
     for (const CollectivePtr& collective : named) flights_.push_back({.collective = collective, .launch = last_});

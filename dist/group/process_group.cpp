@@ -2,6 +2,7 @@
 #include "dist/group/process_group.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <sstream>
 #include <tuple>
@@ -355,6 +356,12 @@ std::vector<int> ProcessGroup::others() const {
 uint64_t ProcessGroup::bytes_sent() const { return record_->bytes_sent; }
 double ProcessGroup::seconds_in_collectives() const { return 1e-9 * static_cast<double>(*record_->nanoseconds); }
 std::string ProcessGroup::flight_log() const { return record_->log.text(); }
+
+bool blocks_device(const ProcessGroup& group) {
+  constexpr int kQueues = 32;
+  const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // Weft sets a missing one
+  return group.backend() == "nccl" && group.size() > 1 && text && std::atoi(text) < kQueues;
+}
 
 ProcessGroupPtr make_process_group(const std::string& backend, int rank, int size, std::shared_ptr<Store> store,
                                    std::shared_ptr<Membership> membership, const GroupOptions& options) {

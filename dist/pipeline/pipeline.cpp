@@ -2,7 +2,6 @@
 #include "dist/pipeline/pipeline.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <set>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "core/random.h"
 #include "core/trace.h"
 #include "dist/ddp/agreement.h"
+#include "dist/group/backends.h"
 #include "dist/group/same_lines.h"
 
 namespace weft::dist {
@@ -33,16 +33,6 @@ struct Names : nn::Visitor {
   }
   void buffer_at(const std::string& path, Tensor& tensor) override { parameter(path, tensor, nn::Layout::as_stored); }
 };
-
-/// A kernel of NCCL waits in its stream's hardware queue for another rank, and streams share a queue where there are
-/// fewer queues. A receive then holds back the send that its sender waits for. Errors: fewer than a GPU has.
-void require_hardware_queues() {
-  constexpr int kQueues = 32;
-  const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // Weft sets a missing one
-  WEFT_CHECK(!text || std::atoi(text) >= kQueues, "pipeline: expected CUDA_DEVICE_MAX_CONNECTIONS=", kQueues,
-             " or none, got '", text,
-             "': messages between stages would wait for each other in a hardware queue until the deadline. Unset it");
-}
 
 /// Dtype and sizes of x as a tensor that travels.
 Tensor form_of(const Tensor& x) {
@@ -173,8 +163,10 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
       options_(options),
       pipe_(grid.pipe()) {
   WEFT_CHECK(staged_, "pipeline: expected a model that is an nn::Staged, got ", model_ ? model_->kind() : "none");
-  check_same_lines(*pipe_, str(options_.chunks, " chunks", options_.fsdp ? ", fsdp" : ""), "pipeline: the options are",
-                   "All ranks must pass the same");
+  check_same_lines(*pipe_,
+                   str(options_.chunks, " chunks", options_.fsdp ? ", fsdp" : "",
+                       blocks_device(*pipe_) ? ", CUDA_DEVICE_MAX_CONNECTIONS below 32" : ""),
+                   "pipeline: the options are", "All ranks must pass the same");
   check_same_model(*pipe_, *model_, "pipeline");
   WEFT_CHECK(options_.chunks > 0, "pipeline: expected at least one chunk, got ", options_.chunks);
   WEFT_CHECK(options_.chunks == 1 || pipe_->size() > 1, "pipeline: ", options_.chunks,
@@ -182,7 +174,6 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
   WEFT_CHECK(staged_->layers() >= static_cast<int64_t>(pipe_->size()) * options_.chunks,
              "pipeline: ", staged_->layers(), " layers are too few for ", pipe_->size(), " stages x ", options_.chunks,
              " chunks");
-  if (pipe_->size() > 1 && pipe_->backend() == "nccl") require_hardware_queues();
   drop_other_stages();
   options_.ddp.unused = Unused::zero;
   tensor_ = options_.fsdp ? std::make_unique<TensorParallel>(model_, std::move(grid), sharding())
@@ -190,7 +181,7 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
   const ProcessGroup& data = *this->grid().data();
   if (!(options_.fsdp ? options_.fsdp->same_dropout : options_.ddp.same_dropout))
     set_dropout_rank(data.rank() + data.size() * pipe_->rank());
-  make_channels();
+  blocks_device(*pipe_) ? make_batches() : make_channels();
   find_tied();
   set_norm();
 }
@@ -251,6 +242,25 @@ void Pipeline::make_channels() {
     auto activations = channel("activations"), gradients = channel("gradients back from");
     if (rank == from) activations_out_ = std::move(activations), gradients_in_ = std::move(gradients);
     if (rank == to) activations_in_ = std::move(activations), gradients_out_ = std::move(gradients);
+  }
+}
+
+/// Neighbours connect in both directions, as in make_channels().
+void Pipeline::make_batches() {
+  const int P = pipe_->size(), rank = pipe_->rank();
+  batches_.emplace(Batches{.group = pipe_->split(0, rank, "messages between stages")});
+  const ProcessGroupPtr& group = batches_->group;
+  const Tensor word = Tensor::zeros({2}, DType::u8, model_->device());
+  const CollectiveOptions first{.name = "first message", .scale = {}};
+  for (int from = 0; from < P; ++from) {
+    const int to = (from + 1) % P;
+    if (rank != from && rank != to) continue;
+    std::vector<WorkPtr> works;
+    group->together([&] {
+      works.push_back(group->send(word.slice(0, 0, 1), rank == from ? to : from, first));
+      works.push_back(group->receive(word.slice(0, 1, 1), rank == from ? to : from, first));
+    });
+    for (const WorkPtr& work : works) work->wait();
   }
 }
 
@@ -322,6 +332,11 @@ Tensor Pipeline::input(const std::vector<PipelineStep>& steps, size_t i, const M
   if (stretch(steps[i].chunk) == 0) return sample(steps[i]);
   const auto name = [&](const PipelineStep& s) { return message(s.micro, stretch(s.chunk)); };
   const auto key = [&](const PipelineStep& s) { return key_of(stretch(s.chunk), sample(s), batch.precision); };
+  if (batches_) {
+    const Tensor x = batches_->tensors.extract({false, stretch(steps[i].chunk), steps[i].micro}).mapped();
+    if (grad_enabled()) x.requires_grad_();
+    return x;
+  }
   const Tensor x = activations_in_->receive(name(steps[i]), key(steps[i]));
   gradients_out_->has_done(place(false, stretch(steps[i].chunk) - 1, steps[i].micro));
   for (size_t next = i + 1; next < steps.size(); ++next) {
@@ -348,7 +363,11 @@ void Pipeline::forward(const std::vector<PipelineStep>& steps, size_t i, const M
     const Tensor& sample = batch.inputs[static_cast<size_t>(micro)];
     flight.y = staged_->run(range(pipe_->rank(), chunk), flight.x, sample);
     const int to = stretch(chunk) + 1;
-    activations_out_->send(flight.y, place(false, to, micro), message(micro, to), key_of(to, sample, batch.precision));
+    if (batches_)
+      batches_->tensors[{false, to, micro}] = flight.y.detach().contiguous();
+    else
+      activations_out_->send(flight.y, place(false, to, micro), message(micro, to),
+                             key_of(to, sample, batch.precision));
   }
   if (!grad_enabled()) return;
   flights_.emplace(Key{chunk, micro}, std::move(flight));
@@ -362,6 +381,8 @@ void Pipeline::backward(size_t i) {
   const auto name = [&](const PipelineStep& s) { return "gradient of " + message(s.micro, stretch(s.chunk) + 1); };
   if (is_last(chunk)) {
     flight.y.backward();
+  } else if (batches_) {
+    weft::backward({flight.y}, {batches_->tensors.extract({true, stretch(chunk), micro}).mapped()});
   } else {
     const Tensor dy = gradients_in_->receive(name(steps_[i]), empty_like(flight.y));
     activations_out_->has_done(place(true, stretch(chunk) + 1, micro));
@@ -373,7 +394,9 @@ void Pipeline::backward(size_t i) {
     }
     weft::backward({flight.y}, {dy});
   }
-  if (stretch(chunk) > 0)
+  if (stretch(chunk) > 0 && batches_)
+    batches_->tensors[{true, stretch(chunk) - 1, micro}] = flight.x.grad().contiguous();
+  else if (stretch(chunk) > 0)
     gradients_out_->send(flight.x.grad(), place(true, stretch(chunk) - 1, micro),
                          "gradient of " + message(micro, stretch(chunk)));
 }
@@ -391,6 +414,7 @@ void Pipeline::or_abort(const std::function<void()>& function) {
     const std::string reason = str("stage ", pipe_->rank(), " of the pipeline ended with: ", error);
     for (const auto* channel : {&activations_in_, &activations_out_, &gradients_in_, &gradients_out_})
       if (*channel) (*channel)->abort(reason);
+    if (batches_) batches_->group->abort(reason);
     for (const auto& [users, parameter] : tied_) users->abort(reason);
     pipe_->abort(reason);
   };
@@ -408,6 +432,67 @@ void Pipeline::or_abort(const std::function<void()>& function) {
 void Pipeline::finish_messages() {
   if (activations_out_) activations_out_->finish();
   if (gradients_out_) gradients_out_->finish();
+}
+
+/// With a form that is not known yet, messages of the whole run travel alone: a rank waits for a form on the host, and
+/// must not hold back another message in a batch meanwhile. All stages know the same forms.
+void Pipeline::plan_batches(const MicroBatches& batch, bool trains) {
+  if (!batches_) return;
+  batches_->plan = pipeline_messages(
+      {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},
+      pipe_->rank(), trains);
+  batches_->tensors.clear();
+  batches_->knows_forms = true;
+  for (const auto& messages : batches_->plan)
+    for (const PipelineMessage& m : messages) {
+      const std::string key = key_of(m.stretch, batch.inputs[static_cast<size_t>(m.micro)], batch.precision);
+      batches_->knows_forms = batches_->knows_forms && (m.backward || batches_->forms.contains(key));
+    }
+}
+
+int Pipeline::other_side(const PipelineMessage& m) const {
+  const int P = pipe_->size();
+  return m.sends ? m.stretch % P : (m.stretch + (m.backward ? 1 : P - 1)) % P;
+}
+
+void Pipeline::exchange_form(const PipelineMessage& m, const std::string& key) {
+  if (batches_->forms.contains(key)) return;
+  const Tensor& x = batches_->tensors[{m.backward, m.stretch, m.micro}];
+  const Tensor form = m.sends ? form_of(x) : Tensor::empty({2 + kMostDimensions}, DType::i64, model_->device());
+  const CollectiveOptions options{.name = "form of " + message(m.micro, m.stretch), .scale = {}};
+  ProcessGroup& group = *batches_->group;
+  (m.sends ? group.send(form, other_side(m), options) : group.receive(form, other_side(m), options))->wait();
+  batches_->forms.emplace(key, m.sends ? std::pair(x.sizes(), x.dtype()) : read_form(form));
+}
+
+/// The messages before step `step`, sends first: WEFT_CHECK=1 has a receiver wait for the sender's call.
+void Pipeline::exchange(size_t step, const MicroBatches& batch) {
+  if (!batches_) return;
+  std::vector<PipelineMessage> messages = batches_->plan[step];
+  if (batches_->knows_forms) std::ranges::stable_partition(messages, &PipelineMessage::sends);
+  std::vector<WorkPtr> works;
+  const auto begin = [&] {
+    for (const PipelineMessage& m : messages) {
+      const std::string key = key_of(m.stretch, batch.inputs[static_cast<size_t>(m.micro)], batch.precision);
+      const std::string name = (m.backward ? "gradient of " : "") + message(m.micro, m.stretch + m.backward);
+      const CollectiveOptions options{.name = name, .scale = {}};
+      Tensor& x = batches_->tensors[{m.backward, m.stretch, m.micro}];
+      if (!m.backward) exchange_form(m, key);
+      if (m.sends) {
+        works.push_back(batches_->group->send(std::exchange(x, {}), other_side(m), options));
+        continue;
+      }
+      if (m.backward) {
+        x = empty_like(flights_.at({m.stretch / pipe_->size(), m.micro}).y);
+      } else {
+        const auto& [sizes, dtype] = batches_->forms.at(key);
+        x = Tensor::empty(sizes, dtype, model_->device());
+      }
+      works.push_back(batches_->group->receive(x, other_side(m), options));
+    }
+  };
+  batches_->knows_forms ? batches_->group->together(begin) : begin();
+  for (const WorkPtr& work : works) work->wait();
 }
 
 void Pipeline::begin_step(const MicroBatches& batch) {
@@ -442,13 +527,16 @@ void Pipeline::run_steps(const MicroBatches& batch) {
   begin_step(batch);
   // DDP counts gradients; FSDP reduces what the step's last backward finds.
   std::shared_ptr<void> own = tensor_->fsdp() ? tensor_->no_sync() : nullptr;
+  plan_batches(batch, /*trains=*/true);
   for (size_t i = 0; i < steps_.size(); ++i) {
+    exchange(i, batch);
     if (i + 1 == steps_.size()) own = nullptr;
     if (steps_[i].backward)
       backward(i);
     else
       forward(steps_, i, batch);
   }
+  exchange(steps_.size(), batch);
   finish_messages();
   if (tensor_->ddp()) tensor_->ddp()->end_pass();
   const NoGrad no_grad;
@@ -492,7 +580,12 @@ Tensor Pipeline::evaluated(const Tensor& x) {
       pipe_->rank());
   std::erase_if(steps, [](const PipelineStep& step) { return step.backward; });
   if (tensor_->fsdp()) tensor_->fsdp()->before_forward(x.size(0));
-  for (size_t i = 0; i < steps.size(); ++i) forward(steps, i, batch);
+  plan_batches(batch, /*trains=*/false);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    exchange(i, batch);
+    forward(steps, i, batch);
+  }
+  exchange(steps.size(), batch);
   finish_messages();
   if (tensor_->fsdp()) tensor_->fsdp()->free_gathered();
   const std::string key = key_of(0, x, batch.precision);
@@ -508,7 +601,7 @@ Tensor Pipeline::evaluated(const Tensor& x) {
 }
 
 uint64_t Pipeline::bytes_sent() const {
-  uint64_t sum = 0;
+  uint64_t sum = batches_ ? batches_->group->bytes_sent() : 0;
   for (const auto* channel : {&activations_out_, &gradients_out_})
     if (*channel) sum += (*channel)->bytes_sent();
   return sum;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct MicroBatches {
 ///   clip_grad_norm(pipeline.parameters(), 1);             // of the whole model
 ///   adam.step();
 /// Activations and their gradients travel in groups of two neighbours, one for each direction, in the schedule's order;
-/// each receive is posted one message ahead. Gradients are averaged over the data ranks beside the step's last
+/// each receive is posted one message ahead. Where a GPU has few hardware queues they travel between the steps, in
+/// batches of one group. Gradients are averaged over the data ranks beside the step's last
 /// backwards; FSDP gathers a unit for each micro-batch, forward and backward. Tied parameters (nn::Staged::uses) are
 /// summed over their stages. See docs/pipeline_parallel.md.
 class Pipeline final : public Strategy {
@@ -108,6 +110,15 @@ class Pipeline final : public Strategy {
     Tensor x, y;
   };
   using Key = std::pair<int, int64_t>;  // chunk, micro-batch
+  /// Messages in batches between steps, where a device cannot compute beside a message that waits.
+  struct Batches {
+    ProcessGroupPtr group = {};
+    std::map<std::string, std::pair<Shape, DType>> forms = {};  ///< forms of activations, by their keys
+    /// The run under way: messages by the step after them; tensors to send, and received ones, by PipelineMessage.
+    std::vector<std::vector<PipelineMessage>> plan = {};
+    std::map<std::tuple<bool, int, int64_t>, Tensor> tensors = {};
+    bool knows_forms = false;
+  };
 
   bool is_used_by(int stage, const std::string& parameter) const;
   void drop_other_stages();
@@ -118,6 +129,7 @@ class Pipeline final : public Strategy {
   void or_abort(const std::function<void()>& function);
   std::string message(int64_t micro, int stretch) const;
   void make_channels();
+  void make_batches();
   void find_tied();
   void set_norm() const;
   int stretch(int chunk) const;  ///< number in the model of this stage's chunk
@@ -126,6 +138,10 @@ class Pipeline final : public Strategy {
   void forward(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch);
   void backward(size_t i);
   void finish_messages();
+  void plan_batches(const MicroBatches& batch, bool trains);
+  void exchange(size_t step, const MicroBatches& batch);
+  void exchange_form(const PipelineMessage& message, const std::string& key);
+  int other_side(const PipelineMessage& message) const;
   size_t place(bool backward, int stretch, int64_t micro) const;
 
   std::shared_ptr<nn::Module> model_;
@@ -134,7 +150,8 @@ class Pipeline final : public Strategy {
   std::vector<std::string> names_;
   ProcessGroupPtr pipe_;
   std::unique_ptr<TensorParallel> tensor_;
-  std::unique_ptr<Channel> activations_in_, activations_out_, gradients_in_, gradients_out_;
+  std::unique_ptr<Channel> activations_in_, activations_out_, gradients_in_, gradients_out_;  // none with batches
+  std::optional<Batches> batches_;
   std::vector<std::pair<ProcessGroupPtr, NamedTensor>> tied_;  // this rank's, and the stages that use it
   std::map<std::string, std::pair<Shape, DType>> outputs_;     // the model's outputs, by the input's form
 

@@ -2,6 +2,8 @@
 #include "dist/pipeline/schedule.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "kernels/error.h"
 
@@ -30,6 +32,54 @@ std::vector<PipelineStep> pipeline_schedule(const PipelineSize& size, int stage)
     steps.push_back({true, V - 1 - forward.chunk, forward.micro});  // gradients come through the last chunk first
   }
   return steps;
+}
+
+std::vector<std::vector<PipelineMessage>> pipeline_messages(const PipelineSize& size, int stage, bool trains) {
+  const int P = size.stages, last = P * size.chunks - 1;
+  struct StageClock {
+    std::vector<PipelineStep> steps;
+    std::vector<int64_t> begins;  // times at which steps began
+    int64_t now = 0;
+  };
+  std::vector<StageClock> clocks;
+  for (int s = 0; s < P; ++s) {
+    clocks.push_back({.steps = pipeline_schedule(size, s), .begins = {}});
+    if (!trains) std::erase_if(clocks.back().steps, [](const PipelineStep& step) { return step.backward; });
+  }
+  std::map<std::tuple<bool, int, int64_t>, int64_t> ends;  // backward, stretch, micro-batch
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (int s = 0; s < P; ++s) {
+      StageClock& clock = clocks[static_cast<size_t>(s)];
+      while (clock.begins.size() < clock.steps.size()) {
+        const auto [backward, chunk, micro] = clock.steps[clock.begins.size()];
+        const int stretch = chunk * P + s;
+        if (stretch != (backward ? last : 0)) {
+          const auto input = ends.find({backward, backward ? stretch + 1 : stretch - 1, micro});
+          if (input == ends.end()) break;
+          clock.now = std::max(clock.now, input->second);
+        }
+        clock.begins.push_back(clock.now);
+        clock.now += backward ? 2 : 1;
+        ends.emplace(std::tuple(backward, stretch, micro), clock.now);
+        moves = true;
+      }
+    }
+  }
+  std::vector<std::pair<int64_t, PipelineMessage>> order;
+  for (const auto& [step, end] : ends) {
+    const auto [backward, from, micro] = step;
+    if (from == (backward ? 0 : last)) continue;
+    const int to = backward ? from - 1 : from + 1;
+    if (from % P == stage) order.push_back({end, {backward, to, micro, true}});
+    if (to % P == stage) order.push_back({end, {backward, to, micro, false}});
+  }
+  std::ranges::sort(order);
+  const std::vector<int64_t>& begins = clocks[static_cast<size_t>(stage)].begins;
+  std::vector<std::vector<PipelineMessage>> messages(begins.size() + 1);
+  for (const auto& [end, message] : order)
+    messages[static_cast<size_t>(std::ranges::lower_bound(begins, end) - begins.begin())].push_back(message);
+  return messages;
 }
 
 }  // namespace weft::dist

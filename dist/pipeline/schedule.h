@@ -33,4 +33,19 @@ struct PipelineStep {
 /// 2 (stages - 1 - stage) + (chunks - 1) g + 1, g the largest group.
 std::vector<PipelineStep> pipeline_schedule(const PipelineSize& size, int stage);
 
+/// A stage sends or receives it between two of its steps: the input of the step that `backward`, `stretch` and `micro`
+/// name, an activation or a gradient.
+struct PipelineMessage {
+  bool backward = false;
+  int stretch = 0;  ///< the step's, on the receiving stage
+  int64_t micro = 0;
+  bool sends = false;
+  auto operator<=>(const PipelineMessage&) const = default;
+};
+
+/// The messages of `stage` before each of its steps and after the last one, [steps + 1]. All stages follow one order:
+/// the ends of the steps on a clock on which a backward takes twice a forward. So no stages wait in a circle, though
+/// each waits for its messages before its next step. Without `trains`: forwards alone.
+std::vector<std::vector<PipelineMessage>> pipeline_messages(const PipelineSize& size, int stage, bool trains = true);
+
 }  // namespace weft::dist

@@ -3,6 +3,8 @@
 
 #include <fstream>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "tests/dist/pipeline_training.h"
 #include "tests/support/temporary_folder.h"
@@ -113,6 +115,60 @@ TEST(PipelineSchedule, EveryOneEndsHoldsAsFewAsItSaysAndIdlesAsItsFormulaSays) {
           EXPECT_GE(all / useful - 1, size.bubble() - 1e-12);
         }
       }
+}
+
+/// Runs stages whose batches of messages end when the other sides have begun theirs; the stages that do not end.
+int stages_in_a_circle(const PipelineSize& size, bool trains) {
+  const int P = size.stages, last = P * size.chunks - 1;
+  std::vector<std::vector<PipelineStep>> steps;
+  std::vector<std::vector<std::vector<PipelineMessage>>> batches;
+  for (int stage = 0; stage < P; ++stage) {
+    steps.push_back(pipeline_schedule(size, stage));
+    if (!trains) std::erase_if(steps.back(), [](const PipelineStep& step) { return step.backward; });
+    batches.push_back(pipeline_messages(size, stage, trains));
+    EXPECT_EQ(batches.back().size(), steps.back().size() + 1);
+  }
+  std::set<PipelineMessage> begun;
+  std::vector<size_t> at(static_cast<size_t>(P));
+  std::vector<std::set<std::tuple<bool, int, int64_t>>> has(at.size());  // inputs that arrived, and results, by stage
+  int ended = 0;
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (size_t s = 0; s < at.size(); ++s) {
+      if (at[s] == batches[s].size()) continue;
+      const std::vector<PipelineMessage>& batch = batches[s][at[s]];
+      for (const PipelineMessage& m : batch) {
+        moves = begun.insert(m).second || moves;
+        EXPECT_TRUE(!m.sends || has[s].contains({m.backward, m.stretch + (m.backward ? 1 : -1), m.micro})) << "made";
+      }
+      if (!std::ranges::all_of(batch, [&](PipelineMessage m) { return m.sends = !m.sends, begun.contains(m); }))
+        continue;
+      for (const PipelineMessage& m : batch)
+        if (!m.sends) has[s].insert({m.backward, m.stretch, m.micro});
+      moves = true;
+      if (at[s]++ == steps[s].size()) {
+        ++ended;
+        continue;
+      }
+      const PipelineStep& step = steps[s][at[s] - 1];
+      const int stretch = step.chunk * P + static_cast<int>(s);
+      const auto key = std::tuple(step.backward, stretch, step.micro);
+      EXPECT_TRUE(stretch == (step.backward ? last : 0) || has[s].contains(key)) << "arrived";
+      has[s].insert(key);
+    }
+  }
+  return P - ended;
+}
+
+TEST(PipelineSchedule, BatchesOfMessagesEndWhereEachStageWaitsForEachOfThem) {
+  for (int P = 2; P <= 8; ++P)
+    for (int V = 1; V <= 4; ++V)
+      for (int64_t M = 1; M <= 18; ++M)
+        for (const bool trains : {true, false}) {
+          SCOPED_TRACE(str(P, " stages, ", V, " chunks, ", M, " micro-batches", trains ? "" : ", forwards"));
+          EXPECT_EQ(stages_in_a_circle({P, V, M}, trains), 0);
+          if (HasFailure()) return;
+        }
 }
 
 TEST(PipelineSchedule, IsDrawnInTheDocumentation) {

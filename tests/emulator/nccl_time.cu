@@ -5,8 +5,11 @@
 //             one call; `late`: rank R runs R kernels before
 //   nccl_time RANKS graph BYTES        an all_reduce in a graph that runs twice.
 //   nccl_time RANKS step BYTES PARTS   parts of BYTES, each reduced on another stream after its share of 8 kernels.
+//   nccl_time RANKS calls BYTES blocking|non_blocking
+//             the host's us for each of 10,000 all_reduces; Weft asks as often whether a call is enqueued
 #include <nccl.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -82,11 +85,45 @@ struct Rank {
   }
 };
 
+/// Waits on the host until NCCL has enqueued its calls: at once for a blocking communicator.
+void settle(ncclComm_t comm, ncclResult_t result) {
+  for (int look = 0; result == ncclInProgress; ++look) {
+    NCCL(ncclCommGetAsyncError(comm, &result));
+    look < 1000 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  NCCL(result);
+}
+
+void time_calls(int rank, const ncclUniqueId& id, int ranks, size_t bytes, bool blocking) {
+  constexpr int kCalls = 10'000;
+  library_program::Memory<float> values(bytes / sizeof(float));
+  cudaStream_t stream;
+  CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = blocking ? 1 : 0;
+  ncclComm_t comm = nullptr;
+  const ncclResult_t connects = ncclCommInitRankConfig(&comm, ranks, id, rank, &config);
+  settle(comm, connects);
+  const auto call = [&] {
+    settle(comm, ncclAllReduce(values.device, values.device, bytes / sizeof(float), ncclFloat, ncclSum, comm, stream));
+  };
+  call();
+  CUDA(cudaStreamSynchronize(stream));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kCalls; ++i) call();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  CUDA(cudaStreamSynchronize(stream));
+  std::printf("rank %d: %.1f us a call\n", rank, took.count() / kCalls);
+  settle(comm, ncclCommFinalize(comm));
+  NCCL(ncclCommDestroy(comm));
+}
+
 void run(int rank, const ncclUniqueId& id, int argc, char** argv) {
   CUDA(cudaSetDevice(rank));
   Rank r{rank, std::atoi(argv[1]), {}, {}, {}, {}};
   const std::string what = argv[2];
   const auto bytes = static_cast<size_t>(std::atoll(argv[3]));
+  if (what == "calls") return time_calls(rank, id, r.ranks, bytes, std::string(argv[4]) == "blocking");
   library_program::Memory<float> values(2 * bytes / sizeof(float) + 64);
   r.values = &values;
   CUDA(cudaStreamCreateWithFlags(&r.compute, cudaStreamNonBlocking));

@@ -4,11 +4,13 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_schedule.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
+#include "nn/embedding.h"
 #include "nn/sequential.h"
 #include "tests/dist/fsdp/sharded_training.h"
 #include "tests/support/compare.h"
@@ -81,6 +83,25 @@ TEST_P(FsdpPrecision, GradientsMayTravelInLowPrecision) {
     wide.options.precision.reduce = DType::f32;
     EXPECT_NE(train_sharded(wide, 2).weights, got.weights) << "the rounding must show";
   }
+}
+
+/// Rows of a table, by the signs of the input.
+struct SignRows : nn::Module {
+  nn::Embedding table{2, 8};
+  Tensor forward(const Tensor& x) const override { return table(ge(x, 0.0).to(DType::i64)).flatten(1); }
+  void fields(nn::Visitor& v) override { v("table", table); }
+};
+
+// Autocast reads rows in f32, and so do n ranks; a table that is named as a kind has rounded rows.
+TEST_P(FsdpPrecision, EmbeddingsAreGatheredInF32UnlessTheyAreNamed) {
+  ShardedTraining t = training(2, {.param = DType::bf16, .reduce = DType::f32});
+  t.make = [] { return nn::sequential(std::make_shared<SignRows>(), std::make_shared<nn::Linear>(48, 4)); };
+  const ShardedResult want = train_whole(t), wide = train_sharded(t, 2);
+  expect_equal(wide, want, t);
+  t.options.precision.kinds.emplace_back("Embedding");
+  const ShardedResult low = train_sharded(t, 2);
+  EXPECT_TRUE(tests::near(low.losses, want.losses, {0x1p-6, 0x1p-5}));
+  EXPECT_NE(low.losses, wide.losses) << "rounded";
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, FsdpPrecision,
