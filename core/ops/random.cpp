@@ -14,6 +14,7 @@
 #include "core/random.h"
 #include "core/trace.h"
 #include "kernels/contracts/copy.h"
+#include "kernels/contracts/cumsum.h"
 #include "kernels/contracts/random.h"
 
 namespace weft {
@@ -90,7 +91,8 @@ Tensor multinomial(const Tensor& weights, Integer count, bool replacement) {
   const NoGrad no_grad;
   const int64_t C = weights.size(-1);
   if (replacement || count == 1) {  // where a draw falls among the sums of the weights, which are f64
-    const Tensor sums = cumsum(weights.to(DType::f64), -1);
+    const Tensor sums = Tensor::empty(weights.sizes(), DType::f64, weights.device());
+    kernels::cumsum(sums.queue(), sums, weights.contiguous(), false);
     const Tensor total = sums.slice(-1, C - 1, 1);
     Shape sizes = weights.sizes();
     sizes[sizes.rank() - 1] = count;

@@ -336,7 +336,8 @@ struct PackedKeys {
 template <class F>
 struct KeysInPlace {
   using S = typename F::Sum;
-  static constexpr int kRows = RowLoops<S>::kRows;
+  static constexpr int kRows = 8;  ///< of one call of a loop
+  const RowLoops<S>& loops = row_loops<S>();
   Workspace<F>& w;
   const HeadRows &k, &v;
   S queries[kFewQueries][kMaxHeadDim], buffer[kRows][kMaxHeadDim];
@@ -350,16 +351,15 @@ struct KeysInPlace {
     const S* from_queries[kFewQueries];
     for (int64_t i = 0; i < rows; ++i) from_queries[i] = queries[i];
     each_few(k, key, n, [&](const S* const* from, int64_t at, int few) {
-      S* const weights = w.weights.data() + at;
-      row_loops<S>().dots(weights, kWeightRow, from, few, from_queries, static_cast<int>(rows), D);
-      for (int64_t i = 0; i < rows; ++i)
-        for (int j = 0; j < few; ++j) weights[i * kWeightRow + j] *= scale;
+      loops.dots(w.weights.data() + at, kWeightRow, from, few, from_queries, static_cast<int>(rows), D);
     });
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < n; ++j) w.weights[static_cast<size_t>(i * kWeightRow + j)] *= scale;
   }
   void mix(int64_t rows, int64_t D, int64_t key, int64_t n) {
     each_few(v, key, n, [&](const S* const* from, int64_t at, int few) {
       for (int64_t i = 0; i < rows; ++i)
-        row_loops<S>().add_rows(w.y.data() + i * padded<F>(D), from, few, w.weights.data() + i * kWeightRow + at, D);
+        loops.add_rows(w.y.data() + i * padded<F>(D), from, few, w.weights.data() + i * kWeightRow + at, D);
     });
   }
 
@@ -371,7 +371,7 @@ struct KeysInPlace {
       const S* rows[kRows];
       const int few = static_cast<int>(std::min<int64_t>(kRows, n - at));
       for (int i = 0; i < few; ++i) {
-        matrix.fetch(first + at + i + 2 * kRows);
+        matrix.fetch(first + at + i + kRows);
         rows[i] = elements(matrix[first + at + i], matrix.channels(), buffer[i]);
       }
       body(rows, at, few);

@@ -52,9 +52,9 @@ void index_select(const Queue&, const View& y, const View& x, const View& index,
   const Around from(x, dim), to(y, dim);
   WEFT_CHECK(index.rank == 1 && index.sizes[0] == to.length && from.outer == to.outer && from.inner == to.inner,
              "index_select: expected y like x but for dimension ", dim, ", got ", y, ", ", x, ", index ", index);
-  check_positions("index_select", index, from.length);
   const int64_t* positions = index.as<int64_t>();
-  if (to.inner == 1) {
+  if (to.inner == 1) {  // one pass checks and copies
+    std::atomic<bool> any_wrong{false};
     with_bits(x.dtype, [&]<class Bits>() {
       parallel_for(to.outer * to.length, 1, [&](int64_t begin, int64_t end) {
         while (begin < end) {  // row by row
@@ -62,13 +62,20 @@ void index_select(const Queue&, const View& y, const View& x, const View& index,
           const int64_t n = std::min(end - begin, to.length - first);
           const Bits* const in = static_cast<const Bits*>(x.data) + row * from.length;
           Bits* const out = static_cast<Bits*>(y.data) + begin;
-          for (int64_t i = 0; i < n; ++i) out[i] = in[positions[first + i]];
+#pragma GCC unroll 8
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t position = positions[first + i];
+            if (position < 0 || position >= from.length) return any_wrong.store(true);
+            out[i] = in[position];
+          }
           begin += n;
         }
       });
     });
+    if (any_wrong.load()) check_positions("index_select", index, from.length);
     return;
   }
+  check_positions("index_select", index, from.length);
   const size_t bytes = static_cast<size_t>(from.inner) * size_of(x.dtype);
   parallel_for(to.outer * to.length, to.inner, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

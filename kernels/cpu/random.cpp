@@ -69,31 +69,24 @@ struct OnCircle {
   }
 };
 
-/// permuted() of the indices from `begin` to `end`, side by side: a lane whose walk is over takes the next index.
-void permute(const Source& source, int64_t n, int64_t begin, int64_t end, int64_t* out) {
-  const int half = permuted_bits(n);
-  const uint64_t mask = (uint64_t{1} << half) - 1;
-  uint64_t left[kBlocks] = {}, right[kBlocks] = {};
-  int64_t index[kBlocks];
-  const auto start = [&](int lane, uint64_t value) { left[lane] = value >> half, right[lane] = value & mask; };
-  int64_t waiting = begin, walking = 0;
-  for (int l = 0; l < kBlocks; ++l) {
-    index[l] = waiting < end ? waiting++ : -1;
-    if (index[l] >= 0) start(l, static_cast<uint64_t>(index[l])), ++walking;
-  }
-  while (walking > 0) {
-    philox_loops().walk(left, right, source.seed, source.base, mask);
-    for (int l = 0; l < kBlocks; ++l) {
-      if (index[l] < 0) continue;
-      const uint64_t value = left[l] << half | right[l];
-      if (value >= static_cast<uint64_t>(n)) continue;
-      out[index[l]] = static_cast<int64_t>(value);
-      index[l] = waiting < end ? waiting++ : -1;
-      if (index[l] >= 0)
-        start(l, static_cast<uint64_t>(index[l]));
-      else
-        --walking;
+/// The elements from `begin` to `end`, side by side: a lane whose walk is over takes the next index.
+void permute(const Permutation& order, int64_t begin, int64_t end, int64_t* out) {
+  uint64_t values[kWalks] = {};
+  int64_t indices[kWalks];
+  for (int lanes = 0;;) {
+    for (; lanes < kWalks && begin < end; ++lanes, ++begin)
+      values[lanes] = static_cast<uint64_t>(indices[lanes] = begin);
+    if (lanes == 0) return;
+    philox_loops().walk(values, order);
+    int walking = 0;
+    for (int l = 0; l < lanes; ++l) {  // without branches: a walk writes each value, the last one stays
+      const uint64_t value = values[l];
+      out[indices[l]] = static_cast<int64_t>(value);
+      values[walking] = value;
+      indices[walking] = indices[l];
+      walking += value >= static_cast<uint64_t>(order.n) ? 1 : 0;
     }
+    lanes = walking;
   }
 }
 
@@ -187,8 +180,8 @@ void check_weights(const Queue& queue, const View& fine, int64_t positive) {
 void random_permutation(const Queue&, const View& y, const View& state, RandomArguments random) {
   check_dense("random_permutation", y);
   const Source source(state, random);
-  const int64_t n = y.numel();
-  parallel_for(n, 64, [&](int64_t begin, int64_t end) { permute(source, n, begin, end, y.as<int64_t>()); });
+  const Permutation order = permutation_of(source.seed, source.base, y.numel());
+  parallel_for(order.n, 16, [&](int64_t begin, int64_t end) { permute(order, begin, end, y.as<int64_t>()); });
 }
 
 void dropout(const Queue&, const View& y, const View& x, const View& state, RandomArguments random, double p) {

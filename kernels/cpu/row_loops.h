@@ -7,7 +7,7 @@ namespace weft::kernels::cpu {
 /// Products of a few rows with a few vectors: they read each row where it lies. T: float or double.
 template <class T>
 struct RowLoops {
-  static constexpr int kRows = 4;  ///< the most of one call.
+  static constexpr int kRows = 4;  ///< that one pass reads
   /// sums[v * pitch + i] = the sum of rows[i][k] x[v][k] over n elements. The order of the terms depends on n alone.
   void (*dots)(T* sums, int64_t pitch, const T* const* rows, int count, const T* const* x, int vectors, int64_t n);
   /// y[j] += the sum of factors[i] rows[i][j] over the rows, for n elements.
@@ -87,8 +87,9 @@ struct RowLoopsOf {
     if (v < vectors) all_dots<4, 1>(sums + v * pitch, pitch, rows, count, x + v, n);
   }
   static void add_rows(T* y, const T* const* rows, int count, const T* factors, int64_t n) {
-    if (count == 4) return add_some<4>(y, rows, factors, n);
-    for (int i = 0; i < count; ++i) add_some<1>(y, rows + i, factors + i, n);
+    int i = 0;
+    for (; i + 4 <= count; i += 4) add_some<4>(y, rows + i, factors + i, n);
+    for (; i < count; ++i) add_some<1>(y, rows + i, factors + i, n);
   }
 
   static constexpr RowLoops<T> kTable{dots, add_rows};

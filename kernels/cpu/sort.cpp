@@ -24,26 +24,32 @@ void keep_first(Entries<Bits>& entries, int64_t k) {
   entries.resize(static_cast<size_t>(k));
 }
 
-/// The first k of n keys, in any order, for a k far below n. Most keys are compared with the last key kept so far, no more.
-/// A later key does not come before an equal one.
+/// The first k of n keys, in any order, for a k far below n. The k-th of the minima of many columns bounds the k-th key
+/// from above, and few keys pass. A later key does not come before an equal one.
 template <class Bits>
-void find_first(const Bits* keys, int64_t n, int64_t k, Entries<Bits>& entries) {
-  constexpr int64_t kBlock = 64;
+void find_first(const Bits* keys, int64_t n, int64_t k, std::vector<Bits>& minima, Entries<Bits>& entries) {
+  constexpr int64_t kBlock = 32;
+  const int64_t columns = std::min(n, (4 * k + 63) / 64 * 64);
+  minima.assign(keys, keys + columns);
+  for (int64_t begin = columns; begin < n; begin += columns) {
+    const int64_t count = std::min(columns, n - begin);
+    for (int64_t i = 0; i < count; ++i)
+      minima[static_cast<size_t>(i)] = std::min(minima[static_cast<size_t>(i)], keys[begin + i]);
+  }
+  std::nth_element(minima.begin(), minima.begin() + (k - 1), minima.end());
+  Bits last = minima[static_cast<size_t>(k - 1)];
   entries.clear();
-  Bits last = 0;
-  bool is_full = false;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, n);
-    Bits any = is_full ? 0 : 1;
-    for (int64_t i = begin; i < end; ++i) any |= static_cast<Bits>(keys[i] < last);
+    Bits any = 0;
+    for (int64_t i = begin; i < end; ++i) any |= static_cast<Bits>(keys[i] <= last);
     if (any == 0) continue;
     for (int64_t i = begin; i < end; ++i)
-      if (!is_full || keys[i] < last) entries.emplace_back(keys[i], static_cast<int32_t>(i));
-    if (static_cast<int64_t>(entries.size()) < 2 * k + kBlock && (is_full || static_cast<int64_t>(entries.size()) < k))
-      continue;
+      if (keys[i] <= last) entries.emplace_back(keys[i], static_cast<int32_t>(i));
+    if (static_cast<int64_t>(entries.size()) < 2 * k + kBlock) continue;
     keep_first(entries, k);
-    is_full = true;
-    last = entries.back().first;
+    if (entries.back().first == 0) return;
+    last = static_cast<Bits>(entries.back().first - 1);
   }
   keep_first(entries, k);
 }
@@ -62,12 +68,12 @@ void sort(const Queue&, const View& values, const View& indices, const View& x, 
     parallel_for(x.numel() / n, 8 * n, [&](int64_t begin, int64_t end) {
       // No two entries are equal, so that any sort of them is stable.
       Entries<Bits> entries;
-      std::vector<Bits> keys(static_cast<size_t>(n));
+      std::vector<Bits> keys(static_cast<size_t>(n)), minima;
       for (int64_t row = begin; row < end; ++row) {
         const Bits* in = static_cast<const Bits*>(x.data) + row * n;
         for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = order.key(in[i]);
         if (k <= n / 8) {
-          find_first(keys.data(), n, k, entries);
+          find_first(keys.data(), n, k, minima, entries);
         } else {
           entries.resize(static_cast<size_t>(n));
           for (int64_t i = 0; i < n; ++i)

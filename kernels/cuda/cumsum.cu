@@ -106,9 +106,7 @@ void scan(const Queue& queue, Y* y, const T* x, const A* upto, int64_t count, co
 }  // namespace
 
 void cumsum(const Queue& queue, const View& y, const View& x, bool reverse) {
-  WEFT_CHECK(x.rank >= 1 && y.same_sizes(x) && y.is_contiguous() && x.is_contiguous() &&
-                 y.dtype == (is_floating(x.dtype) ? x.dtype : DType::i64),
-             "cumsum: expected contiguous tensors of equal sizes, the sums of integers in i64, got ", y, " and ", x);
+  check_cumsum(y, x);
   if (x.numel() == 0) return;
   const int64_t n = x.sizes[x.rank - 1], count = x.numel() / n;
   Rows rows{n, 1, n, reverse};
@@ -117,18 +115,24 @@ void cumsum(const Queue& queue, const View& y, const View& x, bool reverse) {
     rows.chunks = (n + rows.chunk - 1) / rows.chunk;
   }
   with_dtype<float, bf16, f16, double, int64_t, int32_t, uint8_t, bool>(x.dtype, "cumsum", [&]<class T>() {
-    using A = Accumulate<T>;
-    using Y = std::conditional_t<is_floating(dtype_of<T>), T, int64_t>;
-    std::optional<Workspace> sums;
-    A* upto = nullptr;
-    if (rows.chunks > 1) {
-      sums.emplace(queue, static_cast<size_t>(count * rows.chunks) * sizeof(A), "cumsum");
-      upto = sums->template as<A>();
-      launch(queue, "cumsum (chunks)", dim3(static_cast<unsigned>(count * rows.chunks)), dim3(kThreads), 0,
-             &chunk_sum_kernel<A, T>, upto, static_cast<const T*>(x.data), rows);
-      scan<A, A, A>(queue, upto, upto, nullptr, count, {rows.chunks, 1, rows.chunks, false});
-    }
-    scan<A, Y, T>(queue, static_cast<Y*>(y.data), static_cast<const T*>(x.data), upto, count, rows);
+    const auto into = [&]<class A, class Y>() {
+      std::optional<Workspace> sums;
+      A* upto = nullptr;
+      if (rows.chunks > 1) {
+        sums.emplace(queue, static_cast<size_t>(count * rows.chunks) * sizeof(A), "cumsum");
+        upto = sums->template as<A>();
+        launch(queue, "cumsum (chunks)", dim3(static_cast<unsigned>(count * rows.chunks)), dim3(kThreads), 0,
+               &chunk_sum_kernel<A, T>, upto, static_cast<const T*>(x.data), rows);
+        scan<A, A, A>(queue, upto, upto, nullptr, count, {rows.chunks, 1, rows.chunks, false});
+      }
+      scan<A, Y, T>(queue, static_cast<Y*>(y.data), static_cast<const T*>(x.data), upto, count, rows);
+    };
+    if constexpr (!is_floating(dtype_of<T>))
+      into.template operator()<int64_t, int64_t>();
+    else if (y.dtype == DType::f64)
+      into.template operator()<double, double>();
+    else
+      into.template operator()<Accumulate<T>, T>();
   });
 }
 

@@ -43,6 +43,12 @@ TEST(Cumsum, EqualsTheSumsInOrder) {
           const DeviceArray y(kind, kept, sizes);
           kernels::cumsum(queue_on(kind), y, DeviceArray(kind, dtype, sizes, x), reverse);
           EXPECT_TRUE(near(y.host(), want, {})) << dtype << ' ' << y.view() << " reverse " << reverse;
+          if (!is_floating(dtype)) continue;
+          const DeviceArray wide(kind, DType::f64, sizes);
+          const auto fine = uniform(count_of(sizes), dtype, 0, 1);  // sums that only f64 holds
+          kernels::cumsum(queue_on(kind), wide, DeviceArray(kind, dtype, sizes, fine), reverse);
+          EXPECT_TRUE(near(wide.host(), sums_of(fine, sizes.back(), reverse), tolerance(DType::f64, sizes.back())))
+              << dtype << ' ' << y.view();
         }
 }
 

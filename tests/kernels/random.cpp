@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/contracts/random.h"
 
-#include "kernels/contracts/philox.h"
+#include <bit>
+#include <map>
+#include <set>
+
+#include "kernels/contracts/permutation.h"
 #include "kernels/runtime/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
@@ -149,21 +153,104 @@ TEST(Random, IntegersAreTheFloorsOfTheDraws) {
 
 TEST(Random, PermutationHoldsEachNumberOnce) {
   for (const DeviceKind kind : test_devices())
-    for (const int64_t n : {0L, 1L, 2L, 3L, 5L, 16L, 17L, 1000L, 4097L}) {
+    for (const int64_t n : {0L, 1L, 2L, 3L, 5L, 16L, 17L, 64L, 65L, 1000L, 4097L, 262144L}) {
       const int64_t seed = pick(0, 1 << 30);
       const DeviceArray y(kind, DType::i64, {n}), other(kind, DType::i64, {n});
       kernels::random_permutation(queue_on(kind), y, state(kind, seed, kFar), {3});
       kernels::random_permutation(queue_on(kind), other, state(kind, seed, kFar + 1), {3});
       auto got = y.host();
-      for (int64_t i = 0; i < n; ++i)
-        ASSERT_EQ(got[static_cast<size_t>(i)],
-                  static_cast<double>(permuted(static_cast<uint64_t>(seed), kFar + 3, n, i)));
+      const Permutation order = permutation_of(static_cast<uint64_t>(seed), kFar + 3, n);
+      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<double>(order(i)));
       if (n >= 1000) {
         EXPECT_NE(got, other.host()) << "the counter must matter";
       }
       std::sort(got.begin(), got.end());
       for (int64_t i = 0; i < n; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<double>(i)) << "n " << n;
     }
+}
+
+TEST(Permutation, IsOneForEverySizeAndHasOneFixedPointOnAverage) {
+  double fixed = 0;
+  constexpr int64_t kMost = 300;
+  for (int64_t n = 1; n <= kMost; ++n) {
+    std::vector<bool> seen(static_cast<size_t>(n));
+    const Permutation order = permutation_of(12, static_cast<uint64_t>(n), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t value = order(i);
+      ASSERT_TRUE(value >= 0 && value < n && !seen[static_cast<size_t>(value)]) << value << " of " << n;
+      seen[static_cast<size_t>(value)] = true;
+      fixed += value == i;
+    }
+  }
+  EXPECT_NEAR(fixed / kMost, 1, 6.5 / std::sqrt(kMost));
+  for (const int64_t n : {(int64_t{1} << 61) + 1, int64_t{1} << 62}) {  // the largest halves: no neighbour is hit twice
+    std::set<int64_t> values;
+    const Permutation order = permutation_of(12, 0, n);
+    for (int64_t i = 0; i < 4000; ++i) {
+      const int64_t value = order(n - 1 - i);
+      ASSERT_TRUE(value >= 0 && value < n && values.insert(value).second) << value;
+    }
+  }
+}
+
+/// Fails where counts of equally likely cells differ by more than chance: the bound is 7.5 standard deviations of the
+/// sum of squares, which chance exceeds with a probability below 1e-9 (Wilson and Hilferty 1931).
+void expect_equal_shares(const std::vector<int64_t>& counts, const std::string& what) {
+  double total = 0, sum = 0;
+  for (const int64_t count : counts) total += static_cast<double>(count);
+  const double cells = static_cast<double>(counts.size()), want = total / cells, freedom = cells - 1;
+  for (const int64_t count : counts) sum += std::pow(static_cast<double>(count) - want, 2) / want;
+  const double spread = 2 / (9 * freedom);
+  EXPECT_LT((std::cbrt(sum / freedom) - (1 - spread)) / std::sqrt(spread), 7.5) << what << ": " << sum;
+}
+
+TEST(Permutation, EveryOrderIsEquallyLikely) {
+  for (const int64_t n : {2, 3, 4, 5, 8}) {
+    int64_t orders = 1;
+    for (int64_t i = 2; i <= n; ++i) orders *= i;
+    std::vector<int64_t> counts(static_cast<size_t>(orders));
+    for (int64_t key = 0; key < std::max<int64_t>(10 * orders, 50000); ++key) {
+      const Permutation order = permutation_of(static_cast<uint64_t>(key), 5, n);
+      int64_t number = 0, rest = (1 << n) - 1;  // which of the orders; the elements that did not come yet
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t value = order(i);
+        number = number * (n - i) + std::popcount(static_cast<uint64_t>(rest & ((1 << value) - 1)));
+        rest &= ~(int64_t{1} << value);
+      }
+      ++counts[static_cast<size_t>(number)];
+    }
+    expect_equal_shares(counts, str("orders of ", n));
+  }
+}
+
+TEST(Permutation, NeighboursArePairsOfAllKinds) {
+  for (const int64_t n : {16, 17, 32, 60}) {  // both places of two neighbours, for many keys
+    std::vector<int64_t> pairs(static_cast<size_t>(n * (n - 1)));
+    for (uint64_t key = 0; key < 60000; ++key) {
+      const Permutation order = permutation_of(key, 6, n);
+      const int64_t at = static_cast<int64_t>(key) % (n - 1), a = order(at), b = order(at + 1);
+      ++pairs[static_cast<size_t>(a * (n - 1) + b - (b > a ? 1 : 0))];
+    }
+    expect_equal_shares(pairs, str("pairs of ", n));
+  }
+  for (const int64_t n : {int64_t{1} << 10, int64_t{1} << 18, int64_t{1000003}, int64_t{1} << 40, int64_t{1} << 61}) {
+    int most = 0;  // how often neighbours of one order differ by the same number
+    std::vector<int64_t> quarters(256);
+    for (uint64_t key = 0; key < 100; ++key) {
+      const Permutation order = permutation_of(key, 7, n);
+      std::map<int64_t, int> differences;
+      int64_t last = order(0), shares = 0;
+      for (int64_t i = 1; i < 1000; ++i) {
+        const int64_t value = order(i);
+        most = std::max(most, ++differences[value < last ? value - last + n : value - last]);
+        shares = (shares * 4 + value / (n / 4 + 1)) % 256;
+        if (i % 4 == 0) ++quarters[static_cast<size_t>(shares)];
+        last = value;
+      }
+    }
+    EXPECT_LE(most, n < 2000 ? 13 : 7) << n;
+    expect_equal_shares(quarters, str("quarters of ", n));
+  }
 }
 
 TEST(Random, DropoutKeepsScalesAndRepeats) {

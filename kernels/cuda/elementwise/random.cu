@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/contracts/random.h"
 
+#include "kernels/contracts/permutation.h"
 #include "kernels/contracts/random_math.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -8,11 +9,11 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/cuda/wrong_index.cuh"
 
-// Grid-stride, 256 threads per block, no barrier. A thread owns the elements of one Philox block: four neighbours (two
-// for uniform and normal f64; dropout: two blocks in bf16, so that it reads and writes 16 bytes). The seed and the
-// counter's base are read from device memory, so that a replayed graph draws new numbers. Bytes per element: size_of(y)
-// written (dropout: read as well); about 25 integer operations of Philox, and 15 flops for a normal. 70%
-// of the write bandwidth (f32), bound by integer multiplication in bf16.
+// Grid-stride, 256 threads per block, no barrier but a permutation's. A thread owns the elements of one Philox block:
+// four neighbours (two for uniform and normal f64; dropout: two blocks in bf16, so that it reads and writes 16 bytes).
+// The seed and the counter's base are read from device memory, so that a replayed graph draws new numbers. Bytes per
+// element: size_of(y) written (dropout: read as well); about 25 integer operations of Philox, and 15 flops for a
+// normal. 70% of the write bandwidth (f32), bound by integer multiplication in bf16.
 
 namespace weft::kernels::cuda {
 
@@ -120,8 +121,11 @@ __global__ void check_weights_kernel(const bool* fine, int64_t n, const WrongInd
 __global__ void permutation_kernel(int64_t* y, int64_t n, const int64_t* state, uint64_t offset) {
   const uint64_t seed = static_cast<uint64_t>(state[0]), base = static_cast<uint64_t>(state[1]) + offset;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
-    y[i] = permuted(seed, base, n, i);
+  __shared__ Permutation order;
+  if (threadIdx.x == 0) order.set_size(n);
+  if (threadIdx.x < Permutation::kPairs) order.set_keys(seed, base, static_cast<int>(threadIdx.x));
+  __syncthreads();
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) y[i] = order(i);
 }
 
 void check(const char* name, const View& y, const View& state) {
