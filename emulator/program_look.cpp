@@ -50,6 +50,7 @@ std::string library_inside(const cuda::ElfView& elf) {
   for_defined(elf, [&](const std::string& name) {
     if (name == "cublasCreate_v2") found = "cublas";
     if (name == "curandCreateGenerator") found = "curand";
+    if (name == "cusolverDnCreate") found = "cusolver";
     if (name == "cufftCreate" || name == "cufftPlan1d" || name == "cufftPlanMany") found = "cufft";
   });
   return found;
@@ -163,7 +164,7 @@ bool uses_no_cuda(const std::string& path) {
   char part[4096];
   while (const size_t count = std::fread(part, 1, sizeof(part), list.get())) names.append(part, count);
   for (const char* const library :
-       {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so", "libcufft.so", "libnvjpeg.so", "libcudnn"})
+       {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so", "libcufft.so", "libcusolver", "libnvjpeg.so", "libcudnn"})
     if (names.find(library) != std::string::npos) return false;
   return true;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/contracts/linalg.h"
+#include "kernels/contracts/linalg_checks.h"
 #include "kernels/runtime/shared_library.h"
 
 namespace weft::kernels::cpu {
@@ -59,32 +60,24 @@ const Lapack& lapack() {
 WEFT_LAPACK_FUNCTIONS(WEFT_LAPACK_CALL)
 #undef WEFT_LAPACK_CALL
 
-/// The elements of a matrix that a function reads.
-enum class Read : uint8_t { all, lower, upper };
-
 template <class T>
-void check_numbers(const char* op, const View& x, int64_t b, Read read = Read::all) {
+void check_numbers(const char* op, const View& x, int64_t b, MatrixPart part = MatrixPart::all) {
   const int64_t rows = x.sizes[1], columns = x.sizes[2];
   const T* row = x.as<T>() + b * rows * columns;
   for (int64_t i = 0; i < rows; ++i, row += columns) {
-    const int64_t begin = read == Read::upper ? i : 0, end = read == Read::lower ? i + 1 : columns;
-    WEFT_CHECK(std::all_of(row + begin, row + end, [](T value) { return std::isfinite(value); }), op,
-               ": expected finite numbers, got inf or NaN in matrix ", b, " of ", x);
+    const int64_t begin = part == MatrixPart::upper ? i : 0, end = part == MatrixPart::lower ? i + 1 : columns;
+    check_finite(op, std::all_of(row + begin, row + end, [](T value) { return std::isfinite(value); }), b, x);
   }
 }
 
 /// Calls body.operator()<T>(b) for each matrix, with the sizes' check and NaN's: LAPACK may not end with NaN.
 template <class Body>
 void each_matrix(const char* op, const View& x, std::initializer_list<const View*> others, const Body& body,
-                 Read read = Read::all) {
-  bool dense = x.rank == 3 && x.is_contiguous();
-  for (const View* view : others)
-    dense = dense && view->is_contiguous() && view->dtype == x.dtype && view->sizes[0] == x.sizes[0];
-  WEFT_CHECK(dense && x.sizes[1] <= INT32_MAX && x.sizes[2] <= INT32_MAX, op, ": expected dense matrices, got ", x);
+                 MatrixPart part = MatrixPart::all) {
+  if (!has_matrices(op, x, others)) return;
   with_dtype<float, double>(x.dtype, op, [&]<class T>() {
-    if (x.sizes[1] * x.sizes[2] == 0) return;
     for (int64_t b = 0; b < x.sizes[0]; ++b) {
-      check_numbers<T>(op, x, b, read);
+      check_numbers<T>(op, x, b, part);
       body.template operator()<T>(b);
     }
   });
@@ -103,13 +96,6 @@ std::vector<T> copy_of(const View& view, int64_t b) {
 }
 
 lapack_int size_of_dim(const View& view, int d) { return static_cast<lapack_int>(view.sizes[static_cast<size_t>(d)]); }
-
-void check_call(const char* op, lapack_int info) { WEFT_CHECK(info >= 0, op, ": LAPACK fails with code ", info); }
-
-void check_convergence(const char* op, lapack_int info, int64_t b) {
-  check_call(op, info);
-  WEFT_CHECK(info == 0, op, ": LAPACK's iteration does not converge for matrix ", b);
-}
 
 }  // namespace
 
@@ -131,7 +117,7 @@ void eigh(const Queue&, const View& w, const View& v, const View& x) {
         std::copy_n(matrix_of<T>(x, b), static_cast<int64_t>(N) * N, a);
         check_convergence("eigh", syevd<T>('V', 'L', N, a, N, matrix_of<T>(w, b)), b);
       },
-      Read::lower);
+      MatrixPart::lower);
 }
 
 void qr(const Queue&, const View& q, const View& r, const View& x) {
@@ -139,14 +125,14 @@ void qr(const Queue&, const View& q, const View& r, const View& x) {
     std::vector<T> a = copy_of<T>(x, b);
     const lapack_int M = size_of_dim(x, 1), N = size_of_dim(x, 2), K = std::min(M, N);
     std::vector<T> tau(static_cast<size_t>(K));
-    check_call("qr", geqrf<T>(M, N, a.data(), N, tau.data()));
+    check_parameters("qr", geqrf<T>(M, N, a.data(), N, tau.data()));
     T* const upper = matrix_of<T>(r, b);
     T* const columns = matrix_of<T>(q, b);
     for (int64_t i = 0; i < K; ++i)
       for (int64_t j = 0; j < N; ++j) upper[i * N + j] = j < i ? T(0) : a[static_cast<size_t>(i * N + j)];
     for (int64_t i = 0; i < M; ++i)
       for (int64_t j = 0; j < K; ++j) columns[i * K + j] = a[static_cast<size_t>(i * N + j)];
-    check_call("qr", orgqr<T>(M, K, K, columns, K, tau.data()));
+    check_parameters("qr", orgqr<T>(M, K, K, columns, K, tau.data()));
   });
 }
 
@@ -159,12 +145,9 @@ void cholesky(const Queue&, const View& l, const View& x) {
         T* const lower = matrix_of<T>(l, b);
         for (int64_t i = 0; i < N; ++i)
           for (int64_t j = 0; j < N; ++j) lower[i * N + j] = j > i ? T(0) : from[i * N + j];
-        const lapack_int info = potrf<T>('L', N, lower, N);
-        check_call("cholesky", info);
-        WEFT_CHECK(info == 0, "cholesky: expected positive-definite matrices, got matrix ", b,
-                   " whose leading minor of order ", info, " is not positive");
+        check_positive(potrf<T>('L', N, lower, N), b);
       },
-      Read::lower);
+      MatrixPart::lower);
 }
 
 void lu(const Queue&, const View& lu, const View& parity, const View& x) {
@@ -173,7 +156,7 @@ void lu(const Queue&, const View& lu, const View& parity, const View& x) {
     T* const a = matrix_of<T>(lu, b);
     std::copy_n(matrix_of<T>(x, b), static_cast<int64_t>(N) * N, a);
     std::vector<lapack_int> pivots(static_cast<size_t>(N));
-    check_call("lu", getrf<T>(N, N, a, N, pivots.data()));  // a positive code: u has a 0, which is no error here
+    check_parameters("lu", getrf<T>(N, N, a, N, pivots.data()));  // a positive code: u has a 0, which is no error here
     T sign = 1;
     for (lapack_int i = 0; i < N; ++i)
       if (pivots[static_cast<size_t>(i)] != i + 1) sign = -sign;
@@ -186,15 +169,12 @@ void solve(const Queue&, const View& y, const View& a, const View& b) {
     std::vector<T> factors = copy_of<T>(a, at);
     const lapack_int N = size_of_dim(a, 1), K = size_of_dim(b, 2);
     std::vector<lapack_int> pivots(static_cast<size_t>(N));
-    const lapack_int info = getrf<T>(N, N, factors.data(), N, pivots.data());
-    check_call("solve", info);
-    WEFT_CHECK(info == 0, "solve: expected invertible matrices, got matrix ", at, " that is singular (pivot ", info,
-               " is 0)");
+    check_invertible(getrf<T>(N, N, factors.data(), N, pivots.data()), at);
     if (K == 0) return;
     check_numbers<T>("solve", b, at);
     T* const result = matrix_of<T>(y, at);
     std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
-    check_call("solve", getrs<T>('N', N, K, factors.data(), N, pivots.data(), result, K));
+    check_parameters("solve", getrs<T>('N', N, K, factors.data(), N, pivots.data(), result, K));
   });
 }
 
@@ -207,12 +187,9 @@ void triangular_solve(const Queue&, const View& y, const View& a, const View& b,
         check_numbers<T>("triangular_solve", b, at);
         T* const result = matrix_of<T>(y, at);
         std::copy_n(matrix_of<T>(b, at), static_cast<int64_t>(N) * K, result);
-        const lapack_int info = trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K);
-        check_call("triangular_solve", info);
-        WEFT_CHECK(info == 0, "triangular_solve: expected no 0 on the diagonal, got matrix ", at, " with a 0 at place ",
-                   info - 1);
+        check_diagonal(trtrs<T>(upper ? 'U' : 'L', 'N', 'N', N, K, matrix_of<T>(a, at), N, result, K), at);
       },
-      upper ? Read::upper : Read::lower);
+      upper ? MatrixPart::upper : MatrixPart::lower);
 }
 
 }  // namespace weft::kernels::cpu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs of cuBLAS, cuRAND and cuFFT over the emulator's: results, and each mistake with what is said of it.
+# Programs of cuBLAS, cuRAND, cuFFT and cuSOLVER over the emulator's: results, and each mistake with what is said of it.
 
 # library_program(NAME): NAME_program.cu with the emulator's library, which weft-emulate finds, and its tests without a mistake.
 function(library_program name)
@@ -47,4 +47,13 @@ if(TARGET weft_cufft)
   library_fault(cufft uninitialised "read of memory that was never written: cufftExecR2C of 64: the input" --check uninitialised)
   library_fault(cufft unordered "no order between streams: *\n[^\n]*fill_kernel[^\n]*stream 1[^\n]*\n *writes,\n *cufftExecR2C of 64, stream 2.*reads" --check streams)
   library_fault(cufft not_emulated "cufftXtSetCallback: this call is not emulated .result 16 of cuFFT.")
+endif()
+
+if(TARGET weft_cusolver AND WEFT_HAVE_LAPACKE)
+  library_program(cusolver)
+  library_fault(cusolver beyond "cuSOLVER: cusolverDnXpotrf of 8x8 f32: writes byte 252 of A, which is 0 bytes past the end of a device allocation of 252 bytes.*status 3.*1 finding")
+  library_fault(cusolver workspace "cusolverDnXpotrf: the workspace has 16 bytes, and the call needs 32 .status 3 of cuSOLVER.")
+  library_fault(cusolver uninitialised "read of memory that was never written: cusolverDnXpotrf of 8x8 f32: A" --check uninitialised)
+  library_fault(cusolver unordered "no order between streams: *\n[^\n]*fill_kernel[^\n]*stream 1[^\n]*\n *writes,\n *cusolverDnXpotrf of 8x8 f32, stream 2.*writes bytes 0..255" --check streams)
+  library_fault(cusolver not_emulated "cusolverDnSpotri: this call is not emulated .status 9 of cuSOLVER.")
 endif()

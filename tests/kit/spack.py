@@ -75,7 +75,7 @@ class Spack(unittest.TestCase):
         variants = {f"+{args[0]}" for args, _ in noted["variant"]}
         _, _, arguments = load(variants | {"+cuda"})
         self.assertLessEqual(set(arguments["WEFT_WITHOUT"]), parts)
-        self.assertEqual(parts - set(arguments["WEFT_WITHOUT"]), {"cuBLASLt", "cuFFT", "nvJPEG"})  # they come with CUDA
+        self.assertEqual(parts - set(arguments["WEFT_WITHOUT"]), {"cuBLASLt", "cuFFT", "cuSOLVER", "nvJPEG"})  # they come with CUDA
         self.assertFalse(arguments["WEFT_CUDA"])
 
     def test_gpus(self):

@@ -5,13 +5,18 @@
 #include <limits>
 
 #include "core/autograd.h"
+#include "core/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "kernels/engines/cusolver.h"
+#include "kernels/runtime/kernel_variant.h"
 #include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 
 namespace weft::test {
@@ -143,38 +148,118 @@ TEST_F(Linalg, SingularValuesThatAreZeroHaveAGradient) {
   }
 }
 
+/// Calls body(device) for each device of the tests.
+template <class Body>
+void each_device(const Body& body) {
+  for (const DeviceKind kind : tests::test_devices()) {
+    SCOPED_TRACE(name(kind));
+    body(Device{kind, 0});
+  }
+}
+
 TEST_F(Linalg, SingularMatrices) {
-  const Tensor x = Tensor::from<double>({1, 2, 2, 4}, {2, 2});
-  EXPECT_EQ(det(x).item(), 0);
-  Tensor learned = x.clone().requires_grad_();
-  det(learned).backward();
-  const std::vector<double> slope = learned.grad().to_vector<double>(), cofactors{4, -2, -2, 1};
-  for (size_t i = 0; i < slope.size(); ++i) EXPECT_NEAR(slope[i], cofactors[i], 1e-14);
-  const auto [sign, log] = slogdet(x);
-  EXPECT_EQ(sign.item(), 0);
-  EXPECT_EQ(log.item(), -std::numeric_limits<double>::infinity());
-  EXPECT_REFUSAL(inverse(x), "solve: expected invertible matrices, got matrix 0 that is singular (pivot 2 is 0)");
+  each_device([](Device device) {
+    const Tensor x = Tensor::from<double>({1, 2, 2, 4}, {2, 2}).to(device);
+    EXPECT_EQ(det(x).item(), 0);
+    Tensor learned = x.clone().requires_grad_();
+    det(learned).backward();
+    const std::vector<double> slope = learned.grad().to_vector<double>(), cofactors{4, -2, -2, 1};
+    for (size_t i = 0; i < slope.size(); ++i) EXPECT_NEAR(slope[i], cofactors[i], 1e-14);
+    const auto [sign, log] = slogdet(x);
+    EXPECT_EQ(sign.item(), 0);
+    EXPECT_EQ(log.item(), -std::numeric_limits<double>::infinity());
+    EXPECT_REFUSAL(inverse(x), "solve: expected invertible matrices, got matrix 0 that is singular (pivot 2 is 0)");
+    const Tensor p = pinv(x);
+    EXPECT_NEAR(sum(abs(matmul(matmul(x, p), x) - x)).item(), 0, 1e-13);
+  });
   EXPECT_EQ(vector_norm(Tensor::from<float>({0, 3, -2}), 0).item(), 2);
-  const Tensor p = pinv(x);
-  EXPECT_NEAR(sum(abs(matmul(matmul(x, p), x) - x)).item(), 0, 1e-13);
 }
 
 TEST_F(Linalg, TheOtherTriangleIsNotRead) {
-  const Tensor x = Tensor::from<double>({4, NAN, 2, 5}, {2, 2}), same = Tensor::from<double>({4, 2, 2, 5}, {2, 2});
-  EXPECT_EQ(cholesky(x).to_vector<double>(), cholesky(same).to_vector<double>());
-  EXPECT_EQ(eigh(x).values.to_vector<double>(), eigh(same).values.to_vector<double>());
-  EXPECT_EQ(eigh(x).vectors.to_vector<double>(), eigh(same).vectors.to_vector<double>());
-  const Tensor b = Tensor::from<double>({4, 10}, {2, 1});
-  EXPECT_EQ(triangular_solve(x, b, false).to_vector<double>(), (std::vector<double>{1, 1.6}));
-  EXPECT_EQ(triangular_solve(x.transpose(0, 1), b, true).to_vector<double>(), (std::vector<double>{0, 2}));
-  EXPECT_REFUSAL(cholesky(x.transpose(0, 1)), "cholesky: expected finite numbers");
-  EXPECT_REFUSAL(eigh(x.transpose(0, 1)), "eigh: expected finite numbers");
-  EXPECT_REFUSAL(triangular_solve(x, b, true), "triangular_solve: expected finite numbers");
+  each_device([](Device device) {
+    const Tensor x = Tensor::from<double>({4, NAN, 2, 5}, {2, 2}).to(device);
+    const Tensor same = Tensor::from<double>({4, 2, 2, 5}, {2, 2}).to(device);
+    EXPECT_EQ(cholesky(x).to_vector<double>(), cholesky(same).to_vector<double>());
+    EXPECT_EQ(eigh(x).values.to_vector<double>(), eigh(same).values.to_vector<double>());
+    EXPECT_EQ(eigh(x).vectors.to_vector<double>(), eigh(same).vectors.to_vector<double>());
+    const Tensor b = Tensor::from<double>({4, 10}, {2, 1}).to(device);
+    EXPECT_EQ(triangular_solve(x, b, false).to_vector<double>(), (std::vector<double>{1, 1.6}));
+    EXPECT_EQ(triangular_solve(x.transpose(0, 1), b, true).to_vector<double>(), (std::vector<double>{0, 2}));
+    EXPECT_REFUSAL(cholesky(x.transpose(0, 1)), "cholesky: expected finite numbers");
+    EXPECT_REFUSAL(eigh(x.transpose(0, 1)), "eigh: expected finite numbers");
+    EXPECT_REFUSAL(triangular_solve(x, b, true), "triangular_solve: expected finite numbers");
+  });
 }
 
 TEST_F(Linalg, EmptyColumns) {
-  EXPECT_EQ(solve(eye(3), Tensor::zeros({3, 0})).sizes(), Shape({3, 0}));
-  EXPECT_EQ(solve(Tensor::zeros({0, 3, 3}), Tensor::zeros({3, 2})).sizes(), Shape({0, 3, 2}));
+  each_device([](Device device) {
+    const Tensor identity = eye(3, DType::f32, device), none = Tensor::zeros({3, 0}, DType::f32, device);
+    EXPECT_EQ(solve(identity, none).sizes(), Shape({3, 0}));
+    EXPECT_EQ(triangular_solve(identity, none, true).sizes(), Shape({3, 0}));
+    EXPECT_REFUSAL(solve(identity * 0, none), "solve: expected invertible matrices");
+    const Tensor no_batch = Tensor::zeros({0, 3, 3}, DType::f32, device);
+    EXPECT_EQ(solve(no_batch, Tensor::zeros({3, 2}, DType::f32, device)).sizes(), Shape({0, 3, 2}));
+  });
+}
+
+/// Errors of batches, which name the first matrix: those of the CPU and of a GPU are the same.
+TEST_F(Linalg, ErrorsNameTheFirstMatrix) {
+  const Tensor good = eye(3) * 2, zero = Tensor::zeros({3, 3}), minus = good - 6 * eye(3);
+  const Tensor wrong = where(eye(3, DType::boolean), std::numeric_limits<double>::infinity(), good);
+  Tensor late = good.clone();  // a 0 at place 1
+  late.select(0, 1).fill_(0);
+  const Tensor b = Tensor::ones({3, 3, 2}), of_wrong = where(gt(b.cumsum(0), 1), b, std::nan(""));
+  const auto batch = [](const Tensor& x, const Tensor& y, const Tensor& z) { return stack({x, y, z}); };
+  const std::vector<std::pair<std::function<void(Device)>, std::string>> calls{
+      {[&](Device at) { cholesky(batch(good, minus, zero).to(at)); }, "matrix 1 whose leading minor of order 1 is"},
+      {[&](Device at) { cholesky(batch(good, wrong, minus).to(at)); }, "inf or NaN in matrix 1 of f32[3,3,3]"},
+      {[&](Device at) { cholesky(batch(good, minus, wrong).to(at)); }, "matrix 1 whose leading minor of order 1 is"},
+      {[&](Device at) { solve(batch(good, late, zero).to(at), b.to(at)); }, "matrix 1 that is singular (pivot 2 is 0)"},
+      {[&](Device at) { solve(batch(good, good, zero).to(at), of_wrong.to(at)); }, "in matrix 0 of f32[3,3,2]"},
+      {[&](Device at) { solve(batch(zero, good, good).to(at), of_wrong.to(at)); }, "matrix 0 that is singular"},
+      {[&](Device at) { solve(batch(good, wrong, good).to(at), b.to(at)); }, "in matrix 1 of f32[3,3,3]"},
+      {[&](Device at) { triangular_solve(batch(good, late, zero).to(at), b.to(at), false); },
+       "matrix 1 with a 0 at place 1"},
+      {[&](Device at) { triangular_solve(batch(late, good, good).to(at), of_wrong.to(at), true); },
+       "in matrix 0 of f32[3,3,2]"},
+      {[&](Device at) { svd(batch(good, wrong, wrong).to(at)); }, "svd: expected finite numbers, got inf or NaN in "},
+      {[&](Device at) { eigh(batch(good, good, wrong).to(at)); }, "inf or NaN in matrix 2 of f32[3,3,3]"},
+      {[&](Device at) { qr(batch(wrong, good, good).to(at)); }, "inf or NaN in matrix 0 of f32[3,3,3]"},
+      {[&](Device at) { det(batch(good, wrong, good).to(at)); },
+       "lu: expected finite numbers, got inf or NaN in matrix"}};
+  for (const auto& [call, text] : calls) {
+    const std::string on_cpu = error_text([&] { call({}); });
+    EXPECT_THAT(on_cpu, HasSubstr(text));
+    each_device([&](Device device) { EXPECT_EQ(error_text([&] { call(device); }), on_cpu); });
+  }
+}
+
+TEST_F(Linalg, CusolverComputesOnAGpu) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
+  if (const std::string& missing = kernels::vendor::cusolver::missing(); !missing.empty()) GTEST_SKIP() << missing;
+  const Device gpu{DeviceKind::cuda, 0};
+  const Tensor x = (eye(3) * 3 + Tensor::ones({3, 3})).to(gpu);
+  for (const auto& [name, call] : std::vector<std::pair<const char*, std::function<void()>>>{
+           {"svd", [&] { svd(x); }},
+           {"eigh", [&] { eigh(x); }},
+           {"qr", [&] { qr(x); }},
+           {"cholesky", [&] { cholesky(x); }},
+           {"lu", [&] { det(x); }},
+           {"solve", [&] { solve(x, x); }},
+           {"triangular_solve", [&] { triangular_solve(x, x, true); }}}) {
+    kernels::note_kernel_variant("");
+    call();
+    EXPECT_STREQ(kernels::noted_kernel_variant(), "cusolver") << name;
+  }
+}
+
+TEST_F(Linalg, ACaptureIsRefused) {
+  if (!tests::runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs a GPU";
+  const Tensor x = eye(3, DType::f32, {DeviceKind::cuda, 0});
+  Graph graph;
+  EXPECT_REFUSAL(graph.capture(x.device(), [&] { cholesky(x); }),
+                 "cholesky: waits for the device, which a captured step cannot do");
+  EXPECT_EQ(cholesky(x).to_vector<float>(), x.to_vector<float>());  // the device works on
 }
 
 TEST_F(Linalg, Refusals) {

@@ -103,7 +103,7 @@ def library_folders(sites, compiler):
     return {**packages, f"{toolkit}/lib64": "lib*.so.*", "/usr/local/nvidia/lib64": "libcuda.so.*"}
 
 
-NEEDED = re.compile(r"lib(cudart|cublas|cublasLt|cudnn|cufft|nccl|nvjpeg|cuda)\.so\.\d+$")
+NEEDED = re.compile(r"lib(cudart|cublas|cublasLt|cudnn|cufft|cusolver|nccl|nvjpeg|cuda)\.so\.\d+$")
 
 
 def libraries_not_found(folders):
