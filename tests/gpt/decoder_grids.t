@@ -21,6 +21,7 @@ Or it trains adapters alone: the published model is the base and them.
 
   $ train --batch-size 4 --weights ddp --max-steps 5 --lora 4 --lr 1e-2 --out lora
   $ two --batch-size 2 --parallel fsdp --min-num-params 0 --recompute --weights ddp --max-steps 5 --lora 4 --lr 1e-2 --out lora_fsdp; equal lora_fsdp lora
+  $ two --batch-size 2 --parallel ddp --weights ddp --max-steps 5 --lora 4 --lr 1e-2 --out lora_ddp; equal lora_ddp lora
   $ distance ddp lora | jq '. > 1e-4'
   true
   $ weft-weights diff $(weights ddp) $(weights lora) | sed -n '/norm/p; $p'
@@ -33,6 +34,24 @@ Or it trains adapters alone: the published model is the base and them.
   [4,8]
   $ train --batch-size 4 --lr 0 --max-steps 1 --weights lora --out merged; distance merged lora
   0.0
+
+So are Qwen-3 (norms of heads, tied) and Mistral with a window that is shorter than the text.
+
+  $ family() {
+  >   mkdir "$1" && cd "$1" && cp ../text ../tiny.toml . && jq ". + {model_type: \"$1\"}" ../sizes.json > config.json && sed -i "s/llama_tiny/./" tiny.toml
+  >   train --batch-size 4 --max-steps 10 --out one; jq -c '[.model_type, .sliding_window, .tie_word_embeddings]' one/model/config.json
+  >   on 2 ddp --batch-size 2 --parallel ddp
+  >   on 2 fsdp --batch-size 2 --parallel fsdp --min-num-params 0
+  >   train --batch-size 4 --weights one --max-steps 5 --lora 4 --lr 1e-2 --out lora
+  >   for how in ddp fsdp; do two --batch-size 2 --parallel $how --weights one --max-steps 5 --lora 4 --lr 1e-2 --out lora_$how; equal lora_$how lora; done
+  >   cd ..
+  > }
+  $ jq -n '{vocab_size: 22, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 8, intermediate_size: 48, max_position_embeddings: 16}' > sizes.json
+  $ jq -c '. + {sliding_window: 5, tie_word_embeddings: true}' sizes.json > all.json; mv all.json sizes.json
+  $ family qwen3
+  ["qwen3",null,true]
+  $ family mistral
+  ["mistral",5,true]
 
 Its layers do not divide.
 
