@@ -39,7 +39,7 @@ struct ZipArchive::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  void read(size_t index, void* to, uint64_t begin, uint64_t bytes) const;
+  void read(size_t number, void* to, uint64_t begin, uint64_t bytes) const;
 };
 
 bool have_zip() { return true; }
@@ -108,12 +108,12 @@ std::vector<uint8_t> ZipArchive::unpack(size_t index) const {
   return bytes;
 }
 
-void ZipArchive::Parts::read(size_t index, void* to, uint64_t begin, uint64_t bytes) const {
-  const Entry& entry = entries[index];
+void ZipArchive::Parts::read(size_t number, void* to, uint64_t begin, uint64_t bytes) const {
+  const Entry& entry = entries[number];
   const auto bad = [&](const char* got) {
     file.bad("zip entry '", entry.name, "': expected ", entry.size, " bytes, got '", got, "'");
   };
-  zip_file_t* const opened = zip_fopen_index(zip, index, 0);
+  zip_file_t* const opened = zip_fopen_index(zip, number, 0);
   if (opened == nullptr) bad(zip_error_strerror(zip_get_error(zip)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> stream(opened, zip_fclose);
   if (begin > 0 && zip_fseek(opened, static_cast<zip_int64_t>(begin), SEEK_SET) != 0)
