@@ -16,12 +16,6 @@ namespace {
 
 constexpr const char* kDataset = "fields";
 
-/// For reads through libhdf5, which has one lock at best.
-std::mutex& library_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 class Fields final : public FieldFile {
  public:
   Fields(std::unique_ptr<FileReader> file, FieldSize size, Hdf5Id hdf5, Hdf5Id dataset, haddr_t offset)
@@ -54,7 +48,7 @@ class Fields final : public FieldFile {
 
  private:
   void read_through_library(int64_t time, const FieldSize& window, float* to) const {
-    const std::lock_guard lock(library_mutex());
+    const std::lock_guard lock(hdf5_mutex());
     const Hdf5Quiet quiet;
     const std::array<hsize_t, 4> start{static_cast<hsize_t>(time), 0, 0, 0};
     const std::array<hsize_t, 4> count{1, static_cast<hsize_t>(window.channels), static_cast<hsize_t>(window.rows),
@@ -78,7 +72,7 @@ bool have_fields() { return true; }
 
 std::unique_ptr<FieldFile> open_fields(const std::filesystem::path& path) {
   auto file = std::make_unique<FileReader>(path, "fields");
-  const std::lock_guard lock(library_mutex());
+  const std::lock_guard lock(hdf5_mutex());
   const Hdf5Quiet quiet;
   Hdf5Id opened = hdf5_file(*file, "an HDF5 file with the dataset 'fields'", "another format");
   Hdf5Id dataset = hdf5_dataset(opened, kDataset);
@@ -111,7 +105,7 @@ std::unique_ptr<FieldFile> open_fields(const std::filesystem::path& path) {
 
 void write_fields(const std::filesystem::path& path, const FieldSize& size,
                   const std::function<void(int64_t time, float* values)>& fill) {
-  const std::lock_guard lock(library_mutex());
+  const std::lock_guard lock(hdf5_mutex());
   const Hdf5Quiet quiet;
   const auto check = [&](auto result) {
     WEFT_CHECK(result >= 0, "fields: ", path.string(), ": cannot write: ", std::strerror(errno != 0 ? errno : EIO));

@@ -2,11 +2,14 @@
 #include "io/npy.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
 #include "core/text.h"
 #include "io/file_reader.h"
+#include "io/stored_dtype.h"
 #include "io/torch/zip_archive.h"
 
 namespace weft {
@@ -14,16 +17,16 @@ namespace {
 
 constexpr char kNumpyMagic[] = "\x93NUMPY";
 constexpr size_t kNumpyMagicBytes = 6;
-constexpr int64_t kLargest = int64_t{1} << 30;  // bytes
 
 struct NumpyType {
-  const char* text;
-  DType dtype;
+  std::string_view text;
+  std::string_view stored;  ///< safetensors' name of an element, or of a part
   bool is_complex = false;
 };
-constexpr NumpyType kNumpyTypes[] = {{"<f2", DType::f16},     {"<f4", DType::f32},       {"<f8", DType::f64},
-                                     {"<i4", DType::i32},     {"<i8", DType::i64},       {"|u1", DType::u8},
-                                     {"|b1", DType::boolean}, {"<c8", DType::f32, true}, {"<c16", DType::f64, true}};
+constexpr NumpyType kNumpyTypes[] = {{"<f2", "F16"},       {"<f4", "F32"}, {"<f8", "F64"},  {"|i1", "I8"},
+                                     {"<i2", "I16"},       {"<i4", "I32"}, {"<i8", "I64"},  {"|u1", "U8"},
+                                     {"<u2", "U16"},       {"<u4", "U32"}, {"|b1", "BOOL"}, {"<c8", "F32", true},
+                                     {"<c16", "F64", true}};
 
 struct NumpyHeader {
   std::string where;  ///< begins error texts: `npy: FILE`
@@ -47,7 +50,8 @@ struct NumpyHeader {
     const std::string_view rest = value("descr");
     for (const NumpyType& one : kNumpyTypes)
       if (rest.starts_with(str('\'', one.text, '\''))) return one;
-    bad("expected elements <f2, <f4, <f8, <i4, <i8, |u1, |b1, <c8 or <c16, got ", rest.substr(0, 8));
+    bad("expected elements f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, b1, c8 or c16, little-endian, got ",
+        rest.substr(0, 8));
   }
 
   Shape shape() const {
@@ -56,65 +60,62 @@ struct NumpyHeader {
     if (!rest.starts_with('(') || end == std::string::npos) bad("expected a shape such as (1, 20), got ", rest);
     rest = rest.substr(1, end - 1);
     std::vector<int64_t> sizes;
-    int64_t numel = 1;
     while (rest.find_first_not_of(" ,") != std::string_view::npos) {
       rest.remove_prefix(rest.find_first_not_of(" ,"));
       int64_t size = 0;
-      size_t digits = 0;
-      for (; digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9' && size <= kLargest; ++digits)
-        size = size * 10 + (rest[digits] - '0');
-      if (digits == 0) bad("expected numbers in the shape, got ", rest);
-      rest.remove_prefix(digits);
+      const auto [end_of_number, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
+      if (error == std::errc::invalid_argument || size < 0) bad("expected numbers in the shape, got ", rest);
       sizes.push_back(size);
-      numel *= std::max<int64_t>(size, 1);
-      if (size > kLargest || numel > kLargest || sizes.size() > 8)
-        bad("expected at most 1 GiB in 8 dimensions, got more");
+      if (error != std::errc() || sizes.size() > 8 || !is_countable(Shape(sizes)))
+        bad("expected at most 2^60 numbers in 8 dimensions, got more");
+      rest.remove_prefix(static_cast<size_t>(end_of_number - rest.data()));
     }
     return Shape(sizes);
   }
 };
 
-uint64_t little_endian(const std::vector<uint8_t>& bytes, size_t at, size_t count) {
-  uint64_t value = 0;
-  for (size_t i = count; i-- > 0;) value = value << 8 | bytes[at + i];
-  return value;
-}
-
-/// The array that these bytes of a file are.
-Tensor parse(const std::vector<uint8_t>& bytes, const std::string& where) {
+/// The array in a file of `size` bytes; `read(offset, to, bytes)` reads a part.
+template <class Read>
+Tensor parse(uint64_t size, const std::string& where, Read&& read) {
   NumpyHeader header{where, {}};
-  if (bytes.size() < kNumpyMagicBytes + 4 || std::memcmp(bytes.data(), kNumpyMagic, kNumpyMagicBytes) != 0)
+  std::array<uint8_t, kNumpyMagicBytes + 6> start{};
+  read(0, start.data(), std::min<uint64_t>(size, start.size()));
+  if (std::memcmp(start.data(), kNumpyMagic, kNumpyMagicBytes) != 0)
     header.bad("expected a file of NumPy's np.save, got another format");
-  const size_t width = bytes[kNumpyMagicBytes] == 1 ? 2 : 4;
-  if (bytes[kNumpyMagicBytes] < 1 || bytes[kNumpyMagicBytes] > 3)
-    header.bad("expected version 1 to 3 of the format, got ", int{bytes[kNumpyMagicBytes]});
+  const int version = start[kNumpyMagicBytes];
+  if (version < 1 || version > 3) header.bad("expected version 1 to 3 of the format, got ", version);
+  const size_t width = version == 1 ? 2 : 4;
   const size_t begin = kNumpyMagicBytes + 2 + width;
-  const size_t length = bytes.size() < begin ? SIZE_MAX : little_endian(bytes, kNumpyMagicBytes + 2, width);
-  if (length > bytes.size() || begin + length > bytes.size()) header.bad("cut short inside the header");
-  header.text.assign(reinterpret_cast<const char*>(bytes.data()) + begin, length);
-  if (header.value("fortran_order").starts_with("True")) header.bad("expected C order, got Fortran order");
-  const auto& [text, dtype, is_complex] = header.type();
-  Shape shape = header.shape();
-  if (is_complex) {
+  uint64_t length = 0;  // little-endian
+  for (size_t i = begin; i-- > begin - width;) length = length << 8 | start[i];
+  if (size < begin || length > size - begin) header.bad("cut short inside the header");
+  header.text.resize(length);
+  read(begin, header.text.data(), length);
+  const NumpyType& type = header.type();
+  const StoredDType& stored = *find_stored_dtype(type.stored);
+  const Shape shape = header.shape();
+  std::vector<int64_t> sizes(shape.begin(), shape.end()), order;
+  const bool is_fortran = header.value("fortran_order").starts_with("True");  // the first dimension is the dense one
+  if (is_fortran) std::reverse(sizes.begin(), sizes.end());
+  for (int64_t d = shape.rank(); d-- > 0;) order.push_back(d);
+  if (type.is_complex) {
     if (shape.rank() > 7) header.bad("expected at most 7 dimensions of complex numbers, got 8");
-    std::vector<int64_t> with_parts(shape.begin(), shape.end());
-    with_parts.push_back(2);
-    shape = Shape(with_parts);
+    order.push_back(shape.rank());
+    sizes.push_back(2);
   }
-  const size_t size = static_cast<size_t>(shape.numel()) * size_of(dtype);
-  if (bytes.size() - begin - length != size)
-    header.bad("expected ", size, " bytes after the header, got ", bytes.size() - begin - length);
-  const uint8_t* const data = bytes.data() + begin + length;
-  if (dtype == DType::boolean && std::any_of(data, data + size, [](uint8_t byte) { return byte > 1; }))
-    header.bad("expected booleans of 0 and 1, got another number");
-  return Tensor::from_host(data, shape, dtype);
+  const uint64_t left = size - begin - length, expected = static_cast<uint64_t>(Shape(sizes).numel()) * stored.bytes;
+  if (left != expected) header.bad("expected ", expected, " bytes after the header, got ", left);
+  const Tensor array = read_stored(
+      stored, Shape(sizes), [&](void* to, uint64_t bytes) { read(begin + length, to, bytes); },
+      [&](std::string_view message) { header.bad(message); });
+  return is_fortran ? array.permute(Shape(order)).contiguous() : array;
 }
 
 /// The file of an array, or of complex numbers whose parts `array` holds.
 std::vector<uint8_t> file_of(const Tensor& array, const std::string& where, bool is_complex = false) {
   const Tensor dense = array.detach().to(Device{}).contiguous();
   const auto found = std::find_if(std::begin(kNumpyTypes), std::end(kNumpyTypes), [&](const NumpyType& one) {
-    return one.dtype == dense.dtype() && one.is_complex == is_complex;
+    return one.stored == stored_name(dense.dtype()) && one.is_complex == is_complex;
   });
   WEFT_CHECK(found != std::end(kNumpyTypes), where, ": expected f16, f32, f64, i32, i64, u8 or bool, got ", array);
   std::string sizes;
@@ -136,7 +137,11 @@ std::vector<uint8_t> file_of(const Tensor& array, const std::string& where, bool
 
 }  // namespace
 
-Tensor read_npy(const std::filesystem::path& path) { return parse(read_file(path), str("npy: ", path.string())); }
+Tensor read_npy(const std::filesystem::path& path) {
+  const FileReader file(path, "npy");
+  return parse(file.size(), str("npy: ", path.string()),
+               [&](uint64_t offset, void* to, uint64_t bytes) { file.read(offset, to, bytes); });
+}
 
 void write_npy(const std::filesystem::path& path, const Tensor& array) {
   write_file(path, file_of(array, str("npy: ", path.string())));
@@ -153,11 +158,13 @@ std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
   for (size_t i = 0; i < archive.entries().size(); ++i) {
     const ZipArchive::Entry& entry = archive.entries()[i];
     const std::string where = str("npz: ", path.string(), ": ", entry.name);
-    WEFT_CHECK(entry.name.ends_with(kSuffix) && entry.size <= static_cast<uint64_t>(2 * kLargest), printable(where),
-               ": expected an array of at most 1 GiB, NAME.npy, got another entry of ", entry.size, " bytes");
-    std::vector<uint8_t> bytes(entry.size);
-    archive.read(i, bytes.data());
-    arrays.emplace(entry.name.substr(0, entry.name.size() - kSuffix.size()), parse(bytes, where));
+    WEFT_CHECK(entry.name.ends_with(kSuffix), printable(where), ": expected an array, NAME.npy, got another entry of ",
+               entry.size, " bytes");
+    const std::vector<uint8_t> bytes = archive.unpack(i);
+    arrays.emplace(entry.name.substr(0, entry.name.size() - kSuffix.size()),
+                   parse(bytes.size(), where, [&](uint64_t offset, void* to, uint64_t count) {
+                     std::memcpy(to, bytes.data() + offset, count);
+                   }));
   }
   return arrays;
 }

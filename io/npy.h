@@ -9,9 +9,10 @@
 
 namespace weft {
 
-/// NumPy's file of one array, versions 1 to 3 of the format (numpy.lib.format): little-endian f2, f4, f8, i4, i8, u1 or
-/// b1 in C order, at most 1 GiB. On the CPU. Complex arrays (c8, c16) are read as their parts [..., 2], for
-/// view_as_complex(). Errors: `npy: FILE: expected …, got …`.
+/// NumPy's file of one array, versions 1 to 3 of the format (numpy.lib.format), little-endian, in C or Fortran order:
+/// f2, f4, f8, i4, i8, u1, b1; i1, i2 and u2 as i32, u4 as i64. On the CPU. Complex arrays (c8, c16) are read as their
+/// parts
+/// [..., 2], for view_as_complex(). Errors: `npy: FILE: expected …, got …`.
 Tensor read_npy(const std::filesystem::path& path);
 
 /// Writes version 1. Errors: another dtype than f16, f32, f64, i32, i64, u8, bool; the system's message.
@@ -19,8 +20,8 @@ void write_npy(const std::filesystem::path& path, const Tensor& array);
 /// Writes c8 or c16.
 void write_npy(const std::filesystem::path& path, const ComplexTensor& array);
 
-/// The arrays of an archive that np.savez wrote, by name. Errors: `npz: FILE: …`: those of read_npy() and ZipArchive,
-/// an entry that is no array.
+/// The arrays of an archive that np.savez or np.savez_compressed wrote, by name. Errors: `npz: FILE: …`: those of
+/// read_npy() and ZipArchive, an entry that is no array.
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
 
 /// Writes an archive that np.load reads. Errors: those of write_npy(), no array, a name that is empty, no UTF-8 or has

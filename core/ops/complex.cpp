@@ -29,6 +29,21 @@ void check_part(const char* op, const Tensor& x) {
 
 ComplexTensor joined(const Tensor& re, const Tensor& im) { return ComplexTensor(stack({re, im}, -1)); }
 
+/// x + 0i
+ComplexTensor without_imaginary(const char* op, const Tensor& x) {
+  check_part(op, x);
+  return joined(x, zeros_like(x));
+}
+
+/// reduce() over `dims`, or over all but the parts.
+template <class Reduce>
+ComplexTensor reduced(const char* op, const ComplexTensor& z, std::vector<int64_t> dims, const Reduce& reduce) {
+  if (dims.empty())
+    for (int64_t d = 0; d < z.dim(); ++d) dims.push_back(d);
+  for (int64_t& d : dims) d = wrap_dim(op, d, z.dim());
+  return dims.empty() ? z : ComplexTensor(reduce(z.parts(), dims));
+}
+
 }  // namespace
 
 ComplexTensor::ComplexTensor(Tensor parts) : parts_(std::move(parts)) {
@@ -58,6 +73,10 @@ ComplexTensor ComplexTensor::slice(Integer d, Integer start, Integer length, Int
 }
 ComplexTensor ComplexTensor::select(Integer d, Integer index) const {
   return ComplexTensor(parts_.select(wrap_dim("select", d, dim()), index));
+}
+ComplexTensor ComplexTensor::index(std::vector<Index> at) const {
+  at.emplace_back(Slice{});  // the parts
+  return ComplexTensor(parts_.index(at));
 }
 ComplexTensor ComplexTensor::unsqueeze(Integer d) const {
   return ComplexTensor(parts_.unsqueeze(wrap_dim("unsqueeze", d, dim() + 1)));
@@ -133,6 +152,8 @@ ComplexTensor exp(const ComplexTensor& z) { return polar(exp(real(z)), imag(z));
 ComplexTensor neg(const ComplexTensor& z) { return ComplexTensor(neg(z.parts())); }
 
 ComplexTensor add(const ComplexTensor& a, const ComplexTensor& b) { return ComplexTensor(add(a.parts(), b.parts())); }
+ComplexTensor add(const ComplexTensor& a, const Tensor& b) { return add(a, without_imaginary("add", b)); }
+ComplexTensor sub(const ComplexTensor& a, const Tensor& b) { return sub(a, without_imaginary("sub", b)); }
 ComplexTensor sub(const ComplexTensor& a, const ComplexTensor& b) { return ComplexTensor(sub(a.parts(), b.parts())); }
 
 ComplexTensor mul(const ComplexTensor& a, const ComplexTensor& b) {
@@ -151,6 +172,13 @@ ComplexTensor div(const ComplexTensor& a, const ComplexTensor& b) {
   const ComplexTensor scaled(div(b.parts(), size));
   const Tensor square_of = sum(square(scaled.parts()), {-1}, true);
   return ComplexTensor(div(div(mul(a, conj(scaled)).parts(), square_of), size));
+}
+
+ComplexTensor sum(const ComplexTensor& z, const std::vector<int64_t>& dims, bool keep_dims) {
+  return reduced("sum", z, dims, [&](const Tensor& parts, const auto& all) { return sum(parts, all, keep_dims); });
+}
+ComplexTensor mean(const ComplexTensor& z, const std::vector<int64_t>& dims, bool keep_dims) {
+  return reduced("mean", z, dims, [&](const Tensor& parts, const auto& all) { return mean(parts, all, keep_dims); });
 }
 
 ComplexTensor matmul(const ComplexTensor& a, const ComplexTensor& b) {

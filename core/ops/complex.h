@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/ops/binary.h"
+#include "core/ops/index.h"
 #include "core/tensor.h"
 
 namespace weft {
@@ -34,6 +35,9 @@ class ComplexTensor {
   ComplexTensor transpose(Integer a, Integer b) const;
   ComplexTensor slice(Integer dim, Integer start, Integer length, Integer step = 1) const;
   ComplexTensor select(Integer dim, Integer index) const;
+  ComplexTensor index(std::vector<Index> at) const;
+  ComplexTensor operator[](const Index& at) const { return index({at}); }
+  ComplexTensor operator[](const std::vector<Index>& at) const { return index(at); }
   ComplexTensor unsqueeze(Integer dim) const;
   ComplexTensor squeeze(Integer dim) const;
   ComplexTensor expand(const Shape& sizes) const;
@@ -76,7 +80,9 @@ ComplexTensor neg(const ComplexTensor& z);
 
 // Element by element, with broadcasting.
 ComplexTensor add(const ComplexTensor& a, const ComplexTensor& b);
+ComplexTensor add(const ComplexTensor& a, const Tensor& b);
 ComplexTensor sub(const ComplexTensor& a, const ComplexTensor& b);
+ComplexTensor sub(const ComplexTensor& a, const Tensor& b);
 ComplexTensor mul(const ComplexTensor& a, const ComplexTensor& b);
 ComplexTensor mul(const ComplexTensor& a, const Tensor& b);
 ComplexTensor mul(const ComplexTensor& a, Number b);
@@ -85,13 +91,21 @@ ComplexTensor div(const ComplexTensor& a, const ComplexTensor& b);
 
 inline ComplexTensor operator-(const ComplexTensor& z) { return neg(z); }
 inline ComplexTensor operator+(const ComplexTensor& a, const ComplexTensor& b) { return add(a, b); }
+inline ComplexTensor operator+(const ComplexTensor& a, const Tensor& b) { return add(a, b); }
+inline ComplexTensor operator+(const Tensor& a, const ComplexTensor& b) { return add(b, a); }
 inline ComplexTensor operator-(const ComplexTensor& a, const ComplexTensor& b) { return sub(a, b); }
+inline ComplexTensor operator-(const ComplexTensor& a, const Tensor& b) { return sub(a, b); }
+inline ComplexTensor operator-(const Tensor& a, const ComplexTensor& b) { return add(neg(b), a); }
 inline ComplexTensor operator*(const ComplexTensor& a, const ComplexTensor& b) { return mul(a, b); }
 inline ComplexTensor operator*(const ComplexTensor& a, const Tensor& b) { return mul(a, b); }
 inline ComplexTensor operator*(const Tensor& a, const ComplexTensor& b) { return mul(b, a); }
 inline ComplexTensor operator*(const ComplexTensor& a, Number b) { return mul(a, b); }
 inline ComplexTensor operator*(Number a, const ComplexTensor& b) { return mul(b, a); }
 inline ComplexTensor operator/(const ComplexTensor& a, const ComplexTensor& b) { return div(a, b); }
+
+/// As sum() and mean() of real tensors: `dims` count without the parts.
+ComplexTensor sum(const ComplexTensor& z, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
+ComplexTensor mean(const ComplexTensor& z, const std::vector<int64_t>& dims = {}, bool keep_dims = false);
 
 /// As matmul() of real tensors, by four of them.
 ComplexTensor matmul(const ComplexTensor& a, const ComplexTensor& b);

@@ -97,6 +97,7 @@
 #include "dist/tensor/tensor_parallel.h"
 #include "dist/tensor/tensor_parallel_state.h"
 #include "io/checkpoint.h"
+#include "io/hdf5/read_hdf5.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "io/weights/safetensors_shards.h"

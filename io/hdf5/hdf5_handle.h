@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <mutex>
 #include <utility>
 
 #include "io/hdf5/hdf5_library.h"
 
 namespace weft {
+
+/// Held while libhdf5 opens and reads a dataset: the library has one lock at best.
+inline std::mutex& hdf5_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 /// An HDF5 identifier that closes itself.
 class Hdf5Id {

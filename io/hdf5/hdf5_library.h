@@ -24,13 +24,14 @@ struct Hdf5Library {
   X(Dget_type) X(Dopen2) X(Dread) X(Dvlen_reclaim) X(Dwrite)                                             \
   X(Eget_auto2) X(Eset_auto2)                                                                            \
   X(Fclose) X(Fcreate) X(Fget_create_plist) X(Fis_hdf5) X(Fopen)                                         \
-  X(Gclose) X(Gcreate2) X(Gopen2) X(Lexists)                                                             \
+  X(Gclose) X(Gcreate2) X(Gopen2) X(Lexists) X(Lvisit)                                                   \
   X(Pclose) X(Pcreate) X(Pget_chunk) X(Pget_external_count) X(Pget_filter2) X(Pget_layout)               \
   X(Pget_nfilters) X(Pget_sizes) X(Pget_userblock) X(Pset_elink_cb)                                      \
   X(Sclose) X(Screate) X(Screate_simple) X(Sget_simple_extent_dims) X(Sget_simple_extent_ndims)          \
   X(Sget_simple_extent_npoints) X(Sselect_hyperslab)                                                     \
-  X(Tclose) X(Tcopy) X(Tequal) X(Tget_class) X(Tget_size) X(Tget_super) X(Tis_variable_str) X(Tset_cset) \
-  X(Tset_size) X(Tset_strpad) X(Tvlen_create) X(Zfilter_avail) X(Zget_filter_info)
+  X(Tclose) X(Tcopy) X(Tequal) X(Tget_class) X(Tget_ebias) X(Tget_sign) X(Tget_size) X(Tget_super)       \
+  X(Tis_variable_str) X(Tset_cset) X(Tset_size) X(Tset_strpad) X(Tvlen_create)                           \
+  X(Zfilter_avail) X(Zget_filter_info)
 // clang-format on
 #define WEFT_HDF5_MEMBER(name) decltype(&H5##name) name = nullptr;
   WEFT_HDF5_FUNCTIONS(WEFT_HDF5_MEMBER)
@@ -39,9 +40,10 @@ struct Hdf5Library {
   /// hdf5().T_C_S1() is what H5T_C_S1 is where HDF5 is linked: a variable of the library, which H5open() fills, and
   /// fills again where a program that shares the library has closed it.
 // clang-format off
-#define WEFT_HDF5_IDENTIFIERS(X)                                                  \
-  X(P_CLS_DATASET_ACCESS_ID) X(P_CLS_GROUP_ACCESS_ID) X(P_CLS_LINK_ACCESS_ID)     \
-  X(T_C_S1) X(T_IEEE_F32LE) X(T_NATIVE_FLOAT) X(T_NATIVE_INT16) X(T_NATIVE_INT64) \
+#define WEFT_HDF5_IDENTIFIERS(X)                                                   \
+  X(P_CLS_DATASET_ACCESS_ID) X(P_CLS_GROUP_ACCESS_ID) X(P_CLS_LINK_ACCESS_ID)      \
+  X(T_C_S1) X(T_IEEE_F32LE) X(T_NATIVE_DOUBLE) X(T_NATIVE_FLOAT) X(T_NATIVE_INT16) \
+  X(T_NATIVE_INT32) X(T_NATIVE_INT64)                                              \
   X(T_STD_I16LE) X(T_STD_I64LE) X(T_STD_U8LE)
 // clang-format on
 #define WEFT_HDF5_MEMBER(name) \

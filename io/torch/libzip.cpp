@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;  // alignment of an entry's data, as in PyTorch's files
 constexpr uint64_t kLocalHeader = 30, kExtraHeader = 4, kZip64Extra = 20, kLargest32 = 0xffffffff;
-constexpr uint16_t kPadding = 0x4246;  // the extra field that PyTorch pads with ("FB")
+constexpr uint64_t kMostDeflated = 1032;  // bytes that a byte of deflate can become (zlib's technical details)
+constexpr uint16_t kPadding = 0x4246;     // the extra field that PyTorch pads with ("FB")
 
 std::string text_of(zip_error_t* error) {
   std::string text = zip_error_strerror(error);
@@ -37,6 +38,8 @@ struct ZipArchive::Parts {
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
+
+  void read(size_t number, void* to, uint64_t begin, uint64_t bytes) const;
 };
 
 bool have_zip() { return true; }
@@ -67,7 +70,11 @@ ZipArchive::ZipArchive(const std::filesystem::path& path, const std::string& kin
                facts.comp_size, ". Is the file damaged?");
     left -= facts.comp_size;
     const bool stored = facts.comp_method == ZIP_CM_STORE && facts.comp_size == facts.size;
-    parts_->entries.push_back({facts.name, facts.size, stored && facts.encryption_method == ZIP_EM_NONE});
+    const bool plain = facts.encryption_method == ZIP_EM_NONE, deflated = facts.comp_method == ZIP_CM_DEFLATE;
+    if (deflated && facts.size / kMostDeflated > facts.comp_size)
+      file.bad("zip entry '", facts.name, "': expected at most ", kMostDeflated, " times its ", facts.comp_size,
+               " compressed bytes, got ", facts.size, ". Is the file damaged?");
+    parts_->entries.push_back({facts.name, facts.size, stored && plain, deflated && plain});
   }
   for (size_t i = 0; i < count; ++i)
     if (!parts_->index.emplace(parts_->entries[i].name, i).second)
@@ -88,11 +95,26 @@ void ZipArchive::read(size_t index, void* to, uint64_t begin, uint64_t bytes) co
   if (!entry.is_stored)
     parts_->file.bad("zip entry '", entry.name,
                      "': expected it stored, as PyTorch and np.savez do, got it compressed or encrypted");
+  parts_->read(index, to, begin, bytes);
+}
+
+std::vector<uint8_t> ZipArchive::unpack(size_t index) const {
+  const Entry& entry = parts_->entries.at(index);
+  if (!entry.is_stored && !entry.is_deflated)
+    parts_->file.bad("zip entry '", entry.name,
+                     "': expected it stored or deflated, got it encrypted or compressed by another method");
+  std::vector<uint8_t> bytes(entry.size);
+  parts_->read(index, bytes.data(), 0, bytes.size());
+  return bytes;
+}
+
+void ZipArchive::Parts::read(size_t number, void* to, uint64_t begin, uint64_t bytes) const {
+  const Entry& entry = entries[number];
   const auto bad = [&](const char* got) {
-    parts_->file.bad("zip entry '", entry.name, "': expected ", entry.size, " bytes, got '", got, "'");
+    file.bad("zip entry '", entry.name, "': expected ", entry.size, " bytes, got '", got, "'");
   };
-  zip_file_t* const opened = zip_fopen_index(parts_->zip, index, 0);
-  if (opened == nullptr) bad(zip_error_strerror(zip_get_error(parts_->zip)));
+  zip_file_t* const opened = zip_fopen_index(zip, number, 0);
+  if (opened == nullptr) bad(zip_error_strerror(zip_get_error(zip)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> stream(opened, zip_fclose);
   if (begin > 0 && zip_fseek(opened, static_cast<zip_int64_t>(begin), SEEK_SET) != 0)
     bad(zip_error_strerror(zip_file_get_error(opened)));
@@ -103,7 +125,7 @@ void ZipArchive::read(size_t index, void* to, uint64_t begin, uint64_t bytes) co
     if (got == 0) bad("end of data");
     done += static_cast<uint64_t>(got);
   }
-  if (!parts_->has_checksums || bytes < entry.size) return;
+  if (!has_checksums || bytes < entry.size) return;
   char beyond = 0;  // libzip checks the checksum at the end
   const zip_int64_t end = zip_fread(opened, &beyond, 1);
   if (end < 0) bad(zip_error_strerror(zip_file_get_error(opened)));

@@ -12,15 +12,16 @@
 
 namespace weft {
 
-/// A zip archive of stored (not compressed) entries, as PyTorch and NumPy write them, zip64 included; read by libzip.
-/// Opening reads the directory only. Errors: `KIND: FILE: …`: no zip archive, damaged, an entry that is compressed or
-/// encrypted, entries whose sum is larger than the file, Weft was built without libzip.
+/// A zip archive, as PyTorch and NumPy write them, zip64 included; read by libzip. Opening reads the directory only.
+/// Errors: `KIND: FILE: …`: no zip archive, damaged, an entry that is compressed (read()) or encrypted, entries whose
+/// sum is larger than the file, Weft was built without libzip.
 class ZipArchive {
  public:
   struct Entry {
     std::string name;
     uint64_t size = 0;
-    bool is_stored = true;  ///< neither compressed nor encrypted; others cannot be read
+    bool is_stored = true;     ///< neither compressed nor encrypted; read() reads no others
+    bool is_deflated = false;  ///< compressed by zlib's method, not encrypted; unpack() reads these, too
   };
 
   explicit ZipArchive(const std::filesystem::path& path, const std::string& kind = "pytorch");
@@ -35,6 +36,8 @@ class ZipArchive {
   void read(size_t index, void* to) const { read(index, to, 0, entries()[index].size); }
   /// Reads `bytes` bytes of the entry from `begin` on; the checksum is that of the whole entry alone.
   void read(size_t index, void* to, uint64_t begin, uint64_t bytes) const;
+  /// The whole entry, stored or deflated. Errors: as read().
+  std::vector<uint8_t> unpack(size_t index) const;
 
  private:
   struct Parts;

@@ -12,6 +12,7 @@
 #include "data/hdf5_fields.h"
 #include "data/hdf5_images.h"
 #include "data/image_writer.h"
+#include "io/hdf5/read_hdf5.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -109,6 +110,59 @@ TEST(Hdf5Images, SaysWhatItCannotUse) {
               HasSubstr("no user block, got 8, 8 and 512 bytes"));
   EXPECT_THAT(error_text([&] { hdf5_images(golden("rgb.png"), "train"); }), HasSubstr("expected an HDF5 file, got"));
   EXPECT_THAT(error_text([&] { hdf5_images("/none.h5", "train"); }), HasSubstr("No such file"));
+}
+
+TEST(Hdf5, DatasetsAreTensors) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  const auto read = [](const std::string& name) { return read_hdf5(file_of_h5py("datasets.h5"), name); };
+  for (const auto& [name, dtype] : std::vector<std::pair<std::string, DType>>{{"f2", DType::f16},
+                                                                              {"f4", DType::f32},
+                                                                              {"f8", DType::f64},
+                                                                              {"i1", DType::i32},
+                                                                              {"i2", DType::i32},
+                                                                              {"i4", DType::i32},
+                                                                              {"i8", DType::i64},
+                                                                              {"u1", DType::u8},
+                                                                              {"u2", DType::i32},
+                                                                              {"u4", DType::i64},
+                                                                              {"big_f4", DType::f32},
+                                                                              {"big_i2", DType::i32}}) {
+    const Tensor x = read("kinds/" + name);
+    EXPECT_EQ(x.dtype(), dtype) << name;
+    EXPECT_EQ(x.sizes(), (Shape{2, 3})) << name;
+    EXPECT_EQ(x.to_vector<double>(), (std::vector<double>{1, 2, 3, 4, 5, 100})) << name;
+  }
+  EXPECT_EQ(read("edges/i1").item(), -128);
+  EXPECT_EQ(read("edges/u2").item(), 65535);
+  EXPECT_EQ(read("edges/u4").item(), 4294967295);
+  const Tensor packed = read("/packed");
+  EXPECT_EQ(packed.sizes(), (Shape{5, 6, 7}));
+  const std::vector<double> values = packed.to_vector<double>();
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], static_cast<double>(i) / 8);
+  EXPECT_EQ(read("scalar").sizes(), Shape{});
+  EXPECT_EQ(read("scalar").item(), 1.5);
+  EXPECT_EQ(read("none").sizes(), (Shape{0, 3}));
+  EXPECT_EQ(read("eight").dim(), 8);
+}
+
+TEST(Hdf5, WhatIsNoTensorIsRefused) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  const auto refusal = [](const fs::path& path, const std::string& name) {
+    return error_text([&] { read_hdf5(path, name); });
+  };
+  const fs::path file = file_of_h5py("datasets.h5");
+  EXPECT_THAT(refusal("/none.h5", "x"), HasSubstr("hdf5: /none.h5: expected to open it, got 'No such file"));
+  EXPECT_THAT(refusal(golden("rgb.png"), "x"), HasSubstr("expected an HDF5 file, got"));
+  EXPECT_THAT(refusal(file, "kinds/f3"), HasSubstr("expected a dataset 'kinds/f3', got none. Did you mean 'kinds/f"));
+  EXPECT_THAT(refusal(file, "pakced"), HasSubstr("expected a dataset 'pakced', got none. Did you mean 'packed'?"));
+  EXPECT_THAT(refusal(file, "kinds"), HasSubstr("expected a dataset 'kinds', got none"));
+  for (const char* name : {"text", "kinds/u8", "brain"})
+    EXPECT_THAT(refusal(file, name), HasSubstr(str("dataset '", name, "': expected floats of 16, 32 or 64 bits")));
+  EXPECT_THAT(refusal(file, "nine"), HasSubstr("expected at most 8 dimensions, got 9"));
+  EXPECT_THAT(refusal(file, "empty"), HasSubstr("dataset 'empty': expected numbers, got an empty dataset"));
+  EXPECT_THAT(refusal(file, "lzf"), HasSubstr("dataset 'lzf': packed by lzf (filter 32000)"));
+  EXPECT_THAT(refusal(file_of_h5py("fields_dangling.h5"), "fields"),
+              HasSubstr("expected a dataset 'fields', got none: it is a link that leads nowhere"));
 }
 
 // Links to another file and values in one: here a named pipe, which nobody writes.

@@ -93,6 +93,7 @@ void npy_seeds() {
     return joined({bytes_of(magic), {1, 0}, word(header.size()), bytes_of(header), data});
   };
   keep("npy", "floats", file("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 1, 1), }\n", Bytes(8, 63)));
+  keep("npy", "columns", file("{'descr': '<i2', 'fortran_order': True, 'shape': (1, 2), }\n", Bytes(4, 63)));
   keep("npy", "bytes", file("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n", Bytes(3, 7)));
 }
 

@@ -51,6 +51,19 @@ with h5py.File(out / "fields_dangling.h5", "w") as file:
     file["fields"] = h5py.SoftLink("/data/tp")
 with h5py.File(out / "fields_latest.h5", "w", libver="latest") as file:
     file["fields"] = fields
+with h5py.File(out / "datasets.h5", "w") as file:
+    for kind in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">f4", ">i2"):
+        file[f"kinds/{kind.replace('>', 'big_')}"] = np.array([[1, 2, 3], [4, 5, 100]], kind)
+    file["edges/i1"], file["edges/u2"], file["edges/u4"] = np.int8([-128]), np.uint16([65535]), np.uint32([4294967295])
+    file.create_dataset("packed", data=np.arange(210).reshape(5, 6, 7) / 8, chunks=(2, 3, 4), compression="gzip", shuffle=True)
+    file.create_dataset("lzf", data=[1.0], chunks=(1,), compression="lzf")
+    file["scalar"], file["none"], file["text"] = np.float32(1.5), np.zeros((0, 3), "f4"), "a"
+    file["eight"], file["nine"] = np.ones([1] * 8), np.ones([1] * 9)
+    file["empty"] = h5py.Empty("f4")
+    brain = h5py.h5t.IEEE_F16LE.copy()  # bf16: 8 bits of exponent
+    brain.set_fields(15, 7, 8, 0, 7)
+    brain.set_ebias(127)
+    h5py.h5d.create(file.id, b"brain", brain, h5py.h5s.create_simple((1,)))
 if os.fork() == 0:
     file = h5py.File(out / "fields_open.h5", "w", libver="v110")
     file["fields"] = fields

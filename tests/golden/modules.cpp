@@ -7,6 +7,8 @@
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
 #include "nn/recurrent.h"
+#include "nn/spectral_norm.h"
+#include "nn/transformer.h"
 #include "nn/upsample.h"
 #include "nn/weight_norm.h"
 #include "tests/golden/golden.h"
@@ -69,6 +71,30 @@ ModuleCase rnn(const std::string& name, const Shape& input, int64_t hidden, cons
           }};
 }
 
+/// LSTM and GRU over sequences of several lengths.
+template <class Layer>
+ModuleCase packed(const std::string& name, const Shape& input, int64_t hidden, const nn::RecurrentOptions& options,
+                  const std::vector<int64_t>& lengths) {
+  return {name, input, [=] { return std::make_shared<Layer>(4, hidden, options); },
+          [=](const nn::Module& module, const Tensor& x) {
+            const auto all = dynamic_cast<const Layer&>(module)(x, nn::Lengths(lengths));
+            std::vector<Tensor> outputs{all.y, all.h};
+            if constexpr (requires { all.c; }) outputs.push_back(all.c);
+            return outputs;
+          }};
+}
+
+/// The result and the singular vectors after it.
+template <class Layer>
+ModuleCase spectral(const std::string& name, const Shape& input, const std::function<std::shared_ptr<Layer>()>& make) {
+  return {name, input, [=] { return std::make_shared<nn::SpectralNorm<Layer>>(make()); },
+          [](const nn::Module& module, const Tensor& x) {
+            const auto& normed = dynamic_cast<const nn::SpectralNorm<Layer>&>(module);
+            const Tensor y = normed(x);
+            return std::vector<Tensor>{y, normed.weight_u.clone(), normed.weight_v.clone()};
+          }};
+}
+
 template <class Cell>
 ModuleCase cell(const std::string& name) {
   return {name,
@@ -117,6 +143,35 @@ const std::vector<ModuleCase>& module_cases() {
              Conv2dWeights{.bias = false});
        },
        plain},
+      {"conv_transpose1d",
+       {2, 6, 4},
+       [] {
+         return std::make_shared<ConvTranspose1d>(
+             4, 6, 3,
+             ConvTranspose1dOptions{.stride = 2, .padding = 1, .dilation = 2, .output_padding = 1, .groups = 2});
+       },
+       plain},
+      {"conv_transpose3d",
+       {2, 3, 4, 2, 3},
+       [] {
+         return std::make_shared<ConvTranspose3d>(
+             3, 4, Size3d{3, 2, 3},
+             ConvTranspose3dOptions{
+                 .stride = {2, 1, 2}, .padding = {1, 0, 1}, .dilation = {1, 2, 1}, .output_padding = {1, 0, 0}});
+       },
+       plain},
+      {"cross_attention",
+       {2, 3, 8},
+       [] { return std::make_shared<CrossAttention>(8, 2, CrossAttentionOptions{.context = 6}); },
+       [](const Module& module, const Tensor& x) {
+         const Tensor context = hashed(kX + 1, {2, 5, 6}, x.device());
+         return std::vector<Tensor>{dynamic_cast<const CrossAttention&>(module)(x, context)};
+       }},
+      spectral<Conv2d>("spectral_norm", {2, 5, 4, 3},
+                       [] {
+                         return std::make_shared<Conv2d>(3, 4, Size2d{3, 3});
+                       }),
+      spectral<Linear>("spectral_norm_linear", {4, 5}, [] { return std::make_shared<Linear>(5, 3); }),
       {"instance_norm",
        {2, 4, 5, 6},
        [] { return std::make_shared<InstanceNorm>(6, InstanceNormOptions{.affine = true}); },
@@ -162,6 +217,10 @@ const std::vector<ModuleCase>& module_cases() {
       gru("gru", {5, 3, 4}, 6, {}),
       gru("gru_deep", {3, 5, 4}, 3, {.layers = 2, .batch_first = true, .bidirectional = true}, {4, 3, 3}),
       gru("gru_plain", {2, 2, 4}, 3, {.layers = 2, .bias = false}),
+      packed<LSTM>("lstm_lengths", {5, 4, 4}, 6, {}, {3, 5, 1, 3}),
+      packed<LSTM>("lstm_lengths_deep", {3, 5, 4}, 3, {.layers = 2, .batch_first = true, .bidirectional = true},
+                   {2, 4, 5}),
+      packed<GRU>("gru_lengths", {5, 4, 4}, 3, {.layers = 2, .bidirectional = true}, {3, 4, 1, 3}),
       bag("bag_sum", {.mode = Bag::sum, .padding = 2}),
       bag("bag_mean", {.mode = Bag::mean, .padding = 2}),
       bag("bag_max", {.mode = Bag::max}),

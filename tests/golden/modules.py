@@ -4,7 +4,8 @@ and of all parameters under PyTorch's names. Images and sequences are drawn with
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.utils import weight_norm
+from torch.nn.utils import spectral_norm, weight_norm
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from hashed import fill_parameters, values
 
@@ -31,6 +32,35 @@ def recurrent(module, states=0, sizes=()):
         return [y, *(after if isinstance(after, tuple) else (after,))]
 
     return module, run
+
+
+def packed(module, lengths):
+    def run(x):
+        y, after = module(pack_padded_sequence(x, lengths, module.batch_first, enforce_sorted=False))
+        y, _ = pad_packed_sequence(y, module.batch_first, total_length=x.shape[1 if module.batch_first else 0])
+        return [y, *(after if isinstance(after, tuple) else (after,))]
+
+    return module, run
+
+
+def spectral(layer, run):
+    """Its singular vectors begin as the next parameters would."""
+    module = spectral_norm(layer)
+    for seed, vector in enumerate((module.weight_u, module.weight_v), 2):
+        vector.copy_(values(seed, vector.shape) * 0.1)
+    return module, lambda x: [run(module, x), module.weight_u.clone(), module.weight_v.clone()]
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, width, heads, context):
+        super().__init__()
+        self.heads = heads
+        self.q, self.kv, self.proj = nn.Linear(width, width), nn.Linear(context, 2 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        context = values(X + 1, (2, 5, 6)).double()
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.q(x), *self.kv(context).chunk(2, -1)))
+        return [self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))]
 
 
 def cell(module, states):
@@ -60,6 +90,12 @@ def cases():
         "conv3d": ((2, 6, 5, 7, 3), images(nn.Conv3d(3, 4, (3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 2, 1)))),
         "conv3d_groups": ((1, 4, 5, 4, 4), images(nn.Conv3d(4, 6, (2, 3, 1), (1, 2, 1), (1, 1, 0), (2, 1, 1), 2,
                                                             bias=False))),
+        "conv_transpose1d": ((2, 6, 4), images(nn.ConvTranspose1d(4, 6, 3, 2, 1, output_padding=1, groups=2, dilation=2))),
+        "conv_transpose3d": ((2, 3, 4, 2, 3), images(nn.ConvTranspose3d(3, 4, (3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 0, 0),
+                                                                        dilation=(1, 2, 1)))),
+        "cross_attention": ((2, 3, 8), (lambda m: (m, m))(CrossAttention(8, 2, 6))),
+        "spectral_norm": ((2, 5, 4, 3), spectral(nn.Conv2d(3, 4, 3), lambda m, x: last(m(first(x))))),
+        "spectral_norm_linear": ((4, 5), spectral(nn.Linear(5, 3), lambda m, x: m(x))),
         "instance_norm": ((2, 4, 5, 6), images(nn.InstanceNorm2d(6, affine=True))),
         "instance_norm_plain": ((2, 7, 3), images(nn.InstanceNorm1d(3, eps=0.1))),
         "weight_norm": ((2, 5, 4, 3), images(weight_norm(nn.Conv2d(3, 4, 3)))),
@@ -73,7 +109,10 @@ def cases():
         "lstm": ((5, 3, 4), recurrent(nn.LSTM(4, 6))),
         "lstm_deep": ((3, 5, 4), recurrent(nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True), 2, (4, 3, 3))),
         "lstm_plain": ((1, 2, 4), recurrent(nn.LSTM(4, 3, 2, bias=False))),
+        "lstm_lengths": ((5, 4, 4), packed(nn.LSTM(4, 6), [3, 5, 1, 3])),
+        "lstm_lengths_deep": ((3, 5, 4), packed(nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True), [2, 4, 5])),
         "gru": ((5, 3, 4), recurrent(nn.GRU(4, 6))),
+        "gru_lengths": ((5, 4, 4), packed(nn.GRU(4, 3, 2, bidirectional=True), [3, 4, 1, 3])),
         "gru_deep": ((3, 5, 4), recurrent(nn.GRU(4, 3, 2, batch_first=True, bidirectional=True), 1, (4, 3, 3))),
         "gru_plain": ((2, 2, 4), recurrent(nn.GRU(4, 3, 2, bias=False))),
         "rnn": ((5, 3, 4), recurrent(nn.RNN(4, 6))),

@@ -181,6 +181,9 @@ const AddCases everyday_cases{
     {"cosine_embedding_loss", {{{4, 7}}, {{4, 7}}},
      CALL(cosine_embedding_loss(x[0], x[1], on(x[0], {1, -1, 1, -1}, {4}), -1.5)),
      "cosine_embedding_loss(*x, tensor([1, -1, 1, -1]), -1.5)", 60},
+    {"cosine_embedding_loss_floats", {{{4, 7}}, {{4, 7}}},
+     CALL(cosine_embedding_loss(x[0], x[1], on(x[0], {1, -1, 1, -1}, {4}).to(x[0].dtype()), -1.5)),
+     "cosine_embedding_loss(*x, tensor([1.0, -1, 1, -1]), -1.5)", 60},
     {"ctc_loss", {{{9, 3, 5}}}, CALL(ctc(x[0], {})), "ctc(x[0])", 200},
     {"ctc_loss_reductions", {{{9, 3, 6}}},
      CALL(concat({ctc(x[0], {.blank = 5, .reduction = Reduction::sum}).flatten(),
@@ -466,8 +469,9 @@ TEST(Everyday, Refusals) {
                "gaussian_nll_loss: expected floating predictions");
   EXPECT_ERROR(normalize(ints), "normalize: expected floating vectors, got i64[2,3] on cpu");
   EXPECT_ERROR(cosine_similarity(ints, ints), "cosine_similarity: expected floating vectors, got i64[2,3] on cpu");
-  EXPECT_ERROR(cosine_embedding_loss(zeros({2, 3}), zeros({2, 3}), zeros({2})),
-               "cosine_embedding_loss: expected vectors [N, C]");
+  for (const Tensor& target : {zeros({3}), zeros({2}).to(DType::boolean)})
+    EXPECT_ERROR(cosine_embedding_loss(zeros({2, 3}), zeros({2, 3}), target),
+                 "cosine_embedding_loss: expected vectors [N, C]");
   EXPECT_ERROR(einsum("...i,ij", {zeros({3})}), "einsum: \"...i,ij\" does not name 1 tensors");
   EXPECT_ERROR(einsum("...ij->i", {zeros({3})}),
                "einsum: expected a letter for each dimension of f32[3] on cpu, got \"...ij\"");

@@ -55,6 +55,14 @@ const AddCases complex_cases{
     wide("complex_abs", {{{3, 2}}}, BOTH(abs(z(x[0])))),
     wide("complex_exp", {{{3, 2}}}, BOTH(parts(exp(z(x[0]))))),
     wide("complex_add", {{{3, 2}}, {{1, 2}}}, BOTH(parts(z(x[0]) + z(x[1]) - neg(z(x[1])) * 3))),
+    wide("complex_add_real", {{{3, 4, 2}}, {{4}}}, BOTH(parts((z(x[0]) + x[1]) * (x[1] - z(x[0]) - (x[1] + x[1]))))),
+    wide("complex_sub_real", {{{4, 2}}, {{3, 4}}}, BOTH(parts(z(x[0]) - x[1]))),
+    wide("complex_index", {{{3, 4, 2}}}, CALL(parts(z(x[0])[{ellipsis, Slice{1, 3}}][0] + z(x[0])[{-1, 2}])),
+     "parts(z(x[0])[..., 1:3][0] + z(x[0])[-1, 2])"),
+    wide("complex_sum", {{{3, 4, 2}}}, CALL(parts(sum(z(x[0]), {-1}, true) * sum(z(x[0])))),
+     "parts(z(x[0]).sum(-1, True) * z(x[0]).sum())"),
+    wide("complex_mean", {{{3, 4, 2}}}, CALL(parts(mean(z(x[0]), {0}) + mean(mean(z(x[0]))))),
+     "parts(z(x[0]).mean(0) + z(x[0]).mean())"),
     wide("complex_mul", {{{3, 4, 2}}, {{4, 2}}}, BOTH(parts(z(x[0]) * z(x[1])))),
     wide("complex_mul_real", {{{3, 4, 2}}, {{4}}}, BOTH(parts(z(x[0]) * x[1]))),
     wide("complex_div", {{{3, 4, 2}}, {{4, 2}, Values::positive}}, BOTH(parts(z(x[0]) / z(x[1])))),
@@ -145,6 +153,11 @@ TEST(Complex, Refusals) {
   EXPECT_REFUSAL(two.transpose(0, 1), "transpose: ");
   EXPECT_REFUSAL(concat(std::vector<ComplexTensor>{}), "concat: expected at least one tensor");
   EXPECT_REFUSAL(mul(two, Tensor::zeros({2}, DType::i64)), "mul: expected f32 or f64, got i64[2]");
+  EXPECT_REFUSAL(two + Tensor::zeros({2}, DType::i64), "add: expected f32 or f64, got i64[2]");
+  EXPECT_REFUSAL(Tensor() - two, "add: expected f32 or f64, got none");
+  EXPECT_REFUSAL(two[2], "index: ");
+  EXPECT_REFUSAL((two[{0, 0}]), "index: ");
+  EXPECT_REFUSAL(sum(two, {1}), "sum: ");
 }
 
 /// y[k] = sum over j of x[j] e^(-+2 pi i j k / n), as it stands.

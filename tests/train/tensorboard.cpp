@@ -247,9 +247,15 @@ TEST(TensorBoard, AClockThatWasSetBackTakesNoFileAway) {
 }
 
 TEST(TensorBoard, Errors) {
-  EXPECT_THAT(test::error_of([] { TensorBoard board("/nowhere/at/all"); }),
-              testing::MatchesRegex(
-                  "tensorboard: expected to create /nowhere/at/all/events.* got 'No such file or directory'"));
+  const TemporaryFolder folder;
+  test::write_file(folder.path() / "file", "");
+  EXPECT_THAT(test::error_of([&] { TensorBoard board(folder.path() / "file/a"); }),
+              testing::MatchesRegex("tensorboard: expected to create .*/file/a/events.* got 'Not a directory'"));
+}
+
+TEST(TensorBoard, MakesItsFolder) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(records(TensorBoard(folder.path() / "runs/a").path()).size(), 2u);
 }
 
 }  // namespace

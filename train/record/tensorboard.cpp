@@ -53,6 +53,8 @@ Message value_of(const HyperParameter& value) {
 }  // namespace
 
 TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) {
+  std::error_code ignored;  // open() says why
+  fs::create_directories(folder, ignored);
   static std::atomic<int> files{0};  // several in one process must not share a name
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {  // a name may be there: the clock was set back, a container repeats its processes

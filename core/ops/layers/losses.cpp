@@ -107,11 +107,10 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer dim, double e
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
                              Reduction reduction) {
   const OpScope scope("cosine_embedding_loss");
-  WEFT_CHECK(
-      a.defined() && b.defined() && a.dim() == 2 && a.sizes() == b.sizes() && target.defined() &&
-          !target.is_floating() && target.dtype() != DType::boolean && target.sizes() == Shape{a.size(0)},
-      "cosine_embedding_loss: expected vectors [N, C], others of their sizes and targets i64[N] of 1 and -1, got ", a,
-      ", ", b, " and ", target);
+  WEFT_CHECK(a.defined() && b.defined() && a.dim() == 2 && a.sizes() == b.sizes() && target.defined() &&
+                 target.dtype() != DType::boolean && target.sizes() == Shape{a.size(0)},
+             "cosine_embedding_loss: expected vectors [N, C], others of their sizes and targets [N] of 1 and -1, got ",
+             a, ", ", b, " and ", target);
   const Tensor cosine = cosine_similarity(autocast_full(a), autocast_full(b));
   return reduced(where(eq(target, 1), 1 - cosine, where(eq(target, -1), relu(cosine - margin), 0)), reduction);
 }

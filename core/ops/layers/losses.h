@@ -41,7 +41,7 @@ Tensor normalize(const Tensor& x, Integer dim = -1, double eps = 1e-12);
 /// a b / (max(|a|, eps) max(|b|, eps)) along `dim`, with broadcasting. Errors: not floating.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer dim = -1, double eps = 1e-8);
 /// 1 - cos(a, b) where target is 1, max(0, cos(a, b) - margin) where it is -1, else 0: a, b [N, C], target [N]
-/// (integers). Errors: sizes that do not fit.
+/// (numbers of any dtype). Errors: sizes that do not fit, a bool target.
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0,
                              Reduction reduction = Reduction::mean);
 
