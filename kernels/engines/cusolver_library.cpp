@@ -314,7 +314,7 @@ void with_numbers(const Batch& batch, const char* name, const Size& size, const 
   check(batch.op, name, call(work.as<T>(), count));
 }
 
-/// Of x^T = left diag(s) right^T: it is x by columns.
+/// The library counts by columns, and sees x^T = left diag(s) right^T.
 void svd_by_jacobi(Batch& batch, const View& u, const View& s, const View& vh) {
   const ByColumns a(batch, batch.N, batch.M), left(batch, batch.N, batch.N), right(batch, batch.M, batch.M);
   cuda::copy(batch.queue, a.view(), batch.x);
@@ -383,7 +383,7 @@ void eigh(const Queue& queue, const View& w, const View& v, const View& x) {
   const ByColumns a(batch, N, N);
   cuda::copy(queue, a.view(), x);
   constexpr cusolverEigMode_t kVectors = CUSOLVER_EIG_MODE_VECTOR;
-  constexpr cublasFillMode_t kUpper = CUBLAS_FILL_MODE_UPPER;  // by columns it is the lower triangle by rows
+  constexpr cublasFillMode_t kUpper = CUBLAS_FILL_MODE_UPPER;  // the lower triangle by rows
   if (!fits_jacobi(batch))
     batch.each("Xsyevd", library().Xsyevd_bufferSize, library().Xsyevd, [&](int64_t b) {
       return std::tuple{kVectors, kUpper, N, type, at(a.view(), b), N, type, at(w, b), type};
