@@ -27,12 +27,12 @@ struct Permutation {
     for (int i = 0; i < 4; ++i) keys[pair][i] = block.word[i];
   }
   WEFT_HD static uint64_t mask(int bits) { return (static_cast<uint64_t>(1) << bits) - 1; }
-  /// Where the middle bits of a product with a half of so many bits begin.
+  /// The first of the middle bits of a product whose left factor has `bits`.
   WEFT_HD static int middle(int bits) { return bits < 16 ? bits : 16; }
 
-  /// The bijection of all numbers with so many bits.
+  /// One step: a bijection of the numbers of low + high bits.
   WEFT_HD uint64_t walk(uint64_t value) const {
-    const auto product = [](uint64_t half, uint64_t word) {  // of 32 bits each
+    const auto product = [](uint64_t half, uint64_t word) {  // both have 32 bits
       return static_cast<uint64_t>(static_cast<uint32_t>(half)) * static_cast<uint32_t>(word);
     };
     uint64_t left = value & mask(low), right = value >> low;

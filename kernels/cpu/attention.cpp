@@ -336,7 +336,7 @@ struct PackedKeys {
 template <class F>
 struct KeysInPlace {
   using S = typename F::Sum;
-  static constexpr int kRows = 8;  ///< of one call of a loop
+  static constexpr int kRows = 8;  ///< the most that a call of a loop reads
   const RowLoops<S>& loops = row_loops<S>();
   Workspace<F>& w;
   const HeadRows &k, &v;

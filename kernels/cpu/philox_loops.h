@@ -40,7 +40,7 @@ template <int Lanes>
 struct PhiloxLoopsOf {
   using V = typename Vector<uint64_t, Lanes>::Type;
   using Load = PanelLoops<uint64_t, Lanes, 1>;
-  static constexpr int kVectors = 2;  ///< of each word: four of AVX2 would not fit into the registers
+  static constexpr int kVectors = 2;  ///< per word: four of AVX2 would not fit into the registers
   static constexpr uint64_t kLower = 0xffffffffu;
 
   static void draw(uint32_t (&words)[4 * kPhiloxBlocks], uint64_t key, uint64_t counter) {
