@@ -165,7 +165,7 @@ TEST(Npz, CompressedArraysAreInflated) {
   EXPECT_EQ(arrays.at("z").to_vector<float>(), std::vector<float>(4096));
 
   const TemporaryFolder folder;
-  const auto refusal = [&](size_t at, const std::string& bytes) {  // of the first entry's line in the directory
+  const auto refusal = [&](size_t at, const std::string& bytes) {  // `at` begins at the first entry's line
     std::string file = read_file_text(WEFT_GOLDEN "/compressed.npz");
     file.replace(file.find("PK\1\2") + at, bytes.size(), bytes);
     std::ofstream(folder / "a.npz", std::ios::binary) << file;

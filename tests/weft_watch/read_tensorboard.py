@@ -41,11 +41,19 @@ for _ in range(300):  # it reads in the background
     time.sleep(0.1)
 time.sleep(1)  # the last files' ends
 
-out = {"scalars": {}, "images": {}}
+out = {"scalars": {}, "images": {}, "histograms": {}, "texts": {}}
 for run, names in json.loads(get("/data/plugin/scalars/tags")).items():
     for tag in names:
         points = json.loads(get("/data/plugin/scalars/scalars", run=run, tag=tag))
         out["scalars"].setdefault(run, {})[tag] = [[step, value] for _, step, value in points]
+for run, names in json.loads(get("/data/plugin/histograms/tags")).items():
+    for tag in names:  # bins: left end, right end, count
+        points = json.loads(get("/data/plugin/histograms/histograms", run=run, tag=tag))
+        out["histograms"].setdefault(run, {})[tag] = [[step, bins] for _, step, bins in points]
+for run, names in json.loads(get("/data/plugin/text/tags")).items():
+    for tag in names:  # Markdown became HTML
+        points = json.loads(get("/data/plugin/text/text", run=run, tag=tag))
+        out["texts"].setdefault(run, {})[tag] = [[point["step"], point["text"]] for point in points]
 for run, names in json.loads(get("/data/plugin/images/tags")).items():
     for tag in names:
         listed = json.loads(get("/data/plugin/images/images", run=run, tag=tag, sample=0))

@@ -12,6 +12,7 @@
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 #include "train/record/scalar_log.h"
+#include "train/record/tensorboard.h"
 
 namespace weft::tests {
 namespace {
@@ -92,6 +93,31 @@ TEST(TensorBoardItself, ForgetsWhatAResumedRunMakesAgain) {
   EXPECT_EQ(board["scalars"]["0"]["validation accuracy"].size(), 1u);
   EXPECT_EQ(board["sessions"]["0"],
             json::parse(R"(["STATUS_FAILURE", {"amp": true, "lr": 0.001, "scheduler": "cosine"}])"));
+}
+
+TEST(TensorBoardItself, ShowsHistogramsAndTexts) {
+  NEEDS_TENSORBOARD();
+  const TemporaryFolder folder;
+  {
+    train::TensorBoard log(folder / "0");
+    log.scalar("loss", 1, 7);
+    log.histogram("weights", Tensor::from<double>({0, 0, 0, 32, 64}), 7);
+    log.text("notes", "a **bold** word", 8);
+  }
+  const json board = what_tensorboard_says(folder / "");
+  ASSERT_TRUE(board.is_object());
+  const json& histogram = board["histograms"]["0"]["weights"];
+  ASSERT_EQ(histogram.size(), 1u) << histogram;
+  EXPECT_EQ(histogram[0][0], 7);
+  double at_zero = 0, at_middle = 0, at_end = 0;
+  for (const json& bin : histogram[0][1]) {
+    const double left = bin[0], right = bin[1], count = bin[2];
+    (right < 20 ? at_zero : left > 50 ? at_end : at_middle) += count;
+  }
+  EXPECT_NEAR(at_zero, 3, 1e-9);
+  EXPECT_NEAR(at_middle, 1, 1e-9);
+  EXPECT_NEAR(at_end, 1, 1e-9);
+  EXPECT_EQ(board["texts"]["0"]["notes"], json::parse(R"([[8, "<p>a <strong>bold</strong> word</p>"]])"));
 }
 
 }  // namespace
