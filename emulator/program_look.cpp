@@ -163,8 +163,8 @@ bool uses_no_cuda(const std::string& path) {
   std::string names;
   char part[4096];
   while (const size_t count = std::fread(part, 1, sizeof(part), list.get())) names.append(part, count);
-  for (const char* const library :
-       {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so", "libcufft.so", "libcusolver", "libnvjpeg.so", "libcudnn"})
+  for (const char* const library : {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so",
+                                    "libcufft.so", "libcusolver", "libnvjpeg.so", "libcudnn"})
     if (names.find(library) != std::string::npos) return false;
   return true;
 }

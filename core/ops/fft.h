@@ -8,8 +8,8 @@
 namespace weft {
 
 // Discrete Fourier transforms of f32 and f64: on a CPU computed in f64 by kissfft, on a GPU by cuFFT in x's dtype.
-// Without cuFFT the host computes, and waits for the device. Errors: another dtype, no such dimension, a length below 1,
-// a build without kissfft.
+// Without cuFFT the host computes, and waits for the device. Errors: another dtype, no such dimension, a length below
+// 1, a build without kissfft.
 
 /// `backward`: the inverse transform is divided by the length n. `forward`: the other one. `ortho`: both, by sqrt(n).
 enum class FftNorm { backward, ortho, forward };

@@ -7,8 +7,8 @@
 namespace weft {
 
 // Linear algebra of matrices [..., M, N] in f32 or f64 by LAPACK, on a GPU by cuSOLVER; leading dimensions are a batch.
-// K = min(M, N). On a GPU a call waits for the device. Errors: another dtype, inf or NaN, sizes that do not fit, a build
-// without LAPACK. Gradients are formulas of ops, and have gradients themselves.
+// K = min(M, N). On a GPU a call waits for the device. Errors: another dtype, inf or NaN, sizes that do not fit, a
+// build without LAPACK. Gradients are formulas of ops, and have gradients themselves.
 
 struct Svd {
   Tensor u;   ///< [..., M, K], orthonormal columns

@@ -35,7 +35,7 @@ struct MemoryType {
 MemoryType memory_type(hid_t stored) {
   const size_t bytes = hdf5().Tget_size(stored);
   const H5T_class_t kind = hdf5().Tget_class(stored);
-  constexpr size_t kHalfBias = 15;  // of the exponent of an f16, not of a bf16
+  constexpr size_t kHalfBias = 15;  // a bf16 has another bias of the exponent
   if (kind == H5T_FLOAT && (bytes == 4 || (bytes == 2 && hdf5().Tget_ebias(stored) == kHalfBias)))
     return {bytes == 4 ? DType::f32 : DType::f16, hdf5().T_NATIVE_FLOAT()};  // an f16 by f32, which holds all of them
   if (kind == H5T_FLOAT && bytes == 8) return {DType::f64, hdf5().T_NATIVE_DOUBLE()};

@@ -40,8 +40,8 @@ WEFT_KERNEL(random_normal, const Queue& queue, const View& y, const View& state,
 /// y = 1 with probability p, else 0; any dtype.
 WEFT_KERNEL(random_bernoulli, const Queue& queue, const View& y, const View& state, RandomArguments random, double p);
 
-/// y (i64 [n]) = a permutation of 0 … n-1: permutation_of(seed, counter, n) of kernels/contracts/permutation.h, so that elements
-/// are independent and equal on every device.
+/// y (i64 [n]) = a permutation of 0 … n-1: permutation_of(seed, counter, n) of kernels/contracts/permutation.h, so that
+/// elements are independent and equal on every device.
 WEFT_KERNEL(random_permutation, const Queue& queue, const View& y, const View& state, RandomArguments random);
 
 /// y = x keep / (1 - p), keep = uniform >= p (Srivastava et al. 2014). Backward is the same call on dy: the mask is

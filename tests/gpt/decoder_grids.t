@@ -6,7 +6,7 @@ needs: ranks
   $ sed -i s/gpt_tiny/llama_tiny/ tiny.toml
   $ train() { train_gpt --config tiny.toml "$@" > log 2>&1 || cat log; }
   $ two() { ranks 2 train_gpt --config tiny.toml "$@" > log 2>&1 || cat log; }
-  $ train --batch-size 4 --max-steps 10 --out one
+  $ train --batch-size 4 --max-steps 5 --out one
   $ on 2 ddp --batch-size 2 --parallel ddp
   $ on 2 fsdp --batch-size 2 --parallel fsdp --min-num-params 2000
   $ on 2 blocks --batch-size 2 --parallel fsdp --min-num-params 0 --recompute
@@ -39,7 +39,7 @@ So are Qwen-3 (norms of heads, tied) and Mistral with a window that is shorter t
 
   $ family() {
   >   mkdir "$1" && cd "$1" && cp ../text ../tiny.toml . && jq ". + {model_type: \"$1\"}" ../sizes.json > config.json && sed -i "s/llama_tiny/./" tiny.toml
-  >   train --batch-size 4 --max-steps 10 --out one; jq -c '[.model_type, .sliding_window, .tie_word_embeddings]' one/model/config.json
+  >   train --batch-size 4 --max-steps 5 --out one; jq -c '[.model_type, .sliding_window, .tie_word_embeddings]' one/model/config.json
   >   on 2 ddp --batch-size 2 --parallel ddp
   >   on 2 fsdp --batch-size 2 --parallel fsdp --min-num-params 0
   >   train --batch-size 4 --weights one --max-steps 5 --lora 4 --lr 1e-2 --out lora

@@ -2,10 +2,10 @@
 
 needs: ranks
 
-The embedding lies on both ends of the pipeline. `on` trains ten steps and compares, `rest` trains the other steps on another grid (tiny.sh).
+The embedding lies on both ends of the pipeline. `on` trains five steps and compares, `rest` trains the other steps on another grid (tiny.sh).
 
   $ . "$WEFT"/tests/gpt/tiny.sh
-  $ train_gpt --config tiny.toml --batch-size 4 --max-steps 10 --out one > log 2>&1
+  $ train_gpt --config tiny.toml --batch-size 4 --max-steps 5 --out one > log 2>&1
   $ on 2 stages --batch-size 4 --pipeline 2
   $ on 2 interleaved --batch-size 4 --pipeline 2 --chunks 2 --micro-batches 3
   $ on 2 accumulated --batch-size 1 --accumulate 4 --pipeline 2

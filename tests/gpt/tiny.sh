@@ -41,7 +41,7 @@ close() {
     END { exit far || NR < 2 }'
 }
 
-# equal RUN OTHER: whether a run is another one but for the order of sums (1e-7), which Adam's division makes more of where a gradient is
+# equal RUN OTHER: whether a run is another one but for the order of sums (1e-7), which Adam's division makes more of in each step where a gradient is
 # almost 0: mean distance of the weights and each loss and norm of the lines.
 equal() {
   local mean
@@ -49,9 +49,9 @@ equal() {
   echo "$1 is $mean from $2" && return 1
 }
 
-# on RANKS RUN FLAG…: ten steps on so many ranks, which must be the run `one` but for the order of sums.
+# on RANKS RUN FLAG…: five steps on so many ranks, which must be the run `one` but for the order of sums.
 on() {
-  ranks "$1" train_gpt --config tiny.toml --max-steps 10 --out "$2" "${@:3}" >log 2>&1 && equal "$2" one && return
+  ranks "$1" train_gpt --config tiny.toml --max-steps 5 --out "$2" "${@:3}" >log 2>&1 && equal "$2" one && return
   cat log && return 1
 }
 

@@ -206,7 +206,7 @@ const AddCases everyday_cases{
 
 std::vector<double> numbers(const Tensor& x) { return x.to_vector<double>(); }
 
-// What an assignment would leave as it is does not compile: copy_() and fill_() write elements.
+// An assignment that would change nothing does not compile: copy_() and fill_() write elements.
 template <class T>
 concept Writes = requires(Tensor x, T y) {
   x[0] = y;

@@ -21,7 +21,8 @@ using HyperParameters = std::vector<std::pair<std::string, HyperParameter>>;
 /// whole records.
 class TensorBoard {
  public:
-  /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder, which need not exist. TensorBoard forgets the points after `resumed_step`
+  /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder, which need not exist. TensorBoard forgets the points
+  /// after `resumed_step`
   /// (-1: a new run) that an earlier run of the same folder wrote.
   explicit TensorBoard(const std::filesystem::path& folder, int64_t resumed_step = -1);
   ~TensorBoard();
