@@ -39,7 +39,7 @@ Two tasks train one model by the job script. The first one alone prints and writ
 
 Tasks with other flags or images are named.
 
-  $ cp -r data/hymenoptera_data a; cp -r a b; rm b/train/bees/e.jpg; both() { SRUN_TASKS=2 srun sh -c "ddp --epochs 1 --device cpu $1" 2>&1 | grep -oE '(settings|data): the.*' | sort -u; }
+  $ cp -r data/hymenoptera_data a; cp -r a b; rm b/train/bees/e.jpg; both() { SRUN_TASKS=2 srun sh -c "ddp --epochs 1 --device cpu $1" 2>&1 | grep -oE '(settings|data): the .* not the same.*' | sort -u; }
   $ both '--data a --seed $SLURM_PROCID'
   settings: the flags are not the same on all ranks: at entry … rank 0 has 'seed = 0', rank 1 has 'seed = 1'. Start all ranks with the same flags
   [1]
