@@ -34,7 +34,7 @@ Each rank prints its own lines of training, and the same test of the whole set.
 
 Ranks with other flags or images are named.
 
-  $ both() { ranks 2 sh -c "mnist_ddp --epochs 1 $1" 2>&1 | grep -oE '(settings|data): the.*' | sort -u; }
+  $ both() { ranks 2 sh -c "mnist_ddp --epochs 1 $1" 2>&1 | grep -oE '(settings|data): the .* not the same.*' | sort -u; }
   $ both '--data-dir data --lr 1.$RANK'
   settings: the flags are not the same on all ranks: at entry … rank 0 has 'lr = 1.0', rank 1 has 'lr = 1.1'. Start all ranks with the same flags
   [1]
