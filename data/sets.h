@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "data/collation.h"
-#include "kernels/contracts/permutation.h"
+#include "data/permuted.h"
 
 // Sets made of other sets: anything with `size()` and `get(index)` or `get(index, draw)`, as a Loader takes it.
 namespace weft::data {
@@ -56,14 +56,13 @@ std::vector<std::shared_ptr<Subset<Set>>> random_split(std::shared_ptr<Set> set,
   for (size_t i = 0; i < sizes.size(); ++i)
     left -= sizes[i] = static_cast<int64_t>(std::floor(shares[i] / sum * static_cast<double>(n) + 1e-9));
   for (size_t i = 0; left > 0; i = (i + 1) % sizes.size(), --left) ++sizes[i];
-  const Permutation order = permutation_of(seed, 0, n);
   std::vector<std::shared_ptr<Subset<Set>>> parts;
   int64_t at = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     WEFT_CHECK(sizes[i] > 0, "random_split: expected at least one sample for the share ", shares[i], ", got none of ",
                n);
     std::vector<int64_t> indices;
-    for (const int64_t end = at + sizes[i]; at < end; ++at) indices.push_back(order(at));
+    for (const int64_t end = at + sizes[i]; at < end; ++at) indices.push_back(permuted(seed, 0, n, at));
     parts.push_back(subset(set, std::move(indices)));
   }
   return parts;

@@ -48,7 +48,7 @@ A configuration's fault has its file and line, where a line has it.
   $ fails changed "s,fields/train',fields/rain',"
   train_vit: error: fields: expected a folder of HDF5 files at FOLDER/fields/rain, got: No such file or directory [1]
   $ fails changed 's/global_stds.npy/global_std.npy/'
-  train_vit: error: data: FOLDER/fields/stats/global_std.npy: expected to open it, got 'No such file or directory' [1]
+  train_vit: error: npy: FOLDER/fields/stats/global_std.npy: expected to open it, got 'No such file or directory' [1]
   $ changed "s,expdir: ',&/dev/null,"
   train_vit: error: expdir: cannot create /dev/nullFOLDER/fields/logs/base/1GPU/00: Not a directory
   [1]
