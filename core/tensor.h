@@ -216,7 +216,6 @@ class Tensor {
   Tensor triu(Integer diagonal = 0) const;
   Tensor diagonal(Integer offset = 0) const;
   Tensor movedim(Integer from, Integer to) const;
-  Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   Tensor repeat(const std::vector<int64_t>& counts) const;
   Tensor repeat_interleave(Integer count, Integer dim) const;
   Tensor flip(const Dims& dims) const;

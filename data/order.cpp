@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "data/draw.h"
-#include "data/permuted.h"
 #include "kernels/error.h"
 
 namespace weft::data {

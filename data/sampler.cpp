@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/permuted.h"
+#include "data/draw.h"
 #include "kernels/error.h"
 
 namespace weft::data {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "data/collation.h"
-#include "data/permuted.h"
+#include "data/draw.h"
 
 // Sets made of other sets: anything with `size()` and `get(index)` or `get(index, draw)`, as a Loader takes it.
 namespace weft::data {
