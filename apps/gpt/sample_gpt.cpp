@@ -207,7 +207,8 @@ struct Sampler {
     std::vector<std::vector<int64_t>> ids;
     for (const Prompt& prompt : some) ids.push_back(prompt.tokens);
     nn::generate_batch(*model, ids, how, [&](size_t i, int64_t token) {
-      const bool goes_on = texts[i].add(tokenizer.decode({&token, 1}), o.stops);
+      const bool goes_on =
+          texts[i].add(tokenizer.decode({&token, 1}, !some[i].shown.empty() || !texts[i].text.empty()), o.stops);
       if (prints) std::cout << texts[i].fresh(o.stops, false) << std::flush;
       return goes_on;
     });

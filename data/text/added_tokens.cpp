@@ -68,10 +68,10 @@ void AddedTokens::part(std::string_view text, const Index& index, std::vector<in
 }
 
 void AddedTokens::append_ids(std::string_view text, std::vector<int64_t>& ids,
-                             const std::function<void(std::string_view)>& cut) const {
+                             const std::function<void(std::string_view)>& cut, const Normalizer& normalizer) const {
   part(text, raw_, ids, [&](std::string_view between) {
-    if (normalizer_)
-      part(normalizer_(between), normalized_, ids, cut);
+    if (normalizer)
+      part(normalizer(between), normalized_, ids, cut);
     else
       part(between, normalized_, ids, cut);
   });

@@ -28,7 +28,12 @@ class AddedTokens {
   /// Appends the ids of a text to `ids`: an added token is its id; the text between two is normalised, and `cut`
   /// appends its ids. Without a normalizer `cut` gets parts of `text` itself.
   void append_ids(std::string_view text, std::vector<int64_t>& ids,
-                  const std::function<void(std::string_view)>& cut) const;
+                  const std::function<void(std::string_view)>& cut) const {
+    append_ids(text, ids, cut, normalizer_);
+  }
+  /// As above by a normalizer that depends on the place in `text`.
+  void append_ids(std::string_view text, std::vector<int64_t>& ids, const std::function<void(std::string_view)>& cut,
+                  const Normalizer& normalizer) const;
 
  private:
   /// Tokens by their first byte, as they are written in the text that is searched.

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/text/words.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
@@ -22,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
-constexpr int64_t kMostIds = 1 << 24;  // limit of a vocabulary: an id is an index
+constexpr std::string_view kSpace = "▁";  // sentencepiece's
+constexpr int64_t kMostIds = 1 << 24;     // limit of a vocabulary: an id is an index
 
 /// GPT-2's files write a byte as a character that can be seen: the visible ones of Latin-1 stand for themselves, the
 /// others in their order for U+0100 and on.
@@ -87,14 +89,17 @@ AddedToken added_token(const nlohmann::json& json, bool special) {
 
 /// The patterns of published files. Errors: another one.
 PiecePattern pattern_of(const fs::path& path, const std::string& pattern) {
-  const auto with = [](const char* digits) {
-    return str(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)", digits,
-               R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+  constexpr const char* kWords = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+)";
+  constexpr const char* kCased = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+                                 R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)";
+  const auto with = [](const char* words, const char* digits, const char* ends) {
+    return str(words, '|', digits, R"(| ?[^\s\p{L}\p{N}]+)", ends, R"(*|\s*[\r\n]+|\s+(?!\S)|\s+)");
   };
-  if (pattern == with(R"(\p{N}{1,3})")) return PiecePattern::llama3;
-  if (pattern == with(R"(\p{N})")) return PiecePattern::qwen2;
-  fail(path.string(), ": expected the isolated pattern of Llama-3's or Qwen-2's Split, got '", printable(pattern, 200),
-       "'");
+  if (pattern == with(kWords, R"(\p{N}{1,3})", R"([\r\n])")) return PiecePattern::llama3;
+  if (pattern == with(kWords, R"(\p{N})", R"([\r\n])")) return PiecePattern::qwen2;
+  if (pattern == with(kCased, R"(\p{N})", R"([\r\n/])")) return PiecePattern::tekken;
+  fail(path.string(), ": expected the isolated pattern of Llama-3's, Qwen-2's or Tekken's Split, got '",
+       printable(pattern, 200), "'");
 }
 
 uint64_t pair_key(int64_t left, int64_t right) {
@@ -103,7 +108,8 @@ uint64_t pair_key(int64_t left, int64_t right) {
 
 }  // namespace
 
-BytePair::BytePair(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
+BytePair::BytePair(std::vector<std::string> tokens, Metaspace metaspace)
+    : tokens_(std::move(tokens)), metaspace_(metaspace) {
   for (size_t id = 0; id < tokens_.size(); ++id)
     if (!tokens_[id].empty()) ids_.emplace(tokens_[id], static_cast<int64_t>(id));
   set_special({kEndOfText});
@@ -161,35 +167,51 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
 BytePair BytePair::from_tokenizer_json(const fs::path& path) {
   const TokenizerJson json = read_tokenizer_json(path, "BPE");
   const auto expect = [&](bool right, const char* what, const auto&... got) {
-    WEFT_CHECK(right, path.string(), ": expected ", what, ", as byte-level tokenizers, got ", printable(str(got...)));
+    WEFT_CHECK(right, path.string(), ": expected ", what,
+               json.byte_fallback ? ", as sentencepiece's byte pairs, got " : ", as byte-level tokenizers, got ",
+               printable(str(got...)));
   };
   const std::vector<std::string>& cuts = json.pre_tokenizers;
   const bool composes = json.normalizers == std::vector<std::string>{"NFC"};
-  expect(json.normalizers.empty() || composes, "no normalizer but NFC", joined(json.normalizers));
-  expect(cuts.empty() || cuts.back() == "ByteLevel", "the pre_tokenizer ByteLevel", joined(cuts));
   PiecePattern pattern = PiecePattern::gpt2;
-  if (cuts.size() < 2) {
-    expect(json.uses_pattern, "ByteLevel's use_regex", "false");
+  if (json.byte_fallback) {
+    expect(json.metaspace != Metaspace::absent,
+           "the normalizers Prepend and Replace, or a pre_tokenizer Metaspace that does not split, with `▁`",
+           json.normalizers.empty() ? "" : joined(json.normalizers) + " and ", cuts.empty() ? "none" : joined(cuts));
+    expect(json.decodes_metaspace, "the decoders Replace, ByteFallback and Fuse, or Strip of a space after them",
+           "others");
+    expect(!json.ignores_merges, "no ignore_merges", "true");
+    for (int byte = 0; byte < 256; ++byte) {
+      const std::string token = byte_token(static_cast<uint8_t>(byte));
+      const auto end = json.vocabulary.end();
+      expect(std::find(json.vocabulary.begin(), end, token) != end, "a token for each byte", "no ", token);
+    }
   } else {
-    expect(cuts.size() == 2 && (cuts[0] == "Split" || cuts[0] == "Digits"), "Split or Digits before ByteLevel",
-           joined(cuts));
-    const bool splits = cuts[0] == "Split";
-    pattern = splits ? pattern_of(path, json.pattern) : PiecePattern::digits;
-    expect(splits || json.parts_digits, "Digits' individual_digits", "false");
-    expect(json.uses_pattern != splits, "ByteLevel's use_regex after Digits and not after Split",
-           json.uses_pattern ? "true" : "false");
-    expect(!json.adds_prefix_space, "no add_prefix_space after another pre_tokenizer", "true");
+    expect(json.normalizers.empty() || composes, "no normalizer but NFC", joined(json.normalizers));
+    expect(cuts.empty() || cuts.back() == "ByteLevel", "the pre_tokenizer ByteLevel", joined(cuts));
+    if (cuts.size() < 2) {
+      expect(json.uses_pattern, "ByteLevel's use_regex", "false");
+    } else {
+      expect(cuts.size() == 2 && (cuts[0] == "Split" || cuts[0] == "Digits"), "Split or Digits before ByteLevel",
+             joined(cuts));
+      const bool splits = cuts[0] == "Split";
+      pattern = splits ? pattern_of(path, json.pattern) : PiecePattern::digits;
+      expect(splits || json.parts_digits, "Digits' individual_digits", "false");
+      expect(json.uses_pattern != splits, "ByteLevel's use_regex after Digits and not after Split",
+             json.uses_pattern ? "true" : "false");
+      expect(!json.adds_prefix_space, "no add_prefix_space after another pre_tokenizer", "true");
+    }
   }
-  expect(!json.byte_fallback, "no byte_fallback", "true");
   expect(json.dropout == 0, "no dropout of merges", json.dropout);
   expect(json.continuation.empty(), "no continuing_subword_prefix", json.continuation);
   expect(json.word_end.empty(), "no end_of_word_suffix", json.word_end);
-  std::vector<std::string> tokens;
-  for (const std::string& token : json.vocabulary) tokens.push_back(bytes_of(token));
-  BytePair result(std::move(tokens));
+  std::vector<std::string> tokens = json.vocabulary;
+  const Metaspace metaspace = json.byte_fallback ? json.metaspace : Metaspace::absent;
+  if (!json.byte_fallback) std::transform(tokens.begin(), tokens.end(), tokens.begin(), bytes_of);
+  BytePair result(std::move(tokens), metaspace);
   for (const auto& [left, right] : json.merges) {
     try {
-      result.add_merge(bytes_of(left), bytes_of(right));
+      result.add_merge(result.read(left), result.read(right));
     } catch (const Error& error) {
       fail(path.string(), ": merge ", result.merges_.size() + 1, ": ", error.what());
     }
@@ -199,6 +221,7 @@ BytePair BytePair::from_tokenizer_json(const fs::path& path) {
   result.composes_ = composes;
   result.whole_pieces_ = json.ignores_merges;
   result.pattern_ = pattern;
+  result.strips_space_ = json.byte_fallback && json.strips_space;
   expect(!json.is_other_template, "a post_processor that puts at most one token before a text and one after it",
          "another");
   if (const std::string& begin = json.begin.empty() ? json.first : json.begin; !begin.empty()) {
@@ -256,8 +279,11 @@ void BytePair::read_special_tokens(const fs::path& folder) {
         if (!named(token.content)) add_named(std::move(token), path);
       }
       for (const char* key : {"add_bos_token", "add_eos_token"})
-        WEFT_CHECK(!json.contains(key) || json[key] != true, path, ": expected no ", key, ", got true");
-      if (json.contains("add_prefix_space")) prefix_space_ = json["add_prefix_space"].get<bool>();
+        WEFT_CHECK(
+            !json.contains(key) || json[key] != true || (begin_ >= 0 && key == std::string_view("add_bos_token")), path,
+            ": expected no ", key, ", got true");
+      if (json.contains("add_prefix_space") && metaspace_ == Metaspace::absent)
+        prefix_space_ = json["add_prefix_space"].get<bool>();
       for (const auto& [key, value] : json.items()) {
         if (key.ends_with("_token") && (value.is_string() || value.is_object())) add_special(value, path);
         if (key.ends_with("_special_tokens") && value.is_array())
@@ -277,7 +303,7 @@ void BytePair::add_named(AddedToken token, const std::string& file) {
   WEFT_CHECK(!token.content.empty(), file, ": expected the text of an added token, got none");
   WEFT_CHECK(!token.single_word, file, ": expected no single_word, got it for '", shown, "'");
   auto known = ids_.find(token.content);
-  if (known == ids_.end()) known = ids_.find(bytes_of(token.content));
+  if (known == ids_.end()) known = ids_.find(read(token.content));
   if (token.id < 0 && known != ids_.end()) token.id = known->second;
   WEFT_CHECK(token.id >= 0 && token.id < kMostIds, file, ": expected an id below ", kMostIds, " of the token '", shown,
              "' in the vocabulary or among the added tokens, got ", token.id < 0 ? std::string("none") : str(token.id));
@@ -286,7 +312,7 @@ void BytePair::add_named(AddedToken token, const std::string& file) {
   if (size() <= token.id) tokens_.resize(static_cast<size_t>(token.id) + 1);
   std::string& place = tokens_[static_cast<size_t>(token.id)];
   WEFT_CHECK(place.empty() || known != ids_.end(), file, ": the id ", token.id, " of '", shown,
-             "' is another token's: '", printable(visible(place), 100), "'");
+             "' is another token's: '", printable(written(place), 100), "'");
   if (known != ids_.end()) ids_.erase(known);
   place = token.content;
   ids_[place] = token.id;
@@ -301,26 +327,70 @@ void BytePair::set_special(std::initializer_list<std::string_view> tokens) {
     const int64_t id = find(content);
     if (!named && id >= 0) all.push_back({.content = std::string(content), .id = id, .special = true});
   }
-  special_ = AddedTokens(std::move(all), composes_ ? composed_text : AddedTokens::Normalizer());
+  AddedTokens::Normalizer normalizer = composes_ ? composed_text : AddedTokens::Normalizer();
+  if (metaspace_ == Metaspace::prepend)
+    normalizer = [](std::string_view text) { return replaced_in(str(kSpace, text), " ", kSpace); };
+  special_ = AddedTokens(std::move(all), std::move(normalizer));
 }
 
 void BytePair::add_merge(std::string_view left, std::string_view right) {
   const auto id = [&](const std::string& token) {
     const auto found = ids_.find(token);
-    WEFT_CHECK(found != ids_.end(), "the vocabulary has no token '", printable(visible(token)), "'");
+    WEFT_CHECK(found != ids_.end(), "the vocabulary has no token '", printable(written(token)), "'");
     return found->second;
   };
   const int64_t a = id(std::string(left)), b = id(std::string(right));
   const int64_t merged = id(std::string(left) + std::string(right));
+  merges_words_ = merges_words_ || (right.starts_with(kSpace) && !left.ends_with(kSpace));
   merges_.emplace(pair_key(a, b), Merge{static_cast<int64_t>(merges_.size()), merged});
+}
+
+/// The bytes of a token as files write it, and back.
+std::string BytePair::read(std::string_view written) const {
+  return metaspace_ == Metaspace::absent ? bytes_of(written) : std::string(written);
+}
+std::string BytePair::written(std::string_view token) const {
+  return metaspace_ == Metaspace::absent ? visible(token) : std::string(token);
+}
+
+/// A part of a text between added tokens with its `▁`; `first`: the text begins with it.
+std::string BytePair::marked(std::string_view part, bool first, std::string_view before) const {
+  const bool prepends = metaspace_ == Metaspace::prepend;
+  const auto ends = [&](const AddedToken& token) {
+    return before.ends_with(token.content) && !(prepends && token.normalized);
+  };
+  const std::vector<AddedToken>& added = special_.tokens();
+  const bool inside = first && !before.empty() && std::none_of(added.begin(), added.end(), ends);
+  const bool prefixed =
+      metaspace_ == Metaspace::first ? first && before.empty() : metaspace_ != Metaspace::never && !inside;
+  std::string text = replaced_in(part, " ", kSpace);
+  if (prefixed && (prepends || !text.starts_with(kSpace))) text.insert(0, kSpace);
+  return text;
 }
 
 /// The tokens of one text. Pieces occur again and again: where their ids stand is known.
 struct BytePair::Encoder {
   explicit Encoder(const BytePair& tokenizer) : pairs(tokenizer) {}
 
-  void add(std::string_view text) {
-    pairs.special_.append_ids(text, ids, [this](std::string_view part) { add_pieces(part); });
+  void add(std::string_view text, std::string_view before) {
+    const auto marked = [&](std::string_view part) { return pairs.marked(part, part.data() == text.data(), before); };
+    if (pairs.metaspace_ == Metaspace::absent)
+      pairs.special_.append_ids(text, ids, [this](std::string_view part) { add_pieces(part); });
+    else if (pairs.metaspace_ == Metaspace::prepend)
+      pairs.special_.append_ids(
+          text, ids, [this](std::string_view part) { add_words(std::string(part)); }, marked);
+    else
+      pairs.special_.append_ids(text, ids, [&](std::string_view part) { add_words(marked(part)); });
+  }
+
+  /// No merge goes beyond a word, which begins with `▁`; or the text is one piece.
+  void add_words(std::string text) {
+    std::string_view rest = kept.emplace_back(std::move(text));
+    for (size_t end = 0; !rest.empty(); rest.remove_prefix(end)) {
+      for (end = 0; rest.substr(end).starts_with(kSpace);) end += kSpace.size();
+      end = pairs.merges_words_ ? rest.size() : std::min(rest.find(kSpace, end), rest.size());
+      add_known(rest.substr(0, end));
+    }
   }
 
   void add_pieces(std::string_view text) {
@@ -330,15 +400,17 @@ struct BytePair::Encoder {
     }
     const bool spaces = pairs.prefix_space_ && !text.starts_with(' ');
     if (spaces || pairs.composes_) text = kept.emplace_back((spaces ? " " : "") + std::string(text));
-    for (const std::string_view piece : split_pieces(text, pairs.pattern_)) {
-      const size_t begin = ids.size();
-      const auto before = known.find(piece);
-      if (before == known.end()) {
-        add_piece(piece);
-        known.emplace(piece, std::pair{begin, ids.size()});
-      } else {
-        for (size_t i = before->second.first; i < before->second.second; ++i) ids.push_back(ids[i]);
-      }
+    for (const std::string_view piece : split_pieces(text, pairs.pattern_)) add_known(piece);
+  }
+
+  void add_known(std::string_view piece) {
+    const size_t begin = ids.size();
+    const auto before = known.find(piece);
+    if (before == known.end()) {
+      add_piece(piece);
+      known.emplace(piece, std::pair{begin, ids.size()});
+    } else {
+      for (size_t i = before->second.first; i < before->second.second; ++i) ids.push_back(ids[i]);
     }
   }
 
@@ -364,14 +436,22 @@ void BytePair::Encoder::add_piece(std::string_view piece) {
     if (const auto whole = pairs.ids_.find(std::string(piece)); whole != pairs.ids_.end())
       return ids.push_back(whole->second);
   std::vector<Symbol> symbols;
-  const auto count = static_cast<int64_t>(piece.size());
-  for (int64_t i = 0; i < count; ++i) {
-    const auto byte = pairs.ids_.find(std::string(1, piece[static_cast<size_t>(i)]));
-    WEFT_CHECK(byte != pairs.ids_.end(), "byte pairs: the vocabulary has no token for the byte ",
-               static_cast<int>(static_cast<uint8_t>(piece[static_cast<size_t>(i)])), " of '", printable(piece, 40),
-               "'");
-    symbols.push_back({byte->second, i - 1, i + 1 < count ? i + 1 : -1});
+  const auto add = [&](const std::string& token) {
+    const auto found = pairs.ids_.find(token);
+    const auto place = static_cast<int64_t>(symbols.size());
+    if (found != pairs.ids_.end()) symbols.push_back({found->second, place - 1, place + 1});
+    return found != pairs.ids_.end();
+  };
+  for (size_t i = 0, size = 1; i < piece.size(); i += size) {
+    uint32_t number = 0;
+    if (pairs.metaspace_ != Metaspace::absent) size = std::max<size_t>(decode_utf8(piece, i, number), 1);
+    if (add(std::string(piece.substr(i, size)))) continue;
+    WEFT_CHECK(pairs.metaspace_ != Metaspace::absent, "byte pairs: the vocabulary has no token for the byte ",
+               static_cast<int>(static_cast<uint8_t>(piece[i])), " of '", printable(piece, 40), "'");
+    for (const char byte : piece.substr(i, size)) add(byte_token(static_cast<uint8_t>(byte)));
   }
+  symbols.back().after = -1;
+  const auto count = static_cast<int64_t>(symbols.size());
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   const auto consider = [&](int64_t left) {
     if (left < 0) return;
@@ -399,19 +479,24 @@ void BytePair::Encoder::add_piece(std::string_view piece) {
     ids.push_back(symbols[static_cast<size_t>(i)].id);
 }
 
-std::vector<int64_t> BytePair::encode(std::string_view text) const {
+std::vector<int64_t> BytePair::encode(std::string_view text, std::string_view before) const {
   Encoder encoder(*this);
-  encoder.add(text);
+  encoder.add(text, before);
   return std::move(encoder.ids);
 }
 
-std::string BytePair::decode(std::span<const int64_t> ids) const {
+std::string BytePair::decode(std::span<const int64_t> ids, bool continues) const {
   std::string text;
   for (const int64_t id : ids) {
     WEFT_CHECK(id >= 0 && id < size() && !tokens_[static_cast<size_t>(id)].empty(),
                "byte pairs: expected the id of a token, below ", size(), ", got ", id);
-    text += tokens_[static_cast<size_t>(id)];
+    const std::string& token = tokens_[static_cast<size_t>(id)];
+    if (metaspace_ == Metaspace::absent)
+      text += token;
+    else
+      append_token(text, token, kSpace, true);
   }
+  if (strips_space_ && !continues && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 
@@ -431,7 +516,7 @@ void BytePair::save(const fs::path& folder) const {
 }
 
 int64_t BytePair::find(std::string_view token) const {
-  const auto found = ids_.find(bytes_of(token));
+  const auto found = ids_.find(read(token));
   return found == ids_.end() ? -1 : found->second;
 }
 

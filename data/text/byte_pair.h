@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/text/added_tokens.h"
+#include "data/text/metaspace.h"
 #include "data/text/words.h"
 
 namespace weft::data {
@@ -19,6 +20,8 @@ namespace weft::data {
 /// and SmolLM: a text is cut at its special tokens, then into pieces (split_pieces()), a piece into bytes. Repeatedly,
 /// the pair of neighbours that is first in the list of merges becomes a token. Any bytes can be encoded, and decode()
 /// returns them; Qwen's text returns in normal form C.
+/// The byte pairs of sentencepiece (Llama-2, Mistral) are as well: `▁` stands for a space, the pieces are characters,
+/// and the bytes of a character without a token are tokens.
 class BytePair {
  public:
   /// The published files: vocab.json (also called encoder.json), which gives each token its id, and merges.txt
@@ -48,10 +51,12 @@ class BytePair {
   void set_special(std::initializer_list<std::string_view> tokens);
 
   /// A special token that is written out in the text is that token, as with Hugging Face's tokenizers. Errors: a byte
-  /// that the vocabulary lacks; with merges, built without utf8proc.
-  std::vector<int64_t> encode(std::string_view text) const;
-  /// The bytes of the tokens; a token's bytes need not be whole characters. Errors: an id of no token.
-  std::string decode(std::span<const int64_t> ids) const;
+  /// that the vocabulary lacks; with merges of bytes, built without utf8proc.
+  /// `before`: the text goes on from this one, and gets no `▁` before it.
+  std::vector<int64_t> encode(std::string_view text, std::string_view before = {}) const;
+  /// The bytes of the tokens; a token's bytes need not be whole characters. Sentencepiece's first space goes, unless
+  /// the text `continues` another. Errors: an id of no token.
+  std::string decode(std::span<const int64_t> ids, bool continues = false) const;
 
   /// Writes the files that from_folder() read, as they were; of_bytes(): vocab.json, merges.txt and
   /// tokenizer_config.json.
@@ -62,13 +67,16 @@ class BytePair {
     int64_t rank, merged;
   };
   struct Encoder;
-  explicit BytePair(std::vector<std::string> tokens);
+  explicit BytePair(std::vector<std::string> tokens, Metaspace metaspace = Metaspace::absent);
   static BytePair from_tokenizer_json(const std::filesystem::path& path);
   void read_special_tokens(const std::filesystem::path& folder);
   void add_merge(std::string_view left, std::string_view right);
   void add_named(AddedToken token, const std::string& file);
+  std::string read(std::string_view written) const;
+  std::string written(std::string_view token) const;
+  std::string marked(std::string_view part, bool first, std::string_view before) const;
 
-  std::vector<std::string> tokens_;  // bytes by id; empty: no such id
+  std::vector<std::string> tokens_;  // bytes by id (sentencepiece's: as written); empty: no such id
   std::unordered_map<std::string, int64_t> ids_;
   std::unordered_map<uint64_t, Merge> merges_;  // key: both ids, left << 32 | right
   std::vector<AddedToken> named_;               // from the files
@@ -77,6 +85,9 @@ class BytePair {
   bool composes_ = false;                       // the text is encoded in its normal form C
   bool whole_pieces_ = false;                   // a piece that is a token is not merged
   PiecePattern pattern_ = PiecePattern::gpt2;
+  Metaspace metaspace_ = Metaspace::absent;  // absent: byte-level
+  bool strips_space_ = false;                // decode() takes away the first space
+  bool merges_words_ = false;                // a merge has `▁` after another character
   int64_t begin_ = -1;
   std::map<std::string, std::string> files_;  // content by name
 };

@@ -114,8 +114,11 @@ TokenDocument encode_example(const TextExample& example, const BytePair& tokeniz
     document.trained.push_back(trained || (all && document.tokens.size() > 1));
   };
   if (!example.conversation && tokenizer.begin_of_text() >= 0) add(tokenizer.begin_of_text(), false);
-  for (const TextPart& part : example.parts)
-    for (const int64_t token : tokenizer.encode(part.text)) add(token, part.answer);
+  std::string before;
+  for (const TextPart& part : example.parts) {
+    for (const int64_t token : tokenizer.encode(part.text, before)) add(token, part.answer);
+    before += part.text;
+  }
   if (!example.conversation && end >= 0) add(end, true);
   return document;
 }

@@ -87,6 +87,27 @@ void take_post_processor(const Json& one, TokenizerJson& result) {
   }
 }
 
+/// The parts of Llama-2's and Mistral's tokenizers that make and remove `▁`.
+void take_metaspace(const Json& json, TokenizerJson& result) {
+  const auto replace = [](const char* from, const char* to) {
+    return Json{{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+  };
+  const std::vector<Json> normalizers = parts_of(json, "normalizer", "normalizers"),
+                          cuts = parts_of(json, "pre_tokenizer", "pretokenizers");
+  std::vector<Json> decoders = parts_of(json, "decoder", "decoders");
+  if (cuts.empty() && normalizers == std::vector{Json{{"type", "Prepend"}, {"prepend", "▁"}}, replace(" ", "▁")})
+    result.metaspace = Metaspace::prepend;
+  if (normalizers.empty() && cuts.size() == 1 && cuts[0].at("type") == "Metaspace" &&
+      !value_or(cuts[0], "split", true) && value_or<std::string>(cuts[0], "replacement", "▁") == "▁")
+    result.metaspace = metaspace_named(value_or<std::string>(
+        cuts[0], "prepend_scheme", value_or(cuts[0], "add_prefix_space", true) ? "always" : "never"));
+  result.strips_space =
+      !decoders.empty() && decoders.back() == Json{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
+  if (result.strips_space) decoders.pop_back();
+  result.decodes_metaspace =
+      decoders == std::vector{replace("▁", " "), Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}};
+}
+
 TokenizerJson parsed(const Json& json, const std::string& wanted) {
   TokenizerJson result;
   const Json& model = json.at("model");
@@ -126,6 +147,7 @@ TokenizerJson parsed(const Json& json, const std::string& wanted) {
     result.adds_prefix_space = value_or(one, "add_prefix_space", true);
     result.uses_pattern = value_or(one, "use_regex", true);
   }
+  take_metaspace(json, result);
   for (const Json& one : parts_of(json, "post_processor", "processors")) take_post_processor(one, result);
   return result;
 }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "data/text/metaspace.h"
+
 namespace weft::data {
 
 /// A token that is searched in the text itself, before the model cuts the rest.
@@ -47,7 +49,11 @@ struct TokenizerJson {
   bool is_other_template = false;     ///< the post-processor puts other tokens around a text
   bool byte_fallback = false;         ///< the BPE model's
   bool ignores_merges = false;        ///< the BPE model's ignore_merges: a piece that is a token is not merged
-  double dropout = 0;                 ///< the BPE model's: share of merges left out at random
+  Metaspace metaspace = Metaspace::absent;  ///< Llama-2's normalizer, or a pre-tokenizer Metaspace without `split`
+  bool decodes_metaspace =
+      false;                  ///< the decoders are Replace of `▁`, ByteFallback, Fuse and, with strips_space, Strip
+  bool strips_space = false;  ///< the decoder takes away the first space
+  double dropout = 0;         ///< the BPE model's: share of merges left out at random
 };
 
 /// Errors: it cannot be read, is no JSON, or lacks an entry; a model of another type than `type`, which is named; an id

@@ -31,23 +31,6 @@ size_t character_size(std::string_view text, size_t at) {
   return std::max<size_t>(decode_utf8(text, at, number), 1);
 }
 
-std::string replaced_in(std::string_view text, const std::string& from, const std::string& to) {
-  std::string result;
-  for (size_t at = 0;;) {
-    const size_t found = text.find(from, at);
-    result += text.substr(at, found - at);
-    if (found == text.npos) return result;
-    result += to;
-    at = found + from.size();
-  }
-}
-
-/// `<0x0A>`
-std::string byte_token(uint8_t byte) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  return std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + '>';
-}
-
 }  // namespace
 
 Unigram Unigram::from_tokenizer_json(const std::filesystem::path& path) {
@@ -109,9 +92,7 @@ Unigram Unigram::from_tokenizer_json(const std::filesystem::path& path) {
       WEFT_CHECK(kind == "Metaspace", "the pre_tokenizer ", printable(one.dump(), 120), " is not supported");
       made.space_ = one.value("replacement", "▁");
       const std::string scheme = one.value("prepend_scheme", one.value("add_prefix_space", true) ? "always" : "never");
-      WEFT_CHECK(scheme == "always" || scheme == "first" || scheme == "never",
-                 "Metaspace: expected the prepend_scheme always, first or never, got '", printable(scheme), "'");
-      made.prefix_ = scheme == "always" ? Prefix::always : scheme == "first" ? Prefix::first : Prefix::never;
+      made.prefix_ = metaspace_named(scheme);
       made.cuts_words_ = one.value("split", true);
     }
     std::vector<AddedToken> added;
@@ -230,7 +211,7 @@ void Unigram::append_words(std::string_view text, bool begins, std::vector<int64
   if (text.empty()) return;
   if (space_.empty()) return append_ids(text, ids);
   std::string marked = replaced_in(text, " ", space_);
-  const bool prepends = prefix_ == Prefix::always || (prefix_ == Prefix::first && begins);
+  const bool prepends = prefix_ == Metaspace::always || (prefix_ == Metaspace::first && begins);
   if (prepends && !marked.starts_with(space_)) marked = space_ + marked;
   if (!cuts_words_) return append_ids(marked, ids);
   for (size_t at = 0; at < marked.size();) {
@@ -295,15 +276,8 @@ void Unigram::append_ids(std::string_view word, std::vector<int64_t>& ids) const
 
 std::string Unigram::decode(std::span<const int64_t> ids) const {
   std::string text;
-  for (const int64_t id : ids) {
-    const std::string token = token_text(id);
-    const bool is_byte = byte_fallback_ && token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
-    if (is_byte)
-      text += static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16));
-    else
-      text += space_.empty() ? token : replaced_in(token, space_, " ");
-  }
-  if (prefix_ != Prefix::never && text.starts_with(' ')) text.erase(0, 1);
+  for (const int64_t id : ids) append_token(text, token_text(id), space_, byte_fallback_);
+  if (prefix_ != Metaspace::never && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 

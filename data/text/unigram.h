@@ -10,6 +10,7 @@
 #include "data/text/added_tokens.h"
 #include "data/text/character_map.h"
 #include "data/text/encoding.h"
+#include "data/text/metaspace.h"
 
 namespace weft::data {
 
@@ -39,7 +40,6 @@ class Unigram final : public TextEncoder {
     int64_t id;
     double score;
   };
-  enum class Prefix : uint8_t { always, first, never };
   struct Step {
     enum Kind : uint8_t { map, compose, compose_compatible, lowercase, strip, prepend, replace, merge_spaces } kind;
     std::string from{}, to{};
@@ -58,7 +58,7 @@ class Unigram final : public TextEncoder {
   int64_t unknown_ = -1;
   bool byte_fallback_ = false, splits_white_space_ = false, cuts_words_ = true;
   std::string space_;  // Metaspace's replacement; empty: spaces stay
-  Prefix prefix_ = Prefix::always;
+  Metaspace prefix_ = Metaspace::always;
   std::vector<Step> steps_;
   CharacterMap characters_;
   AddedTokens added_;

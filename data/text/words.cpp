@@ -109,12 +109,13 @@ Kind kind_of(utf8proc_int32_t c) {
 struct Character {
   Kind kind;
   size_t bytes;
+  utf8proc_category_t category = UTF8PROC_CATEGORY_CN;
 };
 Character character_at(std::string_view text, size_t at) {
   utf8proc_int32_t c = kReplacement;
   const utf8proc_ssize_t used = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
                                                  static_cast<utf8proc_ssize_t>(text.size() - at), &c);
-  return used > 0 ? Character{kind_of(c), static_cast<size_t>(used)} : Character{Kind::mark, 1};
+  return used > 0 ? Character{kind_of(c), static_cast<size_t>(used), utf8proc_category(c)} : Character{Kind::mark, 1};
 }
 
 /// Bytes of the piece at the beginning of a text that is not empty.
@@ -169,18 +170,43 @@ size_t ending_length(std::string_view text) {
   return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-/// Llama-3's and Qwen-2's pattern, whose alternatives differ in how many digits are one piece.
-size_t long_piece_length(std::string_view text, size_t most_digits) {
-  if (const size_t ending = ending_length(text); ending > 0) return ending;
+bool is_combining(const Character& c) {
+  return c.category >= UTF8PROC_CATEGORY_MN && c.category <= UTF8PROC_CATEGORY_ME;
+}
+
+/// Where Tekken's word at `begin` ends: capitals, then small letters. Letters without case and marks are both.
+size_t cased_end(std::string_view text, size_t begin) {
+  size_t last = begin;  // where the last character ends that may be a small letter
+  const auto run = [&](size_t end, bool small) {
+    for (Character next{}; end < text.size(); end += next.bytes) {
+      next = character_at(text, end);
+      const bool both = next.category >= UTF8PROC_CATEGORY_LM && next.category <= UTF8PROC_CATEGORY_ME;
+      const bool capital = next.category == UTF8PROC_CATEGORY_LU || next.category == UTF8PROC_CATEGORY_LT;
+      if (!both && !(small ? next.category == UTF8PROC_CATEGORY_LL : capital)) break;
+      if (both || small) last = end + next.bytes;
+    }
+    return end;
+  };
+  const size_t capitals = run(begin, false);
+  run(capitals, true);
+  return last > begin ? last : capitals;
+}
+
+/// The pattern of Llama-3, Qwen-2 or Tekken.
+size_t long_piece_length(std::string_view text, PiecePattern pattern) {
+  const bool tekken = pattern == PiecePattern::tekken;
+  if (const size_t ending = tekken ? 0 : ending_length(text); ending > 0) return ending;
   const Character first = character_at(text, 0);
-  if (first.kind == Kind::digit) return run_end(text, 0, Kind::digit, most_digits);
+  if (first.kind == Kind::digit) return run_end(text, 0, Kind::digit, pattern == PiecePattern::llama3 ? 3 : 1);
   if (!is_line_end(text[0])) {
-    const size_t begin = first.kind == Kind::letter ? 0 : first.bytes, end = run_end(text, begin, Kind::letter);
+    const bool inside = first.kind == Kind::letter || (tekken && is_combining(first));
+    const size_t begin = inside ? 0 : first.bytes;
+    const size_t end = tekken ? cased_end(text, begin) : run_end(text, begin, Kind::letter);
     if (end > begin) return end;
   }
   const size_t begin = text[0] == ' ' ? 1 : 0;
   if (size_t end = run_end(text, begin, Kind::mark); end > begin) {
-    while (end < text.size() && is_line_end(text[end])) ++end;
+    while (end < text.size() && (is_line_end(text[end]) || (tekken && text[end] == '/'))) ++end;
     return end;
   }
   size_t end = 0, last = 0, after_line = 0;  // last: where the last character of the run begins
@@ -219,8 +245,7 @@ std::vector<std::string_view> split_pieces(std::string_view text, PiecePattern p
   if (pattern == PiecePattern::gpt2) {
     append_pieces(pieces, text, piece_length);
   } else if (pattern != PiecePattern::digits) {
-    const size_t most = pattern == PiecePattern::llama3 ? 3 : 1;
-    append_pieces(pieces, text, [most](std::string_view rest) { return long_piece_length(rest, most); });
+    append_pieces(pieces, text, [pattern](std::string_view rest) { return long_piece_length(rest, pattern); });
   } else {
     for (size_t begin = 0; begin < text.size();) {
       const size_t digit = run_end(text, begin, Kind::digit, 1);

@@ -43,6 +43,7 @@ enum class PiecePattern : uint8_t {
   gpt2,    ///< the pieces above
   llama3,  ///< endings in any case; one mark or space ahead of letters; three digits at most; line ends of their own
   qwen2,   ///< as Llama-3's, but each digit alone
+  tekken,  ///< Mistral-Nemo: capitals begin a piece of letters and marks; digits alone; `/` goes with the marks before
   digits,  ///< SmolLM: digits alone, GPT-2's pieces between them
 };
 /// As above by another pattern.

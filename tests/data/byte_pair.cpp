@@ -229,11 +229,41 @@ TEST(Pieces, AreTheWholeText) {
 TEST(ByteLevel, EqualsHuggingFacesTokenizers) {
   const char* const more = std::getenv("WEFT_BYTE_LEVEL");
   const std::filesystem::path folder = more ? more : std::filesystem::path(WEFT_GOLDEN) / "byte_level";
-  for (const char* name : {"llama3", "qwen2", "smollm"}) {
+  for (const char* name : {"llama3", "qwen2", "smollm", "tekken"}) {
     SCOPED_TRACE(name);
     const BytePair pairs = BytePair::from_folder(folder / name);
     expect_cases(pairs, folder / name / "cases.json", std::string(name) == "qwen2");
     EXPECT_EQ(pairs.begin_of_text(), std::string(name) == "llama3" ? pairs.find("<|begin|>") : -1);
+  }
+}
+
+// byte_fallback.py's forms; WEFT_BYTE_FALLBACK names a folder of more texts.
+TEST(ByteFallback, EqualsHuggingFacesTokenizers) {
+  const char* const more = std::getenv("WEFT_BYTE_FALLBACK");
+  const std::filesystem::path folder = more ? more : std::filesystem::path(WEFT_GOLDEN) / "byte_fallback";
+  for (const char* name : {"llama2", "first", "always", "never"}) {
+    SCOPED_TRACE(name);
+    const BytePair pairs = BytePair::from_folder(folder / name);
+    const nlohmann::json cases = nlohmann::json::parse(read_text(folder / name / "cases.json", "cases"));
+    ASSERT_GT(cases.size(), 40u);
+    for (const auto& entry : cases) {
+      const auto text = entry["text"].get<std::string>();
+      const Ids got = pairs.encode(text, entry.value("before", ""));
+      ASSERT_EQ(got, entry["ids"].get<Ids>()) << entry;
+      if (!entry.contains("decoded")) continue;
+      ASSERT_EQ(pairs.decode(got), entry["decoded"].get<std::string>());
+      std::string grown;
+      for (const int64_t id : got) grown += pairs.decode({&id, 1}, /*continues=*/!grown.empty());
+      ASSERT_EQ(grown, pairs.decode(got)) << entry;
+    }
+    EXPECT_EQ(pairs.begin_of_text(), pairs.find("<s>"));
+    EXPECT_EQ(pairs.decode(pairs.encode("\xFF\xC3(")), "\xFF\xC3(");
+    const std::string word(1 << 20, 'a');
+    EXPECT_EQ(pairs.decode(pairs.encode(word)), word);
+    const TemporaryFolder saved;
+    pairs.save(saved / "");
+    write(saved / "tokenizer_config.json", R"({"add_bos_token": true, "add_prefix_space": null, "bos_token": "<s>"})");
+    EXPECT_EQ(BytePair::from_folder(saved / "").encode("<s> hi"), pairs.encode("<s> hi"));
   }
 }
 
@@ -260,8 +290,10 @@ TEST(BytePair, RefusesOtherTokenizers) {
     return error_text([&] { read(pointer, value); });
   };
   using Json = nlohmann::json;
-  EXPECT_THAT(error("/model/byte_fallback", true),
-              HasSubstr("tokenizer.json: expected no byte_fallback, as byte-level tokenizers, got true"));
+  EXPECT_THAT(
+      error("/model/byte_fallback", true),
+      HasSubstr("tokenizer.json: expected the normalizers Prepend and Replace, or a pre_tokenizer Metaspace that "
+                "does not split, with `▁`, as sentencepiece's byte pairs, got none"));
   EXPECT_THAT(error("/model/dropout", 0.1),
               HasSubstr("expected no dropout of merges, as byte-level tokenizers, got 0.1"));
   EXPECT_THAT(error("/model/end_of_word_suffix", "</w>"), HasSubstr("expected no end_of_word_suffix"));
@@ -278,7 +310,7 @@ TEST(BytePair, RefusesOtherTokenizers) {
     return error("/pre_tokenizer", Json{{"type", "Sequence"}, {"pretokenizers", parts}});
   };
   EXPECT_THAT(sequence({split, bytes}),
-              HasSubstr("expected the isolated pattern of Llama-3's or Qwen-2's Split, got 'x'"));
+              HasSubstr("expected the isolated pattern of Llama-3's, Qwen-2's or Tekken's Split, got 'x'"));
   EXPECT_THAT(sequence({{{"type", "Punctuation"}}, bytes}),
               HasSubstr("expected Split or Digits before ByteLevel, as byte-level tokenizers, got Punctuation"));
   EXPECT_THAT(sequence({digits, pattern}), HasSubstr("expected Digits' individual_digits"));
@@ -300,6 +332,29 @@ TEST(BytePair, RefusesOtherTokenizers) {
   EXPECT_EQ(read(after, around({text})).begin_of_text(), -1);
   EXPECT_EQ(read(after, around({token, text})).begin_of_text(), 1);
   EXPECT_EQ(read(after, around({token, text, token})).begin_of_text(), 1);
+  nlohmann::json pieces = nlohmann::json::parse(
+      read_text(std::filesystem::path(WEFT_GOLDEN) / "byte_fallback" / "first" / "tokenizer.json", "tokenizer"));
+  const auto changed = [&](const char* pointer, const Json& value) {
+    Json json = pieces;
+    json[Json::json_pointer(pointer)] = value;
+    write(folder / "tokenizer.json", json.dump());
+    return error_text([&] { BytePair::from_folder(folder / ""); });
+  };
+  EXPECT_THAT(changed("/pre_tokenizer/split", true),
+              HasSubstr("a pre_tokenizer Metaspace that does not split, with `▁`, "
+                        "as sentencepiece's byte pairs, got Metaspace"));
+  EXPECT_THAT(changed("/pre_tokenizer/replacement", "_"), HasSubstr("byte pairs, got Metaspace"));
+  EXPECT_THAT(changed("/pre_tokenizer/prepend_scheme", "last"),
+              HasSubstr("expected the prepend_scheme always, first or never, got 'last'"));
+  EXPECT_THAT(changed("/normalizer", Json{{"type", "NFKC"}}), HasSubstr("byte pairs, got NFKC and Metaspace"));
+  EXPECT_THAT(changed("/decoder", nullptr), HasSubstr("expected the decoders Replace, ByteFallback and Fuse"));
+  EXPECT_THAT(changed("/decoder/decoders/3/start", 2),
+              HasSubstr("expected the decoders Replace, ByteFallback and Fuse"));
+  EXPECT_THAT(changed("/model/ignore_merges", true), HasSubstr("expected no ignore_merges, as sentencepiece's"));
+  Json vocabulary = pieces["model"]["vocab"];
+  vocabulary.erase("<0x0A>");
+  EXPECT_THAT(changed("/model/vocab", vocabulary),
+              HasSubstr("expected a token for each byte, as sentencepiece's byte pairs, got no <0x0A>"));
   EXPECT_THAT(error("/model/merges", Json{"a b"}),
               HasSubstr("tokenizer.json: merge 1: the vocabulary has no token 'ab'"));
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes byte_level/: small tokenizers with the pipelines of Llama-3, Qwen-2 and SmolLM, and the ids that Hugging Face's tokenizers
+"""Writes byte_level/: small tokenizers with the pipelines of Llama-3, Qwen-2, SmolLM and Mistral-Nemo, and the ids that Hugging Face's tokenizers
 (PyPI; 0.23 wrote the files) give to the texts of byte_pair.py and others.
 
     byte_level.py          # the files
@@ -17,6 +17,15 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 HERE = pathlib.Path(__file__).parent
 PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+TEKKEN = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
+          r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CASED = [
+    "XMLHttpRequest getHTTPResponse iPhone McDonald ABCs ABC aB Ab AB1c camelCaseWord \u01c5x \u01c5\u01c5 A\u02b0B a\u02b0B",
+    "\u4f60A\u597dB AB\u4f60\u597d a\u4f60b \u4f60\u597d A\u4f60 \u4f60a AB\u4f60CD ab\u4f60cd \u0661A\u0662b",
+    "\u0301AB \u0301ab \u0301 \u0301\u0301A e\u0301E\u0301 A\u0301B .\u0301A .\u0301 .\u0301a ..\u0301b \u0301.a \u20ddAB",
+    "https://a.b/C//d/\n/e //\n\r/ x/ /\n  ./\n'S I'M it'll DON'T don't 'TIS 's",
+]
 MORE = [
     "It's HE'LL we'Ve I'M you'D 'Re 'tis it'\u017f \u017f's",
     "x  \n\n  y \r\n\r\n\tz\n \n  ",
@@ -38,12 +47,18 @@ def shared():
 
 
 def pipelines():
-    def split(digits):
-        return [pre_tokenizers.Split(Regex(PATTERN.replace("DIGITS", digits)), "isolated"),
+    def split(pattern):
+        return [pre_tokenizers.Split(Regex(pattern), "isolated"),
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    yield "llama3", None, split(r"\p{N}{1,3}"), True
-    yield "qwen2", normalizers.NFC(), split(r"\p{N}"), False
+    yield "llama3", None, split(PATTERN.replace("DIGITS", r"\p{N}{1,3}")), True
+    yield "qwen2", normalizers.NFC(), split(PATTERN.replace("DIGITS", r"\p{N}")), False
     yield "smollm", None, [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)], False
+    yield "tekken", None, split(TEKKEN), True
+
+
+def mixed(rng):
+    """A text of small and large letters, marks and others, in which the pattern has to step back."""
+    return "".join(rng.choice("aBc\u01c5\u02b0\u4f60\u0301\u20dd.'/ \n1\u00e9\u00c9\u0416\u0436") for _ in range(rng.randint(1, 24)))
 
 
 def main():
@@ -60,7 +75,7 @@ def main():
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(vocab_size=256 + 150, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
                                       special_tokens=[AddedToken("<|begin|>", special=True), AddedToken("<|end|>", special=True)])
-        tokenizer.train_from_iterator(texts, trainer)
+        tokenizer.train_from_iterator(texts + CASED if name == "tekken" else texts, trainer)
         if name == "llama3":  # a token that no merge makes: its piece is found whole
             vocabulary = json.loads(tokenizer.to_str())
             vocabulary["model"]["vocab"]["\u0120xyzzy"] = len(vocabulary["model"]["vocab"])
@@ -69,6 +84,8 @@ def main():
             tried.append("an xyzzy, xyzzy")
         (folder / name).mkdir(parents=True, exist_ok=True)
         tokenizer.save(str(folder / name / "tokenizer.json"), pretty=False)
+        if name == "tekken":
+            tried = tried[:len(texts)] + CASED + tried[len(texts):] + [mixed(rng) for _ in range(len(tried) - len(texts))]
         cases = [{"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in tried]
         if not normalizer:
             assert all(tokenizer.decode(case["ids"], skip_special_tokens=False) == case["text"] for case in cases)
