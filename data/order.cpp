@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "data/draw.h"
+#include "kernels/contracts/permutation.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -101,16 +102,17 @@ class ByLength : public WholeOrder {
   std::vector<int64_t> make(uint64_t seed, int64_t epoch) const override {
     const int64_t n = set_size(), batch = options_.batch_size, pool = std::min(options_.pool, n / batch + 1) * batch;
     std::vector<int64_t> shuffled(lengths_.size());
-    for (int64_t i = 0; i < n; ++i)
-      shuffled[static_cast<size_t>(i)] = permuted(seed ^ kPools, static_cast<uint64_t>(epoch), n, i);
+    const Permutation pools = permutation_of(seed ^ kPools, static_cast<uint64_t>(epoch), n);
+    for (int64_t i = 0; i < n; ++i) shuffled[static_cast<size_t>(i)] = pools(i);
     for (int64_t begin = 0; begin < n; begin += pool)
       std::stable_sort(
           shuffled.begin() + begin, shuffled.begin() + std::min(begin + pool, n),
           [&](int64_t a, int64_t b) { return lengths_[static_cast<size_t>(a)] < lengths_[static_cast<size_t>(b)]; });
     std::vector<int64_t> order;
     const int64_t whole = n / batch;
+    const Permutation batches = permutation_of(seed ^ kBatches, static_cast<uint64_t>(epoch), whole);
     for (int64_t b = 0; b < whole; ++b) {
-      const auto from = shuffled.begin() + permuted(seed ^ kBatches, static_cast<uint64_t>(epoch), whole, b) * batch;
+      const auto from = shuffled.begin() + batches(b) * batch;
       order.insert(order.end(), from, from + batch);
     }
     order.insert(order.end(), shuffled.begin() + whole * batch, shuffled.end());

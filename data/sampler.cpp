@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/draw.h"
+#include "kernels/contracts/permutation.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -67,7 +67,7 @@ int64_t Sampler::index(int64_t epoch, int64_t position) const {
   }
   if (!options_.shuffle) return at;
   constexpr uint64_t kShuffle = 0x5A3B1E5000000000ull;
-  return permuted(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), count_, at);
+  return permutation_of(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), count_)(at);
 }
 
 }  // namespace weft::data

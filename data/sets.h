@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "data/collation.h"
-#include "data/draw.h"
+#include "kernels/contracts/permutation.h"
 
 // Sets made of other sets: anything with `size()` and `get(index)` or `get(index, draw)`, as a Loader takes it.
 namespace weft::data {
@@ -57,12 +57,13 @@ std::vector<std::shared_ptr<Subset<Set>>> random_split(std::shared_ptr<Set> set,
     left -= sizes[i] = static_cast<int64_t>(std::floor(shares[i] / sum * static_cast<double>(n) + 1e-9));
   for (size_t i = 0; left > 0; i = (i + 1) % sizes.size(), --left) ++sizes[i];
   std::vector<std::shared_ptr<Subset<Set>>> parts;
+  const Permutation order = permutation_of(seed, 0, n);
   int64_t at = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     WEFT_CHECK(sizes[i] > 0, "random_split: expected at least one sample for the share ", shares[i], ", got none of ",
                n);
     std::vector<int64_t> indices;
-    for (const int64_t end = at + sizes[i]; at < end; ++at) indices.push_back(permuted(seed, 0, n, at));
+    for (const int64_t end = at + sizes[i]; at < end; ++at) indices.push_back(order(at));
     parts.push_back(subset(set, std::move(indices)));
   }
   return parts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "apps/gpt/gpt_files.h"
 #include "apps/support/flags.h"
@@ -72,7 +73,7 @@ bool parse(int argc, char** argv, SampleOptions& o) {
 struct Growing {
   std::string text;
   size_t printed = 0;
-  bool ended = false;
+  bool begun = false, ended = false;
 
   /// False: the text has ended.
   bool add(const std::string& more, const std::vector<std::string>& stops) {
@@ -205,10 +206,13 @@ struct Sampler {
     manual_seed(static_cast<uint64_t>(o.seed + sample));
     std::vector<Growing> texts(some.size());
     std::vector<std::vector<int64_t>> ids;
-    for (const Prompt& prompt : some) ids.push_back(prompt.tokens);
+    for (size_t i = 0; i < some.size(); ++i) {
+      ids.push_back(some[i].tokens);
+      texts[i].begun = !some[i].shown.empty();
+    }
     nn::generate_batch(*model, ids, how, [&](size_t i, int64_t token) {
-      const bool goes_on =
-          texts[i].add(tokenizer.decode({&token, 1}, !some[i].shown.empty() || !texts[i].text.empty()), o.stops);
+      const bool continues = std::exchange(texts[i].begun, true);
+      const bool goes_on = texts[i].add(tokenizer.decode({&token, 1}, continues), o.stops);
       if (prints) std::cout << texts[i].fresh(o.stops, false) << std::flush;
       return goes_on;
     });

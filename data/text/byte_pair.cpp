@@ -314,8 +314,8 @@ void BytePair::add_named(AddedToken token, const std::string& file) {
   WEFT_CHECK(place.empty() || known != ids_.end(), file, ": the id ", token.id, " of '", shown,
              "' is another token's: '", printable(written(place), 100), "'");
   if (known != ids_.end()) ids_.erase(known);
-  place = token.content;
-  ids_[place] = token.id;
+  ids_[token.content] = token.id;
+  place = metaspace_ == Metaspace::prepend && token.normalized ? str(kSpace, token.content) : token.content;
   named_.push_back(std::move(token));
 }
 
@@ -325,7 +325,8 @@ void BytePair::set_special(std::initializer_list<std::string_view> tokens) {
     const bool named =
         std::any_of(named_.begin(), named_.end(), [&](const auto& token) { return token.content == content; });
     const int64_t id = find(content);
-    if (!named && id >= 0) all.push_back({.content = std::string(content), .id = id, .special = true});
+    if (!named && id >= 0 && metaspace_ == Metaspace::absent)
+      all.push_back({.content = std::string(content), .id = id, .special = true});
   }
   AddedTokens::Normalizer normalizer = composes_ ? composed_text : AddedTokens::Normalizer();
   if (metaspace_ == Metaspace::prepend)

@@ -253,12 +253,12 @@ TEST(ByteFallback, EqualsHuggingFacesTokenizers) {
       if (!entry.contains("decoded")) continue;
       ASSERT_EQ(pairs.decode(got), entry["decoded"].get<std::string>());
       std::string grown;
-      for (const int64_t id : got) grown += pairs.decode({&id, 1}, /*continues=*/!grown.empty());
+      for (const int64_t& id : got) grown += pairs.decode({&id, 1}, /*continues=*/&id != &got.front());
       ASSERT_EQ(grown, pairs.decode(got)) << entry;
     }
     EXPECT_EQ(pairs.begin_of_text(), pairs.find("<s>"));
     EXPECT_EQ(pairs.decode(pairs.encode("\xFF\xC3(")), "\xFF\xC3(");
-    const std::string word(1 << 20, 'a');
+    const std::string word(1 << 18, 'a');
     EXPECT_EQ(pairs.decode(pairs.encode(word)), word);
     const TemporaryFolder saved;
     pairs.save(saved / "");
