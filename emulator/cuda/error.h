@@ -33,6 +33,9 @@ const char* error_string(int code);  ///< nullptr: no such code
 
 /// cudaGetLastError of this thread.
 void remember(cudaError_t code);
+/// As above, of an error that `<<<>>>` does not return: it becomes a finding unless the thread asks for its last error
+/// before the program ends.
+void remember_unreturned(cudaError_t code, const std::string& launch);
 cudaError_t last_error(bool clear);
 
 /// The code of the current exception; call it in a catch block.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <cstdlib>
 #include <list>
+#include <map>
 #include <mutex>
 #include <new>
 #include <set>
+#include <thread>
 
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
@@ -13,6 +16,9 @@ namespace emulator::cuda {
 namespace {
 
 thread_local cudaError_t remembered = cudaSuccess;
+/// Launches that were refused, by thread: nobody has asked for their errors.
+std::mutex unasked_mutex;
+std::map<std::thread::id, std::set<std::string>> unasked;
 
 struct Text {
   int code;
@@ -76,10 +82,26 @@ const char* error_string(int code) {
 
 void remember(cudaError_t code) { remembered = code; }
 
+void remember_unreturned(cudaError_t code, const std::string& launch) {
+  static const int told_at_the_end = std::atexit([] {
+    for (const auto& [thread, launches] : unasked)
+      for (const std::string& text : launches) report_finding("launch", text, text);
+  });
+  static_cast<void>(told_at_the_end);
+  remember(code);
+  const std::lock_guard lock(unasked_mutex);
+  unasked[std::this_thread::get_id()].insert(
+      cat(launch, " was refused with ", error_name(code), ", and the program did not ask for the error"));
+}
+
 cudaError_t last_error(bool clear) {
   const cudaError_t sticky = sticky_error();
   if (sticky != cudaSuccess && sticky != cudaErrorNoDevice) return sticky;
   const cudaError_t code = remembered;
+  if (code != cudaSuccess) {
+    const std::lock_guard lock(unasked_mutex);
+    unasked.erase(std::this_thread::get_id());
+  }
   if (clear) remembered = cudaSuccess;
   return code;
 }

@@ -198,6 +198,10 @@ int main(int argc, char** argv) {
   if (is("global_before")) write_at<<<1, 1>>>(data, -1);
   if (is("global_right")) write_at<<<1, 1>>>(data, 255);
   if (is("null")) write_at<<<1, 1>>>(nullptr, 0);
+  if (is("refused") || is("refused_right")) {
+    write_at<<<1, 1025>>>(data, 0);
+    return is("refused_right") && cudaGetLastError() != cudaErrorInvalidConfiguration ? 1 : 0;
+  }
   if (is("freed")) {
     cudaFree(data);
     write_at<<<1, 1>>>(data, 3);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvcc's host code calls these before main() and around `<<<>>>` (crt/host_runtime.h, crt/device_functions.h).
+#include <utility>
+
 #include "emulator/cuda/runtime/call.h"
+#include "emulator/machine/call_site.h"
 #include "emulator/machine/per_thread.h"
 
 using namespace emulator;
@@ -14,10 +17,21 @@ struct Configuration {
   cudaStream_t stream;
 };
 using Configurations = std::vector<Configuration>;
+/// The next launch is that of `<<<>>>`, which returns no error.
+thread_local bool of_syntax = false;
+
+std::string described(const void* kernel, dim3 grid, dim3 block, size_t shared) {
+  std::string name = "a function that is no kernel";
+  const cudaError_t found = code_of([&] { name = function_name(kernel_of(kernel).name.c_str()); });
+  return found == cudaSuccess ? cat(name, "<<<(", grid.x, ",", grid.y, ",", grid.z, "), (", block.x, ",", block.y, ",",
+                                    block.z, "), ", shared, ">>>")
+                              : name;
+}
 
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream,
                    bool cooperative) {
-  return runtime_call([&] {
+  const bool unreturned = std::exchange(of_syntax, false);
+  const cudaError_t code = runtime_call([&] {
     LaunchRequest request;
     request.handle = kernel;
     request.grid = grid;
@@ -27,6 +41,10 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, void** arguments, 
     request.cooperative = cooperative;
     launch_kernel(request, stream);
   });
+  // A context that died, and an instruction that is not emulated, have been reported.
+  if (unreturned && code != cudaSuccess && code != cudaErrorNotSupported && sticky_error() == cudaSuccess)
+    remember_unreturned(code, described(kernel, grid, block, shared));
+  return code;
 }
 
 }  // namespace
@@ -80,6 +98,7 @@ WEFT_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size
   *shared = top.shared;
   *static_cast<cudaStream_t*>(stream) = top.stream;
   configurations.pop_back();
+  of_syntax = true;
   return cudaSuccess;
 }
 
