@@ -52,7 +52,7 @@ class BytePair {
 
   /// A special token that is written out in the text is that token, as with Hugging Face's tokenizers. Errors: a byte
   /// that the vocabulary lacks; with merges of bytes, built without utf8proc.
-  /// `before`: the text goes on from this one, and gets no `▁` before it.
+  /// A text that follows `before` gets no `▁` at its begin.
   std::vector<int64_t> encode(std::string_view text, std::string_view before = {}) const;
   /// The bytes of the tokens; a token's bytes need not be whole characters. Sentencepiece's first space goes, unless
   /// the text `continues` another. Errors: an id of no token.

@@ -63,7 +63,7 @@ Weather data have NaN where nothing is measured: it is named with its file. The 
   >   train_vit --device cpu --local_batch_size 2 --yaml_config nan/ViT.yaml --num_iters 4 --run_num "${1%/*}" 2>&1 > out | grep error
   > }
   $ fails nan_in train/1979.h5
-  train_vit: error: loss is not finite (nan) at epoch 1, step 4: the data are not finite: nan in 'target' of sample 7 (FOLDER/fields/nan/train/1979.h5, time 8, channel 2, row 5, column 7). Correct them, or leave such samples out. The last good checkpoint is kept [1]
+  train_vit: error: loss is not finite (nan) at epoch 1, step 3: the data are not finite: nan in 'target' of sample 7 (FOLDER/fields/nan/train/1979.h5, time 8, channel 2, row 5, column 7). Correct them, or leave such samples out. The last good checkpoint is kept [1]
   $ fails nan_in valid/1980.h5
   train_vit: error: validation: the data are not finite: nan in 'target' of sample 7 (FOLDER/fields/nan/valid/1980.h5, time 8, channel 2, row 5, column 7). Correct them, or leave such samples out [1]
 
