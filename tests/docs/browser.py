@@ -84,7 +84,7 @@ async function finds(doc) {
   doc.querySelector('#__search').checked = true;
   query.focus();
   query.value = 'mbarrier';
-  for (let tries = 0; tries < 100; ++tries) {
+  for (let tries = 0; tries < 1000; ++tries) {
     for (const event of ['keyup', 'input', 'change']) query.dispatchEvent(new Event(event, {bubbles: true}));
     await sleep(100);
     const found = [...doc.querySelectorAll('.md-search-result__link')].map(a => a.href);
