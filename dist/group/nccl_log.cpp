@@ -32,7 +32,7 @@ void NcclLog::begin() {
   if (file_ < 0) return;
   set_ = true;
   ::setenv("NCCL_DEBUG", "INFO", 1);
-  ::setenv("NCCL_DEBUG_SUBSYS", "INIT", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH", 1);
   ::setenv("NCCL_DEBUG_FILE", ("/proc/self/fd/" + std::to_string(file_)).c_str(), 1);
 }
 

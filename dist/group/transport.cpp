@@ -42,6 +42,13 @@ std::string cards_of(const std::string& text) {
   return cards;
 }
 
+/// Of the kinds of paths in NCCL's topology (topo.cc).
+std::string link_of(const std::string& path) {
+  if (path == "NVL" || path == "NVB") return "NVLink";
+  if (path == "C2C") return "NVLink-C2C";
+  return path == "PIX" || path == "PXB" || path == "PHB" || path == "SYS" ? "PCIe" : "";
+}
+
 }  // namespace
 
 Transport read_transport(const std::string& log) {
@@ -56,11 +63,13 @@ Transport read_transport(const std::string& log) {
     for (const char* net : {"NET/IB : Using ", "NET/Socket : Using "})
       if (const std::string cards = text_after(line, net); !cards.empty()) found.cards = cards_of(cards);
     found.nvls = found.nvls || line.find("NVLS multicast support is available") != std::string::npos;
+    if (line.find("Pattern 4,") != std::string::npos) found.link = link_of(text_after(line, ", type ", "/"));  // a ring
     if (line.find("Channel ") == std::string::npos) continue;
     const std::string way = short_way(text_after(line, " via "));
     if (!way.empty() && std::ranges::find(found.ways, way) == found.ways.end()) found.ways.push_back(way);
   }
   std::ranges::sort(found.ways);
+  if (std::ranges::none_of(found.ways, [](const std::string& way) { return way.starts_with("P2P"); })) found.link = "";
   return found;
 }
 
@@ -68,7 +77,9 @@ std::string describe(const Transport& t, const std::string& version, int ranks, 
   if (t.network.empty() && t.ways.empty()) return "";
   std::string inside;
   for (const std::string& way : t.ways)
-    if (!way.starts_with("NET/")) inside += (inside.empty() ? "" : " and ") + way;
+    if (!way.starts_with("NET/"))
+      inside +=
+          (inside.empty() ? "" : " and ") + way + (way.starts_with("P2P") && !t.link.empty() ? " over " + t.link : "");
   const bool several = t.hosts > 1;
   const std::string network = t.network + (t.cards.empty() ? "" : " (" + t.cards + ")");
   std::string text = str("NCCL ", version, " connects ", ranks, " ranks",

@@ -174,6 +174,7 @@ void Communicator::log_connections(Segment& s) const {
       cat(head, "NET/Socket : Using [0]emulated:127.0.0.1<0>\n", head, "Using network Socket\n", head,
           "NVLS multicast support is ", major >= 9 ? "" : "not ", "available on dev ", device_, "\n", head,
           "comm 0 rank ", rank_, " nRanks ", size_, " nNodes ", hosts.size(), " localRanks ", local, "\n");
+  if (local > 1) text += cat(head, "Pattern 4, crossNic 0, nChannels 1, bw 20.0/20.0, type NVL/PIX, sameChannels 1\n");
   if (const int next = (rank_ + 1) % size_; next != rank_)
     text += cat(head, "Channel 00/0 : ", rank_, "[", device_, "] -> ", next, "[0] ",
                 host_of(next) == host_of(rank_) ? "via P2P/IPC" : "[send] via NET/Socket/0", "\n");

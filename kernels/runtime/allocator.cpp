@@ -485,10 +485,14 @@ Block* CachingAllocator::allocate(size_t bytes, void* stream, const char* owner)
       data = s.ask_device(wanted);
     }
     lock.lock();
-    if (data == nullptr)
+    if (data == nullptr && s.cuts && keeps && !wanted.large) {  // a small block may be a piece of a large segment
+      wanted = {round_up(bytes, kLargeGranule), 0, true};
+      block = s.take_cached(wanted, stream, pool);
+    }
+    if (data == nullptr && block == nullptr)
       throw OutOfMemory(str("out of memory on ", s.device, ": ", owner, " asks for ", readable(bytes),
                             capturing ? " while a graph is captured" : "", "; ", s.report(), s.leave_snapshot()));
-    block = s.block_of(data, wanted, stream, pool);
+    if (data != nullptr) block = s.block_of(data, wanted, stream, pool);
   }
   block->bytes = bytes;
   block->owner = owner;

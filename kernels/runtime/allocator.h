@@ -50,8 +50,9 @@ void set_memory_hook(MemoryHook hook);
 ///
 /// Blocks up to 1 MiB have size classes, eighths of powers of two: at most 12.5% is lost. On a GPU they are allocated
 /// in segments of 2 MiB. A larger block of a GPU is split from the smallest free block that fits, and merged with its
-/// free neighbours when freed. So a batch of another size reuses the memory. On the CPU, where
-/// allocations are cheap, each block is a separate allocation and large blocks have size classes too.
+/// free neighbours when freed. So a batch of another size reuses the memory, and so does a small block when the device
+/// has none left. On the CPU, where allocations are cheap, each block is a separate allocation and large blocks have
+/// size classes too.
 ///
 /// With WEFT_NO_CACHE=1 only the pools of graphs are cached: every other tensor is a separate allocation, so that
 /// weft-emulate and compute-sanitizer see each overrun and each use after free.

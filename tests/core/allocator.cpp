@@ -177,6 +177,19 @@ TEST_F(AllocatorOnAStillGpu, OthersGoOnWhileItWaitsForTheDevice) {
   EXPECT_TRUE(was_free_to_go) << "the watchdog frees tensors of what it aborts";
 }
 
+TEST_F(AllocatorOnAStillGpu, ASmallBlockIsAPieceOfALargeSegmentWhereMemoryRunsOut) {
+  gpu_.memory = 20 * kMiB;
+  kernels::Block* const large = take(nullptr, 5 * kMiB);
+  kernels::Block* const small = take(nullptr, 1000);
+  EXPECT_EQ(gpu_.count("release"), 0);
+  EXPECT_EQ(static_cast<char*>(small->data), static_cast<char*>(large->data) + 5 * kMiB);
+  EXPECT_THROW(take(some_stream(), 1000), OutOfMemory) << "nothing orders the two streams";
+  allocator().free(large);
+  allocator().free(small);
+  allocator().free(take(nullptr, 20 * kMiB));
+  EXPECT_EQ(gpu_.count("release"), 0) << "the pieces are one again";
+}
+
 TEST_F(AllocatorOnAStillGpu, GivesBackItsCacheWhereMemoryRunsOut) {
   gpu_.memory = 1 << 20;
   allocator().free(take(nullptr, 700 << 10));

@@ -129,7 +129,7 @@ TEST_F(Nccl, ARankThatDoesNotConnectIsNamed) {
     EXPECT_EQ(
         error_text([&] {
           make_process_group("nccl", 0, 2, std::make_shared<MemoryStore>(), std::make_shared<FakeMembership>(job, 0),
-                             {.timeout = Milliseconds(1000), .nccl_ranks_per_root = ranks_per_root});
+                             {.start_timeout = Milliseconds(1000), .nccl_ranks_per_root = ranks_per_root});
         }),
         "process group nccl: barrier #0 'start of NCCL' of group world passed its deadline of 1 s on rank 0: missing "
         "rank 1 (process 101 on host1, last heard of 0 s ago)");

@@ -242,9 +242,9 @@ TEST_F(SeveralGpus, OneLineSaysHowNcclConnects) {
   if (IsSkipped()) return;
   ::testing::internal::CaptureStderr();
   run_on_gpus(2, [](const ProcessGroupPtr& group) { group->split(0, 0, "part")->barrier(); });
-  EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
-      ::testing::MatchesRegex("weft: NCCL [0-9.]+ connects 2 ranks on 1 host: P2P/IPC(, with NVLink SHARP)?\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::MatchesRegex(
+                  "weft: NCCL [0-9.]+ connects 2 ranks on 1 host: P2P/IPC over NVLink(, with NVLink SHARP)?\n"));
 }
 
 // A hung kernel may block the driver's calls: the thread that asks the driver is not the one that ends the group.

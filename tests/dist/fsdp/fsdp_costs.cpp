@@ -156,6 +156,27 @@ TEST_P(FsdpCosts, LowerPrecisionSendsFewerBytes) {
   EXPECT_EQ(low.sent[1], low.sent[0] - each(low.units.front() + low.units.back()));
 }
 
+// The passes of a step but the last one: gradients stay whole on each rank, or add up in the shards.
+TEST(FsdpCostsOfAccumulation, ShardsReduceInEachPass) {
+  for (const bool sharded : {false, true})
+    run_ranks(2, [&](const ProcessGroupPtr& group) {
+      size_t reduced = 0;
+      FSDP fsdp(make({}), group,
+                {.policy = {.kinds = {"Block"}},
+                 .sharded_accumulation = sharded,
+                 .on_event = [&](const FsdpEvent& event) { reduced += event.kind == FsdpEvent::Kind::reduce; }});
+      const Tensor x = Tensor::ones({2, 6}), target = Tensor::zeros({2, 4});
+      {
+        const auto quiet = fsdp.no_sync();
+        loss_of(fsdp(x), target).backward();
+      }
+      const size_t units = fsdp.units().size();
+      EXPECT_EQ(reduced, sharded ? units : 0);
+      loss_of(fsdp(x), target).backward();
+      EXPECT_EQ(reduced, sharded ? 2 * units : units);
+    });
+}
+
 TEST_P(FsdpCosts, PeakIsTheShardsAndTwoUnits) {
   const auto bound = [](std::vector<size_t> units) {
     std::sort(units.begin() + 1, units.end(), std::greater<>());
