@@ -11,6 +11,7 @@ namespace emulator {
 /// except `invalid_value` and `unsupported`.
 enum class FaultCode : int {
   invalid_value = 1,
+  out_of_memory = 2,
   unsupported = 801,  ///< an instruction or a call that the emulator lacks: never silently skipped
   illegal_address = 700,
   launch_timeout = 702,  ///< deadlock: no thread of the grid can continue

@@ -73,7 +73,7 @@ Module::Module(std::string ptx, int device, int capability)
   for (const Variable& v : text_->variables) {
     if (!has_memory(v)) continue;
     char* const data = static_cast<char*>(allocate(v.bytes, kind_of(v), device));
-    if (data == nullptr) throw Fault(FaultCode::unsupported, cat("no memory for variable ", v.name));
+    if (data == nullptr) throw Fault(FaultCode::out_of_memory, cat("no memory for variable ", v.name));
     std::memset(data, 0, v.bytes);
     std::copy(v.content.begin(), v.content.end(), data);
     if (v.space == Space::constant) make_read_only(data);
