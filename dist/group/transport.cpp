@@ -42,7 +42,7 @@ std::string cards_of(const std::string& text) {
   return cards;
 }
 
-/// Of the kinds of paths in NCCL's topology (topo.cc).
+/// The link of a kind of path in NCCL's topology (topo.cc); empty: another kind.
 std::string link_of(const std::string& path) {
   if (path == "NVL" || path == "NVB") return "NVLink";
   if (path == "C2C") return "NVLink-C2C";
