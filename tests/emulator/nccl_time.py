@@ -4,7 +4,7 @@
 once, and hides behind kernels of another stream.
 
     tests/emulator/nccl_time.py WEFT-EMULATE PROGRAM               PROGRAM: nccl_time.cu, built
-    tests/emulator/nccl_time.py WEFT-EMULATE WEFT-RUN TRAIN_GPT    a step of FSDP on 2 and 16 ranks"""
+    tests/emulator/nccl_time.py WEFT-EMULATE WEFT-RUN TRAIN_GPT    steps of DDP and FSDP"""
 import importlib.machinery
 import importlib.util
 import json
@@ -137,14 +137,14 @@ class Overlap(unittest.TestCase):
         self.assertIn("--cluster (WEFT_EMULATE_CLUSTER): expected one of dgx_a100, ", run.stderr)
 
 
-def train(ranks, options, *words):
-    """A step of train_gpt: what it said, and the spans of its trace."""
+def train(ranks, options, *words, steps=1):
+    """Steps of train_gpt: what it said, and the spans of its trace."""
     with tempfile.TemporaryDirectory() as folder:
         trace, data = pathlib.Path(folder) / "trace", pathlib.Path(folder) / "text"
         data.write_text("the cat runs, a dog sits. " * 80)
         run = subprocess.run([EMULATE, "--gpus", str(ranks), "--threads", "1", "--time", *options, "--time-trace", trace,
                               PROGRAM, "--nproc_per_node", str(ranks), *TRAIN_GPT, "--model", "gpt_tiny", "--context", "16",
-                              "--batch-size", "1", "--max-steps", "1", "--device", "cuda", "--data", data, "--out", f"{folder}/run",
+                              "--batch-size", "1", "--max-steps", str(steps), "--device", "cuda", "--data", data, "--out", f"{folder}/run",
                               *words], capture_output=True, text=True)
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stderr, spans_of(trace)
@@ -182,5 +182,18 @@ class Sharded(unittest.TestCase):
                     self.assertAlmostEqual(line["communication"], 1e-3 * sum_us, delta=0.05 * line["communication"])
 
 
+class Steps(unittest.TestCase):
+    """A whole step beside the model's of the same compute, bytes and units, between nodes, where collectives take long. The model
+    leaves small collectives out (counts of samples, norms), which are exposed or not; buckets end at parameters."""
+
+    def test_they_take_what_the_scaling_model_says(self):
+        for parallel, ranks in (("ddp", 4), ("fsdp", 2)):
+            with self.subTest(parallel=parallel):
+                step = model.TracedStep(train(ranks, ["--gpu", "gh200", "--cluster", "vista"], "--parallel", parallel, steps=2)[1])
+                more = step.step - step.modelled(model.CLUSTERS["vista"], model.EVEN)
+                self.assertGreaterEqual(more, -1e-3 * step.step)
+                self.assertLessEqual(more, step.small + 1e-3 * step.step)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *(["Sharded", "Switches"] if TRAIN_GPT else ["Collectives", "Overlap"])])
+    unittest.main(argv=[sys.argv[0], *(["Sharded", "Switches", "Steps"] if TRAIN_GPT else ["Collectives", "Overlap"])])
