@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// decoder_logits FOLDER IDS.npy LOGITS.npy: the logits [N, L, vocabulary] of Hugging Face's folder of a decoder for tokens [N, L].
+// decoder_logits FOLDER IDS.npy LOGITS.npy: the logits [N, L, vocabulary] of Hugging Face's folder of a decoder for
+// tokens [N, L].
 #include "core/autograd.h"
 #include "io/npy.h"
 #include "nn/models/decoder.h"
