@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN kissfft LAPACKE cuBLASLt cuDNN cuFFT cuSOLVER nvJPEG HDF5 libjpeg-turbo libspng Leptonica zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
+set(optional_parts oneDNN kissfft LAPACKE cuBLASLt cuDNN cuFFT cuSOLVER nvJPEG HDF5 Parquet libjpeg-turbo libspng Leptonica zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -245,6 +245,14 @@ if(WEFT_HAVE_HDF5)
   weft_soname(WEFT_HDF5_FILE WEFT_HDF5_FOLDER ${WEFT_HDF5})
 endif()
 weft_part("HDF5" "${WEFT_HAVE_HDF5}" "images in HDF5 files" "apt-get install libhdf5-dev")
+
+# Apache Arrow has repositories of its own for Debian; a Python wheel of it has headers and shared libraries, too.
+weft_find_library(Parquet WEFT_HAVE_PARQUET WEFT_PARQUET_INCLUDE parquet/arrow/reader.h WEFT_PARQUET parquet)
+weft_find_library(Parquet WEFT_HAVE_ARROW WEFT_ARROW_INCLUDE arrow/api.h WEFT_ARROW arrow)
+if(NOT WEFT_HAVE_ARROW)
+  set(WEFT_HAVE_PARQUET FALSE)
+endif()
+weft_part("Parquet" "${WEFT_HAVE_PARQUET}" "tables in Parquet files" "install Apache Arrow's libarrow-dev and libparquet-dev")
 
 find_package(nlohmann_json 3.10 QUIET)
 weft_require("nlohmann-json" "${nlohmann_json_FOUND}" "nlohmann-json3-dev")

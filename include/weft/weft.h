@@ -66,7 +66,7 @@
 #include "data/pipeline.h"
 #include "data/sampler.h"
 #include "data/sets.h"
-#include "data/table.h"
+#include "data/table/table.h"
 #include "data/text/byte_pair.h"
 #include "data/text/corpus.h"
 #include "data/text/roberta_pairs.h"

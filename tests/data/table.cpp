@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/table.h"
+#include "data/table/table.h"
 
 #include <fstream>
 
+#include "data/table/columns.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -14,6 +15,8 @@ class TableFile : public ::testing::Test {
     std::ofstream(folder_ / name) << text;
     return Table(folder_ / name);
   }
+
+  fs::path folder() const { return folder_ / ""; }
 
  private:
   TemporaryFolder folder_;
@@ -89,6 +92,97 @@ TEST_F(TableFile, ErrorsNameFileLineAndColumn) {
   EXPECT_THAT(error_text([&] { numbers.numbers({"b"}, DType::u8); }), HasSubstr("got '300'"));
   EXPECT_EQ(numbers.numbers({"b"}, DType::i32).to_vector<int>(), (std::vector<int>{300, -1}));
   EXPECT_THAT(error_text([&] { table("a,b\n"); }), HasSubstr("at least one row"));
+}
+
+TEST_F(TableFile, ReadsTheColumnsThatAreAskedFor) {
+  std::ofstream(folder() / "wells.csv") << kWells;
+  const Table wells(folder() / "wells.csv", {.columns = {"well", "depth"}});
+  EXPECT_EQ(wells.columns(), (std::vector<std::string>{"well", "depth"}));
+  EXPECT_EQ(wells.numbers({"depth"}).to_vector<float>(), (std::vector<float>{10, 20, -30}));
+  EXPECT_EQ(wells.texts("well")[0], "A, north");
+  EXPECT_THAT(error_text([&] { wells.texts("rock"); }), HasSubstr("expected the name of a column, got 'rock'"));
+  EXPECT_THAT(error_text([&] { Table(folder() / "wells.csv", {.columns = {"depht"}}); }),
+              HasSubstr("got 'depht'. Did you mean 'depth'?"));
+  EXPECT_THAT(error_text([&] {
+                Table(folder() / "wells.csv", {.columns = {"depth", "depth"}});
+              }),
+              HasSubstr("got 'depth' twice"));
+}
+
+const fs::path kParquet = fs::path(WEFT_GOLDEN) / "parquet/wells.parquet";  // tests/golden/parquet.py writes it
+
+#define NEED_PARQUET \
+  if (!have_parquet()) GTEST_SKIP() << "needs a build with Parquet; this one has its stub"
+
+TEST_F(TableFile, ParquetWithoutArrowIsAnError) {
+  if (have_parquet()) GTEST_SKIP() << "this build has Arrow";
+  EXPECT_EQ(
+      error_text([] { Table table(kParquet); }),
+      "table: cannot read " + kParquet.string() +
+          ": built without Parquet. Install Apache Arrow's libarrow-dev and libparquet-dev, then configure again.");
+}
+
+TEST_F(TableFile, Parquet) {
+  NEED_PARQUET;
+  const Table wells(kParquet);
+  EXPECT_EQ(wells.rows(), 5);
+  EXPECT_EQ(wells.columns().size(), 14u);
+  EXPECT_EQ(wells.number_columns(),
+            (std::vector<std::string>{"id", "serial", "depth", "porosity", "half", "small", "infinite", "price"}));
+  EXPECT_EQ(wells.numbers({"id"}, DType::i64).to_vector<int64_t>(), (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(wells.numbers({"depth"}, DType::f64, -1).to_vector<double>(),
+            (std::vector<double>{10.5, -2e300, 0.1, -1, -1}));
+  EXPECT_EQ(wells.numbers({"porosity", "half"}, DType::f32, 9).to_vector<float>(),
+            (std::vector<float>{0.25, 1.5, 9, 2.5, 0.5, -0.5, 0.125, 0, 1, 65504}));
+  EXPECT_EQ(wells.numbers({"small"}, DType::u8, 3).to_vector<uint8_t>(), (std::vector<uint8_t>{255, 0, 3, 1, 2}));
+  EXPECT_EQ(wells.numbers({"price"}, DType::f64).to_vector<double>(), (std::vector<double>{1.25, -3.5, 0, 99.99, 4}));
+  EXPECT_EQ(wells.texts("serial"), (std::vector<std::string>{"9007199254740993", "-1", "0", "", "7"}));
+  EXPECT_EQ(wells.texts("depth"), (std::vector<std::string>{"10.5", "-2e+300", "0.1", "", ""}));
+  EXPECT_EQ(wells.texts("wet"), (std::vector<std::string>{"true", "false", "", "true", "true"}));
+  EXPECT_EQ(wells.texts("rock"), (std::vector<std::string>{"sand", "lime", "", "sand", "clay"}));
+  EXPECT_EQ(wells.texts("well"), (std::vector<std::string>{"A, north", "B", "", "", "Caf\u00e9"}));
+  EXPECT_EQ(wells.texts("day")[4], "2026-01-05");
+  EXPECT_EQ(wells.texts("nothing"), std::vector<std::string>(5));
+  const Categories ids = wells.categories("id");
+  EXPECT_EQ(ids.names, (std::vector<std::string>{"1", "2", "3", "4", "5"}));
+
+  const Table two(kParquet, {.columns = {"rock", "id"}});
+  EXPECT_EQ(two.columns(), (std::vector<std::string>{"rock", "id"}));
+  EXPECT_EQ(two.numbers({"id"}).to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5}));
+  fs::copy(kParquet, folder() / "wells");  // its bytes tell
+  EXPECT_EQ(Table(folder() / "wells").rows(), 5);
+}
+
+TEST_F(TableFile, ParquetErrorsNameFileRowAndColumn) {
+  NEED_PARQUET;
+  const Table wells(kParquet);
+  EXPECT_THAT(
+      error_text([&] { wells.numbers({"porosity"}); }),
+      HasSubstr("wells.parquet row 2, column 'porosity': expected a number, got an empty cell. Give `missing`"));
+  EXPECT_THAT(error_text([&] { wells.numbers({"infinite"}); }),
+              HasSubstr("row 3, column 'infinite': expected a finite number, got 'inf'"));
+  EXPECT_THAT(error_text([&] { wells.numbers({"serial"}, DType::i64, 0); }),
+              HasSubstr("row 1, column 'serial': expected a number that i64 holds (whole ones below 2^53)"));
+  EXPECT_THAT(error_text([&] { wells.numbers({"wet"}); }), HasSubstr("expected a finite number, got 'true'"));
+  EXPECT_THAT(error_text([&] { wells.categories("rock"); }), HasSubstr("row 3, column 'rock': expected a class"));
+  EXPECT_THAT(error_text([&] { wells.texts("layers"); }),
+              HasSubstr("wells.parquet, column 'layers': expected numbers, truths or texts, got list<"));
+  EXPECT_THAT(error_text([&] { wells.numbers({"layers"}); }), HasSubstr("truths or texts, got list<"));
+  EXPECT_THAT(error_text([&] { Table(kParquet, {.columns = {"dept"}}); }),
+              HasSubstr("wells.parquet: expected the name of a column, got 'dept'. Did you mean 'depth'?"));
+  EXPECT_THAT(error_text([&] { Table(kParquet.parent_path() / "empty.parquet"); }), HasSubstr("at least one row"));
+
+  // Each half of the file, and none.
+  const std::vector<uint8_t> bytes = read_file(kParquet);
+  const std::string whole(bytes.begin(), bytes.end());
+  for (const std::string& part : {whole.substr(0, whole.size() / 2), whole.substr(whole.size() / 2), std::string()})
+    EXPECT_THAT(error_text([&] { table(part, "part.parquet"); }),
+                HasSubstr("part.parquet: expected a Parquet file, got one that Arrow does not read: "));
+  EXPECT_THAT(error_text([&] { Table(folder() / "gone.parquet"); }), HasSubstr("gone.parquet"));
+  // A byte in a page of the first row group.
+  std::string damaged = whole;
+  for (size_t i = 8; i < 60; ++i) damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
+  EXPECT_THAT(error_text([&] { table(damaged, "damaged.parquet"); }), HasSubstr("damaged.parquet: expected a Parquet"));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ class Weft(CMakePackage, CudaPackage):
     variant("fft", default=True, description="Fourier transforms")
     variant("lapack", default=True, description="Linear algebra")
     variant("hdf5", default=True, description="Images in HDF5")
+    variant("parquet", default=False, description="Tables in Parquet")
     variant("images", default=True, description="JPEG, PNG and .gz data sets")
     variant("weights", default=True, description="PyTorch's weight files")
     variant("text", default=True, description="Words of any script, for BERT")
@@ -48,6 +49,7 @@ class Weft(CMakePackage, CudaPackage):
     depends_on("kissfft", when="+fft")
     depends_on("netlib-lapack", when="+lapack")
     depends_on("hdf5~mpi+hl", when="+hdf5")
+    depends_on("arrow+parquet", when="+parquet")
     with when("+images"):
         depends_on("libjpeg-turbo")
         depends_on("libspng")
@@ -76,6 +78,7 @@ class Weft(CMakePackage, CudaPackage):
             "kissfft": "+fft",
             "LAPACKE": "+lapack",
             "HDF5": "+hdf5",
+            "Parquet": "+parquet",
             "libjpeg-turbo": "+images",
             "libspng": "+images",
             "Leptonica": "+images",

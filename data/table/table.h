@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "data/text/text_rows.h"
+#include "data/table/columns.h"
 
 namespace weft::data {
 
@@ -17,22 +17,28 @@ struct Categories {
   std::vector<std::string> names;  ///< in the order of numbers where all are numbers, else of the alphabet
 };
 
-/// A table of numbers and texts: CSV, TSV, or JSON lines, as read_text_rows() reads them. Blanks around a number or a
-/// class do not count, and NA, NaN, null, None and the like are empty cells, as pandas has it. Errors of all functions
-/// name file, line and column.
+/// A Table may have a part of its file.
+struct TableOptions {
+  std::vector<std::string> columns = {};  ///< names of columns to read, in this order; none: all of the file
+};
+
+/// A table of numbers and texts: CSV, TSV, or JSON lines, as read_text_rows() reads them, or a Parquet file, by Apache
+/// Arrow. Blanks around a number or a class do not count, and NA, NaN, null, None and the like are empty cells, as
+/// pandas has it. In Parquet, truths are `true` and `false`, dates and times are texts, and a null is an empty cell.
+/// Errors of all functions name file, line (of Parquet: row) and column.
 class Table {
  public:
-  /// Errors: those of read_text_rows(); a column's name that comes twice, no rows.
-  explicit Table(const std::filesystem::path& path);
+  /// Errors: those of read_text_rows(); a Parquet file that Arrow refuses, or in a build without Arrow; a column's name
+  /// that comes twice or is not there, no rows.
+  explicit Table(const std::filesystem::path& path, const TableOptions& options = {});
 
-  int64_t rows() const { return static_cast<int64_t>(cells_.rows.size()); }
+  int64_t rows() const { return cells_.rows; }
   const std::vector<std::string>& columns() const { return cells_.header; }
   /// The columns whose cells are numbers (infinite ones, too) or empty, one at least a number.
   std::vector<std::string> number_columns() const;
 
   /// These columns as [rows, columns]. `missing` stands for empty cells. Errors: no columns, or no such column (the
-  /// text names the nearest); a cell whose text is no finite number that the dtype holds; an empty cell without
-  /// `missing`.
+  /// text names the nearest); a cell that is no finite number that the dtype holds; an empty cell without `missing`.
   Tensor numbers(const std::vector<std::string>& names, DType dtype = DType::f32,
                  std::optional<double> missing = std::nullopt) const;
   /// A column as classes. `known`: those of the training set, in its order. Errors: no such column, an empty cell, a
@@ -43,13 +49,15 @@ class Table {
 
  private:
   size_t place_of(const std::string& name) const;
-  const std::string& cell(size_t row, size_t column) const;
+  std::string cell(size_t row, size_t column) const;
   /// The cell without blanks around it; "": there is no value.
   std::string value(size_t row, size_t column) const;
+  /// Errors: another text than a finite number.
+  std::optional<double> number(size_t row, size_t column) const;
   std::string where(size_t row, size_t column) const;
 
   std::string file_;
-  TextRows cells_;
+  Columns cells_;
 };
 
 }  // namespace weft::data
