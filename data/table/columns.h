@@ -25,9 +25,6 @@ struct Columns {
 /// Which of a file's columns to read, by their names: their places.
 using ChooseColumns = std::function<std::vector<size_t>(const std::vector<std::string>& header)>;
 
-/// Whether this build has Apache Arrow.
-bool have_parquet();
-
 /// Reads these columns of a Parquet file by Apache Arrow. Decimals, and integers beyond 2^53, are texts. Errors:
 /// `table: FILE: …`: the file is damaged or encrypted, or this build has no Arrow.
 Columns read_parquet(const std::filesystem::path& path, const ChooseColumns& choose);

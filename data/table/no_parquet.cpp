@@ -4,8 +4,6 @@
 
 namespace weft::data {
 
-bool have_parquet() { return false; }
-
 Columns read_parquet(const std::filesystem::path& path, const ChooseColumns&) {
   fail("table: cannot read ", path.string(),
        ": built without Parquet. Install Apache Arrow's libarrow-dev and libparquet-dev, then configure again.");

@@ -50,8 +50,6 @@ Columns::Column column_of(Read column) {
 
 }  // namespace
 
-bool have_parquet() { return true; }
-
 Columns read_parquet(const std::filesystem::path& path, const ChooseColumns& choose) {
   const std::string file = printable(path.string());
   Columns result;

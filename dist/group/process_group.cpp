@@ -360,7 +360,7 @@ std::string ProcessGroup::flight_log() const { return record_->log.text(); }
 bool blocks_device(const ProcessGroup& group) {
   constexpr int kQueues = 32;
   const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // Weft sets a missing one
-  return group.backend() == "nccl" && group.size() > 1 && text && std::atoi(text) < kQueues;
+  return group.backend() == "nccl" && group.size() > 1 && text && std::strtol(text, nullptr, 10) < kQueues;
 }
 
 ProcessGroupPtr make_process_group(const std::string& backend, int rank, int size, std::shared_ptr<Store> store,

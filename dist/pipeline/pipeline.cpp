@@ -469,7 +469,8 @@ void Pipeline::exchange_form(const PipelineMessage& m, const std::string& key) {
 void Pipeline::exchange(size_t step, const MicroBatches& batch) {
   if (!batches_) return;
   std::vector<PipelineMessage> messages = batches_->plan[step];
-  if (batches_->knows_forms) std::ranges::stable_partition(messages, &PipelineMessage::sends);
+  if (batches_->knows_forms)
+    std::stable_partition(messages.begin(), messages.end(), [](const PipelineMessage& m) { return m.sends; });
   std::vector<WorkPtr> works;
   const auto begin = [&] {
     for (const PipelineMessage& m : messages) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "core/graph.h"
@@ -12,6 +14,17 @@
 #include "dist/group/watchdog.h"
 #include "tests/dist/several_gpus.h"
 #include "tests/support/error_text.h"
+
+namespace {
+std::atomic<bool> driver_hangs{false};
+}
+
+/// The program's own comes before the CUDA runtime's: it answers when the driver no longer hangs.
+extern "C" int cudaEventQuery(void* event) {
+  static const auto runtimes = reinterpret_cast<int (*)(void*)>(::dlsym(RTLD_NEXT, "cudaEventQuery"));
+  driver_hangs.wait(true);
+  return runtimes(event);
+}
 
 namespace weft::dist::testing {
 namespace {
@@ -248,6 +261,34 @@ TEST_F(SeveralGpus, OneLineSaysHowNcclConnects) {
 }
 
 // A hung kernel may block the driver's calls: the thread that asks the driver is not the one that ends the group.
+TEST_F(SeveralGpus, ADriverThatDoesNotAnswerHoldsUpNoDeadline) {
+  require(2);
+  if (IsSkipped()) return;
+  const auto job = std::make_shared<FakeJob>(2);
+  run_on_gpus(
+      2,
+      [&](const ProcessGroupPtr& group) {
+        group->barrier("all here");
+        if (group->rank() == 0) {
+          std::thread driver([] {
+            std::this_thread::sleep_for(Milliseconds(500));  // the barrier is under way
+            driver_hangs = true;
+          });
+          EXPECT_THAT(error_text([&] { group->monitored_barrier(Milliseconds(3000), "step 7"); }),
+                      HasSubstr("deadline"));
+          return driver.join();
+        }
+        std::promise<std::string> failure;
+        const int listener = job->add([&](const Failure& told) { failure.set_value(told.reason); });
+        EXPECT_THAT(failure.get_future().get(),
+                    HasSubstr("'step 7' of group world passed its deadline of 3 s on rank 0"));
+        job->remove(listener);
+        driver_hangs = false;
+        driver_hangs.notify_all();
+      },
+      job);
+}
+
 TEST(Watchdog, ADriverThatDoesNotAnswerHoldsUpNoDeadline) {
   struct Driver final : Watched {
     std::atomic<bool> asked{false}, answers{false};
