@@ -100,6 +100,7 @@ void broadcast_model(ProcessGroup& group, nn::Module& model, int root) {
   for (const auto& [name, tensor] : contents.tensors) tensor.storage()->bump_version();
   if (!counts.defined()) return;
   const std::vector<int64_t> values = counts.to_vector<int64_t>();
+  works.back()->wait();  // on a GPU only now an error shows
   for (size_t i = 0; i < values.size(); ++i) *contents.counters[i] = values[i];
 }
 

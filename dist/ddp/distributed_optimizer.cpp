@@ -106,6 +106,7 @@ void broadcast_optimizer_state(ProcessGroup& group, optim::Optimizer& optimizer,
   works.push_back(group.broadcast(scalars, root, {.name = "steps and learning rates", .scale = {}}));
   for (const WorkPtr& work : works) work->wait();
   numbers = scalars.to_vector<double>();
+  works.back()->wait();  // on a GPU only now an error shows
   for (size_t i = 0; i < numbers.size(); ++i) state.scalars[i].value = numbers[i];
   optimizer.load_state_dict(state);
 }

@@ -210,8 +210,10 @@ void FSDP::share_buffers(Device device) {
   std::vector<int64_t> values;
   for (const int64_t* counter : counters.found) values.push_back(*counter);
   const Tensor all = Tensor::from(values, device);
-  group_->broadcast(all, 0, {.name = "counters", .scale = {}})->wait();
+  const WorkPtr work = group_->broadcast(all, 0, {.name = "counters", .scale = {}});
+  work->wait();
   values = all.to_vector<int64_t>();
+  work->wait();  // on a GPU only now an error shows
   for (size_t i = 0; i < values.size(); ++i) *counters.found[i] = values[i];
 }
 

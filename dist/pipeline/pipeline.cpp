@@ -44,8 +44,11 @@ Tensor form_of(const Tensor& x) {
   return Tensor::from(form, x.device());
 }
 
-std::pair<Shape, DType> read_form(const Tensor& form) {
+/// The form that `work` brings. A failure ends a work of a GPU with anything in its tensor: the second wait says so.
+std::pair<Shape, DType> read_form(const Tensor& form, Work& work) {
+  work.wait();
   const auto values = form.to_vector<int64_t>();
+  work.wait();
   return {Shape(std::vector<int64_t>(values.begin() + 2, values.begin() + 2 + values[1])),
           static_cast<DType>(values[0])};
 }
@@ -104,8 +107,8 @@ class Pipeline::Channel {
   Tensor receive(const std::string& name, const std::string& key) {
     if (!posted_.defined() && !forms_.contains(key)) {
       const Tensor form = Tensor::empty({2 + kMostDimensions}, DType::i64, device_);
-      group_->receive(form, other(), {.name = "form of " + name, .scale = {}, .at_once = true})->wait();
-      forms_.emplace(key, read_form(form));
+      const WorkPtr work = group_->receive(form, other(), {.name = "form of " + name, .scale = {}, .at_once = true});
+      forms_.emplace(key, read_form(form, *work));
     }
     return receive(name, posted_.defined() ? Tensor() : made(key));
   }
@@ -461,8 +464,12 @@ void Pipeline::exchange_form(const PipelineMessage& m, const std::string& key) {
   const Tensor form = m.sends ? form_of(x) : Tensor::empty({2 + kMostDimensions}, DType::i64, model_->device());
   const CollectiveOptions options{.name = "form of " + message(m.micro, m.stretch), .scale = {}};
   ProcessGroup& group = *batches_->group;
-  (m.sends ? group.send(form, other_side(m), options) : group.receive(form, other_side(m), options))->wait();
-  batches_->forms.emplace(key, m.sends ? std::pair(x.sizes(), x.dtype()) : read_form(form));
+  if (!m.sends) {
+    batches_->forms.emplace(key, read_form(form, *group.receive(form, other_side(m), options)));
+  } else {
+    group.send(form, other_side(m), options)->wait();
+    batches_->forms.emplace(key, std::pair(x.sizes(), x.dtype()));
+  }
 }
 
 /// The messages before step `step`, sends first: WEFT_CHECK=1 has a receiver wait for the sender's call.
@@ -593,11 +600,10 @@ Tensor Pipeline::evaluated(const Tensor& x) {
   Tensor y = outputs.empty() ? Tensor() : concat(outputs, 0);
   if (!outputs_.contains(key)) {
     const Tensor form = y.defined() ? form_of(y) : form_of(Tensor::empty({0}, DType::f32, x.device()));
-    broadcast_from_last(form, "form of the output");
-    outputs_.emplace(key, read_form(form));
+    outputs_.emplace(key, read_form(form, *broadcast_from_last(form, "form of the output")));
   }
   if (!y.defined()) y = Tensor::empty(outputs_.at(key).first, outputs_.at(key).second, x.device());
-  broadcast_from_last(y, "output");
+  broadcast_from_last(y, "output")->wait();
   return y;
 }
 
@@ -608,8 +614,8 @@ uint64_t Pipeline::bytes_sent() const {
   return sum;
 }
 
-void Pipeline::broadcast_from_last(const Tensor& x, const std::string& name) {
-  pipe_->broadcast(x, pipe_->size() - 1, {.name = name, .scale = {}, .at_once = true})->wait();
+WorkPtr Pipeline::broadcast_from_last(const Tensor& x, const std::string& name) {
+  return pipe_->broadcast(x, pipe_->size() - 1, {.name = name, .scale = {}, .at_once = true});
 }
 
 }  // namespace weft::dist

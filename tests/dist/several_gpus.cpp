@@ -446,6 +446,28 @@ TEST_P(LargeMessages, EqualOneStage) {
   EXPECT_EQ(losses, losses_of_64_mib({1, 1, kMicroBatches}, P * V)) << "the same products in the same order";
 }
 
+// A stage whose neighbour sends nothing: the error is the message's, whatever the memory of its form holds.
+TEST_F(SeveralGpus, AMissingFormIsAnErrorOfItsMessage) {
+  require(2);
+  if (IsSkipped()) return;
+  std::atomic<bool> ended{false};
+  errors_on_gpus(2,
+                 [&](const ProcessGroupPtr& world) {
+                   const Device device = gpu(world->rank());
+                   Pipeline pipeline(std::make_shared<Factors>(2, 8), Grid(world, 1, 2), {.device = device});
+                   if (world->rank() == 0) return ended.wait(false);
+                   const std::vector<Tensor> inputs = micro_batches(1, 8, device);
+                   const std::string error = error_text([&] {
+                     pipeline.run({inputs, 1, DType::f32, [&](size_t i) { return mean(pipeline(inputs[i])); }});
+                   });
+                   ended = true;
+                   ended.notify_all();
+                   EXPECT_THAT(error, ::testing::HasSubstr("'form of micro-batch 0"));
+                   EXPECT_THAT(error, ::testing::HasSubstr("passed its deadline of 2 s on rank 1"));
+                 },
+                 {.timeout = Milliseconds(2000)});
+}
+
 /// 12 MiB, of which a forward reads some bytes.
 struct Heavy : nn::Module {
   static constexpr int64_t kNumel = 3 << 20;
