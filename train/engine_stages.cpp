@@ -44,7 +44,7 @@ void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batc
     return scaled(loss);
   };
   pipeline.run(step);
-  pipeline.broadcast_from_last(mean, "loss")->wait();
+  pipeline.broadcast_from_last(mean, "loss");
   last_loss_ = mean;
   const bool by_step = options_.sum == LossSum::per_step;
   interruption_.sums.add(by_step ? times(mean, static_cast<double>(step.samples) / mean_samples) : mean, step.samples);

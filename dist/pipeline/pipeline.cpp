@@ -600,10 +600,11 @@ Tensor Pipeline::evaluated(const Tensor& x) {
   Tensor y = outputs.empty() ? Tensor() : concat(outputs, 0);
   if (!outputs_.contains(key)) {
     const Tensor form = y.defined() ? form_of(y) : form_of(Tensor::empty({0}, DType::f32, x.device()));
-    outputs_.emplace(key, read_form(form, *broadcast_from_last(form, "form of the output")));
+    const CollectiveOptions options{.name = "form of the output", .scale = {}, .at_once = true};
+    outputs_.emplace(key, read_form(form, *pipe_->broadcast(form, pipe_->size() - 1, options)));
   }
   if (!y.defined()) y = Tensor::empty(outputs_.at(key).first, outputs_.at(key).second, x.device());
-  broadcast_from_last(y, "output")->wait();
+  broadcast_from_last(y, "output");
   return y;
 }
 
@@ -614,8 +615,8 @@ uint64_t Pipeline::bytes_sent() const {
   return sum;
 }
 
-WorkPtr Pipeline::broadcast_from_last(const Tensor& x, const std::string& name) {
-  return pipe_->broadcast(x, pipe_->size() - 1, {.name = name, .scale = {}, .at_once = true});
+void Pipeline::broadcast_from_last(const Tensor& x, const std::string& name) {
+  pipe_->broadcast(x, pipe_->size() - 1, {.name = name, .scale = {}, .at_once = true})->wait();
 }
 
 }  // namespace weft::dist

@@ -64,7 +64,7 @@ class Pipeline final : public Strategy {
   /// of MicroBatches::loss: the output of the micro-batch under way. Errors: gradients are on elsewhere.
   Tensor operator()(const Tensor& x);
   /// x of the last stage, in place, on all ranks of the row.
-  WorkPtr broadcast_from_last(const Tensor& x, const std::string& name);
+  void broadcast_from_last(const Tensor& x, const std::string& name);
 
   /// Parameters of this rank's stretches, for the optimizer.
   std::vector<NamedTensor> parameters() const override { return tensor_->parameters(); }
