@@ -44,7 +44,7 @@ Tensor form_of(const Tensor& x) {
   return Tensor::from(form, x.device());
 }
 
-/// The form that `work` brings. A failure ends a work of a GPU with anything in its tensor: the second wait says so.
+/// Waits for a form and reads it. On a GPU a failed message leaves anything in the tensor: the second wait says so.
 std::pair<Shape, DType> read_form(const Tensor& form, Work& work) {
   work.wait();
   const auto values = form.to_vector<int64_t>();
