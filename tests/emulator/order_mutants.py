@@ -87,7 +87,7 @@ MUTANTS = [
     ("broadcast of the first weights is not waited for", "dist/fsdp/flat_shard.cpp", '{.name = "parameters " + name_, .scale = {}})->wait();', '{.name = "parameters " + name_, .scale = {}});', "ranks"),
     ("flat shard: gathered state is used before it is there", "dist/fsdp/flat_shard.cpp", '{.name = "state " + name_, .scale = {}})->wait();', '{.name = "state " + name_, .scale = {}});', "ranks"),
     ("ddp and fsdp: the weight of the samples is used before it is there", "dist/ddp/sample_weight.cpp", "  wait();\n  const Tensor own", "  const Tensor own", "ranks"),
-    ("fsdp: counters of the first rank are used before they are there", "dist/fsdp/fsdp.cpp", '{.name = "counters", .scale = {}})->wait();', '{.name = "counters", .scale = {}});', "ranks"),
+    ("fsdp: counters of the first rank are used before they are there", "dist/fsdp/fsdp.cpp", 'work->wait();\n  values = all.to_vector', 'values = all.to_vector', "ranks"),
     ("batch norm over ranks: statistics are joined before they are there", "dist/ddp/sync_batch_norm.cpp", '{.name = "batch statistics", .scale = {}, .at_once = true})->wait();',
      '{.name = "batch statistics", .scale = {}, .at_once = true});', "ranks"),
     ("batch norm over ranks: the sums of its backward are used before they are there", "dist/ddp/sync_batch_norm.cpp", "                ->wait();", "                ;", "ranks"),
