@@ -153,7 +153,7 @@ void TorchOptimizer::load(const TorchObject& saved, int64_t steps, const std::st
   for (NamedScalar& number : mine.scalars)
     if (number.name == "step") number.value = static_cast<double>(counted >= 0 ? counted : steps);
   std::erase_if(mine.scalars, [](const NamedScalar& number) { return number.name.ends_with(".step"); });
-  if (counted >= 0) mine.scalars.insert(mine.scalars.end(), own_counts.begin(), own_counts.end());
+  if (counted >= 0 || !state->empty()) mine.scalars.insert(mine.scalars.end(), own_counts.begin(), own_counts.end());
   optimizer.load_state_dict(mine);
 }
 

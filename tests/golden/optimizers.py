@@ -23,7 +23,7 @@ class Lion(optim.Optimizer):
     def step(self):
         for group in self.param_groups:
             (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
-            for w in group["params"]:
+            for w in (w for w in group["params"] if w.grad is not None):
                 state = self.state[w]
                 m = state.setdefault("exp_avg", torch.zeros_like(w))
                 direction = torch.sign(beta1 * m + (1 - beta1) * w.grad)
@@ -46,7 +46,7 @@ class LARS(optim.Optimizer):
     def step(self):
         for group in self.param_groups:
             decay, momentum = group["weight_decay"], group["momentum"]
-            for w in group["params"]:
+            for w in (w for w in group["params"] if w.grad is not None):
                 adapts = decay != 0 or group["always_adapt"]
                 scale = trust(w.data, w.grad, group["ratio"], decay, group["eps"]) if adapts else 1
                 d = scale * (w.grad + decay * w.data)
@@ -65,7 +65,7 @@ class LAMB(optim.Optimizer):
     def step(self):
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
-            for w in group["params"]:
+            for w in (w for w in group["params"] if w.grad is not None):
                 state = self.state[w]
                 t = state["step"] = state.get("step", 0) + 1
                 m = state["exp_avg"] = beta1 * state.get("exp_avg", 0) + (1 - beta1) * w.grad

@@ -10,6 +10,10 @@
 
 #include "core/autograd.h"
 #include "core/choose_device.h"
+#include "core/derivatives.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/tensor.h"
 
 namespace weft::tests {
@@ -63,7 +67,7 @@ using Op = Tensor (*)(const Tensors&, const Numbers&);
 /// A program that a script next to PyTorch draws and this test runs. A line is an op, the number of its result, then
 /// tensors and numbers, each list with its length first; the result is printed. `leaf`,
 /// `constant` and `integers` have sizes and values instead; `backward` has a tensor and its gradient, and prints the
-/// gradients of the leaves since the last one.
+/// gradients of the leaves since the last one; `backward 1`: those of the sum of the squared gradients.
 class RandomProgram {
  public:
   RandomProgram(Device device, DType dtype, const std::map<std::string, Op>& ops)
@@ -79,7 +83,8 @@ class RandomProgram {
     in >> op >> number;
     if (op == "backward") {
       const Tensors of = tensors(in);
-      of.at(0).backward(of.at(1));
+      const Tensor y = number == 1 ? squared_gradients(of.at(0), of.at(1)) : of.at(0);
+      if (y.requires_grad()) y.backward(number == 1 ? Tensor() : of.at(1));
       for (const int leaf : leaves_) print("gradient", leaf, tensors_.at(leaf).grad());
       leaves_.clear();
     } else if (op == "integers") {
@@ -117,6 +122,16 @@ class RandomProgram {
   DType dtype_;
 
  private:
+  Tensor squared_gradients(const Tensor& y, const Tensor& dy) const {
+    Tensors leaves;
+    for (const int leaf : leaves_) leaves.push_back(tensors_.at(leaf));
+    Tensor total = Tensor::zeros({}, dtype_, device_);
+    for (const Tensor& gradient :
+         autograd::grad({y}, leaves, {.create_graph = true, .grad_outputs = {dy}, .allow_unused = true}))
+      if (gradient.defined()) total = add(total, sum(square(gradient)));
+    return total;
+  }
+
   const std::map<std::string, Op>& ops_;
   std::map<int, Tensor> tensors_;
   std::vector<int> leaves_;

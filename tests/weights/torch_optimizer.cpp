@@ -134,6 +134,20 @@ TEST(TorchOptimizer, LayoutIsPyTorchs) {
   EXPECT_EQ(std::get<List>(groups[1].at("params", "a").is).at(0).integer("a"), 1);
 }
 
+TEST(TorchOptimizer, AParameterThatSgdPassedOverHasNoStateAfterLoading) {
+  Net net, other;
+  optim::SGD sgd(net.groups(), kSgd), loaded(other.groups(), kSgd);
+  sum(net.conv.weight).backward();
+  sgd.step();
+  const TorchObject saved{TorchOptimizer{net, sgd, net.groups(), torch_options(kSgd)}.state()};
+  const TorchOptimizer torch{other, loaded, other.groups(), torch_options(kSgd)};
+  torch.load(saved, 1, "ckpt.tar");
+  const TorchObject again{torch.state()};
+  const auto& state = std::get<Dict>(again.at("state", "b").is);
+  ASSERT_EQ(state.size(), 1u) << "with dampening its first step would be another than PyTorch's";
+  EXPECT_EQ(std::get<int64_t>(state[0].key), 0);
+}
+
 TEST(TorchOptimizer, TheCountIsThatOfTheParameterWithMostSteps) {
   Net net;
   optim::Adam adam(net.groups(), kAdam);

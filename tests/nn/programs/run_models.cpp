@@ -547,11 +547,13 @@ class Training : public tests::RandomProgram {
           const Tensor gradient = parameter.tensor.grad();
           gradient.copy_(round(gradient * n) * (1 / n));
         }
+    } else if (op == "forget") {
+      for (const int i : counted<int>(in)) now_.model->parameters().at(i).tensor.zero_grad();
     } else if (op == "clip") {
       keep(number, clip_grad_norm(now_.model->parameters(), counted<double, Numbers>(in).real(0)));
     } else if (op == "gradients") {
       for (const auto& [parameter, layout] : Layouts(*now_.model).all) {
-        const Tensor gradient = parameter.tensor.grad();
+        const Tensor gradient = parameter.tensor.has_gradient() ? parameter.tensor.grad() : Tensor();
         if (parameter.tensor.requires_grad())
           print("gradient", str(number, '.', parameter.name),
                 gradient.defined() && layout == nn::Layout::ohwi ? to_file_order(gradient) : gradient);
