@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 
 #include "core/tensor.h"
@@ -61,7 +62,7 @@ class Printer {
     if (dtype_ == DType::i64) return std::to_string(exact_[static_cast<size_t>(at)]);
     if (!is_floating(dtype_)) return std::to_string(static_cast<int64_t>(value));
     std::ostringstream out;
-    out << std::setprecision(precision_) << value;
+    out << std::setprecision(precision_) << (std::isnan(value) ? std::abs(value) : value);  // no sign of a NaN
     return out.str();
   }
 

@@ -99,18 +99,38 @@ Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {
   const OpScope scope("lerp");
   WEFT_CHECK(a.defined() && b.defined() && (a.is_floating() || b.is_floating() || weight.is_whole()),
              "lerp: expected floating tensors, got ", a, " and ", b, ". Convert one with to(dtype)");
-  return add(a, sub(b, a), weight);
+  if (std::abs(weight.value()) < 0.5) return add(a, sub(b, a), weight);
+  return add(b, sub(a, b), weight.is_whole() ? Number(1 - static_cast<int64_t>(weight)) : Number(1 - weight.value()));
 }
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
   const OpScope scope("lerp");
-  return add(a, mul(weight, sub(b, a)));
+  WEFT_CHECK(weight.defined(), "lerp: expected a weight, got none");
+  const Tensor apart = sub(b, a);  // a weight of 1 gives b, of 0 gives a
+  return where(lt(abs(weight.detach()), 0.5), add(a, mul(weight, apart)), sub(b, mul(1 - weight, apart)));
 }
 
 Tensor logaddexp(const Tensor& left, const Tensor& right) {
   const OpScope scope("logaddexp");
   const auto [a, b, sizes] = floating_operands("logaddexp", left, right);
-  const Tensor apart = where(eq(a.detach(), b.detach()), 0, sub(a, b));  // inf - inf is NaN
-  return add(maximum(a, b), log1p(exp(neg(abs(apart)))));
+  const auto apart = [](const Tensor& x, const Tensor& y) {
+    const Tensor infinite = logical_and(eq(x.detach(), y.detach()), isinf(x.detach()));  // inf - inf is NaN
+    return where(infinite, 0, sub(x, y));
+  };
+  const bool da = wants_gradient(a), db = wants_gradient(b);
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = add(maximum(a, b), log1p(exp(neg(abs(apart(a, b))))));
+  }
+  if (!da && !db) return y;
+  // By ops of the forward the curvature would be lost where a = b: abs has a corner there.
+  return differentiable(y, "logaddexp", {a, b}, [da, db, apart, a = Saved(a), b = Saved(b)](const Tensor& dy) {
+    const Tensor x = apart(a, b);
+    Grads grads(2);
+    if (da) grads[0] = reduce_to(mul(dy, sigmoid(x)), a.get().sizes());
+    if (db) grads[1] = reduce_to(mul(dy, sigmoid(neg(x))), b.get().sizes());
+    return grads;
+  });
 }
 
 Tensor hypot(const Tensor& left, const Tensor& right) {
@@ -160,9 +180,12 @@ Tensor sinc(const Tensor& x) {
   const OpScope scope("sinc");
   check_floating("sinc", x);
   if (size_of(x.dtype()) == 2) return sinc(x.to(DType::f32)).to(x.dtype());  // pi x has more digits
-  const Tensor is_zero = eq(x.detach(), 0);
-  const Tensor angle = affine(where(is_zero, 1, x), std::numbers::pi, 0);
-  return where(is_zero, 1, div(sin(angle), angle));
+  const Tensor angle = affine(x, std::numbers::pi, 0), small = lt(abs(angle.detach()), 0.25);
+  const Tensor q = square(where(small, angle, 0)), large = where(small, 1, angle);
+  // Where sin(a) / a would cancel in derivatives: sum of (-1)^k a^2k / (2k + 1)!. The next term is below 2e-17.
+  Tensor series = ones_like(q);
+  for (int k = 5; k >= 1; --k) series = affine(mul(series, q), -1.0 / (2 * k * (2 * k + 1)), 1);
+  return where(small, series, div(sin(large), large));
 }
 
 Tensor fmax(const Tensor& a, const Tensor& b) { return of_numbers("fmax", maximum, a, b); }

@@ -285,27 +285,42 @@ Tensor inverse(const Tensor& x) {
   return solve(x, eye(x.size(-1), x.dtype(), x.device()));
 }
 
+namespace {
+
+double epsilon_of(const Tensor& x) {
+  return x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                 : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+/// Whether a factor r [..., K, K] of a matrix of `size` rows or columns shows, within rounding, a rank below K.
+bool is_deficient(const Tensor& r, int64_t size) {
+  if (r.numel() == 0) return false;
+  const NoGrad no_grad;
+  const Tensor pivots = abs(diagonal(r));
+  return static_cast<bool>(
+      any(le(min(pivots, {-1}), mul(max(pivots, {-1}), epsilon_of(r) * static_cast<double>(size)))));
+}
+
+}  // namespace
+
 Tensor lstsq(const Tensor& a, const Tensor& b) {
   const OpScope scope("lstsq");
   check_matrices("lstsq", a);
   WEFT_CHECK(
       b.defined() && b.dim() >= 2 && b.dtype() == a.dtype() && b.device() == a.device() && b.size(-2) == a.size(-2),
       "lstsq: expected b [..., ", a.size(-2), ", K] in a's dtype on a's device for a ", a, ", got ", b);
-  if (a.size(-2) >= a.size(-1)) {
-    const auto [q, r] = qr(a);
-    return triangular_solve(r, matmul(t(q), b), /*upper=*/true);
-  }
-  const auto [q, r] = qr(t(a));
-  return matmul(q, triangular_solve(t(r), b, /*upper=*/false));
+  const bool tall = a.size(-2) >= a.size(-1);
+  const auto [q, r] = qr(tall ? a : t(a));
+  if (is_deficient(r, std::max(a.size(-2), a.size(-1)))) return matmul(pinv(a), b);
+  return tall ? triangular_solve(r, matmul(t(q), b), /*upper=*/true)
+              : matmul(q, triangular_solve(t(r), b, /*upper=*/false));
 }
 
 Tensor pinv(const Tensor& x, std::optional<double> tolerance) {
   const OpScope scope("pinv");
   check_matrices("pinv", x);
   check_not_empty("pinv", x);
-  const double epsilon = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
-                                                 : static_cast<double>(std::numeric_limits<float>::epsilon());
-  const double share = tolerance ? *tolerance : epsilon * static_cast<double>(std::max(x.size(-1), x.size(-2)));
+  const double share = tolerance ? *tolerance : epsilon_of(x) * static_cast<double>(std::max(x.size(-1), x.size(-2)));
   WEFT_CHECK(share >= 0, "pinv: expected a tolerance of at least 0, got ", share);
   Tensor y;
   {

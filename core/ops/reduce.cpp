@@ -30,7 +30,7 @@ struct Reduced {
 Reduced reduced(const char* op, const Tensor& x, const std::vector<int64_t>& dims) {
   uint32_t over = dims.empty() ? ~0u : 0u;
   for (const int64_t dim : dims) {
-    const uint32_t bit = 1u << wrap_dim(op, dim, x.dim());
+    const uint32_t bit = 1u << wrap_dim(op, dim, std::max(x.dim(), 1));  // 0 and -1 of one number, too
     WEFT_CHECK(!(over & bit), op, ": dimension ", dim, " is named twice");
     over |= bit;
   }

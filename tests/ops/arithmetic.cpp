@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autograd.h"
+#include "core/derivatives.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/complex.h"
@@ -170,6 +171,44 @@ TEST(Arithmetic, AtTheEdges) {
   EXPECT_EQ(nansum(x).item(), 4);
   EXPECT_EQ(x.grad().to_vector<float>()[1], 0);
   EXPECT_EQ(count_nonzero(Tensor::from<int64_t>({1, 0, -2})).item(), 2);
+}
+
+TEST(Arithmetic, SecondDerivativesWhereFormulasMeet) {
+  const auto expect = [](const Tensor& got, const std::vector<double>& expected) {
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(of(got)[i], expected[i], 1e-6) << i;
+  };
+  const Tensor equal = Tensor::from<double>({1, 1});
+  expect(autograd::hessian([](const Tensor& x) { return logaddexp(x[0], x[1]); }, equal), {0.25, -0.25, -0.25, 0.25});
+  expect(autograd::hessian([](const Tensor& x) { return logcumsumexp(x, 0)[1]; }, equal), {0.25, -0.25, -0.25, 0.25});
+  const double at_zero = -M_PI * M_PI / 3;
+  expect(autograd::hessian([](const Tensor& x) { return sum(sinc(x)); }, Tensor::from<double>({0, 1e-5})),
+         {at_zero, 0, 0, at_zero});
+  for (const double x : {0.0795, 0.0797})  // both sides of the series' end
+    EXPECT_NEAR(sinc(Tensor::from<double>({x})).item(), std::sin(M_PI * x) / (M_PI * x), 1e-15);
+}
+
+TEST(Arithmetic, AWeightOfOneIsTheSecondEnd) {
+  const Tensor a = Tensor::from<float>({1e8F}), b = Tensor::from<float>({1});
+  EXPECT_EQ(lerp(a, b, 1).item(), 1);
+  EXPECT_EQ(lerp(a, b, ones_like(a)).item(), 1);
+  EXPECT_EQ(lerp(a, b, 0).item(), 1e8F);
+  EXPECT_EQ(lerp(Tensor::from<int64_t>({7}), Tensor::from<int64_t>({5}), 1).item(), 5);
+}
+
+TEST(Arithmetic, CertainProbabilitiesHaveAGradient) {
+  const Tensor logits = Tensor::from<float>({20, -120, 1}).requires_grad_();
+  binary_cross_entropy(sigmoid(logits), Tensor::from<float>({1, 0, 1})).backward();
+  const std::vector<double> slopes = of(logits.grad());
+  EXPECT_EQ(slopes[0], 0);
+  EXPECT_EQ(slopes[1], 0);
+  EXPECT_NEAR(slopes[2], -0.0896471, 1e-6);
+  const Tensor p = Tensor::from<double>({0, 1, 0.5, 1}).requires_grad_();
+  const Tensor t = Tensor::from<double>({0, 1, 1, 0}).requires_grad_();
+  binary_cross_entropy(p, t).backward();
+  EXPECT_EQ(of(p.grad()), (std::vector<double>{0, 0, -0.5, 2.5e11})) << "PyTorch's";
+  EXPECT_EQ(of(t.grad()), (std::vector<double>{25, -25, 0, -25}));
+  EXPECT_EQ(error_text([] { binary_cross_entropy(Tensor::from<float>({1.5}), Tensor::from<float>({1})); }),
+            "binary_cross_entropy: expected probabilities from 0 to 1; bce_with_logits takes logits");
 }
 
 TEST(Arithmetic, AtTheEdgesOfSizesSignsAndLogarithms) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/layers/element_losses.h"
 
+#include <cmath>
+
 #include "core/autocast.h"
+#include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
@@ -24,10 +27,30 @@ Tensor binary_cross_entropy(const Tensor& given, const Tensor& target, Reduction
   const OpScope scope("binary_cross_entropy");
   check_targets("binary_cross_entropy", given, target);
   const Tensor p = autocast_full(given), t = target.to(p.dtype());
+  WEFT_CHECK(p.device().kind != DeviceKind::cpu || !any(logical_or(lt(p.detach(), 0), gt(p.detach(), 1))),
+             "binary_cross_entropy: expected probabilities from 0 to 1; bce_with_logits takes logits");
   const auto least = [](const Tensor& share) {
     return maximum(log(share), Tensor::full({}, -100, share.dtype(), share.device()));
   };
-  return reduced(neg(add(mul(t, least(p)), mul(1 - t, least(1 - p)))), reduction);
+  const bool dp = wants_gradient(p), dt = wants_gradient(t);
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = neg(add(mul(t, least(p)), mul(1 - t, least(1 - p))));
+  }
+  if (!dp && !dt) return reduced(y, reduction);
+  // The logarithm's slope is limited, too: its product with 0 is no NaN where p is 0 or 1.
+  return reduced(differentiable(y, "binary_cross_entropy", {p, t},
+                                [dp, dt, least, p = Saved(p), t = Saved(t)](const Tensor& dy) {
+                                  const Tensor share = p;
+                                  Grads grads(2);
+                                  if (dp)
+                                    grads[0] =
+                                        mul(dy, div(sub(share, t), clamp(mul(share, 1 - share), 1e-12, INFINITY)));
+                                  if (dt) grads[1] = mul(dy, sub(least(1 - share), least(share)));
+                                  return grads;
+                                }),
+                 reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& given, const Tensor& target, const PoissonNllOptions& options) {
