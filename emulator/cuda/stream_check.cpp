@@ -65,8 +65,8 @@ uint32_t choose_timeline(const Operation& op, const std::vector<uint32_t>& clock
   return static_cast<uint32_t>(last.size() - 1);
 }
 
-/// The previous kernel, before whose end the issued one may begin; nullptr: there is none. A stream's last operation, or
-/// a node's only dependency, is a kernel.
+/// The previous kernel, before whose end the issued one may begin; nullptr: there is none. A stream's last operation,
+/// or a node's only dependency, is a kernel.
 const Trace* overlapped(const Operation& op, const std::vector<Op>& after) {
   const auto* const kernel = issued_work ? std::get_if<KernelWork>(&(*issued_work)->what) : nullptr;
   if (!kernel || !kernel->launch.programmatic || (issued_node && issued_node->dependencies.size() != 1)) return nullptr;
@@ -77,8 +77,8 @@ const Trace* overlapped(const Operation& op, const std::vector<Op>& after) {
   return nullptr;
 }
 
-/// What the issued kernel knows up to its griddepcontrol.wait. Its predecessor's predecessor has perhaps not ended
-/// either, if the predecessor itself began early and lets its dependents begin before its own wait.
+/// The clock of the issued kernel up to its griddepcontrol.wait. A predecessor that began early itself may let this
+/// kernel begin before its own wait, so nothing before that counts as ended either.
 std::vector<uint32_t> early_clock(std::vector<uint32_t> known, const Trace& predecessor, const std::vector<Op>& after) {
   for (const Op& before : after)
     if (before && before->trace && before->trace.get() != &predecessor) join(known, before->trace->clock);

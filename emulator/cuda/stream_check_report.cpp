@@ -59,7 +59,8 @@ std::string bytes_text(uintptr_t begin, uintptr_t end) {
 }
 
 std::string missing(const Trace& first, const Trace& second) {
-  if (second.before_wait) return "missing: griddepcontrol.wait (cudaGridDependencySynchronize) before the latter's access";
+  if (second.before_wait)
+    return "missing: griddepcontrol.wait (cudaGridDependencySynchronize) before the latter's access";
   if (first.number == 0 || second.number == 0) {
     const Trace& device = first.number == 0 ? second : first;
     return cat("the host must wait for ", stream_text(device), " before");

@@ -445,8 +445,8 @@ void destroyed_stream_right() {
   if (last_of(b) != 1) std::exit(1);
 }
 
-/// Adds 256 floats of two loads. The wait for the previous kernel is before all accesses, or after the named one; by all
-/// threads, or by one before a barrier. The next kernel may begin at once.
+/// Adds 256 floats of two loads. The wait for the previous kernel is before all accesses, or after the named one; by
+/// all threads, or by one before a barrier. The next kernel may begin at once.
 enum class Wait { first, by_one, after_load, after_bulk_load, after_store, never };
 __global__ void copy_early(const float* from, float* to, Wait wait) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -484,7 +484,7 @@ void launch_early(cudaStream_t stream, const float* from, float* to, Wait wait) 
   MUST(cudaLaunchKernelEx(&config, copy_early, from, to, wait));
 }
 
-/// A kernel that may begin before its predecessor's end reads what that one writes.
+/// A kernel that may begin before its predecessor's end reads the results of the predecessor.
 void early_read(bool right) {
   float *a = zeros(), *b = zeros();
   Stream own;
@@ -500,7 +500,7 @@ void early_bulk_read(bool right) {
   launch_early(own, a, b, right ? Wait::by_one : Wait::after_bulk_load);
   own.wait();
 }
-/// It writes what its predecessor still reads.
+/// The kernel overwrites the input of its predecessor.
 void early_write(bool right) {
   float *a = zeros(), *b = zeros(), *c = zeros();
   Stream own;

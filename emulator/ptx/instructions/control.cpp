@@ -103,8 +103,8 @@ void lower_trap(Lowering& l) { l.emit(trap).aux = l.op() == "brkpt"; }
 
 void lower_nothing(Lowering&) {}
 
-/// The previous kernel has ended already. Where its effects count as not there yet, the threads go on when the other
-/// threads of their cluster can do nothing without them (grid.cpp).
+/// The previous kernel has ended in truth. If the check of streams assumes otherwise, the threads wait until no other
+/// thread of their cluster can go on (grid.cpp).
 const Instruction* wait_for_grids(Warp& w, const Instruction* i) {
   Cluster& cluster = *w.block->cluster;
   Grid& grid = *w.block->grid;

@@ -312,10 +312,12 @@ class Run {
   }
   void report_no_wait() const {
     if (!grid_.early || grid_.waited) return;
-    report_finding("no griddepcontrol.wait",
-                   cat(launch_text(launch_), " was launched with programmatic stream serialization, and no thread executed "
-                       "griddepcontrol.wait: it may end before the previous kernel, for which then no later kernel waits"),
-                   launch_.kernel->name);
+    report_finding(
+        "no griddepcontrol.wait",
+        cat(launch_text(launch_),
+            " was launched with programmatic stream serialization, and no thread executed "
+            "griddepcontrol.wait: it may end before the previous kernel, for which then no later kernel waits"),
+        launch_.kernel->name);
   }
   void run_launches() { launches_.run(launch_, grid_.seed, grid_.touched); }
 
