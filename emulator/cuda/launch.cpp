@@ -130,12 +130,14 @@ void read_attributes(const cudaLaunchAttribute* attributes, unsigned count, Laun
           fail(cudaErrorNotSupported, "kernel nodes that kernels update are not emulated");
         }
         break;
-      // Hints, or an optional overlap with the previous kernel.
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+        request.programmatic = value.programmaticStreamSerializationAllowed != 0;
+        break;
+      // Hints.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:
       case cudaLaunchAttributeClusterSchedulingPolicyPreference:
-      case cudaLaunchAttributeProgrammaticStreamSerialization:
       case cudaLaunchAttributePriority:
       case cudaLaunchAttributeMemSyncDomainMap:
       case cudaLaunchAttributeMemSyncDomain:
@@ -167,6 +169,7 @@ std::shared_ptr<const Work> make_launch(const LaunchRequest& request, int device
   kernel.launch.dynamic_shared = uint32_t(request.shared);
   kernel.launch.stack_bytes = uint32_t(Device::get(device).limits[cudaLimitStackSize]);
   kernel.launch.cooperative = request.cooperative;
+  kernel.launch.programmatic = request.programmatic;
   kernel.launch.device = device;
   kernel.launch.number = ++launches;
   if (ptx::timed())

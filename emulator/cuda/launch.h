@@ -17,6 +17,7 @@ struct LaunchRequest {
   void** arguments = nullptr;
   void** extra = nullptr;  ///< the driver's packed form, instead of arguments
   bool cooperative = false;
+  bool programmatic = false;    ///< cudaLaunchAttributeProgrammaticStreamSerialization
   cudaEvent_t event = nullptr;  ///< recorded after the kernel
 };
 

@@ -42,7 +42,7 @@ Clocks& clocks() {
 thread_local const std::shared_ptr<const Work>* issued_work = nullptr;
 thread_local const Node* issued_node = nullptr;
 thread_local std::shared_ptr<Trace> running;
-thread_local Touched* running_touched = nullptr;
+thread_local Touched *running_touched = nullptr, *running_early = nullptr;
 
 void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& other) {
   if (into.size() < other.size()) into.resize(other.size());
@@ -63,6 +63,29 @@ uint32_t choose_timeline(const Operation& op, const std::vector<uint32_t>& clock
     if (last[k] <= (k < clock.size() ? clock[k] : 0)) return k;
   last.push_back(0);
   return static_cast<uint32_t>(last.size() - 1);
+}
+
+/// The previous kernel, before whose end the issued one may begin; nullptr: there is none. A stream's last operation,
+/// or a node's only dependency, is a kernel.
+const Trace* overlapped(const Operation& op, const std::vector<Op>& after) {
+  const auto* const kernel = issued_work ? std::get_if<KernelWork>(&(*issued_work)->what) : nullptr;
+  if (!kernel || !kernel->launch.programmatic || (issued_node && issued_node->dependencies.size() != 1)) return nullptr;
+  for (const Op& before : after)
+    if (before && before->trace && !before->trace->kernel.empty() && before->stream == op.stream &&
+        before->device == op.device)
+      return before->trace.get();
+  return nullptr;
+}
+
+/// The clock of the issued kernel up to its griddepcontrol.wait. A predecessor that began early itself may let this
+/// kernel begin before its own wait, so nothing before that counts as ended either.
+std::vector<uint32_t> early_clock(std::vector<uint32_t> known, const Trace& predecessor, const std::vector<Op>& after) {
+  for (const Op& before : after)
+    if (before && before->trace && before->trace.get() != &predecessor) join(known, before->trace->clock);
+  std::vector<uint32_t> begun = predecessor.early ? *predecessor.early : predecessor.clock;
+  if (!predecessor.early) --begun[predecessor.timeline];
+  join(known, begun);
+  return known;
 }
 
 /// More may join the operations that the host has not waited for.
@@ -95,6 +118,7 @@ void issued(Operation& op, const std::vector<Op>& after) {
   // An operation that a device issues for a conditional node knows its launch's predecessors, not the host's present
   // ones.
   trace->clock = running ? running->clock : c.host;
+  if (const Trace* const previous = overlapped(op, after)) trace->early = early_clock(trace->clock, *previous, after);
   for (const Op& before : after)
     if (before && before->trace) join(trace->clock, before->trace->clock);
   trace->timeline = choose_timeline(op, trace->clock, after);
@@ -175,16 +199,24 @@ void allocated(const Operation& op, void* memory, size_t bytes) {
 Running::Running(const Operation& op) : trace_(op.trace) {
   running = trace_;
   running_touched = trace_ ? &touched_ : nullptr;
+  running_early = trace_ && trace_->early ? &early_ : nullptr;
 }
 Running::~Running() {
   running.reset();
-  running_touched = nullptr;
+  running_touched = running_early = nullptr;
 }
 void Running::finish() {
+  if (!early_.empty()) {
+    const auto before_wait = std::make_shared<Trace>(*trace_);
+    before_wait->clock = *trace_->early;
+    before_wait->before_wait = true;
+    report_all(History::get().merge(before_wait, early_));
+  }
   if (trace_ && !touched_.empty()) report_all(History::get().merge(trace_, touched_));
 }
 
 Touched* touched() { return running_touched; }
+Touched* early() { return running_early; }
 
 void copy_runs(const void* from) {
   if (!running) return;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Trace {
   int device = 0;
   uint64_t stream = 0;  ///< Stream::number
   bool allocates = false;
+  std::optional<std::vector<uint32_t>> early;  ///< the clock up to griddepcontrol.wait of a kernel that may begin early
+  bool before_wait = false;                    ///< only the accesses up to there; `clock` is then the other's `early`
   std::string kernel;                     ///< the symbol of a kernel, or empty
   std::string what;                       ///< the rest: `copy of 64 bytes from pinned host memory to device memory`
   CallSite site;                          ///< the issuing call; of a graph's node the graph's launch
@@ -86,10 +89,13 @@ class Running {
 
  private:
   std::shared_ptr<Trace> trace_;
-  Touched touched_;
+  Touched touched_, early_;
 };
 /// Where to note the accesses of this thread's operation. nullptr: nowhere.
 Touched* touched();
+/// Where to note the accesses of a kernel that need not follow its griddepcontrol.wait. nullptr: it begins after the
+/// previous kernel's end.
+Touched* early();
 /// The operation of this thread gives memory back; the range may be a part of an allocation.
 void freed(void* memory, size_t bytes);
 /// The operation of this thread would release memory. The release happens when the host has waited for this operation

@@ -24,6 +24,7 @@ std::string stream_text(const Trace& trace) {
 
 std::string Trace::text() const {
   std::string text = kernel.empty() ? what : cat("kernel ", function_name(kernel.c_str()), what);
+  if (before_wait) text += ", before its griddepcontrol.wait";
   if (number != 0) text += cat(", ", stream_text(*this));
   if (added && !added->empty()) text += cat(", a node of a graph that was added at ", added->text());
   return cat(text, number == 0 ? ", called at " : added ? ", launched at " : ", issued at ", site.text());
@@ -58,6 +59,8 @@ std::string bytes_text(uintptr_t begin, uintptr_t end) {
 }
 
 std::string missing(const Trace& first, const Trace& second) {
+  if (second.before_wait)
+    return "missing: griddepcontrol.wait (cudaGridDependencySynchronize) before the latter's access";
   if (first.number == 0 || second.number == 0) {
     const Trace& device = first.number == 0 ? second : first;
     return cat("the host must wait for ", stream_text(device), " before");

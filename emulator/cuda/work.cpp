@@ -75,7 +75,7 @@ struct Perform {
       Lock lock = lock_state();
       return scheduler().relieve(lock, device);
     };
-    ptx::run(kernel.launch, stream_check::touched());
+    ptx::run(kernel.launch, stream_check::touched(), stream_check::early());
   }
   void operator()(const CopyWork& copy) const {
     perform_copy(copy);

@@ -40,6 +40,15 @@ stream_fault(conditional_and_kernel "no order between streams: *\n *kernel [^\n]
 stream_fault(condition_of_nobody "a conditional node asks a value that no kernel of this launch has set")
 stream_fault(source_written "the host wrote the source of a copy that had not run: *\n *a copy of 16384 bytes from pinned host memory")
 stream_fault(cached_memory "no order between streams: *\n *kernel [^\n]*copy[^\n]*\n *reads,\n *a copy of 16384 bytes[^\n]*\n *writes ${bytes}")
+# A kernel with cudaLaunchAttributeProgrammaticStreamSerialization: its accesses before griddepcontrol.wait.
+set(early "kernel [^\n]*copy_early[^\n]*, before its griddepcontrol.wait, stream[^\n]*\n *")
+set(wait "bytes 0..1023 of the device allocation of 16384 bytes.\n *missing: griddepcontrol.wait")
+stream_fault(early_read "${add}\n *${early}reads ${wait}")
+stream_fault(early_bulk_read "${add}\n *${early}reads ${wait}")
+stream_fault(early_write "no order between streams: *\n *kernel [^\n]*copy[^\n]*\n *reads,\n *${early}writes ${wait}")
+stream_fault(early_chain "${add}\n *${early}reads ${wait}")
+stream_fault(early_without_wait "no griddepcontrol.wait: [^\n]*copy_early[^\n]*no thread executed")
+stream_fault(early_in_graph "${add}\n *kernel [^\n]*copy_early[^\n]*, before its griddepcontrol.wait, stream [0-9]+, a node of a graph[^\n]*\n *reads ${wait}")
 stream_fault(query "${add}\n *kernel [^\n]*copy")
 # A host function that has run may have told the host anything: what follows it in other streams then counts as ordered.
 emulated_test(stream_faults.host_function OPTIONS --check streams --streams lazy
@@ -53,7 +62,7 @@ emulated_test(stream_faults.read_too_early_right OPTIONS --check streams --strea
   COMMAND $<TARGET_FILE:emulated_stream_faults> read_too_early_right EXPECT "read 5")
 
 foreach(order inorder lazy random)
-  foreach(right no_conflict_right order_through_others_right destroyed_stream_right)
+  foreach(right no_conflict_right order_through_others_right destroyed_stream_right early_after_others_right)
     emulated_test(stream_faults.${right}.${order} OPTIONS --check streams --streams ${order}
       COMMAND $<TARGET_FILE:emulated_stream_faults> ${right})
   endforeach()

@@ -4,6 +4,8 @@
 // silence. Most of them usually compute the right numbers: hence the check.
 #include "tests/emulator/stream_faults.h"
 
+#include "tests/emulator/hopper.cuh"
+
 namespace {
 
 using namespace stream_faults;
@@ -443,6 +445,118 @@ void destroyed_stream_right() {
   if (last_of(b) != 1) std::exit(1);
 }
 
+/// Adds 256 floats of two loads. The wait for the previous kernel is before all accesses, or after the named one; by
+/// all threads, or by one before a barrier. The next kernel may begin at once.
+enum class Wait { first, by_one, after_load, after_bulk_load, after_store, never };
+__global__ void copy_early(const float* from, float* to, Wait wait) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __shared__ alignas(128) int tile[256];
+  __shared__ alignas(8) unsigned long long arrived;
+  const int t = static_cast<int>(threadIdx.x);
+  const unsigned barrier = hopper::shared_address(&arrived);
+  if (t == 0) hopper::init(barrier, 1);
+  const auto wait_here = [&](Wait here) {
+    if (wait == here) cudaGridDependencySynchronize();
+  };
+  cudaTriggerProgrammaticLaunchCompletion();
+  wait_here(Wait::first);
+  if (t == 0) wait_here(Wait::by_one);
+  __syncthreads();
+  if (t == 0) hopper::load(tile, reinterpret_cast<const int*>(from), sizeof(tile), barrier);
+  wait_here(Wait::after_bulk_load);
+  const float own = from[t];
+  wait_here(Wait::after_load);
+  hopper::wait(barrier, 0);
+  to[t] = own + __int_as_float(tile[t]);
+  wait_here(Wait::after_store);
+#endif
+}
+void launch_early(cudaStream_t stream, const float* from, float* to, Wait wait) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = 2;
+  config.blockDim = 256;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  MUST(cudaLaunchKernelEx(&config, copy_early, from, to, wait));
+}
+
+/// A kernel that may begin before its predecessor's end reads the results of the predecessor.
+void early_read(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream own;
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  launch_early(own, a, b, right ? Wait::first : Wait::after_load);
+  own.wait();
+}
+/// As early_read, by a bulk copy alone; in the twin one thread waits for all.
+void early_bulk_read(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream own;
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  launch_early(own, a, b, right ? Wait::by_one : Wait::after_bulk_load);
+  own.wait();
+}
+/// The kernel overwrites the input of its predecessor.
+void early_write(bool right) {
+  float *a = zeros(), *b = zeros(), *c = zeros();
+  Stream own;
+  copy<<<1, 64, 0, own>>>(b, c, kN);
+  launch_early(own, a, b, right ? Wait::first : Wait::after_store);
+  own.wait();
+}
+/// Its predecessor began early itself and lets it begin before the end of the kernel before that.
+void early_chain(bool right) {
+  float *a = zeros(), *b = zeros(), *c = zeros();
+  Stream own;
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  launch_early(own, b, c, Wait::first);
+  launch_early(own, a, b, right ? Wait::first : Wait::after_load);
+  own.wait();
+}
+/// No thread waits: whoever waits for this kernel has not waited for its predecessor.
+void early_without_wait(bool right) {
+  float *a = zeros(), *b = zeros(), *c = zeros();
+  Stream own;
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  launch_early(own, b, c, right ? Wait::after_store : Wait::never);
+  own.wait();
+}
+/// A captured launch has the same freedom. Between launches of the graph there is an order.
+void early_in_graph(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream own;
+  MUST(cudaStreamBeginCapture(own, cudaStreamCaptureModeThreadLocal));
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  launch_early(own, a, b, right ? Wait::first : Wait::after_load);
+  cudaGraph_t graph;
+  MUST(cudaStreamEndCapture(own, &graph));
+  const Replay replay(graph);
+  for (int i = 0; i < 2; ++i) MUST(cudaGraphLaunch(replay.exec, own));
+  own.wait();
+}
+/// After a fill, an event of another stream or a wait of the host the kernel begins after its predecessor's end.
+void early_after_others_right() {
+  float *a = zeros(), *b = zeros();
+  Stream own, other;
+  Event used, ready;
+  MUST(cudaMemsetAsync(a, 0, kBytes, own));
+  launch_early(own, a, b, Wait::after_load);
+  used.record(own);
+  used.block(other);
+  add<<<1, 64, 0, other>>>(a, 1, kN);
+  ready.record(other);
+  ready.block(own);
+  launch_early(own, a, b, Wait::after_load);
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  own.wait();
+  launch_early(own, a, b, Wait::after_load);
+  own.wait();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -471,10 +585,17 @@ int main(int argc, char** argv) {
       {"read_too_early", read_too_early},
       {"cached_memory", cached_memory},
       {"query", query},
+      {"early_read", early_read},
+      {"early_bulk_read", early_bulk_read},
+      {"early_write", early_write},
+      {"early_chain", early_chain},
+      {"early_without_wait", early_without_wait},
+      {"early_in_graph", early_in_graph},
   };
   const std::string asked = argc > 1 ? argv[1] : "";
   if (asked == "no_conflict_right") return no_conflict_right(), 0;
   if (asked == "order_through_others_right") return order_through_others_right(), 0;
+  if (asked == "early_after_others_right") return early_after_others_right(), 0;
   if (asked == "destroyed_stream_right") return destroyed_stream_right(), 0;
   return run_fault(asked, faults);
 }

@@ -51,7 +51,7 @@ void note_sync_warp(Warp& w, uint32_t lanes);
 inline bool checked(const Warp& w) { return w.block->grid->checked; }
 /// The record of global-memory accesses, or nullptr. Accesses that are not weak count as atomic: they communicate with
 /// concurrent threads.
-inline Touched* touched(const Warp& w) { return w.block->grid->touched; }
+inline Touched* touched(const Warp& w) { return w.block->cluster->touched; }
 inline Touch touch_of(Order order, bool write, bool atomic) {
   return atomic || order != Order::weak ? Touch::atomic : write ? Touch::write : Touch::read;
 }

@@ -101,8 +101,26 @@ void lower_return(Lowering& l) {
 }
 void lower_trap(Lowering& l) { l.emit(trap).aux = l.op() == "brkpt"; }
 
-/// Kernels of a stream run one after the other, so griddepcontrol does nothing.
 void lower_nothing(Lowering&) {}
+
+/// The previous kernel has ended in truth. If the check of streams assumes otherwise, the threads wait until no other
+/// thread of their cluster can go on (grid.cpp).
+const Instruction* wait_for_grids(Warp& w, const Instruction* i) {
+  Cluster& cluster = *w.block->cluster;
+  Grid& grid = *w.block->grid;
+  const uint32_t lanes = w.lanes(i);
+  if (lanes == 0 || cluster.touched != grid.early || !grid.early) return i + 1;
+  if (lanes != w.mask) return w.branch(i + 1, i, lanes);
+  cluster.waits = grid.waited = true;
+  return w.poll(i, "griddepcontrol.wait");
+}
+void lower_griddepcontrol(Lowering& l) {
+  if (l.mods().size() != 1) l.unknown("this griddepcontrol");
+  if (l.mods()[0] == "wait")
+    l.emit(wait_for_grids);
+  else if (l.mods()[0] != "launch_dependents")
+    l.unknown("this griddepcontrol");
+}
 
 void lower_call(Lowering& l) {
   if (!lower_builtin_call(l)) l.unknown("a call of this function");
@@ -114,7 +132,7 @@ constexpr Opcode kOpcodes[] = {
     {"exit", lower_exit, Roles::all_read},       {"trap", lower_trap, Roles::all_read},
     {"brkpt", lower_trap, Roles::all_read},      {"nop", lower_nothing, Roles::all_read},
     {"pragma", lower_nothing, Roles::all_read},  {".pragma", lower_nothing, Roles::all_read},
-    {"pmevent", lower_nothing, Roles::all_read}, {"griddepcontrol", lower_nothing, Roles::all_read},
+    {"pmevent", lower_nothing, Roles::all_read}, {"griddepcontrol", lower_griddepcontrol, Roles::all_read},
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ class Lookup {
     const Image& image = image_of(*found_);
     if (!image.alive())
       w_.fail(i_, lane, FaultCode::illegal_address, cat("a ", what_, " object whose memory was freed"));
-    if (w_.block->grid->touched != nullptr) note(image);
+    if (w_.block->cluster->touched != nullptr) note(image);
     return *found_;
   }
 
@@ -81,7 +81,7 @@ class Lookup {
     const std::pair now{w_.block->grid->launch->number, &image};
     if (std::exchange(last, now) == now) return;
     for (const Image::Level& level : image.levels)
-      w_.block->grid->touched->note(level.data, level.bytes(image.element()), Touch::read);
+      w_.block->cluster->touched->note(level.data, level.bytes(image.element()), Touch::read);
   }
 
   Warp& w_;
@@ -194,7 +194,7 @@ const Instruction* store_surface(Warp& w, const Instruction* i) {
       const uint64_t value = form.bytes == 8 ? w.in<uint64_t>(form.values[n])[l] : w.in<uint32_t>(form.values[n])[l];
       std::memcpy(at + n * form.bytes, &value, form.bytes);
     }
-    if (Touched* const touched = w.block->grid->touched)
+    if (Touched* const touched = w.block->cluster->touched)
       touched->note(reinterpret_cast<uintptr_t>(at), form.count * form.bytes, Touch::write);
   }
   return i + 1;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "emulator/machine/findings.h"
 #include "emulator/machine/options.h"
 #include "emulator/machine/per_thread.h"
 #include "emulator/ptx/check/checker.h"
@@ -157,6 +158,16 @@ bool apply_pending(Cluster& cluster) {
   return false;
 }
 
+/// Lets threads at griddepcontrol.wait go on, now that the cluster's others can do nothing without them: all accesses
+/// that the wait does not precede have happened. False: there are no such threads.
+bool end_wait(Cluster& cluster) {
+  if (!std::exchange(cluster.waits, false)) return false;
+  while (apply_pending(cluster)) {
+  }
+  cluster.touched = cluster.grid->touched;
+  return true;
+}
+
 /// Wakes other OS threads once a launch has run for longer than that takes.
 class Help {
  public:
@@ -236,8 +247,9 @@ std::string waits_text(const Cluster& cluster) {
 
 class Run {
  public:
-  Run(const Launch& launch, Touched* touched) : launch_(launch) {
+  Run(const Launch& launch, Touched* touched, Touched* early) : launch_(launch) {
     grid_.touched = touched;
+    grid_.early = early;
     grid_.launch = &launch;
     grid_.kernel = launch.kernel;
     grid_.blocks = launch.grid.count();
@@ -298,6 +310,15 @@ class Run {
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
+  void report_no_wait() const {
+    if (!grid_.early || grid_.waited) return;
+    report_finding(
+        "no griddepcontrol.wait",
+        cat(launch_text(launch_),
+            " was launched with programmatic stream serialization, and no thread executed "
+            "griddepcontrol.wait: it may end before the previous kernel, for which then no later kernel waits"),
+        launch_.kernel->name);
+  }
   void run_launches() { launches_.run(launch_, grid_.seed, grid_.touched); }
 
  private:
@@ -331,6 +352,10 @@ class Run {
           continue;
         }
         if (round == Round::worked) continue;
+        if (end_wait(*resident[turn])) {
+          standstill.moved();
+          continue;
+        }
         // A cluster's barriers lie in its own shared memory: no other cluster can wake them.
         if (round == Round::stuck)
           throw Fault(FaultCode::launch_timeout,
@@ -379,6 +404,8 @@ class Run {
     cluster->blocks.resize(grid_.cluster_blocks);
     cluster->grid = &grid_;
     cluster->number = number;
+    cluster->touched = grid_.early ? grid_.early : grid_.touched;
+    cluster->waits = false;
     if (counts() || grid_.profile || time_) cluster->count = &own.count;
     cluster->random = mixed(grid_.seed ^ mixed(launch_.number ^ mixed(number)));
     const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
@@ -496,9 +523,9 @@ uint32_t Cluster::choose(uint32_t bound) {
 
 bool Cluster::random_order() const { return grid->seed != 0; }
 
-void run(const Launch& launch, Touched* touched) {
+void run(const Launch& launch, Touched* touched, Touched* early) {
   if (timing::report_again(launch)) return;
-  Run run(launch, touched);
+  Run run(launch, touched, early);
   const uint32_t workers = static_cast<uint32_t>(run.most_workers());
   if (workers <= 1) {
     run.work();
@@ -512,6 +539,7 @@ void run(const Launch& launch, Touched* touched) {
   if (counts()) count_launch(*launch.kernel, run.count());
   run.report_time();
   run.rethrow();
+  run.report_no_wait();
   run.run_launches();
 }
 

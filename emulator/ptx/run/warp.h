@@ -229,6 +229,8 @@ struct Cluster {
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
   bool phase_ended = false;             ///< a phase of an mbarrier has ended since it was cleared
+  Touched* touched = nullptr;           ///< notes its accesses to global memory: Grid::early, then Grid::touched
+  bool waits = false;                   ///< a thread is at griddepcontrol.wait, and Grid::early notes the accesses
   Count* count = nullptr;               ///< count of the OS thread that runs it, with --count, --time and a profile
   timing::ClusterTime* time = nullptr;  ///< with --time
   std::shared_ptr<void> time_owner;
@@ -247,6 +249,7 @@ struct Launch {
   uint32_t dynamic_shared = 0;
   uint32_t stack_bytes = 1024;   ///< per thread: cudaLimitStackSize
   bool cooperative = false;
+  bool programmatic = false;     ///< may begin before the end of the previous kernel in its stream
   int resident_blocks = 1;       ///< an SM, for --time
   std::vector<char> parameters;  ///< Kernel::parameter_bytes
   int device = 0;
@@ -273,12 +276,15 @@ struct Grid {
   std::shared_ptr<LaunchChecks> checks;
   LaunchProfile* profile = nullptr;  ///< with --profile and exported_counts.h
   Touched* touched = nullptr;    ///< notes the grid's accesses to global memory
+  Touched* early = nullptr;      ///< notes those that may happen before the previous kernel's end, or nullptr
+  std::atomic<bool> waited{false};  ///< a thread has executed griddepcontrol.wait while `early` noted
   DeviceLaunches* launches = nullptr;  ///< kernels that this grid launches
 };
 
 /// Runs the whole grid; returns when its last thread has ended. Errors: Fault. Launch limits are the caller's to check.
-/// `touched`: receives the grid's accesses to global memory, or nullptr.
-void run(const Launch& launch, Touched* touched = nullptr);
+/// `touched`: receives the grid's accesses to global memory, or nullptr. `early`: receives instead the accesses that
+/// need not follow a griddepcontrol.wait; nullptr: the kernel begins after the previous one's end.
+void run(const Launch& launch, Touched* touched = nullptr, Touched* early = nullptr);
 
 // Memory of kernels, for all families.
 

@@ -288,11 +288,15 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     }
   }
   __syncthreads();
+  ptx::wait_for_previous_kernel();
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);  // uniform: see gemm_wgmma.cuh
   const int warpgroup = warp / 4;
   if (warpgroup == 0) {
     ptx::release_registers<kAttentionProducerRegisters>();
-    if (warp == 0 && ptx::elect_one()) attention_backward_produce<Shape, Owned>(call, shared, barriers);
+    if (warp == 0 && ptx::elect_one()) {
+      attention_backward_produce<Shape, Owned>(call, shared, barriers);
+      ptx::allow_next_kernel();
+    }
     __syncwarp();
   } else {
     ptx::acquire_registers<kAttentionConsumerRegisters>();

@@ -223,11 +223,15 @@ __global__ void __launch_bounds__(OneStep::kThreads, 1)
     ptx::prefetch_tensor_map(call.y);
   }
   __syncthreads();
+  ptx::wait_for_previous_kernel();
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);  // uniform: see gemm_wgmma.cuh
   const int warpgroup = warp / 4;
   if (warpgroup == 0) {
     ptx::release_registers<kAttentionProducerRegisters>();
-    if (warp == 0 && ptx::elect_one()) attention_one_step_produce(call, shared, barriers);
+    if (warp == 0 && ptx::elect_one()) {
+      attention_one_step_produce(call, shared, barriers);
+      ptx::allow_next_kernel();
+    }
     __syncwarp();
   } else {
     ptx::acquire_registers<OneStep::kConsumerRegisters>();
@@ -253,8 +257,8 @@ void attention_forward_in_one_step(const Queue& queue, const View& y, const View
                          static_cast<int>(per_head),
                          static_cast<int>(per_block)};
   note_kernel_variant("sm90");
-  launch(queue, "attention_forward_sm90", dim3(static_cast<unsigned>(up(count, per_block))), dim3(OneStep::kThreads),
-         OneStep::kSharedBytes, &attention_one_step_wgmma_kernel<T>, call);
+  launch_overlapped(queue, "attention_forward_sm90", dim3(static_cast<unsigned>(up(count, per_block))),
+                    dim3(OneStep::kThreads), OneStep::kSharedBytes, dim3(1), &attention_one_step_wgmma_kernel<T>, call);
 }
 
 }  // namespace weft::kernels::cuda

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attention/attention_mma.cuh"
 #include "kernels/cuda/capability.cuh"
+#include "kernels/cuda/launch_overlapped.cuh"
 #include "kernels/cuda/ptx/ptx_wgmma.cuh"
 #include "kernels/cuda/ptx/ring_position.cuh"
 #include "kernels/runtime/allocator.h"
@@ -323,8 +324,8 @@ void launch_attention_wgmma(const Queue& queue, const char* name, const Attentio
                             Kernel kernel, const Call& call) {
   const int resident = std::max(1, multiprocessors(queue));
   note_kernel_variant("sm90");
-  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared,
-         kernel, call);
+  launch_overlapped(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads),
+                    shared, dim3(1), kernel, call);
 }
 
 }  // namespace weft::kernels::cuda

@@ -492,12 +492,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     ptx::cluster_sync();
   else
     __syncthreads();
+  ptx::wait_for_previous_kernel();
   // The shuffle tells the compiler that a warp's lanes agree: stages and descriptors stay in uniform registers.
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
     if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
     if (warp == 0) {
-      if (ptx::elect_one()) produce<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, full, empty);
+      if (ptx::elect_one()) {
+        produce<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, full, empty);
+        ptx::allow_next_kernel();
+      }
     } else if constexpr (requires { gemm.source.beside(gemm.epilogue, 0); }) {
       gemm.source.beside(gemm.epilogue, static_cast<int>(threadIdx.x) - 32);
     }

@@ -5,6 +5,7 @@
 #include "kernels/cuda/capability.cuh"
 #include "kernels/cuda/gemm/gemm_wgmma.cuh"
 #include "kernels/cuda/gemm/wgmma_plan.h"
+#include "kernels/cuda/launch_overlapped.cuh"
 #include "kernels/runtime/kernel_variant.h"
 
 namespace weft::kernels::cuda {
@@ -32,8 +33,8 @@ void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& ge
       Tile::kClusterSplitK ? clusters : std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
   const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
   note_kernel_variant("sm90");
-  launch_cluster(queue, name, grid, dim3(Tile::kThreads), kSharedBytes<Tile, Source>,
-                 dim3(static_cast<unsigned>(cluster)), &gemm_wgmma_kernel<Tile, T, Source>, gemm);
+  launch_overlapped(queue, name, grid, dim3(Tile::kThreads), kSharedBytes<Tile, Source>,
+                    dim3(static_cast<unsigned>(cluster)), &gemm_wgmma_kernel<Tile, T, Source>, gemm);
 }
 
 template <class T, class Source>

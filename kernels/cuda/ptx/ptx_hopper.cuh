@@ -177,6 +177,13 @@ __device__ __forceinline__ void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
+/// Waits until the previous kernel of the stream has ended and its stores are visible; returns at once if this kernel
+/// began after that (launch_overlapped).
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+/// Called by one thread of a block that starts no more work: once all blocks have called or ended, blocks of the next
+/// kernel may start, up to their wait_for_previous_kernel().
+__device__ __forceinline__ void allow_next_kernel() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 /// Position of this block in its cluster (0 without one).
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank;
