@@ -123,7 +123,7 @@ Tensor logaddexp(const Tensor& left, const Tensor& right) {
     y = add(maximum(a, b), log1p(exp(neg(abs(apart(a, b))))));
   }
   if (!da && !db) return y;
-  // By ops of the forward the curvature would be lost where a = b: abs has a corner there.
+  // The forward's abs has a corner at a = b, and would lose the curvature there.
   return differentiable(y, "logaddexp", {a, b}, [da, db, apart, a = Saved(a), b = Saved(b)](const Tensor& dy) {
     const Tensor x = apart(a, b);
     Grads grads(2);
