@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,6 +109,14 @@ void redirect(const Object& object, const ElfView& elf) {
   }
 }
 
+/// The folder of the emulator's libraries, with a slash at its end.
+std::string own_folder() {
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&own_folder), &self);
+  const std::string own = self.dli_fname;
+  return own.substr(0, own.rfind('/') + 1);
+}
+
 /// Calls `use` with the file's bytes.
 template <class F>
 void with_file(const std::string& path, F&& use) {
@@ -128,12 +137,19 @@ extern "C" {
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned) { return LAV_CURRENT; }
 
+/// Python's wheels load NVIDIA's libraries by full paths: the emulator's take their places.
+__attribute__((visibility("default"))) char* la_objsearch(const char* name, uintptr_t*, unsigned) {
+  static std::set<std::string> answers;
+  const std::string path = name, file = path.substr(path.rfind('/') + 1);
+  const bool is_cudas = file.starts_with("libcu") || file.starts_with("libnv") || file.starts_with("libnccl");
+  if (file == path || !is_cudas || access((own_folder() + file).c_str(), R_OK) != 0) return const_cast<char*>(name);
+  return const_cast<char*>(answers.insert(own_folder() + file).first->c_str());
+}
+
 __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t space, uintptr_t*) {
   if (space != LM_ID_BASE) return 0;
   const Object object{map->l_name && *map->l_name ? map->l_name : kProgram, map->l_addr};
-  Dl_info self{};
-  dladdr(reinterpret_cast<void*>(&la_version), &self);
-  const std::string own = self.dli_fname, folder = own.substr(0, own.rfind('/') + 1);
+  const std::string folder = own_folder();
   for (const int version : {12, 13})
     if (object.path == folder + "libcudart.so." + std::to_string(version))
       with_file(object.path, [&](const ElfView& elf) {

@@ -19,7 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 WITHOUT_KERNELS = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided"}
 
-IN_F32 = {"aten::native_layer_norm_backward"}  # sums rows of f16 in f16 on the host, a GPU does not
+# As a GPU does: of f16 in f32, on the host in f16. How many results are f16 again.
+IN_F32 = {"aten::native_layer_norm": 1, "aten::native_layer_norm_backward": 3}
 
 
 def is_on_gpu(value):
@@ -39,7 +40,8 @@ class OnHost(TorchDispatchMode):
         to = torch.device(wanted) if wanted is not None else operands[0].device if operands else None
         if is_view or schema.name in WITHOUT_KERNELS or not operands and (to is None or to.type != "cuda"):
             return function(*args, **kwargs)
-        copies, pairs, wide = {}, [], schema.name in IN_F32
+        copies, pairs = {}, []
+        narrow = IN_F32.get(schema.name, 0) if operands and operands[0].dtype == torch.float16 else 0
 
         def down(value):
             if isinstance(value, torch.device):
@@ -51,7 +53,7 @@ class OnHost(TorchDispatchMode):
                 copies[memory.data_ptr()] = memory.cpu()
             copy = torch.empty(0, dtype=value.dtype).set_(copies[memory.data_ptr()], value.storage_offset(), value.shape, value.stride())
             pairs.append((copy, value))
-            return copy.float() if wide and value.dtype == torch.float16 else copy
+            return copy.float() if narrow else copy
 
         def up(value):
             if not isinstance(value, torch.Tensor):
@@ -61,10 +63,11 @@ class OnHost(TorchDispatchMode):
                     return original
             if to.type != "cuda":
                 return value
-            value = value.half() if wide and operands[0].dtype == torch.float16 else value
             return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=to).copy_(value)
 
         result = function(*pytree.tree_map(down, args), **pytree.tree_map(down, kwargs))
+        if narrow:
+            result = [value.half() if k < narrow else value for k, value in enumerate(result)]
         if writes:
             for memory in {value.untyped_storage().data_ptr(): value.untyped_storage() for value in operands}.values():
                 memory.copy_(copies[memory.data_ptr()])
