@@ -137,11 +137,12 @@ extern "C" {
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned) { return LAV_CURRENT; }
 
-/// Python's wheels load NVIDIA's libraries by full paths: the emulator's take their places.
+/// Python's wheels load NVIDIA's libraries by full paths: the emulator's take their places, but for NCCL. PyTorch's has
+/// newer functions.
 __attribute__((visibility("default"))) char* la_objsearch(const char* name, uintptr_t*, unsigned) {
   static std::set<std::string> answers;
   const std::string path = name, file = path.substr(path.rfind('/') + 1);
-  const bool is_cudas = file.starts_with("libcu") || file.starts_with("libnv") || file.starts_with("libnccl");
+  const bool is_cudas = file.starts_with("libcu") || file.starts_with("libnv");
   if (file == path || !is_cudas || access((own_folder() + file).c_str(), R_OK) != 0) return const_cast<char*>(name);
   return const_cast<char*>(answers.insert(own_folder() + file).first->c_str());
 }
