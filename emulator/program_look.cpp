@@ -74,7 +74,7 @@ bool has_kernels(const std::string& path) {
   return cuda::ElfView(file.bytes()).named(".nv_fatbin").sh_size != 0;
 }
 
-/// The libraries that the dynamic linker loads with a program: paths, or names of those that it does not find.
+/// The paths of the libraries that the dynamic linker loads with a program. A library without a file is a name.
 std::vector<std::string> linked_libraries(const std::string& path) {
   std::string quoted;
   for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);

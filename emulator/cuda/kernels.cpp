@@ -81,7 +81,9 @@ ptx::Module& Image::on(int device) {
     if (target > gpu.capability())
       std::call_once(told, [&] {
         std::fputs(cat("weft-emulate: a module has machine code for ", gpu.name, " and PTX for compute_", target,
-                       ", which runs in its place\n").c_str(), stderr);
+                       ", which runs in its place\n")
+                       .c_str(),
+                   stderr);
       });
     module = std::make_unique<ptx::Module>(std::move(text), device, std::max(gpu.capability(), target));
     for (auto& [host, variable] : registry().variables) {

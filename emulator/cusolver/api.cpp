@@ -289,8 +289,8 @@ cusolverStatus_t gesvdj(const char* name, cusolverDnHandle_t handle, cusolverEig
 }
 
 template <class T>
-void potrf(const char* name, cusolverDnHandle_t handle, cublasFillMode_t fill, int64_t n, T* a, int64_t lda, void* work, size_t bytes,
-           int* info) {
+void potrf(const char* name, cusolverDnHandle_t handle, cublasFillMode_t fill, int64_t n, T* a, int64_t lda, void* work,
+           size_t bytes, int* info) {
   const Int count = size("n", n), columns = step("A", lda, n);
   const Part part = part_of(fill);
   Request<T> request(handle, name, n, n);
@@ -305,8 +305,8 @@ void potrf(const char* name, cusolverDnHandle_t handle, cublasFillMode_t fill, i
 
 /// Pivots of 64 bits in the calls of all types, else of 32.
 template <class T, class Pivot>
-void getrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T* a, int64_t lda, Pivot* pivots, void* work,
-           size_t bytes, int* info) {
+void getrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T* a, int64_t lda, Pivot* pivots,
+           void* work, size_t bytes, int* info) {
   offer(pivots != nullptr, "a factorisation without pivots is not emulated");
   const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
   const auto count = static_cast<size_t>(std::min(m, n));
@@ -324,8 +324,8 @@ void getrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T*
 }
 
 template <class T, class Pivot>
-void getrs(const char* name, cusolverDnHandle_t handle, cublasOperation_t op, int64_t n, int64_t columns, const T* a, int64_t lda,
-           const Pivot* pivots, T* b, int64_t ldb, int* info) {
+void getrs(const char* name, cusolverDnHandle_t handle, cublasOperation_t op, int64_t n, int64_t columns, const T* a,
+           int64_t lda, const Pivot* pivots, T* b, int64_t ldb, int* info) {
   offer(pivots != nullptr, "a solution without pivots is not emulated");
   require(op >= CUBLAS_OP_N && op <= CUBLAS_OP_C, "operation ", op, ": no such value");
   const Int order = size("n", n), right = size("nrhs", columns), ld = step("A", lda, n), ld_b = step("B", ldb, n);
@@ -342,8 +342,8 @@ void getrs(const char* name, cusolverDnHandle_t handle, cublasOperation_t op, in
 }
 
 template <class T>
-void geqrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T* a, int64_t lda, T* tau, void* work, size_t bytes,
-           int* info) {
+void geqrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T* a, int64_t lda, T* tau, void* work,
+           size_t bytes, int* info) {
   const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
   Request<T> request(handle, name, m, n);
   request.matrix("A", a, Use::update, m, n, lda);
@@ -358,11 +358,13 @@ void geqrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T*
 
 /// Calls before_run(request) at its end, for operands that only one of its callers has.
 template <class T, class F>
-void gesvd(const char* name, cusolverDnHandle_t handle, signed char job_u, signed char job_vt, int64_t m, int64_t n, T* a,
-           int64_t lda, T* s, T* u, int64_t ldu, T* vt, int64_t ldvt, void* work, size_t bytes, int* info, const F& before_run) {
+void gesvd(const char* name, cusolverDnHandle_t handle, signed char job_u, signed char job_vt, int64_t m, int64_t n,
+           T* a, int64_t lda, T* s, T* u, int64_t ldu, T* vt, int64_t ldvt, void* work, size_t bytes, int* info,
+           const F& before_run) {
   require(m >= n, "A has ", m, " rows and ", n, " columns: it must have no more columns than rows");
   for (const signed char job : {job_u, job_vt})
-    require(job == 'A' || job == 'S' || job == 'O' || job == 'N', "job ", static_cast<int>(job), ": expected A, S, O or N");
+    require(job == 'A' || job == 'S' || job == 'O' || job == 'N', "job ", static_cast<int>(job),
+            ": expected A, S, O or N");
   require(job_u != 'O' || job_vt != 'O', "both jobs are O, and A has room for one result");
   const bool has_u = job_u == 'A' || job_u == 'S', has_vt = job_vt == 'A' || job_vt == 'S';
   const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
@@ -470,7 +472,9 @@ cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t,
                                   size_t bytes, void*, size_t, int* info) {
   return call("cusolverDnXpotrf", [&] {
     same_types({type, compute});
-    with_type(type, [&]<class T>(T) { potrf("cusolverDnXpotrf", handle, fill, n, static_cast<T*>(a), lda, work, bytes, info); });
+    with_type(type, [&]<class T>(T) {
+      potrf("cusolverDnXpotrf", handle, fill, n, static_cast<T*>(a), lda, work, bytes, info);
+    });
   });
 }
 
@@ -495,7 +499,8 @@ cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t,
   return call("cusolverDnXgetrs", [&] {
     same_types({type, type_b});
     with_type(type, [&]<class T>(T) {
-      getrs("cusolverDnXgetrs", handle, op, n, columns, static_cast<const T*>(a), lda, pivots, static_cast<T*>(b), ldb, info);
+      getrs("cusolverDnXgetrs", handle, op, n, columns, static_cast<const T*>(a), lda, pivots, static_cast<T*>(b), ldb,
+            info);
     });
   });
 }
@@ -581,56 +586,56 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t,
   return call("cusolverDnXgesvd", [&] {
     same_types({type, type_s, type_u, type_vt, compute});
     with_type(type, [&]<class T>(T) {
-      gesvd("cusolverDnXgesvd", handle, job_u, job_vt, m, n, static_cast<T*>(a), lda, static_cast<T*>(s), static_cast<T*>(u), ldu,
-            static_cast<T*>(vt), ldvt, work, bytes, info,
+      gesvd("cusolverDnXgesvd", handle, job_u, job_vt, m, n, static_cast<T*>(a), lda, static_cast<T*>(s),
+            static_cast<T*>(u), ldu, static_cast<T*>(vt), ldvt, work, bytes, info,
             [&](auto& request) { request.host_workspace(host, host_bytes, bytes_of_work(type, n)); });
     });
   });
 }
 
 // The calls of one type each: their workspaces are numbers, not bytes.
-#define OF_ONE_TYPE(X, T)                                                                                                       \
-  cusolverStatus_t cusolverDn##X##potrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t, int n, T*, int, int* count) {   \
-    return count_size("cusolverDn" #X "potrf_bufferSize", handle, n, count);                                                    \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##potrf(cusolverDnHandle_t handle, cublasFillMode_t fill, int n, T* a, int lda, T* work,        \
-                                        int count, int* info) {                                                                 \
-    return call("cusolverDn" #X "potrf", [&] {                                                                                  \
-      potrf("cusolverDn" #X "potrf", handle, fill, n, a, lda, work, bytes_of<T>(count), info);                                  \
-    });                                                                                                                         \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##getrf_bufferSize(cusolverDnHandle_t handle, int, int n, T*, int, int* count) {                \
-    return count_size("cusolverDn" #X "getrf_bufferSize", handle, n, count);                                                    \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##getrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* work, int* pivots,           \
-                                        int* info) {                                                                            \
-    return call("cusolverDn" #X "getrf", [&] {                                                                                  \
-      getrf("cusolverDn" #X "getrf", handle, m, n, a, lda, pivots, work, bytes_of<T>(std::max(n, 1)), info);                    \
-    });                                                                                                                         \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##getrs(cusolverDnHandle_t handle, cublasOperation_t op, int n, int columns, const T* a,        \
-                                        int lda, const int* pivots, T* b, int ldb, int* info) {                                 \
-    return call("cusolverDn" #X "getrs",                                                                                        \
-                [&] { getrs("cusolverDn" #X "getrs", handle, op, n, columns, a, lda, pivots, b, ldb, info); });                 \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##geqrf_bufferSize(cusolverDnHandle_t handle, int, int n, T*, int, int* count) {                \
-    return count_size("cusolverDn" #X "geqrf_bufferSize", handle, n, count);                                                    \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##geqrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* tau, T* work, int count,     \
-                                        int* info) {                                                                            \
-    return call("cusolverDn" #X "geqrf", [&] {                                                                                  \
-      geqrf("cusolverDn" #X "geqrf", handle, m, n, a, lda, tau, work, bytes_of<T>(count), info);                                \
-    });                                                                                                                         \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##gesvd_bufferSize(cusolverDnHandle_t handle, int, int n, int* count) {                         \
-    return count_size("cusolverDn" #X "gesvd_bufferSize", handle, n, count);                                                    \
-  }                                                                                                                             \
-  cusolverStatus_t cusolverDn##X##gesvd(cusolverDnHandle_t handle, signed char job_u, signed char job_vt, int m, int n, T* a,   \
-                                        int lda, T* s, T* u, int ldu, T* vt, int ldvt, T* work, int count, T*, int* info) {     \
-    return call("cusolverDn" #X "gesvd", [&] {                                                                                  \
-      gesvd("cusolverDn" #X "gesvd", handle, job_u, job_vt, m, n, a, lda, s, u, ldu, vt, ldvt, work, bytes_of<T>(count), info,  \
-            [](auto&) {});                                                                                                      \
-    });                                                                                                                         \
+#define OF_ONE_TYPE(X, T)                                                                                             \
+  cusolverStatus_t cusolverDn##X##potrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t, int n, T*, int,       \
+                                                   int* count) {                                                      \
+    return count_size("cusolverDn" #X "potrf_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##potrf(cusolverDnHandle_t handle, cublasFillMode_t fill, int n, T* a, int lda,       \
+                                        T* work, int count, int* info) {                                              \
+    return call("cusolverDn" #X "potrf",                                                                              \
+                [&] { potrf("cusolverDn" #X "potrf", handle, fill, n, a, lda, work, bytes_of<T>(count), info); });    \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##getrf_bufferSize(cusolverDnHandle_t handle, int, int n, T*, int, int* count) {      \
+    return count_size("cusolverDn" #X "getrf_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##getrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* work, int* pivots, \
+                                        int* info) {                                                                  \
+    return call("cusolverDn" #X "getrf", [&] {                                                                        \
+      getrf("cusolverDn" #X "getrf", handle, m, n, a, lda, pivots, work, bytes_of<T>(std::max(n, 1)), info);          \
+    });                                                                                                               \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##getrs(cusolverDnHandle_t handle, cublasOperation_t op, int n, int columns,          \
+                                        const T* a, int lda, const int* pivots, T* b, int ldb, int* info) {           \
+    return call("cusolverDn" #X "getrs",                                                                              \
+                [&] { getrs("cusolverDn" #X "getrs", handle, op, n, columns, a, lda, pivots, b, ldb, info); });       \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##geqrf_bufferSize(cusolverDnHandle_t handle, int, int n, T*, int, int* count) {      \
+    return count_size("cusolverDn" #X "geqrf_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##geqrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* tau, T* work,      \
+                                        int count, int* info) {                                                       \
+    return call("cusolverDn" #X "geqrf",                                                                              \
+                [&] { geqrf("cusolverDn" #X "geqrf", handle, m, n, a, lda, tau, work, bytes_of<T>(count), info); });  \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##gesvd_bufferSize(cusolverDnHandle_t handle, int, int n, int* count) {               \
+    return count_size("cusolverDn" #X "gesvd_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##gesvd(cusolverDnHandle_t handle, signed char job_u, signed char job_vt, int m,      \
+                                        int n, T* a, int lda, T* s, T* u, int ldu, T* vt, int ldvt, T* work,          \
+                                        int count, T*, int* info) {                                                   \
+    return call("cusolverDn" #X "gesvd", [&] {                                                                        \
+      gesvd("cusolverDn" #X "gesvd", handle, job_u, job_vt, m, n, a, lda, s, u, ldu, vt, ldvt, work,                  \
+            bytes_of<T>(count), info, [](auto&) {});                                                                  \
+    });                                                                                                               \
   }
 OF_ONE_TYPE(S, float)
 OF_ONE_TYPE(D, double)

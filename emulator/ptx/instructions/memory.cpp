@@ -43,7 +43,7 @@ void write_element(char* at, int bytes, uint64_t value) {
   }
 }
 
-/// Elements that fit into 16 bytes are one access, too, as GPUs have it: decoupled look-back depends on that.
+/// A GPU accesses elements of up to 16 bytes at once. Decoupled look-back depends on it.
 constexpr int kMostTogether = 16;
 typedef uint64_t Together [[gnu::vector_size(kMostTogether), gnu::may_alias]];
 void read_together(char* to, const char* at, int bytes) {
