@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -53,6 +54,42 @@ std::string library_inside(const cuda::ElfView& elf) {
     if (name == "cusolverDnCreate") found = "cusolver";
     if (name == "cufftCreate" || name == "cufftPlan1d" || name == "cufftPlanMany") found = "cufft";
   });
+  return found;
+}
+
+/// The version of CUDA's runtime that the file has inside; 0: none.
+int own_runtime(const std::string& path) {
+  const MappedFile file(path);
+  const cuda::ElfView elf(file.bytes());
+  bool has_runtime = false, is_12 = false;
+  for_defined(elf, [&](const std::string& name) {
+    has_runtime = has_runtime || name == "__cudaRegisterFatBinary";
+    is_12 = is_12 || name == "cudaGetDeviceProperties_v2";
+  });
+  return has_runtime ? is_12 ? 12 : 13 : 0;
+}
+
+bool has_kernels(const std::string& path) {
+  const MappedFile file(path);
+  return cuda::ElfView(file.bytes()).named(".nv_fatbin").sh_size != 0;
+}
+
+/// The paths of the libraries that the dynamic linker loads with a program. A library without a file is a name.
+std::vector<std::string> linked_libraries(const std::string& path) {
+  std::string quoted;
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(popen(("ldd '" + quoted + "' 2>/dev/null").c_str(), "r"),
+                                                             pclose);
+  std::string text;
+  char part[4096];
+  while (const size_t count = list ? std::fread(part, 1, sizeof(part), list.get()) : 0) text.append(part, count);
+  std::istringstream lines(text);
+  std::vector<std::string> found;
+  for (std::string line, name, arrow, file; std::getline(lines, line);) {
+    std::istringstream words(line);
+    words >> name >> arrow >> file;
+    found.push_back(arrow == "=>" && file.starts_with('/') ? file : name);
+  }
   return found;
 }
 
@@ -122,14 +159,10 @@ std::string objection(const std::string& path, const Gpu& gpu) {
 }
 
 int runtime_inside(const std::string& path) {
-  const MappedFile file(path);
-  const cuda::ElfView elf(file.bytes());
-  bool has_runtime = false, is_12 = false;
-  for_defined(elf, [&](const std::string& name) {
-    has_runtime = has_runtime || name == "__cudaRegisterFatBinary";
-    is_12 = is_12 || name == "cudaGetDeviceProperties_v2";
-  });
-  return has_runtime ? is_12 ? 12 : 13 : 0;
+  int version = own_runtime(path);
+  if (version == 0 && !is_interpreter(path) && !has_kernels(path))
+    for (const std::string& library : linked_libraries(path)) version = std::max(version, own_runtime(library));
+  return version;
 }
 
 bool names_nvrtc(const std::string& path) {
@@ -152,20 +185,13 @@ bool is_interpreter(const std::string& path) {
 
 bool uses_no_cuda(const std::string& path) {
   if (is_interpreter(path)) return false;
-  const MappedFile file(path);
-  const cuda::ElfView elf(file.bytes());
-  if (!elf.valid() || elf.named(".nv_fatbin").sh_size != 0) return false;
-  std::string quoted;
-  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(popen(("ldd '" + quoted + "' 2>/dev/null").c_str(), "r"),
-                                                             pclose);
-  if (!list) return false;
-  std::string names;
-  char part[4096];
-  while (const size_t count = std::fread(part, 1, sizeof(part), list.get())) names.append(part, count);
-  for (const char* const library : {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so",
-                                    "libcufft.so", "libcusolver", "libnvjpeg.so", "libcudnn"})
-    if (names.find(library) != std::string::npos) return false;
+  if (!cuda::ElfView(MappedFile(path).bytes()).valid() || has_kernels(path)) return false;
+  for (const std::string& linked : linked_libraries(path)) {
+    for (const char* const library : {"libcudart.so", "libcuda.so", "libnccl.so", "libcublas", "libcurand.so",
+                                      "libcufft.so", "libcusolver", "libnvjpeg.so", "libcudnn"})
+      if (linked.find(library) != std::string::npos) return false;
+    if (own_runtime(linked) != 0) return false;
+  }
   return true;
 }
 

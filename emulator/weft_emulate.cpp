@@ -274,7 +274,8 @@ int main(int argc, char** argv) {
     std::cerr << "weft-emulate: " << text << '\n';
     return 2;
   }
-  if (!allow_none && emulator::uses_no_cuda(file))
+  const bool no_cuda = emulator::uses_no_cuda(file);
+  if (!allow_none && no_cuda)
     std::cerr << "weft-emulate: " << program[0]
               << " links no CUDA library: only CUDA programs that it starts are emulated (--allow-none: "
               << "do not say so)\n";
@@ -287,7 +288,7 @@ int main(int argc, char** argv) {
   // static_runtime/audit.cpp leads the runtime inside a program, or in what a script may load, to the emulator's. It makes
   // NVRTC give PTX in place of machine code.
   const int inside = emulator::runtime_inside(file);
-  const bool scripts = emulator::is_interpreter(file) || (!no_preload && emulator::uses_no_cuda(file));
+  const bool scripts = emulator::is_interpreter(file) || (!no_preload && no_cuda);
   // A loader by full paths, as Python's wheels have one, takes a library that is there already: nvJitLink's too.
   const auto preload = [&](const char* library, int version) {
     in_front("LD_PRELOAD", (folder / (library + std::to_string(version))).string());

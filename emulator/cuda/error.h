@@ -31,7 +31,7 @@ void remove_log_callback(void* handle);
 const char* error_name(int code);    ///< nullptr: no such code
 const char* error_string(int code);  ///< nullptr: no such code
 
-/// cudaGetLastError of this thread.
+/// cudaGetLastError of this thread and of the caller's runtime.
 void remember(cudaError_t code);
 /// As above, of an error that `<<<>>>` does not return: it becomes a finding unless the thread asks for its last error
 /// before the program ends.

@@ -10,12 +10,28 @@
 
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/cuda/static_runtimes.h"
+#include "emulator/machine/call_site.h"
 #include "emulator/machine/findings.h"
+#include "emulator/machine/per_thread.h"
+
+emulator::cuda::StaticRuntime emulator_static_runtimes[emulator::cuda::kMostStaticRuntimes];
 
 namespace emulator::cuda {
 namespace {
 
-thread_local cudaError_t remembered = cudaSuccess;
+/// The last errors of this thread, by where the library begins whose runtime returned them; 0: of all others.
+using LastErrors = std::map<uintptr_t, cudaError_t>;
+
+/// The library with a runtime inside that calls; 0: another caller.
+uintptr_t calling_library() {
+  if (emulator_static_runtimes[0].begin == 0) return 0;
+  const uintptr_t caller = CallSite::here().caller();
+  for (const StaticRuntime& each : emulator_static_runtimes)
+    if (caller >= each.begin && caller < each.end) return each.begin;
+  return 0;
+}
+
 /// Launches that were refused, by thread: nobody has asked for their errors.
 std::mutex unasked_mutex;
 std::map<std::thread::id, std::set<std::string>> unasked;
@@ -80,7 +96,7 @@ const char* error_string(int code) {
   return text ? text->text : nullptr;
 }
 
-void remember(cudaError_t code) { remembered = code; }
+void remember(cudaError_t code) { per_thread<LastErrors>()[calling_library()] = code; }
 
 void remember_unreturned(cudaError_t code, const std::string& launch) {
   static const int told_at_the_end = std::atexit([] {
@@ -97,12 +113,18 @@ void remember_unreturned(cudaError_t code, const std::string& launch) {
 cudaError_t last_error(bool clear) {
   const cudaError_t sticky = sticky_error();
   if (sticky != cudaSuccess && sticky != cudaErrorNoDevice) return sticky;
-  const cudaError_t code = remembered;
+  // Who is in no such library sees all: a function that ends in a call of the runtime is not among its callers.
+  const uintptr_t library = calling_library();
+  cudaError_t code = cudaSuccess;
+  for (auto& [begin, error] : per_thread<LastErrors>())
+    if ((library == 0 || library == begin) && error != cudaSuccess) {
+      code = error;
+      if (clear) error = cudaSuccess;
+    }
   if (code != cudaSuccess) {
     const std::lock_guard lock(unasked_mutex);
     unasked.erase(std::this_thread::get_id());
   }
-  if (clear) remembered = cudaSuccess;
   return code;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstdint>
 #include <cstring>
 
@@ -104,24 +105,37 @@ void read_container(const char* data, size_t bytes, Fatbin& fatbin) {
 
 }  // namespace
 
-std::string Fatbin::ptx_for(int capability) const {
+static const Fatbin::Entry* machine_code(const std::vector<Fatbin::Entry>& entries, int capability) {
+  const Fatbin::Entry* best = nullptr;
+  for (const Fatbin::Entry& entry : entries)
+    if (!entry.is_ptx && entry.arch / 10 == capability / 10 && entry.arch <= capability && (!best || entry.arch > best->arch)) best = &entry;
+  return best;
+}
+
+std::string Fatbin::ptx_for(int capability, int* target) const {
   std::string best;
-  int best_rank = -1;
+  int best_rank = INT_MIN, needed = 0;
+  const bool later_too = machine_code(entries, capability) != nullptr;
   for (const Entry& entry : entries) {
-    if (!entry.is_ptx || entry.arch > capability) continue;
+    if (!entry.is_ptx || (entry.arch > capability && !later_too)) continue;
     Entry one = entry;
     std::string text = unpack(entry, name);
     read_target(text, one);
-    if (one.arch > capability || (one.arch_specific && one.arch != capability)) continue;
-    const int rank = one.arch * 2 + one.arch_specific;
+    if ((one.arch > capability && !later_too) || (one.arch_specific && one.arch != capability)) continue;
+    const int rank = one.arch > capability ? -one.arch : one.arch * 2 + one.arch_specific;
     if (rank > best_rank) {
       best_rank = rank;
       best = std::move(text);
+      needed = one.arch;
     }
   }
   int files = 0;
-  for (const Fatbin& part : parts)
-    if (const std::string text = part.ptx_for(capability); !text.empty()) best += renumbered(text, files, files) + '\n';
+  for (const Fatbin& part : parts) {
+    int parts_target = 0;
+    if (const std::string text = part.ptx_for(capability, &parts_target); !text.empty()) best += renumbered(text, files, files) + '\n';
+    needed = std::max(needed, parts_target);
+  }
+  if (target) *target = needed;
   return best;
 }
 
@@ -130,9 +144,7 @@ static bool can_unpack(const Fatbin::Entry& entry) {
 }
 
 std::string Fatbin::machine_code_for(int capability) const {
-  const Entry* best = nullptr;
-  for (const Entry& entry : entries)
-    if (!entry.is_ptx && entry.arch / 10 == capability / 10 && entry.arch <= capability && (!best || entry.arch > best->arch)) best = &entry;
+  const Entry* const best = machine_code(entries, capability);
   return best && can_unpack(*best) ? unpack(*best, name) : std::string();
 }
 

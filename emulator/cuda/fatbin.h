@@ -23,9 +23,10 @@ struct Fatbin {
   /// Of relocatable device code (nvcc -rdc=true): the objects that are linked at the first use.
   std::vector<Fatbin> parts;
 
-  /// The text of the newest PTX that a GPU of this capability can run. Empty: there is none.
+  /// The text of the newest PTX that a GPU of this capability can run. Where there is only machine code for it, the oldest
+  /// PTX for later GPUs takes its place: both have one source. `target`: becomes that PTX's. Empty: there is none.
   /// Errors: Error (a damaged or unknown form).
-  std::string ptx_for(int capability) const;
+  std::string ptx_for(int capability, int* target = nullptr) const;
   /// The cubin that a GPU of this capability would run instead of PTX; empty: there is none, or it cannot be unpacked.
   std::string machine_code_for(int capability) const;
   /// False: the binary has no kernel. nvcc links such a binary into a program of C++.

@@ -68,7 +68,8 @@ ptx::Module& Image::on(int device) {
   std::unique_ptr<ptx::Module>& module = modules_[device];
   if (!module) {
     const Gpu& gpu = Device::get(device).gpu();
-    std::string text = fatbin.ptx_for(gpu.capability());
+    int target = 0;
+    std::string text = fatbin.ptx_for(gpu.capability(), &target);
     if (text.empty()) {
       std::string who = name.empty() ? "this module" : name;
       if (name.empty() && !kernels.empty()) who = cat("the module of ", kernels.begin()->first);
@@ -76,7 +77,15 @@ ptx::Module& Image::on(int device) {
            cat("no PTX for this GPU in ", who, " (", fatbin.describe(), "; the GPU is sm_", gpu.capability(),
                "): build with code=compute_", gpu.capability(), gpu.major >= 9 ? "a" : "", " or an older compute_…"));
     }
-    module = std::make_unique<ptx::Module>(std::move(text), device, gpu.capability());
+    static std::once_flag told;
+    if (target > gpu.capability())
+      std::call_once(told, [&] {
+        std::fputs(cat("weft-emulate: a module has machine code for ", gpu.name, " and PTX for compute_", target,
+                       ", which runs in its place\n")
+                       .c_str(),
+                   stderr);
+      });
+    module = std::make_unique<ptx::Module>(std::move(text), device, std::max(gpu.capability(), target));
     for (auto& [host, variable] : registry().variables) {
       if (variable.image != this || !variable.managed || *variable.pointer) continue;
       *variable.pointer = module->variable(variable.name);

@@ -181,6 +181,10 @@ class Request {
 size_t bytes_of_work(cudaDataType type, int64_t n) {
   return static_cast<size_t>(std::max<int64_t>(n, 1)) * (type == CUDA_R_32F ? 4 : 8);
 }
+template <class T>
+size_t bytes_of(int count) {
+  return static_cast<size_t>(std::max(count, 0)) * sizeof(T);
+}
 void tell(size_t* device, size_t bytes, size_t* host, size_t host_bytes) {
   require(device && host, "a result is NULL");
   *device = bytes;
@@ -285,6 +289,105 @@ cusolverStatus_t gesvdj(const char* name, cusolverDnHandle_t handle, cusolverEig
 }
 
 template <class T>
+void potrf(const char* name, cusolverDnHandle_t handle, cublasFillMode_t fill, int64_t n, T* a, int64_t lda, void* work,
+           size_t bytes, int* info) {
+  const Int count = size("n", n), columns = step("A", lda, n);
+  const Part part = part_of(fill);
+  Request<T> request(handle, name, n, n);
+  request.matrix("A", a, Use::update, n, n, lda, part);
+  request.workspace(work, bytes, static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(T));
+  request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
+    Int code = 0;
+    lapack.potrf(part == Part::lower ? "L" : "U", &count, a, &columns, &code, 1);
+    return code;
+  });
+}
+
+/// Pivots of 64 bits in the calls of all types, else of 32.
+template <class T, class Pivot>
+void getrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T* a, int64_t lda, Pivot* pivots,
+           void* work, size_t bytes, int* info) {
+  offer(pivots != nullptr, "a factorisation without pivots is not emulated");
+  const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
+  const auto count = static_cast<size_t>(std::min(m, n));
+  Request<T> request(handle, name, m, n);
+  request.matrix("A", a, Use::update, m, n, lda);
+  request.memory("the pivots", pivots, Use::write, count * sizeof(Pivot));
+  request.workspace(work, bytes, static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(T));
+  request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
+    Int code = 0;
+    std::vector<Int> own(count);
+    lapack.getrf(&rows, &columns, a, &ld, own.data(), &code);
+    std::copy(own.begin(), own.end(), pivots);
+    return code;
+  });
+}
+
+template <class T, class Pivot>
+void getrs(const char* name, cusolverDnHandle_t handle, cublasOperation_t op, int64_t n, int64_t columns, const T* a,
+           int64_t lda, const Pivot* pivots, T* b, int64_t ldb, int* info) {
+  offer(pivots != nullptr, "a solution without pivots is not emulated");
+  require(op >= CUBLAS_OP_N && op <= CUBLAS_OP_C, "operation ", op, ": no such value");
+  const Int order = size("n", n), right = size("nrhs", columns), ld = step("A", lda, n), ld_b = step("B", ldb, n);
+  Request<T> request(handle, name, n, columns);
+  request.matrix("A", a, Use::read, n, n, lda);
+  request.memory("the pivots", pivots, Use::read, static_cast<size_t>(n) * sizeof(Pivot));
+  request.matrix("B", b, Use::update, n, columns, ldb);
+  request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
+    Int code = 0;
+    std::vector<Int> own(pivots, pivots + n);
+    lapack.getrs(op == CUBLAS_OP_N ? "N" : "T", &order, &right, a, &ld, own.data(), b, &ld_b, &code, 1);
+    return code;
+  });
+}
+
+template <class T>
+void geqrf(const char* name, cusolverDnHandle_t handle, int64_t m, int64_t n, T* a, int64_t lda, T* tau, void* work,
+           size_t bytes, int* info) {
+  const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
+  Request<T> request(handle, name, m, n);
+  request.matrix("A", a, Use::update, m, n, lda);
+  request.memory("tau", tau, Use::write, static_cast<size_t>(std::min(m, n)) * sizeof(T));
+  request.workspace(work, bytes, static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(T));
+  request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
+    Int code = 0;
+    with_work<T>([&](T* own, const Int* count) { lapack.geqrf(&rows, &columns, a, &ld, tau, own, count, &code); });
+    return code;
+  });
+}
+
+/// Calls before_run(request) at its end, for operands that only one of its callers has.
+template <class T, class F>
+void gesvd(const char* name, cusolverDnHandle_t handle, signed char job_u, signed char job_vt, int64_t m, int64_t n,
+           T* a, int64_t lda, T* s, T* u, int64_t ldu, T* vt, int64_t ldvt, void* work, size_t bytes, int* info,
+           const F& before_run) {
+  require(m >= n, "A has ", m, " rows and ", n, " columns: it must have no more columns than rows");
+  for (const signed char job : {job_u, job_vt})
+    require(job == 'A' || job == 'S' || job == 'O' || job == 'N', "job ", static_cast<int>(job),
+            ": expected A, S, O or N");
+  require(job_u != 'O' || job_vt != 'O', "both jobs are O, and A has room for one result");
+  const bool has_u = job_u == 'A' || job_u == 'S', has_vt = job_vt == 'A' || job_vt == 'S';
+  const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
+  const Int ld_u = step("U", ldu, has_u ? m : 1), ld_vt = step("VT", ldvt, has_vt ? n : 1);
+  const char left[] = {static_cast<char>(job_u), 0}, right[] = {static_cast<char>(job_vt), 0};
+  const std::string jobs = cat(left, right);
+  Request<T> request(handle, name, m, n);
+  request.matrix("A", a, Use::update, m, n, lda);
+  request.memory("S", s, Use::write, static_cast<size_t>(n) * sizeof(T));
+  if (has_u) request.matrix("U", u, Use::write, m, job_u == 'A' ? m : n, ldu);
+  if (has_vt) request.matrix("VT", vt, Use::write, n, n, ldvt);
+  request.workspace(work, bytes, static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(T));
+  before_run(request);
+  request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
+    Int code = 0;
+    with_work<T>([&](T* own, const Int* count) {
+      lapack.gesvd(&jobs[0], &jobs[1], &rows, &columns, a, &ld, s, u, &ld_u, vt, &ld_vt, own, count, &code, 1, 1);
+    });
+    return code;
+  });
+}
+
+template <class T>
 cusolverStatus_t orgqr(const char* name, cusolverDnHandle_t handle, int m, int n, int k, T* a, int lda, const T* tau,
                        T* work, int count, int* info) {
   return call(name, [&] {
@@ -303,7 +406,7 @@ cusolverStatus_t orgqr(const char* name, cusolverDnHandle_t handle, int m, int n
     });
   });
 }
-cusolverStatus_t orgqr_size(const char* name, cusolverDnHandle_t handle, int n, int* count) {
+cusolverStatus_t count_size(const char* name, cusolverDnHandle_t handle, int n, int* count) {
   return call(name, [&] {
     context_of(handle);
     require(count, "the result is NULL");
@@ -369,17 +472,8 @@ cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t,
                                   size_t bytes, void*, size_t, int* info) {
   return call("cusolverDnXpotrf", [&] {
     same_types({type, compute});
-    const Int count = size("n", n), columns = step("A", lda, n);
-    const Part part = part_of(fill);
     with_type(type, [&]<class T>(T) {
-      Request<T> request(handle, "cusolverDnXpotrf", n, n);
-      request.matrix("A", a, Use::update, n, n, lda, part);
-      request.workspace(work, bytes, bytes_of_work(type, n));
-      request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
-        Int code = 0;
-        lapack.potrf(part == Part::lower ? "L" : "U", &count, static_cast<T*>(a), &columns, &code, 1);
-        return code;
-      });
+      potrf("cusolverDnXpotrf", handle, fill, n, static_cast<T*>(a), lda, work, bytes, info);
     });
   });
 }
@@ -394,21 +488,8 @@ cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, cusolverDnParams_t,
                                   void* work, size_t bytes, void*, size_t, int* info) {
   return call("cusolverDnXgetrf", [&] {
     same_types({type, compute});
-    offer(pivots != nullptr, "a factorisation without pivots is not emulated");
-    const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
-    const auto count = static_cast<size_t>(std::min(m, n));
     with_type(type, [&]<class T>(T) {
-      Request<T> request(handle, "cusolverDnXgetrf", m, n);
-      request.matrix("A", a, Use::update, m, n, lda);
-      request.memory("the pivots", pivots, Use::write, count * sizeof(int64_t));
-      request.workspace(work, bytes, bytes_of_work(type, n));
-      request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
-        Int code = 0;
-        std::vector<Int> own(count);
-        lapack.getrf(&rows, &columns, static_cast<T*>(a), &ld, own.data(), &code);
-        std::copy(own.begin(), own.end(), pivots);
-        return code;
-      });
+      getrf("cusolverDnXgetrf", handle, m, n, static_cast<T*>(a), lda, pivots, work, bytes, info);
     });
   });
 }
@@ -417,21 +498,9 @@ cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t,
                                   cudaDataType type_b, void* b, int64_t ldb, int* info) {
   return call("cusolverDnXgetrs", [&] {
     same_types({type, type_b});
-    offer(pivots != nullptr, "a solution without pivots is not emulated");
-    require(op >= CUBLAS_OP_N && op <= CUBLAS_OP_C, "operation ", op, ": no such value");
-    const Int order = size("n", n), right = size("nrhs", columns), ld = step("A", lda, n), ld_b = step("B", ldb, n);
     with_type(type, [&]<class T>(T) {
-      Request<T> request(handle, "cusolverDnXgetrs", n, columns);
-      request.matrix("A", a, Use::read, n, n, lda);
-      request.memory("the pivots", pivots, Use::read, static_cast<size_t>(n) * sizeof(int64_t));
-      request.matrix("B", b, Use::update, n, columns, ldb);
-      request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
-        Int code = 0;
-        std::vector<Int> own(pivots, pivots + n);
-        lapack.getrs(op == CUBLAS_OP_N ? "N" : "T", &order, &right, static_cast<const T*>(a), &ld, own.data(),
-                     static_cast<T*>(b), &ld_b, &code, 1);
-        return code;
-      });
+      getrs("cusolverDnXgetrs", handle, op, n, columns, static_cast<const T*>(a), lda, pivots, static_cast<T*>(b), ldb,
+            info);
     });
   });
 }
@@ -446,29 +515,18 @@ cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, cusolverDnParams_t,
                                   cudaDataType compute, void* work, size_t bytes, void*, size_t, int* info) {
   return call("cusolverDnXgeqrf", [&] {
     same_types({type, type_tau, compute});
-    const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
     with_type(type, [&]<class T>(T) {
-      Request<T> request(handle, "cusolverDnXgeqrf", m, n);
-      request.matrix("A", a, Use::update, m, n, lda);
-      request.memory("tau", tau, Use::write, static_cast<size_t>(std::min(m, n)) * sizeof(T));
-      request.workspace(work, bytes, bytes_of_work(type, n));
-      request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
-        Int code = 0;
-        with_work<T>([&](T* own, const Int* count) {
-          lapack.geqrf(&rows, &columns, static_cast<T*>(a), &ld, static_cast<T*>(tau), own, count, &code);
-        });
-        return code;
-      });
+      geqrf("cusolverDnXgeqrf", handle, m, n, static_cast<T*>(a), lda, static_cast<T*>(tau), work, bytes, info);
     });
   });
 }
 cusolverStatus_t cusolverDnSorgqr_bufferSize(cusolverDnHandle_t handle, int, int n, int, const float*, int,
                                              const float*, int* count) {
-  return orgqr_size("cusolverDnSorgqr_bufferSize", handle, n, count);
+  return count_size("cusolverDnSorgqr_bufferSize", handle, n, count);
 }
 cusolverStatus_t cusolverDnDorgqr_bufferSize(cusolverDnHandle_t handle, int, int n, int, const double*, int,
                                              const double*, int* count) {
-  return orgqr_size("cusolverDnDorgqr_bufferSize", handle, n, count);
+  return count_size("cusolverDnDorgqr_bufferSize", handle, n, count);
 }
 cusolverStatus_t cusolverDnSorgqr(cusolverDnHandle_t handle, int m, int n, int k, float* a, int lda, const float* tau,
                                   float* work, int count, int* info) {
@@ -527,32 +585,61 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t,
                                   size_t host_bytes, int* info) {
   return call("cusolverDnXgesvd", [&] {
     same_types({type, type_s, type_u, type_vt, compute});
-    require(m >= n, "A has ", m, " rows and ", n, " columns: it must have no more columns than rows");
-    for (const signed char job : {job_u, job_vt})
-      offer(job == 'A' || job == 'S' || job == 'N', "job ", static_cast<int>(job), " is not emulated: A, S and N are");
-    const Int rows = size("m", m), columns = size("n", n), ld = step("A", lda, m);
-    const Int ld_u = step("U", ldu, job_u == 'N' ? 1 : m), ld_vt = step("VT", ldvt, job_vt == 'N' ? 1 : n);
-    const char left[] = {static_cast<char>(job_u), 0}, right[] = {static_cast<char>(job_vt), 0};
-    const std::string jobs = cat(left, right);
     with_type(type, [&]<class T>(T) {
-      Request<T> request(handle, "cusolverDnXgesvd", m, n);
-      request.matrix("A", a, Use::update, m, n, lda);
-      request.memory("S", s, Use::write, static_cast<size_t>(n) * sizeof(T));
-      if (job_u != 'N') request.matrix("U", u, Use::write, m, job_u == 'A' ? m : n, ldu);
-      if (job_vt != 'N') request.matrix("VT", vt, Use::write, n, n, ldvt);
-      request.workspace(work, bytes, bytes_of_work(type, n));
-      request.host_workspace(host, host_bytes, bytes_of_work(type, n));
-      request.run(info, [=](const lapack::Functions<T>& lapack, int64_t) {
-        Int code = 0;
-        with_work<T>([&](T* own, const Int* count) {
-          lapack.gesvd(&jobs[0], &jobs[1], &rows, &columns, static_cast<T*>(a), &ld, static_cast<T*>(s),
-                       static_cast<T*>(u), &ld_u, static_cast<T*>(vt), &ld_vt, own, count, &code, 1, 1);
-        });
-        return code;
-      });
+      gesvd("cusolverDnXgesvd", handle, job_u, job_vt, m, n, static_cast<T*>(a), lda, static_cast<T*>(s),
+            static_cast<T*>(u), ldu, static_cast<T*>(vt), ldvt, work, bytes, info,
+            [&](auto& request) { request.host_workspace(host, host_bytes, bytes_of_work(type, n)); });
     });
   });
 }
+
+// The calls of one type each: their workspaces are numbers, not bytes.
+#define OF_ONE_TYPE(X, T)                                                                                             \
+  cusolverStatus_t cusolverDn##X##potrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t, int n, T*, int,       \
+                                                   int* count) {                                                      \
+    return count_size("cusolverDn" #X "potrf_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##potrf(cusolverDnHandle_t handle, cublasFillMode_t fill, int n, T* a, int lda,       \
+                                        T* work, int count, int* info) {                                              \
+    return call("cusolverDn" #X "potrf",                                                                              \
+                [&] { potrf("cusolverDn" #X "potrf", handle, fill, n, a, lda, work, bytes_of<T>(count), info); });    \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##getrf_bufferSize(cusolverDnHandle_t handle, int, int n, T*, int, int* count) {      \
+    return count_size("cusolverDn" #X "getrf_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##getrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* work, int* pivots, \
+                                        int* info) {                                                                  \
+    return call("cusolverDn" #X "getrf", [&] {                                                                        \
+      getrf("cusolverDn" #X "getrf", handle, m, n, a, lda, pivots, work, bytes_of<T>(std::max(n, 1)), info);          \
+    });                                                                                                               \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##getrs(cusolverDnHandle_t handle, cublasOperation_t op, int n, int columns,          \
+                                        const T* a, int lda, const int* pivots, T* b, int ldb, int* info) {           \
+    return call("cusolverDn" #X "getrs",                                                                              \
+                [&] { getrs("cusolverDn" #X "getrs", handle, op, n, columns, a, lda, pivots, b, ldb, info); });       \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##geqrf_bufferSize(cusolverDnHandle_t handle, int, int n, T*, int, int* count) {      \
+    return count_size("cusolverDn" #X "geqrf_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##geqrf(cusolverDnHandle_t handle, int m, int n, T* a, int lda, T* tau, T* work,      \
+                                        int count, int* info) {                                                       \
+    return call("cusolverDn" #X "geqrf",                                                                              \
+                [&] { geqrf("cusolverDn" #X "geqrf", handle, m, n, a, lda, tau, work, bytes_of<T>(count), info); });  \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##gesvd_bufferSize(cusolverDnHandle_t handle, int, int n, int* count) {               \
+    return count_size("cusolverDn" #X "gesvd_bufferSize", handle, n, count);                                          \
+  }                                                                                                                   \
+  cusolverStatus_t cusolverDn##X##gesvd(cusolverDnHandle_t handle, signed char job_u, signed char job_vt, int m,      \
+                                        int n, T* a, int lda, T* s, T* u, int ldu, T* vt, int ldvt, T* work,          \
+                                        int count, T*, int* info) {                                                   \
+    return call("cusolverDn" #X "gesvd", [&] {                                                                        \
+      gesvd("cusolverDn" #X "gesvd", handle, job_u, job_vt, m, n, a, lda, s, u, ldu, vt, ldvt, work,                  \
+            bytes_of<T>(count), info, [](auto&) {});                                                                  \
+    });                                                                                                               \
+  }
+OF_ONE_TYPE(S, float)
+OF_ONE_TYPE(D, double)
+#undef OF_ONE_TYPE
 
 // LAPACK's iterations have neither of these options; values are sorted.
 cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t* options) {

@@ -83,6 +83,15 @@ CallSite CallSite::here() {
   return site;
 }
 
+uintptr_t CallSite::caller() const {
+  for (int k = 0; k < count_; ++k) {
+    Dl_info info{};
+    const auto address = reinterpret_cast<uintptr_t>(frames_[static_cast<size_t>(k)]);
+    if (dladdr(reinterpret_cast<void*>(address - 1), &info) == 0 || !info.dli_fname || !is_ours(info.dli_fname)) return address;
+  }
+  return 0;
+}
+
 std::string CallSite::text() const {
   std::string text;
   int shown = 0;

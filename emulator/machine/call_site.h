@@ -12,6 +12,8 @@ class CallSite {
   static CallSite here();
   /// `/path/program(function+0x12)`, innermost first, from the first frame outside our libraries.
   std::string text() const;
+  /// The first return address outside our libraries; 0: there is none.
+  uintptr_t caller() const;
   bool empty() const { return count_ == 0; }
 
   /// While an object lives, here() on this thread returns the call for which a library's own thread works.

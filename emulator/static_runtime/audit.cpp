@@ -13,17 +13,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "emulator/cuda/elf_view.h"
+#include "emulator/cuda/static_runtimes.h"
 
 namespace {
 
 using emulator::cuda::ElfView;
 using Functions = std::map<std::string, uintptr_t>;
 
+constexpr const char* kProgram = "/proc/self/exe";
 struct Object {
   std::string path;
   uintptr_t base = 0;
@@ -32,21 +35,23 @@ std::vector<Object>& waiting() {
   static std::vector<Object> objects;
   return objects;
 }
+/// Where the emulator keeps the libraries that have a runtime inside; nullptr: it is not loaded.
+emulator::cuda::StaticRuntime* libraries = nullptr;
 /// The emulator's functions, by the runtime's version.
 std::map<int, Functions>& emulated() {
   static std::map<int, Functions> all;
   return all;
 }
 
-/// Calls `each` (name, symbol) for the functions that a table of this kind defines.
+/// Calls `each` (name, symbol) for the functions, or other symbols, that a table of this kind defines.
 template <class F>
-void for_functions(const ElfView& elf, uint32_t kind, F&& each) {
+void for_functions(const ElfView& elf, uint32_t kind, F&& each, unsigned type = STT_FUNC) {
   const Elf64_Shdr symbols = elf.first(kind);
   Elf64_Shdr strings;
   Elf64_Sym symbol;
   if (symbols.sh_size == 0 || !elf.section(symbols.sh_link, strings)) return;
   for (uint64_t at = 0; at < symbols.sh_size && elf.read(symbol, symbols.sh_offset + at); at += sizeof(symbol))
-    if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
+    if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == type)
       each(elf.text(strings, symbol.st_name), symbol);
 }
 
@@ -71,8 +76,15 @@ void redirect(const Object& object, const ElfView& elf) {
     if (name.starts_with("cuda") || name.starts_with("__cuda") || name.starts_with("nvrtcGet")) own.emplace(std::move(name), symbol);
   });
   Functions targets;
-  if (own.contains("__cudaRegisterFatBinary") && own.contains("cudaLaunchKernel"))
+  if (own.contains("__cudaRegisterFatBinary") && own.contains("cudaLaunchKernel")) {
+    if (const Elf64_Shdr code = elf.named(".text"); libraries && object.path != kProgram)
+      for (size_t k = 0; k < emulator::cuda::kMostStaticRuntimes; ++k)
+        if (libraries[k].begin == libraries[k].end) {
+          libraries[k] = {object.base, object.base + code.sh_addr + code.sh_size};
+          break;
+        }
     targets = emulated()[own.contains("cudaGetDeviceProperties_v2") ? 12 : 13];
+  }
   for (const std::string size : {"", "Size"})
     if (const auto ptx = own.find("nvrtcGetPTX" + size); ptx != own.end())
       targets["nvrtcGetCUBIN" + size] = object.base + ptx->second.st_value;
@@ -97,6 +109,14 @@ void redirect(const Object& object, const ElfView& elf) {
   }
 }
 
+/// The folder of the emulator's libraries, with a slash at its end.
+std::string own_folder() {
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&own_folder), &self);
+  const std::string own = self.dli_fname;
+  return own.substr(0, own.rfind('/') + 1);
+}
+
 /// Calls `use` with the file's bytes.
 template <class F>
 void with_file(const std::string& path, F&& use) {
@@ -117,12 +137,20 @@ extern "C" {
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned) { return LAV_CURRENT; }
 
+/// Python's wheels load NVIDIA's libraries by full paths: the emulator's take their places, but for NCCL. PyTorch's has
+/// newer functions.
+__attribute__((visibility("default"))) char* la_objsearch(const char* name, uintptr_t*, unsigned) {
+  static std::set<std::string> answers;
+  const std::string path = name, file = path.substr(path.rfind('/') + 1);
+  const bool is_cudas = file.starts_with("libcu") || file.starts_with("libnv");
+  if (file == path || !is_cudas || access((own_folder() + file).c_str(), R_OK) != 0) return const_cast<char*>(name);
+  return const_cast<char*>(answers.insert(own_folder() + file).first->c_str());
+}
+
 __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t space, uintptr_t*) {
   if (space != LM_ID_BASE) return 0;
-  const Object object{map->l_name && *map->l_name ? map->l_name : "/proc/self/exe", map->l_addr};
-  Dl_info self{};
-  dladdr(reinterpret_cast<void*>(&la_version), &self);
-  const std::string own = self.dli_fname, folder = own.substr(0, own.rfind('/') + 1);
+  const Object object{map->l_name && *map->l_name ? map->l_name : kProgram, map->l_addr};
+  const std::string folder = own_folder();
   for (const int version : {12, 13})
     if (object.path == folder + "libcudart.so." + std::to_string(version))
       with_file(object.path, [&](const ElfView& elf) {
@@ -130,8 +158,22 @@ __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t
           emulated()[version].emplace(std::move(function), object.base + symbol.st_value);
         });
       });
+  if (object.path == folder + "libweft_gpu.so")
+    with_file(object.path, [&](const ElfView& elf) {
+      for_functions(elf, SHT_DYNSYM, [&](const std::string& name, const Elf64_Sym& symbol) {
+        if (name == "emulator_static_runtimes") libraries = reinterpret_cast<emulator::cuda::StaticRuntime*>(object.base + symbol.st_value);
+      }, STT_OBJECT);
+    });
   // NVIDIA's shared runtime stays as it is.
   if (object.path.find("/libcudart.so") == std::string::npos) waiting().push_back(object);
+  return 0;
+}
+
+/// A library goes.
+__attribute__((visibility("default"))) unsigned la_objclose(uintptr_t* cookie) {
+  const uintptr_t base = reinterpret_cast<link_map*>(*cookie)->l_addr;  // as glibc initialises it
+  for (size_t k = 0; libraries && k < emulator::cuda::kMostStaticRuntimes; ++k)
+    if (libraries[k].begin == base) libraries[k].end = base;
   return 0;
 }
 

@@ -253,6 +253,54 @@ void batches(int m, int n) {
   SOLVER(cusolverDnDestroySyevjInfo(eigen));
 }
 
+/// Calls of one type agree with calls of all types.
+#define ONE_TYPE(X, T)                                                                                                \
+  void calls_of_##X() {                                                                                               \
+    constexpr int kOrder = 20;                                                                                        \
+    const Matrix<T> x = noise<T>(kOrder, kOrder);                                                                     \
+    Matrix<T> definite = x * x.transposed();                                                                          \
+    for (int i = 0; i < kOrder; ++i) definite(i, i) += 1;                                                             \
+    int count = 0;                                                                                                    \
+    Memory<int> info(1), pivots(kOrder);                                                                              \
+    Memory<int64_t> wide(kOrder);                                                                                     \
+    Memory<T> a(definite.values), a_all(definite.values);                                                             \
+    SOLVER(cusolverDn##X##potrf_bufferSize(handle, CUBLAS_FILL_MODE_UPPER, kOrder, a.device, kOrder, &count));        \
+    Memory<T> work(count);                                                                                            \
+    SOLVER(cusolverDn##X##potrf(handle, CUBLAS_FILL_MODE_UPPER, kOrder, a.device, kOrder, work.device, count,         \
+                                info.device));                                                                        \
+    const int64_t order = kOrder;                                                                                     \
+    CHECK(with_work(cusolverDnXpotrf_bufferSize, cusolverDnXpotrf, CUBLAS_FILL_MODE_UPPER, order, kType<T>,           \
+                    a_all.device, order, kType<T>) == 0);                                                             \
+    CHECK(info.get()[0] == 0 && a.get() == a_all.get());                                                              \
+    Memory<T> lu(x.values), lu_all(x.values), b((x * x).values);                                                      \
+    SOLVER(cusolverDn##X##getrf_bufferSize(handle, kOrder, kOrder, lu.device, kOrder, &count));                       \
+    SOLVER(cusolverDn##X##getrf(handle, kOrder, kOrder, lu.device, kOrder, work.device, pivots.device, info.device)); \
+    int code = 0;                                                                                                     \
+    factored(order, lu_all, wide, &code);                                                                             \
+    const std::vector<int64_t> rows = wide.get();                                                                     \
+    CHECK(lu.get() == lu_all.get() && pivots.get() == std::vector<int>(rows.begin(), rows.end()));                    \
+    SOLVER(cusolverDn##X##getrs(handle, CUBLAS_OP_N, kOrder, kOrder, lu.device, kOrder, pivots.device, b.device,      \
+                                kOrder, info.device));                                                                \
+    agree(x* Matrix<T>(kOrder, kOrder, b.get()), x* x);                                                               \
+    Memory<T> q(x.values), tau(kOrder), s(kOrder), vt(kOrder*kOrder), u(x.values);                                    \
+    SOLVER(cusolverDn##X##geqrf_bufferSize(handle, kOrder, kOrder, q.device, kOrder, &count));                        \
+    SOLVER(                                                                                                           \
+        cusolverDn##X##geqrf(handle, kOrder, kOrder, q.device, kOrder, tau.device, work.device, count, info.device)); \
+    const Matrix<T> r = Matrix<T>(kOrder, kOrder, q.get()).upper(kOrder);                                             \
+    agree(r.transposed() * r, x.transposed() * x);                                                                    \
+    SOLVER(cusolverDn##X##gesvd_bufferSize(handle, kOrder, kOrder, &count));                                          \
+    SOLVER(cusolverDn##X##gesvd(handle, 'O', 'S', kOrder, kOrder, u.device, kOrder, s.device, nullptr, 1, vt.device,  \
+                                kOrder, work.device, count, nullptr, info.device));                                   \
+    Matrix<T> left(kOrder, kOrder, u.get());                                                                          \
+    for (int j = 0; j < kOrder; ++j)                                                                                  \
+      for (int i = 0; i < kOrder; ++i) left(i, j) *= s.get()[j];                                                      \
+    agree(left* Matrix<T>(kOrder, kOrder, vt.get()), x);                                                              \
+    CHECK(cusolverDn##X##gesvd(handle, 'O', 'O', kOrder, kOrder, u.device, kOrder, s.device, nullptr, 1, vt.device,   \
+                               kOrder, work.device, count, nullptr, info.device) == CUSOLVER_STATUS_INVALID_VALUE);   \
+  }
+ONE_TYPE(S, float)
+ONE_TYPE(D, double)
+
 void statuses() {
   size_t bytes = 0, host = 0;
   int version = 0;
@@ -316,6 +364,8 @@ int main(int argc, char** argv) {
   }
   batches<float>(5, 3);
   batches<double>(4, 6);
+  calls_of_S();
+  calls_of_D();
   statuses();
   SOLVER(cusolverDnDestroyParams(params));
   SOLVER(cusolverDnDestroy(handle));

@@ -636,6 +636,37 @@ bool launches_many_registers() {
   return right;
 }
 
+/// Block 0 stores pairs of equal numbers, block 1 counts those that differ.
+__global__ void exchange_pairs(uint2* small, ulonglong2* large, int* torn, unsigned rounds) {
+  small += threadIdx.x, large += threadIdx.x;
+  for (unsigned k = 0; k < rounds; ++k) {
+    const auto wide = static_cast<unsigned long long>(k);
+    if (blockIdx.x == 0) {
+      asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %1};" ::"l"(small), "r"(k) : "memory");
+      asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %1};" ::"l"(large), "l"(wide) : "memory");
+    } else {
+      uint2 a;
+      ulonglong2 b;
+      asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(a.x), "=r"(a.y) : "l"(small) : "memory");
+      asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(b.x), "=l"(b.y) : "l"(large) : "memory");
+      if (a.x != a.y) atomicAdd(torn, 1);
+      if (b.x != b.y) atomicAdd(torn + 1, 1);
+    }
+  }
+}
+
+/// Scans by decoupled look-back depend on it.
+bool accesses_pairs_at_once() {
+  char* memory = nullptr;
+  int torn[2];
+  MUST(cudaMalloc(&memory, 2048));
+  MUST(cudaMemset(memory, 0, 2048));
+  exchange_pairs<<<2, 32>>>(reinterpret_cast<uint2*>(memory), reinterpret_cast<ulonglong2*>(memory + 512), reinterpret_cast<int*>(memory + 1024), 100000);
+  MUST(cudaMemcpy(torn, memory + 1024, sizeof torn, cudaMemcpyDeviceToHost));
+  MUST(cudaFree(memory));
+  return torn[0] == 0 && torn[1] == 0;
+}
+
 }  // namespace
 
 int main() {
@@ -660,5 +691,6 @@ int main() {
       {"calls_the_host", calls_the_host},
       {"allocates_in_stream_order", allocates_in_stream_order},
       {"launches_many_registers", launches_many_registers},
+      {"accesses_pairs_at_once", accesses_pairs_at_once},
   });
 }

@@ -43,6 +43,30 @@ void write_element(char* at, int bytes, uint64_t value) {
   }
 }
 
+/// A GPU accesses elements of up to 16 bytes at once. Decoupled look-back depends on it.
+constexpr int kMostTogether = 16;
+typedef uint64_t Together [[gnu::vector_size(kMostTogether), gnu::may_alias]];
+void read_together(char* to, const char* at, int bytes) {
+  if (bytes == kMostTogether) {
+    const Together all = *reinterpret_cast<const volatile Together*>(at);
+    std::memcpy(to, &all, sizeof(all));
+  } else {
+    const uint64_t all = read_element(at, bytes);
+    std::memcpy(to, &all, sizeof(all));
+  }
+}
+void write_together(char* at, int bytes, const char* from) {
+  if (bytes == kMostTogether) {
+    Together all;
+    std::memcpy(&all, from, sizeof(all));
+    *reinterpret_cast<volatile Together*>(at) = all;
+  } else {
+    uint64_t all = 0;
+    std::memcpy(&all, from, sizeof(all));
+    write_element(at, bytes, all);
+  }
+}
+
 /// ld.param of a kernel's parameter: one value for all lanes.
 template <class T, class R>
 const Instruction* load_parameter(Warp& w, const Instruction* i) {
@@ -336,20 +360,23 @@ const Instruction* load_any(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   char* at[kLanes];
   locate_quickly(w, i, form, lanes, false, false, at);
-  for (int e = 0; e < form.count; ++e) {
-    const Ref d = form.registers[e];
-    if (d == kNoRef) continue;
-    const int declared = form.register_bytes[e];
-    const bool extends = is_signed(form.type) && form.bytes < declared;
-    for (uint32_t left = lanes; left != 0; left &= left - 1) {
-      const int lane = std::countr_zero(left);
-      const char* const from = at[lane] + e * form.bytes;
+  const int bytes = form.count * form.bytes;
+  for (uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    alignas(kMostTogether) char together[kMostTogether];
+    if (bytes <= kMostTogether) read_together(together, at[lane], bytes);
+    for (int e = 0; e < form.count; ++e) {
+      const Ref d = form.registers[e];
+      if (d == kNoRef) continue;
+      const char* const from = (bytes <= kMostTogether ? together : at[lane]) + e * form.bytes;
       if (form.bytes == 16) {
         w.out<Wide>(d)[lane] = {read_element(from, 8), read_element(from + 8, 8)};
         continue;
       }
+      const int declared = form.register_bytes[e];
       uint64_t value = read_element(from, form.bytes);
-      if (extends) value = low_bits(static_cast<uint64_t>(sign_extended(value, form.bytes)), declared);
+      if (is_signed(form.type) && form.bytes < declared)
+        value = low_bits(static_cast<uint64_t>(sign_extended(value, form.bytes)), declared);
       if (declared <= 4)
         w.out<uint32_t>(d)[lane] = static_cast<uint32_t>(value);
       else if (declared == 8)
@@ -375,10 +402,12 @@ const Instruction* store_any(Warp& w, const Instruction* i) {
   for (uint32_t left = lanes; left != 0 && !w.changed; left &= left - 1)
     w.changed = at[std::countr_zero(left)] < w.local || at[std::countr_zero(left)] >= local_end;
   if (form.strong() && form.order != Order::relaxed) std::atomic_thread_fence(std::memory_order_release);
+  const int bytes = form.count * form.bytes;
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
+    alignas(kMostTogether) char together[kMostTogether];
     for (int e = 0; e < form.count; ++e) {
-      char* const to = at[lane] + e * form.bytes;
+      char* const to = (bytes <= kMostTogether ? together : at[lane]) + e * form.bytes;
       const Ref r = form.registers[e];
       const int declared = form.register_bytes[e];
       if (form.bytes == 16) {
@@ -391,6 +420,7 @@ const Instruction* store_any(Warp& w, const Instruction* i) {
         write_element(to, form.bytes, declared == 8 ? w.in<uint64_t>(r)[lane] : w.in<Wide>(r)[lane].low);
       }
     }
+    if (bytes <= kMostTogether) write_together(at[lane], bytes, together);
   }
   return i + 1;
 }

@@ -29,7 +29,7 @@ NEEDS = [
     (r"cufftdx|cublasdx|curanddx", "MathDx"),
     (r"cublasXt", "cuBLASXt"),
     (r"cusparse\w*\.h", "cuSPARSE"),
-    (r"cusolver\w*\.h|cusolverdx", "cuSOLVER"),
+    (r"cusolver(dx|Mg|Sp|Rf)", "cuSOLVER"),
     (r"(?i)nvjpeg", "nvJPEG"),
     (r"nvscibuf|nvsci", "NvSci"),
     (r"FreeImage", "FreeImage"),
@@ -38,7 +38,7 @@ NEEDS = [
 
 
 # The emulator's libraries, by what the sources include.
-LIBRARIES = {r"cublas\w*\.h": "libcublas.so.13", r"cufft\w*\.h": "libcufft.so.12", r"curand\.h": "libcurand.so.10"}
+LIBRARIES = {r"cublas\w*\.h": "libcublas.so.13", r"cufft\w*\.h": "libcufft.so.12", r"curand\.h": "libcurand.so.10", r"cusolverDn\.h": "libcusolver.so.12"}
 
 
 def libraries_of(sources, emulate):
