@@ -446,6 +446,11 @@ TEST(Everyday, Refusals) {
                "grid_sample: expected a grid f32[1, P, Q, 2] on cpu, got");
   EXPECT_ERROR(max_pool1d(zeros({3, 3})), "max_pool1d: expected a floating input [N, L, C], got f32[3,3] on cpu");
   EXPECT_ERROR(avg_pool3d(zeros({3, 3})), "avg_pool3d: expected a floating input [N, D, H, W, C], got f32[3,3] on cpu");
+  EXPECT_ERROR(max_pool3d(zeros({1, 2, 8, 8, 3}), {.kernel = 3}),
+               "max_pool3d: the kernel 3 is larger than the padded dimension 1 of f32[1,2,8,8,3] on cpu");
+  EXPECT_ERROR(avg_pool1d(zeros({1, 8, 3}), {.kernel = 0}), "avg_pool1d: expected a kernel of at least 1");
+  EXPECT_ERROR(avg_pool3d(zeros({1, 8, 8, 8, 3}), {.padding = {0, 0, 2}}),
+               "avg_pool3d: expected padding of at most half of the kernel 2, got 2");
   EXPECT_ERROR(adaptive_avg_pool1d(zeros({3, 3})), "adaptive_avg_pool1d: expected a floating input [N, L, C]");
   EXPECT_ERROR(adaptive_max_pool1d(zeros({3, 3})), "adaptive_max_pool1d: expected a floating input [N, L, C]");
   EXPECT_ERROR(adaptive_max_pool2d(zeros({1, 3, 3, 1}), {0, 1}),

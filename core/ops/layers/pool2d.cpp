@@ -122,10 +122,21 @@ void check_rank(const char* op, const Tensor& x, int rank, const char* sizes) {
   WEFT_CHECK(x.defined() && x.dim() == rank && x.is_floating(), op, ": expected a floating input ", sizes, ", got ", x);
 }
 
+/// Of the two passes in two dimensions, neither knows the caller's op and sizes.
+void check_window(const char* op, const Tensor& x, int dim, int64_t kernel, int64_t stride, int64_t padding) {
+  WEFT_CHECK(kernel >= 1 && stride >= 0, op, ": expected a kernel of at least 1 and no negative stride, got kernel ",
+             kernel, ", stride ", stride);
+  WEFT_CHECK(padding >= 0 && padding <= kernel / 2, op, ": expected padding of at most half of the kernel ", kernel,
+             ", got ", padding);
+  WEFT_CHECK(x.size(dim) >= kernel - 2 * padding, op, ": the kernel ", kernel, " is larger than the padded dimension ",
+             dim, " of ", x);
+}
+
 Tensor pool1d(const char* op, Tensor (*pool)(const Tensor&, const Pool2dOptions&), const Tensor& x,
               const Pool1dOptions& o) {
   const OpScope scope(op);
   check_rank(op, x, 3, "[N, L, C]");
+  check_window(op, x, 1, o.kernel, o.stride, o.padding);
   return pool(x.unsqueeze(2), {.kernel = {o.kernel, 1},
                                .stride = {o.stride == 0 ? o.kernel : o.stride, 1},
                                .padding = {o.padding, 0},
@@ -139,6 +150,9 @@ Tensor pool3d(const char* op, Tensor (*pool)(const Tensor&, const Pool2dOptions&
               const Pool3dOptions& o) {
   const OpScope scope(op);
   check_rank(op, x, 5, "[N, D, H, W, C]");
+  check_window(op, x, 1, o.kernel.d, o.stride.d, o.padding.d);
+  check_window(op, x, 2, o.kernel.h, o.stride.h, o.padding.h);
+  check_window(op, x, 3, o.kernel.w, o.stride.w, o.padding.w);
   const auto [N, D, H, W, C] = x.dims<5>();
   const auto or_kernel = [](int64_t stride, int64_t kernel) { return stride == 0 ? kernel : stride; };
   const Tensor flat = pool(x.reshape({N * D, H, W, C}),
