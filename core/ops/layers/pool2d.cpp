@@ -122,7 +122,7 @@ void check_rank(const char* op, const Tensor& x, int rank, const char* sizes) {
   WEFT_CHECK(x.defined() && x.dim() == rank && x.is_floating(), op, ": expected a floating input ", sizes, ", got ", x);
 }
 
-/// Of the two passes in two dimensions, neither knows the caller's op and sizes.
+/// The passes in two dimensions know neither the caller's op nor its sizes.
 void check_window(const char* op, const Tensor& x, int dim, int64_t kernel, int64_t stride, int64_t padding) {
   WEFT_CHECK(kernel >= 1 && stride >= 0, op, ": expected a kernel of at least 1 and no negative stride, got kernel ",
              kernel, ", stride ", stride);
