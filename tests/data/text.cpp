@@ -300,7 +300,9 @@ TEST(TextTable, TellsScoresFromClasses) {
   double value = 0;
   EXPECT_TRUE(parse_score("+2.5", value));
   EXPECT_EQ(value, 2.5);
-  for (const char* text : {"", "nan", "inf", "1.5x", " 1"}) EXPECT_FALSE(parse_score(text, value)) << text;
+  EXPECT_TRUE(parse_score("+1e-400", value));
+  EXPECT_EQ(value, 0);
+  for (const char* text : {"", "nan", "inf", "1.5x", " 1", "1e-400x", "-1e400"}) EXPECT_FALSE(parse_score(text, value)) << text;
 }
 
 TEST(TextTable, ReadsCommasAndJson) {
