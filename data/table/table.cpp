@@ -178,8 +178,8 @@ Tensor Table::numbers(const std::vector<std::string>& names, DType dtype, std::o
                  cell(row, column).empty() ? "an empty cell" : cell(row, column),
                  ". Give `missing`, the number that stands for it");
       const double number = found ? *found : *missing;
-      WEFT_CHECK(holds(number), where(row, column), ": expected a number", whole, '\'',
-                 printable(value(row, column)), "'");
+      WEFT_CHECK(holds(number), where(row, column), ": expected a number", whole, '\'', printable(value(row, column)),
+                 "'");
       values.push_back(number);
     }
   return Tensor::from(values, {rows(), static_cast<int64_t>(places.size())}).to(dtype);
