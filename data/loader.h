@@ -157,5 +157,7 @@ class Loader : public BatchQueue {
 
 template <class Set>
 Loader(std::shared_ptr<Set>, Sampler, LoaderOptions = {}) -> Loader<BatchOfSample<SampleOf<Set>>>;
+template <class Set, class Collate>
+Loader(std::shared_ptr<Set>, Sampler, LoaderOptions, Collate) -> Loader<BatchOfSample<SampleOf<Set>>>;
 
 }  // namespace weft::data

@@ -24,7 +24,10 @@ class Subset {
                  index);
   }
   int64_t size() const { return static_cast<int64_t>(indices_.size()); }
-  auto get(int64_t index, Draw& draw) const { return sample_of(*set_, indices_.at(static_cast<size_t>(index)), draw); }
+  auto get(int64_t index, Draw& draw) const {
+    WEFT_CHECK(index >= 0 && index < size(), "subset: expected an index from 0 to ", size() - 1, ", got ", index);
+    return sample_of(*set_, indices_[static_cast<size_t>(index)], draw);
+  }
   const std::vector<int64_t>& indices() const { return indices_; }
 
  private:

@@ -53,6 +53,8 @@ void Embedding::fields(Visitor& v) { v("weight", weight); }
 EmbeddingBag::EmbeddingBag(Integer count, Integer size, EmbeddingBagOptions bag)
     : weight(Tensor::empty({count, size})), options(bag) {
   WEFT_CHECK(count > 0 && size > 0, "EmbeddingBag: expected positive sizes, got ", count, " rows of ", size);
+  WEFT_CHECK(options.padding >= -1 && options.padding < count, "EmbeddingBag: expected a padding row below ", count,
+             ", got ", options.padding);
   const DeferredInit::Scope now(options.padding >= 0 ? nullptr : DeferredInit::current());
   init_normal_(weight, 1);
   if (options.padding >= 0) weight.select(0, options.padding).zero_();

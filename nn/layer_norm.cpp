@@ -73,4 +73,11 @@ InstanceNorm::InstanceNorm(Integer channel_count, InstanceNormOptions options)
   bias = Tensor::zeros({channels}).requires_grad_();
 }
 
+Tensor InstanceNorm::forward(const Tensor& x) const {
+  int64_t elements = 1;
+  for (int64_t d = 1; d + 1 < x.dim(); ++d) elements *= x.size(d);
+  WEFT_CHECK(x.dim() < 2 || elements != 1, "InstanceNorm: expected more than one spatial element, got ", x);
+  return group_norm(x, channels, weight, bias, eps);
+}
+
 }  // namespace weft::nn

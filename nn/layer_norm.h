@@ -52,14 +52,14 @@ struct InstanceNormOptions {
 };
 
 /// The norm of each channel of each image (or row, or volume): x [N, ..., channels] (Ulyanov et al. 2016). PyTorch's
-/// InstanceNorm1d to 3d, without running statistics.
+/// InstanceNorm1d to 3d, without running statistics. Errors: images of one element, which would all be 0.
 struct InstanceNorm : Module {
   int64_t channels;
   double eps;
   Tensor weight, bias;
 
   explicit InstanceNorm(Integer channel_count, InstanceNormOptions options = {});
-  Tensor forward(const Tensor& x) const override { return group_norm(x, channels, weight, bias, eps); }
+  Tensor forward(const Tensor& x) const override;
   void fields(Visitor& v) override {
     v("weight", weight);
     v("bias", bias);

@@ -39,6 +39,8 @@ int64_t add_lora(Module& module, LoraOptions options) {
     if (auto* const linear = dynamic_cast<AdaptedLinear*>(child)) layers.push_back(linear);
   WEFT_CHECK(!layers.empty(), "add_lora: expected a module with layers that take adapters, such as Decoder, got ",
              module.kind());
+  for (const AdaptedLinear* const linear : layers)
+    WEFT_CHECK(!linear->lora_a.defined(), "add_lora: the module has adapters already. merge_lora() comes first");
   for (const NamedTensor& parameter : module.parameters()) parameter.tensor.requires_grad_(false);
   for (AdaptedLinear* const linear : layers) {
     const Tensor& weight = linear->weight;

@@ -25,7 +25,7 @@ struct AdaptedLinear : Linear {
 
 /// Every AdaptedLinear of `module` and below gets an adapter; all parameters that were there are frozen. Before DDP or
 /// FSDP, and after the weights were loaded. Returns how many there are. Errors: none; a rank below 1;
-/// then nothing is changed.
+/// adapters that are there already; then nothing is changed.
 int64_t add_lora(Module& module, LoraOptions options = {});
 
 /// Adds the adapters to their weights and removes them.

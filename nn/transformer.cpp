@@ -5,6 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
 #include "core/ops/unary.h"
@@ -142,6 +143,25 @@ void KeysAndValues::append(const Tensor& k, const Tensor& v) {
   keys = room->keys.slice(1, 0, all), values = room->values.slice(1, 0, all);
 }
 
+Tensor KeysAndValues::attend(const Tensor& q, AttentionOptions options, int64_t window) const {
+  const int64_t all = keys.size(1), tokens = q.size(1), before = all - tokens;
+  if (before == 0) {
+    options.causal = true;
+    if (window > 0) options.window = window;
+    return attention(q, keys, values, options);
+  }
+  const int64_t known = window > 0 ? std::min(all, std::min(window, all) + tokens - 1) : all, first = all - known;
+  const auto seen = [&](const Tensor& x) { return first > 0 ? x.slice(1, first, known) : x; };
+  if (options.key_mask.defined()) options.key_mask = seen(options.key_mask);
+  if (tokens > 1) {
+    const Tensor places = Tensor::arange(known, DType::i64, q.device());
+    const Tensor own = places.slice(0, before - first, tokens).unsqueeze(1);
+    options.bias = places <= own;
+    if (window > 0) options.bias = options.bias & (places > own - window);
+  }
+  return attention(q, seen(keys), seen(values), options);
+}
+
 MultiHeadAttention::MultiHeadAttention(Integer width, Integer head_count, MultiHeadAttentionOptions options)
     : heads(head_count),
       dropout(options.dropout),
@@ -184,14 +204,9 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const Documents& document
 Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
   return with_hooks(x, [&] {
     const auto [N, tokens, width] = sizes_of_tokens(x);
-    WEFT_CHECK(!past.keys.defined() || tokens == 1, "MultiHeadAttention: expected one token after ", past.keys.size(1),
-               ", got ", x);
     const Tensor packed = qkv(x).reshape({N, tokens, 3, heads, width / heads});
-    const Tensor keys = packed.select(2, 1), values = packed.select(2, 2);
-    const bool first = !past.keys.defined();
-    past.append(keys, values);
-    const Tensor y = attention(packed.select(2, 0), past.keys, past.values, {.causal = first, .key_mask = mask});
-    return proj(y.reshape({N, tokens, width}));
+    past.append(packed.select(2, 1), packed.select(2, 2));
+    return proj(past.attend(packed.select(2, 0), {.key_mask = mask}).reshape({N, tokens, width}));
   });
 }
 

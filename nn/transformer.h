@@ -76,6 +76,9 @@ struct KeysAndValues {
   /// Adds k and v [N, new tokens, heads, size]. Without gradients they are written after the earlier tokens, which are
   /// not copied. Copies of this object go on independently.
   void append(const Tensor& k, const Tensor& v);
+  /// Causal attention() of q [N, tokens, heads, size], the queries of the last tokens. A key_mask has all tokens.
+  /// `window`: tokens that one sees, itself among them; 0: all before it.
+  Tensor attend(const Tensor& q, AttentionOptions options = {}, int64_t window = 0) const;
 
   struct Room;
   std::shared_ptr<Room> room = {};  ///< append()'s
@@ -92,8 +95,7 @@ struct MultiHeadAttention : Module {
   Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }
   /// With masks; `options.dropout` is the module's own.
   Tensor forward(const Tensor& x, const AttentionOptions& options) const;
-  /// Causal attention of tokens that follow those of `past`, which takes theirs, too. Errors: several tokens where
-  /// `past` has some.
+  /// Causal attention of tokens that follow those of `past`, which takes theirs, too.
   /// `mask`, bool [N, all tokens]: which keys may be seen; none: all.
   Tensor extend(const Tensor& x, KeysAndValues& past, const Tensor& mask = {}) const;
   using Module::operator();

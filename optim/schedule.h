@@ -38,7 +38,7 @@ class StepSchedule : public Schedule {
 /// lr = base gamma^(number of milestones <= step).
 class MultiStepSchedule : public Schedule {
  public:
-  /// Errors: milestones that do not rise.
+  /// Milestones may be equal: both count. Errors: milestones that fall.
   MultiStepSchedule(std::vector<int64_t> milestones, double gamma = 0.1);
   using Schedule::lr;
   double lr(int64_t step, double base) const override;
@@ -157,7 +157,7 @@ class OneCycleSchedule : public Schedule {
 ///   SequentialSchedule({std::make_shared<LinearSchedule>(5), std::make_shared<CosineSchedule>(85)}, {5})
 class SequentialSchedule : public Schedule {
  public:
-  /// Errors: not one milestone less than schedules, a null schedule, milestones that do not rise.
+  /// Errors: not one milestone less than schedules, a null schedule, milestones that fall.
   SequentialSchedule(std::vector<SchedulePtr> schedules, std::vector<int64_t> milestones);
   using Schedule::lr;
   double lr(int64_t step, double base) const override;

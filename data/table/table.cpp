@@ -45,10 +45,12 @@ double largest_of(DType dtype) {
 /// pandas reads these as no value.
 const std::set<std::string> kMissing{"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"};
 
-/// Such a cell leaves its column one of numbers: numbers() names it.
-bool is_infinite(std::string text) {
-  if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
-  return text == "inf" || text == "Inf" || text == "Infinity";
+/// Also a number beyond f64. Such a cell leaves its column one of numbers: numbers() names it.
+bool is_infinite(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return stop == text.data() + text.size() && (error == std::errc::result_out_of_range || std::isinf(value));
 }
 
 bool is_parquet(const std::filesystem::path& path) {
@@ -163,7 +165,12 @@ Tensor Table::numbers(const std::vector<std::string>& names, DType dtype, std::o
   for (const std::string& name : names) places.push_back(place_of(name));
   std::vector<double> values;
   values.reserve(static_cast<size_t>(rows()) * places.size());
-  const double most = largest_of(dtype);
+  const auto holds = [&, most = largest_of(dtype)](double number) {
+    if (is_floating(dtype)) return !std::isfinite(number) || std::abs(number) <= most;
+    return std::abs(number) <= most && number == std::floor(number) && (dtype != DType::u8 || number >= 0);
+  };
+  const std::string whole = str(" that ", weft::name(dtype), " holds (whole ones below 2^53), got ");
+  WEFT_CHECK(!missing || holds(*missing), "table: ", file_, ": expected a number as `missing`", whole, *missing);
   for (size_t row = 0; row < static_cast<size_t>(rows()); ++row)
     for (const size_t column : places) {
       const auto found = number(row, column);
@@ -171,10 +178,8 @@ Tensor Table::numbers(const std::vector<std::string>& names, DType dtype, std::o
                  cell(row, column).empty() ? "an empty cell" : cell(row, column),
                  ". Give `missing`, the number that stands for it");
       const double number = found ? *found : *missing;
-      WEFT_CHECK(std::abs(number) <= most &&
-                     (is_floating(dtype) || (number == std::floor(number) && (dtype != DType::u8 || number >= 0))),
-                 where(row, column), ": expected a number that ", weft::name(dtype),
-                 " holds (whole ones below 2^53), got '", printable(value(row, column)), "'");
+      WEFT_CHECK(holds(number), where(row, column), ": expected a number", whole, '\'', printable(value(row, column)),
+                 "'");
       values.push_back(number);
     }
   return Tensor::from(values, {rows(), static_cast<int64_t>(places.size())}).to(dtype);

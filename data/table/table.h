@@ -37,8 +37,9 @@ class Table {
   /// The columns whose cells are numbers (infinite ones, too) or empty, one at least a number.
   std::vector<std::string> number_columns() const;
 
-  /// These columns as [rows, columns]. `missing` stands for empty cells. Errors: no columns, or no such column (the
-  /// text names the nearest); a cell that is no finite number that the dtype holds; an empty cell without `missing`.
+  /// These columns as [rows, columns]. `missing` stands for empty cells; of a floating dtype it may be NaN. Errors: no
+  /// columns, or no such column (the text names the nearest); a cell that is no finite number that the dtype holds, a
+  /// `missing` that it does not hold; an empty cell without `missing`.
   Tensor numbers(const std::vector<std::string>& names, DType dtype = DType::f32,
                  std::optional<double> missing = std::nullopt) const;
   /// A column as classes. `known`: those of the training set, in its order. Errors: no such column, an empty cell, a

@@ -106,8 +106,10 @@ TextRows separated(std::string_view text, char separator) {
   }
   while (!rest.empty()) {
     const int64_t begin = line;
+    const std::string_view before = rest;
     Cells cells = next_row(rest, separator, quoted, line);
-    if (cells.size() == 1 && without_blanks(*cells[0]).empty()) continue;
+    const std::string_view row = before.substr(0, before.size() - rest.size());
+    if (cells.size() == 1 && row.find_first_not_of(" \t\r\n") == std::string_view::npos) continue;
     // One more would move the label of a text with a tab.
     WEFT_CHECK(cells.size() <= result.header.size(), "line ", begin, ": expected ", result.header.size(),
                " columns as in the first line, got ", cells.size(), ". Is there a ",

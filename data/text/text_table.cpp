@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <locale>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "core/text.h"
 #include "data/text/text_rows.h"
@@ -180,7 +182,11 @@ Columns find_columns(const Names& header, const TextTableOptions& options) {
 bool parse_score(const std::string& text, double& value) {
   const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, value);
-  return error == std::errc() && stop == end && std::isfinite(value);
+  if (error != std::errc::result_out_of_range) return error == std::errc() && stop == end && std::isfinite(value);
+  // Too large, or so near to 0 that it is 0, as a stream tells.
+  std::istringstream stream(std::string(begin, stop));
+  stream.imbue(std::locale::classic());
+  return stop == end && stream >> value;
 }
 
 TextTable read_text_table(const std::filesystem::path& path, const TextTableOptions& options) {

@@ -64,8 +64,10 @@ inline Hdf5Id hdf5_dataset(hid_t parent, const char* name) {
   return set;
 }
 
-/// The end of the error about a dataset or group `name` that cannot be opened: the reason if `name` is a link.
+/// The end of the error about a dataset or group `name` that cannot be opened: the reason if `name` is a link, or a
+/// group where a dataset is meant.
 inline const char* hdf5_elsewhere(hid_t parent, const char* name) {
+  if (hdf5_group(parent, name).valid()) return ": it is a group";
   const bool is_there = hdf5().Lexists(parent, name, hdf5_inside(hdf5().P_CLS_LINK_ACCESS_ID())) > 0;
   return is_there
              ? ": it is a link that leads nowhere, or lies in another file (external or virtual). Copy it into this one"

@@ -29,8 +29,9 @@ struct Hdf5Library {
   X(Pget_nfilters) X(Pget_sizes) X(Pget_userblock) X(Pset_elink_cb)                                      \
   X(Sclose) X(Screate) X(Screate_simple) X(Sget_simple_extent_dims) X(Sget_simple_extent_ndims)          \
   X(Sget_simple_extent_npoints) X(Sselect_hyperslab)                                                     \
-  X(Tclose) X(Tcopy) X(Tequal) X(Tget_class) X(Tget_ebias) X(Tget_sign) X(Tget_size) X(Tget_super)       \
-  X(Tis_variable_str) X(Tset_cset) X(Tset_size) X(Tset_strpad) X(Tvlen_create)                           \
+  X(Tclose) X(Tcopy) X(Tenum_valueof) X(Tequal) X(Tget_class) X(Tget_ebias) X(Tget_nmembers)             \
+  X(Tget_sign) X(Tget_size) X(Tget_super) X(Tis_variable_str) X(Tset_cset)                               \
+  X(Tset_size) X(Tset_strpad) X(Tvlen_create)                                                            \
   X(Zfilter_avail) X(Zget_filter_info)
 // clang-format on
 #define WEFT_HDF5_MEMBER(name) decltype(&H5##name) name = nullptr;

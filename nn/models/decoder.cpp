@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <tuple>
 
 #include "core/autograd.h"
 #include "core/ops/layers/attention.h"
@@ -81,29 +82,22 @@ DecoderAttention::Projected DecoderAttention::project(const Tensor& x) const {
   return {by_head(q_proj, q_norm, heads), by_head(k_proj, k_norm, groups), by_head(v_proj, nullptr, groups)};
 }
 
-Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues* past, const Tensor& mask) const {
+Tensor DecoderAttention::attend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
   WEFT_CHECK(x.defined() && x.dim() == 3, "DecoderAttention: expected tokens [N, tokens, width], got ", x);
   const auto [N, tokens, width] = x.dims<3>();
-  const bool begins = past == nullptr || !past->keys.defined();
-  WEFT_CHECK(begins || tokens == 1, "DecoderAttention: expected one token after ", past->keys.size(1), ", got ", x);
   // Padding moves a row's positions: products depend on their differences alone.
   RotaryOptions turned = rotary;
-  turned.first = begins ? 0 : past->keys.size(1);
-  Projected all = project(x);
+  turned.first = past.keys.defined() ? past.keys.size(1) : 0;
+  const Projected all = project(x);
   const Tensor q = weft::rotary(all.q, turned);
-  Tensor k = weft::rotary(all.k, turned), v = all.v;
-  if (past != nullptr) {
-    past->append(k, v);
-    k = past->keys, v = past->values;
-  }
-  AttentionOptions options{.causal = begins, .key_mask = mask, .dropout = is_training() ? dropout : 0};
-  if (const int64_t known = k.size(1); window > 0 && begins) {
-    options.window = window;
-  } else if (window > 0 && known > window) {
-    k = k.slice(1, known - window, window), v = v.slice(1, known - window, window);
-    if (mask.defined()) options.key_mask = mask.slice(1, known - window, window);
-  }
-  return o_proj(attention(q, k, v, options).reshape({N, tokens, heads * q.size(3)}));
+  past.append(weft::rotary(all.k, turned), all.v);
+  const Tensor y = past.attend(q, {.key_mask = mask, .dropout = is_training() ? dropout : 0}, window);
+  return o_proj(y.reshape({N, tokens, heads * q.size(3)}));
+}
+
+Tensor DecoderAttention::forward(const Tensor& x) const {
+  KeysAndValues own;
+  return attend(x, own, {});
 }
 
 Tensor DecoderAttention::operator()(const Tensor& x, const Documents& documents) const {
@@ -119,7 +113,7 @@ Tensor DecoderAttention::operator()(const Tensor& x, const Documents& documents)
 }
 
 Tensor DecoderAttention::extend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const {
-  return with_hooks(x, [&] { return attend(x, &past, mask); });
+  return with_hooks(x, [&] { return attend(x, past, mask); });
 }
 
 void DecoderAttention::fields(Visitor& v) {
@@ -184,6 +178,14 @@ Decoder::Decoder(const DecoderOptions& given)
       embed_tokens(options.vocabulary, options.width, {.std = 0.02}),
       dropout(options.dropout),
       norm(options.width, options.eps) {
+  for (const auto& [name, value, least] :
+       std::initializer_list<std::tuple<const char*, int64_t, int64_t>>{{"a depth", options.depth, 1},
+                                                                        {"positions", options.positions, 1},
+                                                                        {"groups", options.groups, 0},
+                                                                        {"a head size", options.head_size, 0},
+                                                                        {"a hidden width", options.hidden, 0},
+                                                                        {"a window", options.window, 0}})
+    WEFT_CHECK(value >= least, "Decoder: expected ", name, " of at least ", least, ", got ", value);
   const int64_t groups = options.kv_heads();
   WEFT_CHECK(
       options.heads > 0 && options.heads % groups == 0 && (options.head_size > 0 || options.width % options.heads == 0),
@@ -195,6 +197,7 @@ Decoder::Decoder(const DecoderOptions& given)
 
 Tensor Decoder::embed(const Tensor& ids, int64_t before) const {
   WEFT_CHECK(ids.dim() == 2, "Decoder: expected ids [N, tokens], got ", ids);
+  WEFT_CHECK(ids.size(1) > 0, "Decoder: expected at least one token, got ", ids);
   WEFT_CHECK(before + ids.size(1) <= options.positions, "Decoder: expected at most ", options.positions,
              " tokens, got ", before + ids.size(1));
   return dropout(embed_tokens(ids));

@@ -65,7 +65,7 @@ struct DecoderAttention : Module {
   std::shared_ptr<RMSNorm> q_norm, k_norm;  ///< or none
 
   DecoderAttention(const DecoderOptions& options, int64_t layer);
-  Tensor forward(const Tensor& x) const override { return attend(x, nullptr, {}); }
+  Tensor forward(const Tensor& x) const override;
   using Module::operator();
   /// Within each document.
   Tensor operator()(const Tensor& x, const Documents& documents) const;
@@ -79,7 +79,7 @@ struct DecoderAttention : Module {
     Tensor q, k, v;  ///< [N, tokens, heads or groups, channels], without positions
   };
   Projected project(const Tensor& x) const;
-  Tensor attend(const Tensor& x, KeysAndValues* past, const Tensor& mask) const;
+  Tensor attend(const Tensor& x, KeysAndValues& past, const Tensor& mask) const;
 };
 
 /// y = down(silu(gate(x)) up(x)) (Shazeer 2020), under the names of published files.

@@ -145,6 +145,22 @@ TEST(Hdf5, DatasetsAreTensors) {
   EXPECT_EQ(read("eight").dim(), 8);
 }
 
+// tests/golden/hdf5_of_others.py: h5py writes truths as an enum of i8.
+TEST(Hdf5, TruthsAreBooleans) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  const auto read = [](const std::string& name) { return read_hdf5(file_of_h5py("truths.h5"), name); };
+  const Tensor mask = read("mask");
+  EXPECT_EQ(mask.dtype(), DType::boolean);
+  EXPECT_EQ(mask.sizes(), (Shape{2, 3}));
+  EXPECT_EQ(mask.to_vector<double>(), (std::vector<double>{1, 0, 0, 1, 1, 0}));
+  EXPECT_EQ(read("one").item(), 1);
+  EXPECT_EQ(read("none").sizes(), (Shape{0, 3}));
+  EXPECT_THAT(error_text([&] { read("damaged"); }),
+              HasSubstr("dataset 'damaged': expected FALSE (0) or TRUE (1), got 5"));
+  for (const char* name : {"colors", "swapped", "wide", "three"})
+    EXPECT_THAT(error_text([&] { read(name); }), HasSubstr("expected booleans, floats of 16, 32 or 64 bits")) << name;
+}
+
 TEST(Hdf5, WhatIsNoTensorIsRefused) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const auto refusal = [](const fs::path& path, const std::string& name) {
@@ -155,9 +171,16 @@ TEST(Hdf5, WhatIsNoTensorIsRefused) {
   EXPECT_THAT(refusal(golden("rgb.png"), "x"), HasSubstr("expected an HDF5 file, got"));
   EXPECT_THAT(refusal(file, "kinds/f3"), HasSubstr("expected a dataset 'kinds/f3', got none. Did you mean 'kinds/f"));
   EXPECT_THAT(refusal(file, "pakced"), HasSubstr("expected a dataset 'pakced', got none. Did you mean 'packed'?"));
-  EXPECT_THAT(refusal(file, "kinds"), HasSubstr("expected a dataset 'kinds', got none"));
+  for (const std::string name : {"edges", "/edges", "edges/"})
+    EXPECT_THAT(refusal(file, name), HasSubstr(str("expected a dataset '", name, "', got a group. It has ", name,
+                                                   name.ends_with('/') ? "" : "/", "i1, ")))
+        << name;
+  EXPECT_THAT(refusal(file, "/"), HasSubstr("got a group. It has /brain, "));
+  EXPECT_THAT(refusal(file_of_h5py("keras.h5"), "model_weights"), HasSubstr("got a group. It has no datasets"));
+  EXPECT_THAT(error_text([&] { open_fields(file_of_h5py("truths.h5")); }), HasSubstr("in this file: it is a group"));
   for (const char* name : {"text", "kinds/u8", "brain"})
-    EXPECT_THAT(refusal(file, name), HasSubstr(str("dataset '", name, "': expected floats of 16, 32 or 64 bits")));
+    EXPECT_THAT(refusal(file, name),
+                HasSubstr(str("dataset '", name, "': expected booleans, floats of 16, 32 or 64 bits")));
   EXPECT_THAT(refusal(file, "nine"), HasSubstr("expected at most 8 dimensions, got 9"));
   EXPECT_THAT(refusal(file, "empty"), HasSubstr("dataset 'empty': expected numbers, got an empty dataset"));
   EXPECT_THAT(refusal(file, "lzf"), HasSubstr("dataset 'lzf': packed by lzf (filter 32000)"));

@@ -69,6 +69,11 @@ TEST(OwnDataset, NeedsACollateFunctionWhereSizesDiffer) {
   });
   collated.start(0, 1);
   EXPECT_EQ(collated.next()->trace.to_vector<int64_t>(), (std::vector<int64_t>{5, 6}));
+  Loader deduced(growing, order, {.batch_size = 1}, [](const auto& all) {
+    return std::vector<Tensor>{Tensor::zeros({1}), Tensor::zeros({1}), all[0].trace};
+  });
+  deduced.start(0, 2);
+  EXPECT_EQ(deduced.next()->depth.to_vector<float>(), std::vector<float>(5, 2));
   Loader<Reading::Batch> fewer(growing, order, {.batch_size = 2},
                                [](const auto&) { return std::vector<Tensor>(2, Tensor::zeros({1})); });
   fewer.start(0);

@@ -83,6 +83,11 @@ TEST(Sets, RefuseWhatIsNoSet) {
   const std::shared_ptr<const Count> none;
   EXPECT_THAT(error_text([&] { subset(none, {}); }), HasSubstr("subset: expected a set, got a null pointer"));
   EXPECT_THAT(error_text([] { subset(count(3), {0, 3}); }), HasSubstr("expected indices from 0 to 2, got 3"));
+  for (const int64_t index : {-1, 1}) {
+    Draw its(0, 0);
+    EXPECT_EQ(error_text([&] { subset(count(3), {2})->get(index, its); }),
+              str("subset: expected an index from 0 to 0, got ", index));
+  }
   EXPECT_THAT(error_text([&] { random_split(none, {1}); }), HasSubstr("random_split: expected a set"));
   EXPECT_THAT(error_text([] { random_split(count(3), {0.5, 0.2}); }), HasSubstr("shares whose sum is 1, got 0.7"));
   EXPECT_THAT(error_text([] { random_split(count(3), {1.5, -0.5}); }), HasSubstr("shares of at least 0, got -0.5"));

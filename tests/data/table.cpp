@@ -67,6 +67,38 @@ TEST_F(TableFile, BlanksDoNotCountAndWordsForNoValueAreEmpty) {
   EXPECT_THAT(error_text([&] { nested.categories("c"); }), HasSubstr("expected a number or a text, got [1,2]"));
 }
 
+// As pandas reads them.
+TEST_F(TableFile, QuotedEmptyCellsAreRowsAndBlankLinesAreNone) {
+  const Table quoted = table("a\n\"\"\n1\n\"\"\n \t\n\n2\n\"\"");
+  EXPECT_EQ(quoted.rows(), 5);
+  EXPECT_EQ(quoted.numbers({"a"}, DType::f32, -1).to_vector<float>(), (std::vector<float>{-1, 1, -1, 2, -1}));
+  EXPECT_EQ(table("a,b\r\n\"\"\r\n\r\n1,2\r\n").numbers({"a", "b"}, DType::f32, 0).to_vector<float>(),
+            (std::vector<float>{0, 0, 1, 2}));
+}
+
+TEST_F(TableFile, NumbersBeyondF64KeepTheirColumnOneOfNumbers) {
+  const Table small = table("p,q\n1e-400,1\n-4e-320,2\n0.5,1e400\n");
+  EXPECT_EQ(small.number_columns(), (std::vector<std::string>{"p", "q"}));
+  EXPECT_EQ(small.numbers({"p"}, DType::f64).to_vector<double>(), (std::vector<double>{0, -4e-320, 0.5}));
+  EXPECT_THAT(error_text([&] { small.numbers({"q"}); }),
+              HasSubstr("line 4, column 'q': expected a finite number, got '1e400'"));
+  EXPECT_EQ(small.categories("p").names, (std::vector<std::string>{"-4e-320", "1e-400", "0.5"}));
+}
+
+TEST_F(TableFile, MissingIsANumberThatTheDtypeHolds) {
+  const Table gaps = table("a,b\n1,\n,2\n");
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const std::vector<double> values = gaps.numbers({"a", "b"}, dtype, NAN).to_vector<double>();
+    EXPECT_EQ(values[0], 1);
+    EXPECT_TRUE(std::isnan(values[1]) && std::isnan(values[2]));
+    EXPECT_EQ(gaps.numbers({"a", "b"}, dtype, -INFINITY).to_vector<double>()[1], -INFINITY);
+  }
+  EXPECT_THAT(error_text([&] { gaps.numbers({"a"}, DType::i64, NAN); }),
+              HasSubstr("wells.csv: expected a number as `missing` that i64 holds (whole ones below 2^53), got nan"));
+  EXPECT_THAT(error_text([&] { gaps.numbers({"a"}, DType::u8, -1); }), HasSubstr("`missing` that u8 holds"));
+  EXPECT_THAT(error_text([&] { gaps.numbers({"a"}, DType::f32, 1e39); }), HasSubstr("`missing` that f32 holds"));
+}
+
 TEST_F(TableFile, ErrorsNameFileLineAndColumn) {
   const Table wells = table(kWells);
   EXPECT_THAT(error_text([&] { wells.numbers({"depht"}); }),

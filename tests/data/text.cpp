@@ -300,7 +300,10 @@ TEST(TextTable, TellsScoresFromClasses) {
   double value = 0;
   EXPECT_TRUE(parse_score("+2.5", value));
   EXPECT_EQ(value, 2.5);
-  for (const char* text : {"", "nan", "inf", "1.5x", " 1"}) EXPECT_FALSE(parse_score(text, value)) << text;
+  EXPECT_TRUE(parse_score("+1e-400", value));
+  EXPECT_EQ(value, 0);
+  for (const char* text : {"", "nan", "inf", "1.5x", " 1", "1e-400x", "-1e400"})
+    EXPECT_FALSE(parse_score(text, value)) << text;
 }
 
 TEST(TextTable, ReadsCommasAndJson) {
@@ -356,7 +359,8 @@ TEST(TextTable, NamesTheLineThatIsWrong) {
   EXPECT_THAT(error("t.json", "{\"text\": \"a\"}\n{\"text\": null}\n"),
               HasSubstr("t.json:2: expected a text 'text', got none"));
   EXPECT_THAT(error("t.json", "{\"text\": \"a\"}\n[1]\n"), HasSubstr("t.json:2: expected a JSON object, got array"));
-  EXPECT_THAT(error("t.json", "{\"text\": \n\"a\"}\n"), HasSubstr("t.json:1: expected a JSON object a line, got {\"text\": "));
+  EXPECT_THAT(error("t.json", "{\"text\": \n\"a\"}\n"),
+              HasSubstr("t.json:1: expected a JSON object a line, got {\"text\": "));
   EXPECT_THAT(error("t.json", "[{\"text\": "), HasSubstr("t.json: expected JSON, got '"));
 }
 

@@ -64,6 +64,15 @@ with h5py.File(out / "datasets.h5", "w") as file:
     brain.set_fields(15, 7, 8, 0, 7)
     brain.set_ebias(127)
     h5py.h5d.create(file.id, b"brain", brain, h5py.h5s.create_simple((1,)))
+with h5py.File(out / "truths.h5", "w") as file:
+    file["mask"], file["one"] = np.array([[True, False, False], [True, True, False]]), True
+    file["none"], file["fields/mask"] = np.zeros((0, 3), bool), np.array([True])
+    for name, base, of in (("damaged", "i1", {"FALSE": 0, "TRUE": 1}), ("colors", "i1", {"RED": 0, "BLUE": 1}),
+                           ("swapped", "i1", {"FALSE": 1, "TRUE": 0}), ("wide", "i4", {"FALSE": 0, "TRUE": 1}),
+                           ("three", "i1", {"FALSE": 0, "TRUE": 1, "UNKNOWN": 2})):
+        kind = h5py.h5t.py_create(h5py.enum_dtype(of, basetype=base), logical=True)
+        made = h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple((1,)))
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([5 if name == "damaged" else 1], base), kind)
 if os.fork() == 0:
     file = h5py.File(out / "fields_open.h5", "w", libver="v110")
     file["fields"] = fields

@@ -216,6 +216,10 @@ TEST(Lora, TrainsAdaptersAloneAndMergesThem) {
   const StateDict plain = model.state_dict();
   EXPECT_EQ(add_lora(model, {.rank = 3, .alpha = 6}), 2 * 7);
   EXPECT_EQ(model(ids).to_vector<float>(), before.to_vector<float>()) << "B is 0 at first";
+  const Tensor first = model.blocks[0]->mlp.up_proj.lora_a;
+  EXPECT_EQ(error_text([&] { add_lora(model); }),
+            "add_lora: the module has adapters already. merge_lora() comes first");
+  EXPECT_TRUE(model.blocks[0]->mlp.up_proj.lora_a.is_same(first));
   cross_entropy(model(ids), ids).backward();
   for (const NamedTensor& parameter : model.parameters()) {
     EXPECT_EQ(parameter.tensor.requires_grad(), is_lora(parameter.name)) << parameter.name;
@@ -238,6 +242,8 @@ TEST(Lora, TrainsAdaptersAloneAndMergesThem) {
   merge_lora(model);
   EXPECT_EQ(model.state_dict().tensors.size(), plain.tensors.size());
   EXPECT_EQ(model(ids).to_vector<float>(), other(ids).to_vector<float>());
+  EXPECT_EQ(add_lora(model), 2 * 7) << "a second training";
+  merge_lora(model);
   Linear none(2, 2);
   EXPECT_THAT(error_text([&] { add_lora(none); }),
               HasSubstr("add_lora: expected a module with layers that take adapters, such as Decoder, got Linear"));
@@ -248,6 +254,23 @@ TEST(Lora, TrainsAdaptersAloneAndMergesThem) {
 TEST(Decoder, SaysWhatIsWrong) {
   const Decoder model(kSmallDecoder);
   EXPECT_THAT(error_text([&] { model(some_ids(1, 201)); }), HasSubstr("Decoder: expected at most 200 tokens, got 201"));
+  EXPECT_THAT(error_text([&] {
+                model(Tensor::zeros({2, 0}, DType::i64));
+              }),
+              HasSubstr("Decoder: expected at least one token, got i64[2,0]"));
+  const auto refused = [](const auto& change) {
+    DecoderOptions options = kSmallDecoder;
+    change(options);
+    return error_text([&] { Decoder{options}; });
+  };
+  EXPECT_EQ(refused([](DecoderOptions& o) { o.depth = 0; }), "Decoder: expected a depth of at least 1, got 0");
+  EXPECT_EQ(refused([](DecoderOptions& o) { o.positions = 0; }), "Decoder: expected positions of at least 1, got 0");
+  EXPECT_EQ(refused([](DecoderOptions& o) { o.window = -3; }), "Decoder: expected a window of at least 0, got -3");
+  EXPECT_EQ(refused([](DecoderOptions& o) { o.groups = -2; }), "Decoder: expected groups of at least 0, got -2");
+  EXPECT_EQ(refused([](DecoderOptions& o) { o.head_size = -4; }),
+            "Decoder: expected a head size of at least 0, got -4");
+  EXPECT_EQ(refused([](DecoderOptions& o) { o.hidden = -1; }),
+            "Decoder: expected a hidden width of at least 0, got -1");
   EXPECT_THAT(error_text([&] { model(Tensor::zeros({3}, DType::i64)); }),
               HasSubstr("Decoder: expected ids [N, tokens], got i64[3]"));
   EXPECT_THAT(
@@ -258,10 +281,6 @@ TEST(Decoder, SaysWhatIsWrong) {
               HasSubstr("expected heads of an even size, got 3"));
   EXPECT_THAT(error_text([] { Decoder({.width = 8, .heads = 2, .rotary = {.factor = 0}}); }),
               HasSubstr("expected a positive factor and a theta above 1 of rotary positions, got 0 and 10000"));
-  std::vector<KeysAndValues> past;
-  model.extend(some_ids(1, 3), past);
-  EXPECT_THAT(error_text([&] { model.extend(some_ids(1, 2), past); }),
-              HasSubstr("DecoderAttention: expected one token after 3, got f32[1,2,16]"));
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 // Rows of several documents, and several prompts at once: each is as it is alone.
 #include "nn/models/language_model.h"
 
+#include <optional>
+
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/layers/losses.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/random.h"
 #include "nn/models/decoder.h"
 #include "nn/models/gpt.h"
@@ -155,6 +158,34 @@ TEST(LanguageModel, PromptsTogetherAreAsAlone) {
                   wanted);
       }
     }
+}
+
+// Several tokens after earlier ones, also with padding and gradients.
+TEST(LanguageModel, PartsOfATextAreAsTheWhole) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const auto& model : some_models(Device{kind}))
+      for (const std::vector<int64_t>& padding : {std::vector<int64_t>{}, std::vector<int64_t>{0, 4}})
+        for (const bool trains : {false, true}) {
+          model->eval();
+          std::optional<NoGrad> no_grad;
+          if (!trains) no_grad.emplace();
+          Ids both = some_text(25, 1);
+          const Ids other = some_text(25, 4);
+          both.insert(both.end(), other.begin(), other.end());
+          const Tensor ids = Tensor::from(both, {2, 25}, Device{kind});
+          std::vector<KeysAndValues> whole_past, past;
+          const Tensor whole = model->extend(ids, whole_past, padding);
+          if (padding.empty()) {
+            EXPECT_LT(max(abs(whole - (*model)(ids))).item(), 1e-5);
+          }
+          std::vector<Tensor> parts;
+          for (int64_t at = 0; const int64_t count : {5, 2, 1, 9, 8}) {
+            parts.push_back(model->extend(ids.slice(1, at, count), past, padding));
+            at += count;
+          }
+          const Tensor apart = concat(parts, 1) - whole;
+          EXPECT_LT(max(abs(apart)).item(), 1e-5) << model->kind();
+        }
 }
 
 TEST(LanguageModel, SaysWhatIsWrongWithPrompts) {

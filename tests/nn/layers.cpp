@@ -81,7 +81,9 @@ const Layer kLayers[] = {
      {4, 3},
      {4, 5}},
     {"AdaptiveMaxPool2d",
-     [] { return std::make_shared<AdaptiveMaxPool2d>(Size2d{2, 1}); },
+     [] {
+       return std::make_shared<AdaptiveMaxPool2d>(Size2d{2, 1});
+     },
      {1, 5, 4, 2},
      {1, 2, 1, 2}},
     {"LSTM",
@@ -395,6 +397,10 @@ TEST(Layers, ErrorsOfTheConstructors) {
               BatchNorm3d(3)(Tensor::zeros({2, 3}));
             }),
             "BatchNorm3d: expected an input [N, D, H, W, C], got f32[2,3] on cpu");
+  for (const Shape& sizes : {Shape{2, 1, 1, 4}, Shape{2, 4}})
+    EXPECT_EQ(error_text([&] { InstanceNorm(4)(Tensor::ones(sizes)); }),
+              str("InstanceNorm: expected more than one spatial element, got f32", sizes, " on cpu"));
+  EXPECT_EQ(InstanceNorm(4)(Tensor::ones({1, 2, 1, 4})).sizes(), (Shape{1, 2, 1, 4}));
   EXPECT_EQ(error_text([] { LayerNorm(0); }), "LayerNorm: expected a positive size, got 0");
   EXPECT_EQ(error_text([] { Dropout(1); }), "Dropout: expected a probability in [0, 1), got 1");
 }

@@ -47,6 +47,9 @@ TEST(Embedding, SaysWhatIsWrong) {
   EXPECT_THAT(error_text([] { Embedding(0, 3); }), HasSubstr("Embedding: expected positive sizes, got 0 rows of 3"));
   EXPECT_THAT(error_text([] { Embedding(4, 3, {.padding = 4}); }),
               HasSubstr("Embedding: expected a padding row below 4, got 4"));
+  for (const int64_t padding : {-2, 5})
+    EXPECT_THAT(error_text([&] { EmbeddingBag(3, 2, {.padding = padding}); }),
+                HasSubstr(str("EmbeddingBag: expected a padding row below 3, got ", padding)));
   EXPECT_THAT(error_text([] { Embedding(4, 3)(Tensor::zeros({2})); }),
               HasSubstr("Embedding: expected integers, got f32[2]"));
 }
