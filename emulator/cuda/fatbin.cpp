@@ -112,16 +112,17 @@ static const Fatbin::Entry* machine_code(const std::vector<Fatbin::Entry>& entri
   return best;
 }
 
-std::string Fatbin::ptx_for(int capability, int* target) const {
+/// `later`: PTX for later GPUs counts, too, where there is machine code for this one; the oldest is taken.
+static std::string chosen_ptx(const Fatbin& of, int capability, bool later, int& target) {
   std::string best;
   int best_rank = INT_MIN, needed = 0;
-  const bool later_too = machine_code(entries, capability) != nullptr;
-  for (const Entry& entry : entries) {
-    if (!entry.is_ptx || (entry.arch > capability && !later_too)) continue;
-    Entry one = entry;
-    std::string text = unpack(entry, name);
+  const int most = later && machine_code(of.entries, capability) ? INT_MAX : capability;
+  for (const Fatbin::Entry& entry : of.entries) {
+    if (!entry.is_ptx || entry.arch > most) continue;
+    Fatbin::Entry one = entry;
+    std::string text = unpack(entry, of.name);
     read_target(text, one);
-    if ((one.arch > capability && !later_too) || (one.arch_specific && one.arch != capability)) continue;
+    if (one.arch > most || (one.arch_specific && one.arch != capability)) continue;
     const int rank = one.arch > capability ? -one.arch : one.arch * 2 + one.arch_specific;
     if (rank > best_rank) {
       best_rank = rank;
@@ -129,14 +130,20 @@ std::string Fatbin::ptx_for(int capability, int* target) const {
       needed = one.arch;
     }
   }
+  target = std::max(target, needed);
   int files = 0;
-  for (const Fatbin& part : parts) {
-    int parts_target = 0;
-    if (const std::string text = part.ptx_for(capability, &parts_target); !text.empty()) best += renumbered(text, files, files) + '\n';
-    needed = std::max(needed, parts_target);
-  }
-  if (target) *target = needed;
+  for (const Fatbin& part : of.parts)
+    if (const std::string text = chosen_ptx(part, capability, later, target); !text.empty())
+      best += renumbered(text, files, files) + '\n';
   return best;
+}
+
+std::string Fatbin::ptx_for(int capability, int* target) const {
+  int needed = 0;
+  std::string text = chosen_ptx(*this, capability, false, needed);
+  if (text.empty()) text = chosen_ptx(*this, capability, true, needed);  // never beside older PTX, as in libcudadevrt
+  if (target) *target = needed;
+  return text;
 }
 
 static bool can_unpack(const Fatbin::Entry& entry) {
