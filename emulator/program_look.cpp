@@ -161,7 +161,8 @@ std::string objection(const std::string& path, const Gpu& gpu) {
 int runtime_inside(const std::string& path) {
   int version = own_runtime(path);
   if (version == 0 && !is_interpreter(path) && !has_kernels(path))
-    for (const std::string& library : linked_libraries(path)) version = std::max(version, own_runtime(library));
+    for (const std::string& library : linked_libraries(path))
+      if (library.find("/libcudart.so") == std::string::npos) version = std::max(version, own_runtime(library));
   return version;
 }
 

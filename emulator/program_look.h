@@ -33,8 +33,8 @@ std::string found_on_path(const std::string& program);
 /// Why the emulator cannot run the kernels of this program, with the cure; empty: nothing speaks against it.
 std::string objection(const std::string& path, const Gpu& gpu);
 
-/// Reads from symbol tables which version of CUDA's runtime the program, or a library that it links, has inside (nvcc's
-/// default); 0: none.
+/// Reads from symbol tables which version of CUDA's runtime the program has inside (nvcc's default). A program without
+/// kernels may link a library that has one. 0: none.
 int runtime_inside(const std::string& path);
 
 /// True for a program that links NVRTC or names its library, to load it later.

@@ -144,6 +144,8 @@ void KeysAndValues::append(const Tensor& k, const Tensor& v) {
 }
 
 Tensor KeysAndValues::attend(const Tensor& q, AttentionOptions options, int64_t window) const {
+  WEFT_CHECK(!options.bias.defined() && !options.key_lengths.defined() && !options.window,
+             "KeysAndValues: expected options without a bias, key lengths and a window of their own");
   const int64_t all = keys.size(1), tokens = q.size(1), before = all - tokens;
   if (before == 0) {
     options.causal = true;

@@ -77,7 +77,8 @@ struct KeysAndValues {
   /// not copied. Copies of this object go on independently.
   void append(const Tensor& k, const Tensor& v);
   /// Causal attention() of q [N, tokens, heads, size], the queries of the last tokens. A key_mask has all tokens.
-  /// `window`: tokens that one sees, itself among them; 0: all before it.
+  /// `window`: tokens that one sees, itself among them; 0: all before it. Errors: options with a bias, key lengths or a
+  /// window.
   Tensor attend(const Tensor& q, AttentionOptions options = {}, int64_t window = 0) const;
 
   struct Room;

@@ -48,7 +48,7 @@ Tensor triangular_solve(const Tensor& a, const Tensor& b, bool upper);
 /// Errors: singular.
 Tensor inverse(const Tensor& x);
 /// y with the smallest 2-norm of a y - b, and of them the smallest y: a [..., M, N], b [..., M, K]. QR computes
-/// it, or pinv() if a matrix's rank is below min(M, N) within rounding.
+/// it, or pinv() if a pivot is at most max(M, N) epsilon of the largest: scale columns whose sizes differ that much.
 Tensor lstsq(const Tensor& a, const Tensor& b);
 /// The pseudoinverse [..., N, M]. Singular values up to `tolerance` times the largest count as 0 (none: max(M, N)
 /// machine epsilons). The gradient holds where the rank does not change.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <list>
@@ -113,10 +114,13 @@ void remember_unreturned(cudaError_t code, const std::string& launch) {
 cudaError_t last_error(bool clear) {
   const cudaError_t sticky = sticky_error();
   if (sticky != cudaSuccess && sticky != cudaErrorNoDevice) return sticky;
+  LastErrors& errors = per_thread<LastErrors>();
+  if (std::all_of(errors.begin(), errors.end(), [](const auto& each) { return each.second == cudaSuccess; }))
+    return cudaSuccess;
   // Who is in no such library sees all: a function that ends in a call of the runtime is not among its callers.
   const uintptr_t library = calling_library();
   cudaError_t code = cudaSuccess;
-  for (auto& [begin, error] : per_thread<LastErrors>())
+  for (auto& [begin, error] : errors)
     if ((library == 0 || library == begin) && error != cudaSuccess) {
       code = error;
       if (clear) error = cudaSuccess;

@@ -258,6 +258,10 @@ TEST(Decoder, SaysWhatIsWrong) {
                 model(Tensor::zeros({2, 0}, DType::i64));
               }),
               HasSubstr("Decoder: expected at least one token, got i64[2,0]"));
+  EXPECT_THAT(error_text([] {
+                KeysAndValues().attend(Tensor::zeros({1, 1, 1, 8}), {.bias = Tensor::zeros({1, 1})});
+              }),
+              HasSubstr("KeysAndValues: expected options without a bias"));
   const auto refused = [](const auto& change) {
     DecoderOptions options = kSmallDecoder;
     change(options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -64,7 +65,10 @@ struct Overlapped : ::testing::Test {
   void SetUp() override {
     if (const std::string why = tests::why_no_wgmma(); !why.empty()) GTEST_SKIP() << why;
   }
-  void TearDown() override { kernels::choose_variants(""); }
+  void TearDown() override { kernels::choose_variants(before_); }
+
+ private:
+  const std::string before_ = std::getenv("WEFT_VARIANT") ? std::getenv("WEFT_VARIANT") : "";
 };
 
 TEST_F(Overlapped, GivesTheSameBits) {
@@ -72,7 +76,7 @@ TEST_F(Overlapped, GivesTheSameBits) {
   step.run();
   const std::vector<float> expected = step.gradients();
   kernels::choose_variants("pdl");
-  const OnWgmma seen;
+  OnWgmma seen;
   step.run();
   EXPECT_EQ(step.gradients(), expected);
   EXPECT_THAT(seen.names, ::testing::IsSupersetOf({"attention_backward", "attention_forward", "conv2d_backward_input",

@@ -202,6 +202,11 @@ TEST(Arithmetic, CertainProbabilitiesHaveAGradient) {
   EXPECT_EQ(slopes[0], 0);
   EXPECT_EQ(slopes[1], 0);
   EXPECT_NEAR(slopes[2], -0.0896471, 1e-6);
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const Tensor half = Tensor::from<float>({1, 0, 0.5}).to(dtype).requires_grad_();
+    binary_cross_entropy(half, Tensor::from<float>({1, 0, 1}), Reduction::sum).backward();
+    EXPECT_EQ(of(half.grad()), (std::vector<double>{0, 0, -2})) << dtype;
+  }
   const Tensor p = Tensor::from<double>({0, 1, 0.5, 1}).requires_grad_();
   const Tensor t = Tensor::from<double>({0, 1, 1, 0}).requires_grad_();
   binary_cross_entropy(p, t).backward();

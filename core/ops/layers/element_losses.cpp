@@ -27,6 +27,8 @@ Tensor binary_cross_entropy(const Tensor& given, const Tensor& target, Reduction
   const OpScope scope("binary_cross_entropy");
   check_targets("binary_cross_entropy", given, target);
   const Tensor p = autocast_full(given), t = target.to(p.dtype());
+  if (size_of(p.dtype()) == 2)  // f16 does not hold the slope's limit
+    return binary_cross_entropy(p.to(DType::f32), t.to(DType::f32), reduction).to(p.dtype());
   WEFT_CHECK(p.device().kind != DeviceKind::cpu || !any(logical_or(lt(p.detach(), 0), gt(p.detach(), 1))),
              "binary_cross_entropy: expected probabilities from 0 to 1; bce_with_logits takes logits");
   const auto least = [](const Tensor& share) {
