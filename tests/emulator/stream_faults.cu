@@ -517,7 +517,7 @@ void early_chain(bool right) {
   launch_early(own, a, b, right ? Wait::first : Wait::after_load);
   own.wait();
 }
-/// No thread waits: whoever waits for this kernel has not waited for its predecessor.
+/// No thread waits: a later kernel that waits for this one alone may begin before its predecessor ends.
 void early_without_wait(bool right) {
   float *a = zeros(), *b = zeros(), *c = zeros();
   Stream own;
