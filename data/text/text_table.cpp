@@ -180,7 +180,8 @@ Columns find_columns(const Names& header, const TextTableOptions& options) {
 }  // namespace
 
 bool parse_score(const std::string& text, double& value) {
-  const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
+  const char *begin = text.data() + (text.starts_with("+") && !text.starts_with("+-") ? 1 : 0),
+             *end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, value);
   if (error != std::errc::result_out_of_range) return error == std::errc() && stop == end && std::isfinite(value);
   // Too large, or so near to 0 that it is 0, as a stream tells.

@@ -302,7 +302,7 @@ TEST(TextTable, TellsScoresFromClasses) {
   EXPECT_EQ(value, 2.5);
   EXPECT_TRUE(parse_score("+1e-400", value));
   EXPECT_EQ(value, 0);
-  for (const char* text : {"", "nan", "inf", "1.5x", " 1", "1e-400x", "-1e400"})
+  for (const char* text : {"", "nan", "inf", "+-5", "1.5x", " 1", "1e-400x", "-1e400"})
     EXPECT_FALSE(parse_score(text, value)) << text;
 }
 

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <map>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -16,24 +15,13 @@
 #include "nn/models/resnet.h"
 #include "tests/nn/leaves.h"
 #include "tests/support/devices.h"
+#include "tests/support/kernel_calls.h"
 
 // A batch norm after a convolution runs with it. Only roundings may change: every block is compared with itself under
 // hooks that separate the two.
 
 namespace weft::nn {
 namespace {
-
-struct Calls : kernels::KernelObserver {
-  Calls() { kernels::set_kernel_observer(this); }
-  ~Calls() override { kernels::set_kernel_observer(nullptr); }
-  void before(const kernels::KernelCall& call) override {
-    ++count[std::string(call.name)];
-    names.emplace_back(call.name);
-  }
-  void after(const kernels::KernelCall&) override {}
-  std::map<std::string, int> count;
-  std::vector<std::string> names;
-};
 
 /// Norms that change what they normalise: by running statistics and parameters of all signs.
 void unsettle(Module& block) {
@@ -104,7 +92,7 @@ TEST(ConvBn, EvaluationIsOneKernelForEach) {
       const Tensor x = normal({2, 7, 6, 8}).to(DType::f64).to(device);
       Tensor y;
       {
-        const Calls calls;
+        const tests::KernelCalls calls;
         y = (*block.module)(x);
         EXPECT_EQ(calls.count.at("conv2d_norm"), block.convolutions) << block.name;
         for (const char* const name : {"conv2d_forward", "batch_norm_inference", "binary_forward", "unary_forward"})
@@ -112,12 +100,12 @@ TEST(ConvBn, EvaluationIsOneKernelForEach) {
       }
       const std::vector<int> passers = watch(*block.module, Watch::calls);
       {
-        const Calls calls;
+        const tests::KernelCalls calls;
         EXPECT_EQ((*block.module)(x).to_vector<double>(), y.to_vector<double>()) << block.name;
         EXPECT_EQ(calls.count.at("conv2d_norm"), block.convolutions) << block.name;
       }
       watch(*block.module, Watch::tensors);
-      const Calls calls;
+      const tests::KernelCalls calls;
       expect_close(y, (*block.module)(x), 1e-12, block.name);
       EXPECT_EQ(calls.count.at("batch_norm_inference"), block.convolutions) << "the other way";
     }
@@ -179,7 +167,7 @@ TEST(ConvBn, TrainingTakesTheStatisticsFromTheConvolution) {
       Step fused;
       std::vector<std::string> names;
       {
-        const Calls calls;
+        const tests::KernelCalls calls;
         fused = step();
         names = calls.names;
         EXPECT_EQ(calls.count.at("conv2d_statistics"), block.convolutions);
@@ -187,7 +175,7 @@ TEST(ConvBn, TrainingTakesTheStatisticsFromTheConvolution) {
       }
       std::vector<int> hooks = watch(module, Watch::tensors);
       {
-        const Calls calls;
+        const tests::KernelCalls calls;
         const Step hooked = step();
         EXPECT_EQ(calls.names, names) << "with hooks";
         EXPECT_EQ(hooked.y.to_vector<double>(), fused.y.to_vector<double>()) << "with hooks";
@@ -195,7 +183,7 @@ TEST(ConvBn, TrainingTakesTheStatisticsFromTheConvolution) {
       }
       leave(module, hooks);
       hooks = replace(module);
-      const Calls calls;
+      const tests::KernelCalls calls;
       const Step apart = step();
       EXPECT_EQ(calls.count.at("batch_norm_forward"), block.convolutions) << "the other way";
       leave(module, hooks);
@@ -267,7 +255,7 @@ TEST(ConvBn, InASequential) {
   const Tensor x = normal({2, 6, 6, 3});
   Tensor y;
   {
-    const Calls calls;
+    const tests::KernelCalls calls;
     y = (*net)(x);
     EXPECT_EQ(calls.count.at("conv2d_norm"), 2);
   }

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <set>
 #include <string>
 
 #include "core/autocast.h"
@@ -10,29 +9,17 @@
 #include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
-#include "kernels/runtime/kernel_trace.h"
-#include "kernels/runtime/kernel_variant.h"
 #include "kernels/runtime/variants.h"
 #include "nn/models/resnet.h"
 #include "nn/transformer.h"
 #include "tests/support/hopper.h"
+#include "tests/support/kernel_calls.h"
 
 // The variant `pdl`: kernels on wgmma may begin before their predecessor ends. On an emulated GPU `--check streams`
 // finds an access that does not wait for that end (tests/orders).
 
 namespace weft::nn {
 namespace {
-
-/// The ops whose last call ran on wgmma.
-struct OnWgmma : kernels::KernelObserver {
-  OnWgmma() { kernels::set_kernel_observer(this); }
-  ~OnWgmma() override { kernels::set_kernel_observer(nullptr); }
-  void before(const kernels::KernelCall&) override { kernels::note_kernel_variant(""); }
-  void after(const kernels::KernelCall& call) override {
-    if (std::string(kernels::noted_kernel_variant()) == "sm90") names.insert(std::string(call.name));
-  }
-  std::set<std::string> names;
-};
 
 /// A step's gradients, bit for bit.
 struct Step {
@@ -76,11 +63,12 @@ TEST_F(Overlapped, GivesTheSameBits) {
   step.run();
   const std::vector<float> expected = step.gradients();
   kernels::choose_variants("pdl");
-  OnWgmma seen;
+  const tests::KernelCalls seen;
   step.run();
   EXPECT_EQ(step.gradients(), expected);
-  EXPECT_THAT(seen.names, ::testing::IsSupersetOf({"attention_backward", "attention_forward", "conv2d_backward_input",
-                                                   "conv2d_backward_weight", "conv2d_statistics", "matmul_fused"}));
+  for (const char* const name : {"attention_backward", "attention_forward", "conv2d_backward_input",
+                                 "conv2d_backward_weight", "conv2d_statistics", "matmul_fused"})
+    EXPECT_THAT(seen.count, ::testing::Contains(::testing::Key(std::string(name) + " sm90")));
 }
 
 TEST_F(Overlapped, GivesTheSameBitsInAGraph) {

@@ -13,9 +13,9 @@
 #include "core/ops/layers/recurrent.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "kernels/runtime/kernel_trace.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/devices.h"
+#include "tests/support/kernel_calls.h"
 #include "tests/support/random_values.h"
 
 namespace weft::test {
@@ -108,12 +108,6 @@ const AddCases conv2d_cases{
     {"conv2d_no_images", {{{0, 5, 5, 3}}, {{4, 3, 3, 3}}, {{4}}}, conv<>, "conv(F.conv2d, *x)"}};
 // clang-format on
 
-struct Calls : kernels::KernelObserver {
-  void before(const kernels::KernelCall& call) override { ++count[std::string(call.name)]; }
-  void after(const kernels::KernelCall&) override {}
-  std::map<std::string, int> count;
-};
-
 TEST(Conv2dGradient, IsAddedToWhatHasComeForTheInput) {
   for (const DeviceKind kind : tests::test_devices())
     for (const int64_t stride : {1, 2}) {
@@ -137,16 +131,16 @@ TEST(Conv2dGradient, IsAddedToWhatHasComeForTheInput) {
         total(right(input)).backward({}, true);
         if (stride == 1) total(input).backward({}, true);
       });
-      Calls calls;
+      std::map<std::string, int> calls;
       const auto found = gradient([&](const Tensor& input) {
         const Tensor both = add(left(input), right(input));
         const Tensor y = total(stride == 1 ? add(both, input) : both);  // a residual block, and where its size changes
-        kernels::set_kernel_observer(&calls);
+        const tests::KernelCalls seen;
         y.backward();
-        kernels::set_kernel_observer(nullptr);
+        calls = seen.count;
       });
-      EXPECT_EQ(calls.count["conv2d_backward_input"], 2);
-      EXPECT_EQ(calls.count["binary_forward"], 0) << "the input's gradients need no pass that adds them";
+      EXPECT_EQ(calls["conv2d_backward_input"], 2);
+      EXPECT_EQ(calls["binary_forward"], 0) << "the input's gradients need no pass that adds them";
       ASSERT_EQ(found.size(), want.size());
       for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-5 * (1 + std::abs(want[i]))) << i;
     }

@@ -9,22 +9,14 @@
 #include "core/ops/layers/linear.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "kernels/runtime/kernel_trace.h"
 #include "tests/support/devices.h"
+#include "tests/support/kernel_calls.h"
 #include "tests/support/random_values.h"
 
 // Which kernels the backward of linear layers runs, and that its shortcut past an activation changes nothing.
 
 namespace weft {
 namespace {
-
-struct Calls : kernels::KernelObserver {
-  Calls() { kernels::set_kernel_observer(this); }
-  ~Calls() override { kernels::set_kernel_observer(nullptr); }
-  void before(const kernels::KernelCall& call) override { ++count[call.name]; }
-  void after(const kernels::KernelCall&) override {}
-  std::map<std::string, int> count;
-};
 
 Tensor random(const Shape& sizes, Device device = {}) {
   const auto values = tests::uniform(sizes.numel(), DType::f32);
@@ -77,14 +69,14 @@ TEST(LinearBackward, TheDerivativeOfAnActivationIsPartOfTheProduct) {
       std::map<std::string, int> plain, fused;
       {
         const Tensor y = linear(seen, l.w2, l.b2);
-        const Calls calls;
+        const tests::KernelCalls calls;
         y.backward(l.dy);
         plain = calls.count;
       }
       const auto want = l.take();
       {
         const Tensor y = linear(h, l.w2, l.b2);
-        const Calls calls;
+        const tests::KernelCalls calls;
         y.backward(l.dy);
         fused = calls.count;
       }
@@ -113,7 +105,7 @@ TEST(LinearBackward, AnActivationThatOthersUseToo) {
     for (const bool first : {false, true}) {  // the younger op's gradient comes first
       const Tensor h = hidden(l), before = sum(h), product = sum(mul(linear(h, l.w2, l.b2), l.dy)), behind = sum(h);
       const Tensor y = product + (first ? before : behind);
-      const Calls calls;
+      const tests::KernelCalls calls;
       y.backward();
       expect_near(l.take(), want);
       auto count = calls.count;
@@ -191,7 +183,7 @@ TEST(LinearBackward, UnderAutocastBiasGradientsAreF32) {
       const Autocast low(DType::bf16);
       y = linear(linear_gelu(x, w1, b1), w2, b2);
     }
-    const Calls calls;
+    const tests::KernelCalls calls;
     y.backward(Tensor::full(y.sizes(), 1 + 0x1p-7, y.dtype(), device));  // 15 of it are no bf16
     auto count = calls.count;
     EXPECT_EQ(count["linear_backward_weight"], 2);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -11,28 +10,15 @@
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "kernels/runtime/allocator.h"
-#include "kernels/runtime/kernel_trace.h"
-#include "kernels/runtime/kernel_variant.h"
 #include "tests/support/devices.h"
 #include "tests/support/hopper.h"
+#include "tests/support/kernel_calls.h"
 
 // The output layer of a language model, whose vocabulary is no multiple of 8, with its loss: rows of logits have a gap
 // on a GPU, and nothing copies or converts them.
 
 namespace weft {
 namespace {
-
-/// The kernels that ran, with their variants: "matmul sm90".
-struct CallsWithVariants : kernels::KernelObserver {
-  CallsWithVariants() { kernels::set_kernel_observer(this); }
-  ~CallsWithVariants() override { kernels::set_kernel_observer(nullptr); }
-  void before(const kernels::KernelCall&) override { kernels::note_kernel_variant(""); }
-  void after(const kernels::KernelCall& call) override {
-    const std::string variant = kernels::noted_kernel_variant();
-    ++count[variant.empty() ? call.name : str(call.name, ' ', variant)];
-  }
-  std::map<std::string, int> count;
-};
 
 struct OutputHead {
   Tensor x, w, t;
@@ -68,7 +54,7 @@ TEST(OutputLayer, EveryProductIsOnWgmmaAndNothingIsCopied) {
   if (const std::string why = tests::why_no_wgmma(); !why.empty()) GTEST_SKIP() << why;
   const OutputHead head(kFirstGpu, 256, 1003, 64);
   head.w.set_grad(Tensor::zeros({1003, 64}, DType::bf16, kFirstGpu));
-  CallsWithVariants calls;
+  tests::KernelCalls calls;
   cross_entropy(linear(head.x, head.w), head.t).backward();
   EXPECT_EQ(calls.count["matmul sm90"], 3);
   calls.count.erase("matmul sm90");
@@ -164,7 +150,7 @@ TEST(OutputLayer, SixteenBitsLoseNothing) {
     const Autocast low(DType::bf16);
     Tensor loss;
     {
-      CallsWithVariants calls;
+      tests::KernelCalls calls;
       loss = cross_entropy(logits, head.t);
       EXPECT_EQ(calls.count["copy"], 0);
     }
