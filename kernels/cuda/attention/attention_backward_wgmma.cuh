@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/cuda/attention/attention_backward_stage.cuh"
-#include "kernels/cuda/attention/attention_plan.h"
+#include "kernels/cuda/attention/attention_backward_joint_wgmma.cuh"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/runtime/allocator.h"
@@ -347,7 +346,8 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
     return false;
   for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
     if (!fits_attention_wgmma(*view)) return false;
-  AttentionPlanScope::take();
+  const bool plain = problem.dropout == 0 && !problem.causal;
+  const bool jointly = dq && dk && attention_backward_is_joint(shape.N, shape.M, shape.D, plain);
   const int64_t blocks = (shape.N + kStatisticsRows - 1) / kStatisticsRows * shape.B * shape.H;
   const Workspace statistics(queue, static_cast<size_t>(blocks) * 2 * kStatisticsRows * sizeof(float),
                              "attention_backward");
@@ -357,6 +357,8 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
            problem);
   };
   shape.D <= 64 ? measure(&attention_statistics_kernel<8, T>) : measure(&attention_statistics_kernel<16, T>);
+  if (jointly)
+    return attention_backward_jointly<T>(queue, dq, dk, dv, dy, q, k, v, shape, problem, statistics.as<float>()), true;
   const auto run = [&]<class Shape, class Owned>(const char* name, const View* const(&own)[2],
                                                  const View* const(&streamed)[2], const View* const(&to)[2]) {
     AttentionBackwardCall call{};
