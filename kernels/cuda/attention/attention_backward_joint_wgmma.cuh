@@ -7,13 +7,13 @@
 // shared memory while q and dy of the heads that share them pass, 64 queries a step. No atomics, no partial sums.
 //
 // Grid: persistent; a block walks over heads of keys. Each of the two consumer warpgroups owns one or two tiles of 64
-// keys, dk and dv of which it sums in registers. Its ds^T goes to shared memory. The consumers take turns in making a
-// step's dq from both their ds^T; meanwhile the other one begins the next step:
+// keys and sums their dk and dv in registers. Both store ds^T in shared memory. The consumers alternate in computing
+// dq, while the other consumer begins the next step:
 //
 //   memory --TMA--> k, v (2 heads) | ring of q, dy, lse and delta --wgmma--> s^T = k q^T, dp^T = v dy^T, in registers
-//   -> p^T, ds^T: left operands of dv += p^T dy, dk += ds^T q, in registers;  ds^T -> shared memory
-//   ds^T of all keys --wgmma--> dq = ds k -> shared memory --TMA--> memory
-//   dv, then dk -> the consumer's rows of v -> memory, while the next head begins
+//   -> p^T, ds^T: left operands of dv += p^T dy, dk += ds^T q, in registers.  ds^T -> shared memory.
+//   ds^T of all keys --wgmma--> dq = ds k -> shared memory --TMA--> memory.
+//   dv, then dk -> the consumer's rows of v --TMA--> memory.  The next head begins meanwhile.
 //
 // Named barriers: the other consumer has stored a step's ds^T (kSlopesFull), or has read it all (kSlopesFree + its
 // number: a warp may come to the other's while this one is open).
@@ -108,7 +108,7 @@ __device__ __forceinline__ void attention_joint_consume(const JointBackwardCall&
   bool makes_dq = consumer == 0, is_first = true;
   for (int head = static_cast<int>(blockIdx.x); head < call.tiles.count; head += static_cast<int>(gridDim.x)) {
     const int b = head / problem.G, g = head % problem.G, keys = problem.keys_of(b);
-    const int depth = max((keys + 15) / 16, 1);  // of dq's product; without a key ds^T is 0
+    const int depth = max((keys + 15) / 16, 1);  // steps of dq's product; without a key ds^T is 0
     unsigned char* const k = Shape::keys(shared, at_head.stage, 0);
     unsigned char* const v = Shape::keys(shared, at_head.stage, 1);
     unsigned hidden = 0;  // bit 2 tile + half: this lane's key; bit 8 + tile: some key of the warp

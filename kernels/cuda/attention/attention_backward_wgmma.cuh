@@ -6,7 +6,8 @@
 #include "kernels/runtime/allocator.h"
 
 // Attention's backward on TMA and wgmma. As in attention_backward_mma.cuh, one kernel owns queries and writes dq,
-// another owns keys and writes dk and dv: no atomics, bit-identical results in every run, 7 GEMMs instead of 5.
+// another owns keys and writes dk and dv: no atomics, bit-identical results in every run, 7 GEMMs instead of 5
+// (5 for short sequences: attention_backward_joint_wgmma.cuh).
 //
 // Grid: persistent; a block walks over tiles of 128 owned rows of one head. Each consumer warpgroup owns 64 rows and
 // iterates over the other side's rows, kStream at a time. Owned keys iterate over the queries of all heads that share

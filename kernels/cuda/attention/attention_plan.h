@@ -13,7 +13,7 @@ constexpr int kOneStepKeys = 224;
 /// How the forward divides a head's keys into steps, and the backward into kernels.
 struct AttentionPlan {
   int keys = 128;      ///< keys per step: 64, 128, or kOneStepKeys for a single step
-  bool joint = false;  ///< whether one kernel computes dq, dk and dv, where it can
+  bool joint = false;  ///< whether a kernel computes dq, dk and dv together, where possible
 };
 
 /// While an object lives, attention of this thread on wgmma uses `plan`. For tests and tuning.
