@@ -347,8 +347,8 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
     return false;
   for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
     if (!fits_attention_wgmma(*view)) return false;
-  const bool plain = problem.dropout == 0 && !problem.causal;
-  const bool jointly = dq && dk && attention_backward_is_joint(shape.N, shape.M, shape.D, plain);
+  const bool plain = dq && dk && problem.dropout == 0 && !problem.causal;
+  const bool jointly = attention_backward_is_joint(shape.N, shape.M, shape.D, plain);
   const int64_t blocks = (shape.N + kStatisticsRows - 1) / kStatisticsRows * shape.B * shape.H;
   const Workspace statistics(queue, static_cast<size_t>(blocks) * 2 * kStatisticsRows * sizeof(float),
                              "attention_backward");

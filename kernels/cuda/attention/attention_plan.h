@@ -53,8 +53,9 @@ inline AttentionPlan attention_plan(int64_t keys, int64_t channels, bool plain) 
   return {cycles(64) < cycles(128) ? 64 : 128};
 }
 
-/// Whether one kernel computes dq, dk and dv (attention_backward_joint_wgmma.cuh); plain: no dropout, no causal mask. A
-/// block walks over a head's queries alone, so that many queries would leave a GPU idle where heads are few.
+/// Whether one kernel computes dq, dk and dv (attention_backward_joint_wgmma.cuh); plain: all three are asked for,
+/// without dropout and causal mask. A block walks over a head's queries alone, so that many queries would leave a GPU
+/// idle where heads are few.
 inline bool attention_backward_is_joint(int64_t queries, int64_t keys, int64_t channels, bool plain) {
   const AttentionPlan* const forced = AttentionPlanScope::take();
   if (!plain || channels > 64 || keys > 256) return false;
