@@ -11,8 +11,8 @@
 namespace weft::kernels {
 namespace {
 
-constexpr std::string_view kVariantNames[] = {"dense_logits",    "chunked_loss", "looped_moments",
-                                              "scaled_branches", "whole_masks",  "pdl"};
+constexpr std::string_view kVariantNames[] = {"dense_logits", "chunked_loss", "looped_moments",      "scaled_branches",
+                                              "whole_masks",  "pdl",          "two_backward_kernels"};
 constexpr unsigned kNoVariants = ~0U;
 std::atomic<unsigned> variant_bits{kNoVariants};  // a bit for each variant
 

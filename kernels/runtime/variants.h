@@ -12,7 +12,8 @@ enum class Variant {
   looped_moments,   ///< batch statistics in wgmma's epilogue are summed by a loop instead of tensor cores
   scaled_branches,  ///< LayerScale is a pass over a branch's results instead of a factor of its last weight
   whole_masks,  ///< batch norm's backward reads y for the mask of a ReLU on a residual instead of a bit for each number
-  pdl,  ///< kernels on wgmma may begin before the previous kernel of their stream ends (launch_overlapped.cuh)
+  pdl,          ///< kernels on wgmma may begin before the previous kernel of their stream ends (launch_overlapped.cuh)
+  two_backward_kernels,  ///< attention's backward computes dq apart from dk and dv, as for long sequences
 };
 
 /// Whether the variant is taken: as choose_variants() said last, else WEFT_VARIANT, names separated by commas. Errors:

@@ -87,11 +87,11 @@ Peers in Python are valid Python.
   bench: --filter: '[' is no regular expression: … [2]
   bench: --repetitions: Value 0 not in range … [2]
   bench: --suite: tpu not in {…} [2]
-  bench: variants: expected names among dense_logits, chunked_loss, looped_moments, scaled_branches, whole_masks, pdl, separated by commas, got 'x' [1]
+  bench: variants: expected names among dense_logits, chunked_loss, looped_moments, scaled_branches, whole_masks, pdl, two_backward_kernels, separated by commas, got 'x' [1]
   $ fails bench --tiny --filter '^startup$' --variants dense_logits
   bench: startup: --variants: it has no steps [1]
   $ WEFT_VARIANT=x bench --tiny --seconds 0 --filter '^cross_entropy'
-  bench: cross_entropy_forward_backward: WEFT_VARIANT: expected names among dense_logits, chunked_loss, looped_moments, scaled_branches, whole_masks, pdl, separated by commas, got 'x'
+  bench: cross_entropy_forward_backward: WEFT_VARIANT: expected names among dense_logits, chunked_loss, looped_moments, scaled_branches, whole_masks, pdl, two_backward_kernels, separated by commas, got 'x'
   [1]
   $ fails bench --fast; fails bench --device tpu; fails bench --suite gpu; fails bench --process add_16
   bench: The following argument was not expected: --fast [2]

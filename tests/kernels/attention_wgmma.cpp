@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "kernels/cuda/attention/attention_plan.h"
 #include "tests/kernels/attention_problem.h"
@@ -18,10 +20,11 @@ using kernels::AttentionPlanScope;
 using kernels::kOneStepKeys;
 using kernels::View;
 
-/// The problem on Hopper's kernels in steps of this many keys, which must have been taken in both directions.
-void check_wgmma(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64) {
-  SCOPED_TRACE(str("steps of ", keys, " keys"));
-  const AttentionPlanScope scope({keys});
+/// The problem on Hopper's kernels in steps of this many keys, which must have been taken in both directions; joint:
+/// all gradients in one kernel.
+void check_wgmma(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64, bool joint = false) {
+  SCOPED_TRACE(str("steps of ", keys, " keys", joint ? ", gradients in one kernel" : ""));
+  const AttentionPlanScope scope({keys, joint});
   check_attention(kind, dtype, problem);
   EXPECT_EQ(scope.uses(), 2);
 }
@@ -48,6 +51,27 @@ TEST(AttentionWgmma, AllKeysInOneStep) {
     check_wgmma(kind, DType::bf16, {1, 5, 129, 4, 64}, kOneStepKeys);  // a tile a head
     check_wgmma(kind, DType::bf16, {1, 300, 224, 1, 40}, kOneStepKeys);
     check_wgmma(kind, DType::bf16, {2, 70, 161, 2, 64, false, false, true}, kOneStepKeys);
+  });
+}
+
+/// One and two tiles of keys a consumer, some without keys; groups, lengths and masks; a block that walks over heads.
+TEST(AttentionWgmma, AllGradientsInOneKernel) {
+  on_wgmma([](DeviceKind kind) {
+    const auto check = [&](DType dtype, const AttentionProblem& problem) {
+      check_wgmma(kind, dtype, problem, 128, true);
+    };
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const int64_t size : {70, 197}) check(dtype, {1, size, size, 2, 64});
+    check(DType::bf16, {1, 5, 256, 1, 64});
+    check(DType::bf16, {1, 300, 3, 2, 40});
+    check(DType::f16, {1, 64, 129, 1, 8});
+    check(DType::bf16, {3, 200, 100, 1, 64, false, true});
+    check(DType::f16, {2, 60, 250, 1, 64, false, false, true});
+    check(DType::bf16, {.B = 1, .N = 90, .M = 140, .H = 6, .D = 64, .mask = true, .G = 2});
+    const kernels::MultiprocessorScope one(1);
+    check(DType::bf16, {3, 150, 190, 2, 64, false, true, true});
+    check(DType::bf16, {4, 40, 120, 2, 64, false, true});
+    check(DType::f16, {.B = 2, .N = 70, .M = 200, .H = 4, .D = 64, .lengths = true, .G = 2});
   });
 }
 
@@ -201,22 +225,23 @@ TEST(AttentionWgmma, QueriesThatSeeNoKey) {
 
 TEST(AttentionWgmma, MemoryPastAnEntrysLengthMayBeAnything) {
   on_wgmma([](DeviceKind kind) {
-    for (const bool causal : {false, true})
-      for (const int64_t N : {150, 190}) {  // packed with k and v, and apart
-        AttentionReference want({2, N, 190, 1, 64, causal, true}, DType::bf16);
+    const AttentionPlan apart{128}, together{128, true};
+    for (const auto& [causal, plan] : {std::pair{false, apart}, {true, apart}, {false, together}})
+      for (const int64_t N : {150, 186}) {  // packed with k and v, and apart
+        AttentionReference want({2, N, 186, 1, 64, causal, true}, DType::bf16);
         const double length = want.lengths.back();
         want.lengths = {length, length};
         want.compute();
         for (size_t b = 0; b < 2; ++b)
-          for (size_t i = static_cast<size_t>(length) * 64; i < 190 * 64; ++i)
-            want.k[b * 190 * 64 + i] = want.v[b * 190 * 64 + i] = NAN;
+          for (size_t i = static_cast<size_t>(length) * 64; i < 186 * 64; ++i)
+            want.k[b * 186 * 64 + i] = want.v[b * 186 * 64 + i] = NAN;
         AttentionCall run(kind, DType::bf16, want);
-        const AttentionPlanScope scope({128});
+        const AttentionPlanScope scope(plan);
         run.forward();
         run.backward();
         EXPECT_EQ(scope.uses(), 2);
-        EXPECT_TRUE(near(run.y(), want.y, tolerance(DType::bf16, 190, 8).times(2)));
-        const Tolerance allowed = tolerance(DType::bf16, 2 * 190, 16).times(3);
+        EXPECT_TRUE(near(run.y(), want.y, tolerance(DType::bf16, 186, 8).times(2)));
+        const Tolerance allowed = tolerance(DType::bf16, 2 * 186, 16).times(3);
         EXPECT_TRUE(near(run.gradient(0), want.dq, allowed));
         EXPECT_TRUE(near(run.gradient(1), want.dk, allowed));
         EXPECT_TRUE(near(run.gradient(2), want.dv, allowed));
@@ -243,6 +268,24 @@ TEST(AttentionWgmma, BackwardGivesTheSameBitsAgainAndInParts) {
       });
       EXPECT_EQ(scope.uses(), 6);
     }
+  });
+}
+
+/// dq, dk and dv of one kernel have the bits of two, with and without keys.
+TEST(AttentionWgmma, OneBackwardKernelGivesTheBitsOfTwo) {
+  on_wgmma([](DeviceKind kind) {
+    AttentionReference want({3, 150, 197, 2, 64, false, true}, DType::bf16);
+    want.lengths = {0, 197, 60};
+    AttentionCall run(kind, DType::bf16, want);
+    run.forward();
+    const auto all = [&](bool joint) {
+      const AttentionPlanScope scope({128, joint});
+      run.poison();
+      run.backward();
+      return std::array{run.gradient(0), run.gradient(1), run.gradient(2)};
+    };
+    const auto apart = all(false);
+    in_orders(2, [&] { EXPECT_EQ(all(true), apart); });
   });
 }
 
@@ -308,12 +351,23 @@ TEST(AttentionWgmma, OneStepIsForPlainAttention) {
   });
 }
 
-TEST(AttentionWgmma, OneLaunchForwardAndThreeBackward) {
+TEST(AttentionWgmma, OneLaunchForwardAndTwoOrThreeBackward) {
   on_wgmma([](DeviceKind kind) {
     if (!counts_launches()) return;
-    AttentionCall run(kind, DType::bf16, AttentionReference({1, 70, 70, 1, 64}, DType::bf16));
-    EXPECT_EQ(launches_of([&] { run.forward(); }), 1);
-    EXPECT_EQ(launches_of([&] { run.backward(); }), 3);
+    const auto backward = [&](const AttentionProblem& problem) {
+      AttentionCall run(kind, DType::bf16, AttentionReference(problem, DType::bf16));
+      EXPECT_EQ(launches_of([&] { run.forward(); }), 1);
+      EXPECT_EQ(launches_of([&] { run.backward(false); }), 2);
+      return launches_of([&] { run.backward(); });
+    };
+    EXPECT_EQ(backward({1, 70, 70, 1, 64}), 2);
+    EXPECT_EQ(backward({1, 70, 257, 1, 64}), 3);
+    EXPECT_EQ(backward({1, 520, 70, 1, 64}), 3);
+    EXPECT_EQ(backward({1, 70, 70, 1, 72}), 3);
+    EXPECT_EQ(backward({1, 70, 70, 1, 64, false, false, false, 0.2}), 3);
+    kernels::choose_variants("two_backward_kernels");
+    EXPECT_EQ(backward({1, 70, 70, 1, 64}), 3);
+    kernels::choose_variants("");
   });
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/cuda/attention/attention_backward_stage.cuh"
-#include "kernels/cuda/attention/attention_plan.h"
+#include "kernels/cuda/attention/attention_backward_joint_wgmma.cuh"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/runtime/allocator.h"
 
 // Attention's backward on TMA and wgmma. As in attention_backward_mma.cuh, one kernel owns queries and writes dq,
-// another owns keys and writes dk and dv: no atomics, bit-identical results in every run, 7 GEMMs instead of 5.
+// another owns keys and writes dk and dv: no atomics, bit-identical results in every run, 7 GEMMs instead of 5
+// (5 for short sequences: attention_backward_joint_wgmma.cuh).
 //
 // Grid: persistent; a block walks over tiles of 128 owned rows of one head. Each consumer warpgroup owns 64 rows and
 // iterates over the other side's rows, kStream at a time. Owned keys iterate over the queries of all heads that share
@@ -347,7 +347,8 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
     return false;
   for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
     if (!fits_attention_wgmma(*view)) return false;
-  AttentionPlanScope::take();
+  const bool plain = dq && dk && problem.dropout == 0 && !problem.causal;
+  const bool jointly = attention_backward_is_joint(shape.N, shape.M, shape.D, plain);
   const int64_t blocks = (shape.N + kStatisticsRows - 1) / kStatisticsRows * shape.B * shape.H;
   const Workspace statistics(queue, static_cast<size_t>(blocks) * 2 * kStatisticsRows * sizeof(float),
                              "attention_backward");
@@ -357,6 +358,8 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
            problem);
   };
   shape.D <= 64 ? measure(&attention_statistics_kernel<8, T>) : measure(&attention_statistics_kernel<16, T>);
+  if (jointly)
+    return attention_backward_jointly<T>(queue, dq, dk, dv, dy, q, k, v, shape, problem, statistics.as<float>()), true;
   const auto run = [&]<class Shape, class Owned>(const char* name, const View* const(&own)[2],
                                                  const View* const(&streamed)[2], const View* const(&to)[2]) {
     AttentionBackwardCall call{};
