@@ -62,7 +62,9 @@ bool is_of_graph(const void* memory) {
 }
 
 void give_back(Pool* pool, size_t bytes) {
-  if (pool) pool->used -= std::min<uint64_t>(pool->used, bytes);
+  if (!pool) return;
+  pool->used -= std::min<uint64_t>(pool->used, bytes);
+  pool->reserved = std::max(pool->used, std::min(pool->reserved, pool->release_threshold));
 }
 
 }  // namespace
@@ -128,7 +130,13 @@ void host_register(void* memory, size_t bytes, unsigned flags) {
 
 void host_unregister(void* memory) {
   Lock lock = lock_state();
+  Allocation found;
+  const bool known = find_begin(memory, found);
+  std::vector<uint32_t> knew;
+  if (stream_check::on()) knew = stream_check::host_clock();
   for (int device = 0; device < Device::count(); ++device) device_synchronize(lock, device);
+  if (known && stream_check::on())
+    stream_check::host_frees("cudaHostUnregister", memory, found.end - found.begin, knew);
   require(unregister_range(memory), cudaErrorHostMemoryNotRegistered);
   books().host_flags.erase(memory);
 }
@@ -184,6 +192,8 @@ void* stream_allocate(size_t bytes, Pool* pool, cudaStream_t handle) {
   }
   from.used += bytes;
   from.used_high = std::max(from.used_high, from.used);
+  from.reserved = std::max(from.reserved, from.used);
+  from.reserved_high = std::max(from.reserved_high, from.reserved);
   books().from_pool[memory] = &from;
   const Op op = issue(lock, stream, Operation::Kind::marker, nullptr);
   if (stream_check::on()) stream_check::allocated(*op, memory, bytes);
@@ -250,6 +260,11 @@ void pool_destroy(Pool* pool) {
   // Its memory may still be freed later: the few bytes of the pool itself stay.
 }
 
+void pool_trim(Pool& pool, size_t bytes) {
+  const Lock lock = lock_state();
+  pool.reserved = std::max(pool.used, std::min<uint64_t>(pool.reserved, bytes));
+}
+
 void pool_set(Pool& pool, int attribute, void* value) {
   const Lock lock = lock_state();
   switch (attribute) {
@@ -266,6 +281,9 @@ void pool_set(Pool& pool, int attribute, void* value) {
       pool.release_threshold = *static_cast<uint64_t*>(value);
       return;
     case cudaMemPoolAttrReservedMemHigh:
+      require(*static_cast<uint64_t*>(value) == 0);
+      pool.reserved_high = pool.reserved;
+      return;
     case cudaMemPoolAttrUsedMemHigh:
       require(*static_cast<uint64_t*>(value) == 0);
       pool.used_high = pool.used;
@@ -291,10 +309,14 @@ void pool_get(Pool& pool, int attribute, void* value) {
       *static_cast<uint64_t*>(value) = pool.release_threshold;
       return;
     case cudaMemPoolAttrReservedMemCurrent:
+      *static_cast<uint64_t*>(value) = pool.reserved;
+      return;
     case cudaMemPoolAttrUsedMemCurrent:
       *static_cast<uint64_t*>(value) = pool.used;
       return;
     case cudaMemPoolAttrReservedMemHigh:
+      *static_cast<uint64_t*>(value) = pool.reserved_high;
+      return;
     case cudaMemPoolAttrUsedMemHigh:
       *static_cast<uint64_t*>(value) = pool.used_high;
       return;
@@ -335,6 +357,17 @@ void device_reset(int ordinal) {
     device.flags = 0;
     device.peers.clear();
     device.revive();
+    for (const Allocation& a : allocations_of(ordinal)) {
+      if (a.kind != MemoryKind::device && a.kind != MemoryKind::managed && a.kind != MemoryKind::pinned) continue;
+      void* const memory = reinterpret_cast<void*>(a.begin);
+      if (is_of_graph(memory)) continue;  // The graph releases it.
+      if (!release(memory, a.kind)) unregister_range(memory);
+      books().host_flags.erase(memory);
+      if (const auto pooled = books().from_pool.find(memory); pooled != books().from_pool.end()) {
+        give_back(pooled->second, a.end - a.begin);
+        books().from_pool.erase(pooled);
+      }
+    }
   }
   unload_all(ordinal);
 }

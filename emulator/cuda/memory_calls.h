@@ -25,6 +25,8 @@ void stream_free(void* memory, cudaStream_t stream);
 Pool* pool_of(cudaMemPool_t handle);
 Pool* pool_create(int device);
 void pool_destroy(Pool* pool);
+/// Releases what is kept beyond `bytes`.
+void pool_trim(Pool& pool, size_t bytes);
 void pool_set(Pool& pool, int attribute, void* value);
 void pool_get(Pool& pool, int attribute, void* value);
 

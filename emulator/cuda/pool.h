@@ -11,6 +11,7 @@ struct Pool {
   uint64_t release_threshold = 0;
   int reuse[3] = {1, 1, 1};  ///< follow event dependencies, opportunistic, internal dependencies
   uint64_t used = 0, used_high = 0;
+  uint64_t reserved = 0, reserved_high = 0;  ///< with what was freed and is kept, up to release_threshold
   bool is_default = true;
 };
 

@@ -209,6 +209,14 @@ class Registry {
     return true;
   }
 
+  std::vector<Allocation> all_of(int device) const {
+    const std::shared_lock lock(mutex_);
+    std::vector<Allocation> all;
+    for (const auto& [begin, entry] : live_)
+      if (entry.owner.device == device && !entry.mapped) all.push_back(entry.owner);
+    return all;
+  }
+
   void info(int device, size_t& free_bytes, size_t& total_bytes) {
     const std::shared_lock lock(mutex_);
     total_bytes = budget();
@@ -364,6 +372,7 @@ bool release(void* memory, MemoryKind kind) {
   if (tell) memory_released(ending.begin, ending.end);
   return true;
 }
+std::vector<Allocation> allocations_of(int device) { return Registry::get().all_of(device); }
 bool share(const void* memory, SharedMemory& shared) {
   return Registry::get().share(reinterpret_cast<uintptr_t>(memory), shared);
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "emulator/machine/shared_file.h"
 
@@ -66,6 +67,8 @@ void register_mapped(void* begin, size_t bytes, int device);
 void unregister_mapped(void* begin, size_t bytes);
 
 void memory_info(int device, size_t& free_bytes, size_t& total_bytes);
+/// A device's allocations and registered ranges.
+std::vector<Allocation> allocations_of(int device);
 /// Returns false if no allocation contains this address. Readers that keep `found` need no lock: they compare
 /// memory_generation().
 bool find_allocation(uintptr_t address, Allocation& found);

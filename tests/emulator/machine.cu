@@ -667,6 +667,57 @@ bool accesses_pairs_at_once() {
   return torn[0] == 0 && torn[1] == 0;
 }
 
+__global__ void divide(unsigned* flags, __int128* quotients, __int128* remainders, const __int128* a, const __int128* b) {
+  const int i = static_cast<int>(threadIdx.x);
+  quotients[i] = a[i] / b[i];
+  remainders[i] = a[i] % b[i];
+  if (i > 0) return;
+  asm volatile("{ .reg .u32 r; add.cc.u32 r, 0, 0; subc.u32 %0, 0, 0; }" : "=r"(flags[0]));
+  asm volatile("{ .reg .u32 r; sub.cc.u32 r, 5, 3; addc.u32 %0, 0, 0; }" : "=r"(flags[1]));
+  asm volatile("{ .reg .u32 r; sub.cc.u32 r, 3, 5; addc.u32 %0, 0, 0; }" : "=r"(flags[2]));
+  asm volatile("{ .reg .u32 r; sub.cc.u32 r, 3, 5; subc.u32 %0, 0, 0; }" : "=r"(flags[3]));
+}
+
+/// A subtraction sets the carry where it borrows nothing; nvcc's division of 128 bits reads it with addc.
+bool divides_128_bits() {
+  std::vector<__int128> a, b;
+  for (int i = 0; i < 64; ++i) {
+    a.push_back((static_cast<__int128>(0x123456789abcdef0LL + i) << (i + 2)) * (i % 2 == 0 ? 1 : -1) + 977 * i);
+    b.push_back((static_cast<__int128>(0xfedcba987ULL) << i) + 12345 * i + 1);
+  }
+  const Array<__int128> x(a), y(b), quotients(64), remainders(64);
+  const Array<unsigned> flags(4);
+  divide<<<1, 64>>>(flags.data, quotients.data, remainders.data, x.data, y.data);
+  const std::vector<__int128> q = quotients.get(), r = remainders.get();
+  for (size_t i = 0; i < 64; ++i)
+    if (q[i] != a[i] / b[i] || r[i] != a[i] % b[i]) return false;
+  return flags.get() == std::vector<unsigned>{~0u, 1, 0, ~0u};
+}
+
+/// What is freed stays reserved up to the pool's threshold.
+bool keeps_freed_memory_of_a_pool() {
+  cudaMemPool_t pool;
+  MUST(cudaDeviceGetDefaultMemPool(&pool, 0));
+  const auto reserved = [&] {
+    uint64_t bytes = 0;
+    MUST(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &bytes));
+    return bytes;
+  };
+  const auto use = [&](uint64_t threshold) {
+    MUST(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+    void* memory = nullptr;
+    MUST(cudaMallocAsync(&memory, 20000, nullptr));
+    MUST(cudaFreeAsync(memory, nullptr));
+    MUST(cudaDeviceSynchronize());
+  };
+  use(UINT64_MAX);
+  const uint64_t kept = reserved();
+  MUST(cudaMemPoolTrimTo(pool, 0));
+  const uint64_t trimmed = reserved();
+  use(0);
+  return kept >= 20000 && trimmed == 0 && reserved() == 0;
+}
+
 }  // namespace
 
 int main() {
@@ -692,5 +743,7 @@ int main() {
       {"allocates_in_stream_order", allocates_in_stream_order},
       {"launches_many_registers", launches_many_registers},
       {"accesses_pairs_at_once", accesses_pairs_at_once},
+      {"divides_128_bits", divides_128_bits},
+      {"keeps_freed_memory_of_a_pool", keeps_freed_memory_of_a_pool},
   });
 }

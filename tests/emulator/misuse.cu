@@ -12,7 +12,7 @@ constexpr unsigned kFull = 0xffffffffu, kHalf = 0x0000ffffu;
 
 PLANTED(Misuse, mask_without_the_caller, half_warp_calls_full_shuffle, half_warp_calls_full_vote,
         half_warp_calls_full_match, half_warp_calls_full_reduction, two_collectives_with_one_mask,
-        barrier_against_collective, two_masks_at_two_places, guard_excludes_members, shuffle_from_outside_the_mask,
+        barrier_against_collective, two_barriers_of_one_warp, two_masks_at_two_places, guard_excludes_members, shuffle_from_outside_the_mask,
         shuffle_from_an_exited_lane, shuffle_from_a_missing_lane, division_by_zero, remainder_by_zero,
         barrier_of_two_sizes, static_shared_one_past_the_end, atomic_one_past_the_end, copy_to_global_memory,
         copy_misaligned, copy_at_exit);
@@ -53,6 +53,12 @@ __global__ void warp_kernel(Misuse misuse, bool right, int* data) {
     case Misuse::barrier_against_collective:
       if (t < 8) __syncwarp(right ? 0xffu : kFull);
       __syncthreads();
+      break;
+    case Misuse::two_barriers_of_one_warp:
+      if (right || lane < 16)
+        __syncthreads();
+      else
+        asm volatile("bar.sync 0;" ::: "memory");
       break;
     case Misuse::two_masks_at_two_places:
       // Lanes may wait for each other at two places when they name the same lanes.

@@ -12,6 +12,8 @@ string(REPEAT "cudaErrorIllegalAddress\n" 6 every_call)
 emulated_test(runtime.sticky COMMAND $<TARGET_FILE:emulated_runtime> sticky EXPECT "${fault}${every_call}")
 emulated_test(runtime.fault_in_a_graph COMMAND $<TARGET_FILE:emulated_runtime> fault_in_a_graph EXPECT "${fault}cudaErrorIllegalAddress")
 emulated_test(runtime.new_memory COMMAND $<TARGET_FILE:emulated_runtime> new_memory EXPECT "1000 of 1000 are NaN")
+emulated_test(runtime.reset OPTIONS --memory 512 COMMAND $<TARGET_FILE:emulated_runtime> reset EXPECT
+  "illegal write of 4 bytes [^\n]*that was freed\ncudaErrorIllegalAddress")
 emulated_test(runtime.no_such_order OPTIONS --streams soon COMMAND $<TARGET_FILE:emulated_runtime>
   EXPECT "--streams .WEFT_EMULATE_STREAMS.: expected inorder, lazy, random, starve:K or queues:N, got 'soon'")
 

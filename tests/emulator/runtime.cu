@@ -631,6 +631,18 @@ int new_memory() {
   return 0;
 }
 
+/// A reset frees the device's memory, so three times fit what would not fit together.
+int reset() {
+  float* data = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    MUST(cudaMalloc(&data, 300 << 20));
+    MUST(cudaDeviceReset());
+  }
+  write_null<<<1, 1>>>(data);
+  std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -638,6 +650,7 @@ int main(int argc, char** argv) {
   if (asked == "sticky") return sticky();
   if (asked == "fault_in_a_graph") return fault_in_a_graph();
   if (asked == "new_memory") return new_memory();
+  if (asked == "reset") return reset();
   return keep_promises({
       {"runs_every_thread_once", runs_every_thread_once},
       {"reverses_blocks", reverses_blocks},

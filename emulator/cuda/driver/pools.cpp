@@ -38,8 +38,8 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return call([&] { pool_destroy(pool_of(pool)); });
 }
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
-  return call([&] { pool_of(pool); });
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
+  return call([&] { pool_trim(*pool_of(pool), bytes); });
 }
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   return call([&] { pool_set(*pool_of(pool), attribute, value); });

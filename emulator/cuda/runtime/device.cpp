@@ -198,8 +198,8 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   return runtime_call([&] { pool_destroy(pool_of(pool)); });
 }
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
-  return runtime_call([&] { pool_of(pool); });
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
+  return runtime_call([&] { pool_trim(*pool_of(pool), bytes); });
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   return runtime_call([&] { pool_set(*pool_of(pool), attribute, value); });

@@ -238,8 +238,8 @@ Operation by_signed_type(Type t) {
   }
 }
 
-// Extended precision (PTX ISA 9.7.2): the carry is a bit of each lane, Warp::carry. A subtraction sets it to the
-// borrow.
+// Extended precision (PTX ISA 9.7.2): the carry is a bit of each lane, Warp::carry. A subtraction adds the complement
+// and so sets it when nothing was borrowed: nvcc's division of __int128 reads it with an addc after a sub.cc.
 constexpr uint32_t kReadsCarry = kOwnFlags, kWritesCarry = kOwnFlags << 1, kSubtracts = kOwnFlags << 2,
                    kHigh = kOwnFlags << 3;
 
@@ -250,7 +250,8 @@ const Instruction* with_carry(Warp& w, const Instruction* i) {
   const T* const b = w.in<T>(i->b);
   const T* const c = multiplies ? w.in<T>(i->c) : nullptr;
   T* const d = w.out<T>(i->d);
-  const uint32_t carry_in = i->flags & kReadsCarry ? w.carry : 0;
+  const bool subtracts = (i->flags & kSubtracts) != 0;
+  const uint32_t carry_in = i->flags & kReadsCarry ? w.carry : subtracts ? ~0u : 0;
   const uint32_t lanes = w.lanes(i);
   uint32_t carry_out = 0;
   for (int l = 0; l < kLanes; ++l) {
@@ -260,16 +261,10 @@ const Instruction* with_carry(Warp& w, const Instruction* i) {
       x = i->flags & kHigh ? static_cast<U>(high_product(a[l], b[l])) : static_cast<U>(x * y);
       y = static_cast<U>(c[l]);
     }
+    if (subtracts) y = static_cast<U>(~y);
     const U carry = carry_in >> l & 1;
-    U sum;
-    bool out;
-    if (i->flags & kSubtracts) {
-      sum = x - y - carry;
-      out = x < y || (x == y && carry != 0);
-    } else {
-      sum = x + y + carry;
-      out = sum < x || (sum == x && carry != 0);
-    }
+    const U sum = x + y + carry;
+    const bool out = sum < x || (sum == x && carry != 0);
     d[l] = static_cast<T>(sum);
     carry_out |= uint32_t{out} << l;
   }

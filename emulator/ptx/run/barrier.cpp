@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 
+#include "emulator/machine/findings.h"
 #include "emulator/ptx/check/checker.h"
 #include "emulator/ptx/instructions/access.h"
 #include "emulator/ptx/instructions/synchronised.h"
@@ -29,6 +30,7 @@ struct BarrierForm {
   Ref id = kNoRef, threads = kNoRef;
   Ref value = kNoRef;  ///< the predicate of .red
   bool value_negated = false;
+  bool aligned = false;  ///< all threads of a warp execute the same instruction
 };
 
 void give_result(Warp& w, const Instruction* i, uint32_t lanes, uint32_t value) {
@@ -146,6 +148,21 @@ bool arrive(Warp& w, const Instruction* i, const BarrierForm& form, const Reques
   return is_full(block, state);
 }
 
+/// bar.sync and barrier.sync.aligned (__syncthreads): else the behaviour is undefined.
+void check_alignment(Warp& w, const Instruction* i, uint32_t lanes, uint64_t key, size_t id) {
+  for (const Group& group : w.groups) {
+    if (group.state != Group::State::blocked || group.wait_key != key || group.pc == i + 1) continue;
+    const ptx::Kernel& kernel = *w.block->grid->kernel;
+    const std::string here = kernel.where(i), there = kernel.where(group.pc - 1);
+    report_finding("divergent barrier",
+                   cat(launch_text(*w.block->grid->launch), ": ", thread_text(w, std::countr_zero(lanes)), " is at ",
+                       kNames[id], " at ", here, ", but ", thread_text(w, std::countr_zero(group.mask)),
+                       " of its warp waits at the one at ", there),
+                   cat(kernel.name, '\n', here, '\n', there, "\ndivergent barrier"));
+    return;
+  }
+}
+
 const Instruction* barrier(Warp& w, const Instruction* i) {
   const BarrierForm& form = *static_cast<const BarrierForm*>(i->more);
   const uint32_t group = w.mask;
@@ -154,6 +171,7 @@ const Instruction* barrier(Warp& w, const Instruction* i) {
     left &= ~lanes;
     const Request request = read_request(w, i, form, lanes);
     const uint64_t key = key_of(request.id, w.block->barriers[request.id].phase);
+    if (form.aligned && form.act != Act::arrive && w.groups.size() > 1) check_alignment(w, i, lanes, key, request.id);
     if (arrive(w, i, form, request, lanes)) {
       give_result(w, i, lanes, w.block->barriers[request.id].value);
       const bool counted = !w.block->barriers[request.id].uncounted;
@@ -241,6 +259,7 @@ const Instruction* nap(Warp& w, const Instruction* i) { return w.lanes(i) ? w.yi
 
 void lower_barrier(Lowering& l) {
   BarrierForm form;
+  form.aligned = l.op() == "bar" || l.has("aligned");
   bool arrives = false, reduces = false;
   Type type = Type::none;
   for (const std::string_view mod : l.mods()) {
