@@ -219,6 +219,22 @@ template <bool kJoins, class V>
   return read_of_all(before, write, r0, r1, now);
 }
 
+/// Whether one more read of some cells of a line changes nothing: two other warps have read it in this tick, or two
+/// other blocks in this launch.
+bool is_read_by_others(const Line& line, uint64_t mark, const BlockClock::Glance& glance) {
+  const uint64_t write = line.stamps[0], r0 = line.stamps[1], r1 = line.stamps[2];
+  const uint64_t to0 = r0 ^ mark, to1 = r1 ^ mark, held = r0 ^ r1;
+  if (((r0 | r1) & stamp::kWrote) != 0) return false;
+  if (!glance.dead(write) && ((write & stamp::kProxies) == stamp::kProxies ||
+                              write - static_cast<uint64_t>(glance.own) >= static_cast<uint64_t>(glance.floor)))
+    return false;
+  if ((to0 | to1) <= stamp::kWhoMask)
+    return ((r0 | r1 | mark) & stamp::kCopies) == 0 && (to0 & stamp::kWarpMask) != 0 &&
+           (to1 & stamp::kWarpMask) != 0 && (held & stamp::kWarpMask) != 0;
+  return glance.blocks_exact && (to0 & stamp::kBlockMask) != 0 && (to1 & stamp::kBlockMask) != 0 &&
+         (held & stamp::kBlockMask) != 0 && !glance.dead(r0) && !glance.dead(r1);
+}
+
 /// Reads a line as one cell. False: its cells must be looked at, and nothing is changed.
 template <bool kJoins>
 [[gnu::always_inline]] inline bool read_line(const Part& part, const BlockClock::Glance& glance) {
@@ -319,7 +335,7 @@ RowResult read_joined(const CellRow& row, size_t from, const BlockClock::Glance&
   uint64_t unknown = 0;
   for (size_t k = from; k < row.cells;) {
     const Part part(row, k);
-    if ((part.line.apart || !read_line<true>(part, glance)) && !read_cells<true>(part, glance, true, unknown))
+    if ((part.line.apart || (!is_read_by_others(part.line, part.mark(), glance) && !read_line<true>(part, glance))) && !read_cells<true>(part, glance, true, unknown))
       return {k, unknown};
     k += part.end - part.begin;
   }

@@ -55,15 +55,23 @@ struct Places {
   /// As tiles are read: addresses that never fall, again and again for each 1st, 2nd, 4th, … part of the warp.
   bool ascend(const AccessNote& note) {
     uintptr_t all[kLanes + 1];
-    for (int k = 0; k < kLanes; ++k) all[k + 1] = number(note.at(k));
+    if (note.addresses)
+      std::memcpy(all + 1, note.addresses, sizeof(all) - sizeof(*all));
+    else
+      for (int k = 0; k < kLanes; ++k) all[k + 1] = number(note.first) + static_cast<uint32_t>(k) * note.stride;
     all[0] = all[1];
-    uint64_t is_same = 0, is_next = 0, is_less = 0;
-    for (int k = 0; k < kLanes; ++k) {
-      const uint64_t step = all[k + 1] - all[k], bit = kLaneBits<uint64_t>.bit[k];
-      is_same |= step == 0 ? bit : 0;
-      is_next |= step == note.bytes ? bit : 0;
-      is_less |= static_cast<int64_t>(step) < 0 ? bit : 0;
+    using Lanes = Row<uint64_t>;
+    typedef int64_t Signed [[gnu::vector_size(sizeof(Lanes::Vector))]];
+    Signed same{}, following{}, less{};
+    for (int k = 0; k < kLanes; k += kLanes / 8) {
+      const auto step = reinterpret_cast<Signed>(Lanes::load(all + k + 1) - Lanes::load(all + k));
+      const auto bit = reinterpret_cast<Signed>(Lanes::load(kLaneBits<uint64_t>.bit + k));
+      same |= (step == 0) & bit;
+      following |= (step == int64_t{note.bytes}) & bit;
+      less |= (step < 0) & bit;
     }
+    const auto gather = [](Signed s) { return static_cast<uint32_t>(s[0] | s[1] | s[2] | s[3]); };
+    const uint32_t is_same = gather(same), is_next = gather(following), is_less = gather(less);
     int period = kLanes;
     uint32_t each = 1;  // lane 0 of each part
     while ((is_less & low(period)) != 0) {
@@ -74,9 +82,8 @@ struct Places {
       if (differ != 0) return false;
       each |= each << period;
     }
-    const uint32_t next = static_cast<uint32_t>(is_next) & low(period);
-    uint32_t firsts = ~static_cast<uint32_t>(is_same) & low(period);
-    firsts |= 1;
+    const uint32_t next = is_next & low(period);
+    uint32_t firsts = (~is_same & low(period)) | 1;  // the first lane of each address
     if (firsts == low(period)) {
       std::memcpy(at, all + 1, sizeof(at));
       for (int k = 0; k < kLanes; ++k) lanes[k] = each << (k % kLanes);

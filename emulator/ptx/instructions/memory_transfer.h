@@ -187,7 +187,7 @@ template <Reach S, class Base>
     note.first = span.at(0);
     note.stride = pattern == Pattern::dense ? bytes : 0;
   } else {
-    for (uint32_t left = lanes; left != 0; left &= left - 1) at[std::countr_zero(left)] = span.at(std::countr_zero(left));
+    EMULATOR_EACH_LANE at[l] = span.at(l);  // all of them, by vector instructions
     note.addresses = at;
   }
   note_access(w, i, note);
