@@ -139,11 +139,17 @@ template <class V>
   const V is_some = has(now, stamp::kWarps);
   // The second place. What stays there as it is must be the very same, or need no third.
   const V second = open & ~o0 & ~(is_some & equal(r0, now));
-  const V again = (is_some & equal(r1, now)) | ((is_some | ~equal(to1 & bits(~uint64_t{31}), V{})) & blocks);
+  const V other_lane = ~is_some & equal(to1 & bits(~uint64_t{31}), V{});
+  const V again = (is_some & equal(r1, now)) | (~other_lane & blocks);
+  // Three reads that nothing orders. Two warps of this block need no third; of two of another block one goes.
+  const V third = second & ~o1 & ~again & ~other_lane & before.exact & ~has(held, stamp::kBlockMask) &
+                  ~has(r0 | r1 | now, stamp::kCopies);
+  const V far = third & ~has(to0, stamp::kBlockMask) & has(held, stamp::kWarpMask);
+  const V goes = third & has(to0, stamp::kBlockMask), earlier = less(r1 >> stamp::kTickShift, r0 >> stamp::kTickShift);
   return {~before(write, now),
-          has(r0 | r1, stamp::kWrote) | (second & ~o1 & ~again),
-          open & o0,
-          second & o1,
+          has(r0 | r1, stamp::kWrote) | (second & ~o1 & ~again & ~far & ~goes),
+          (open & o0) | (goes & ~earlier),
+          (second & o1) | (goes & earlier),
           same_warp & ~equal(to0, V{}) & ~has(r0, stamp::kWarps),
           two_warps & ~has(to1, stamp::kWarpMask) & ~equal(to1, V{}) & ~has(r1, stamp::kWarps)};
 }
@@ -235,35 +241,6 @@ bool is_read_by_others(const Line& line, uint64_t mark, const BlockClock::Glance
          (held & stamp::kBlockMask) != 0 && !glance.dead(r0) && !glance.dead(r1);
 }
 
-/// Reads a line as one cell. False: its cells must be looked at, and nothing is changed.
-template <bool kJoins>
-[[gnu::always_inline]] inline bool read_line(const Part& part, const BlockClock::Glance& glance) {
-  Line& line = part.line;
-  const uint64_t mark = part.mark();
-  const auto stamps = part.stamps();
-  if (!part.is_alike(stamps, mark)) return false;
-  const int64_t now = bits(mark);
-  const Effect<int64_t> e =
-      effect<kJoins>(Glances<int64_t>(glance), bits(stamps[0]), bits(stamps[1]), bits(stamps[2]), now);
-  if ((e.unknown | e.bad) != 0) return false;
-  if ((e.first | e.second | e.join_first | e.join_second) == 0) return true;
-  if (!part.whole()) return false;
-  const uint64_t some = static_cast<uint64_t>(several(now));
-  if (e.first != 0) {
-    part.put(1, mark, part.spread());
-    line.at[1] = part.row.at;
-  } else if (e.join_first != 0) {
-    part.put(1, some, 0);
-  }
-  if (e.second != 0) {
-    part.put(2, mark, part.spread());
-    line.at[2] = part.row.at;
-  } else if (e.join_second != 0) {
-    part.put(2, some, 0);
-  }
-  return true;
-}
-
 /// The cells of a part, in fours.
 struct Fours {
   const Part& part;
@@ -290,53 +267,81 @@ struct Fours {
   }
 };
 
-/// Reads cells of a line. False: they need a visit each, and nothing is changed. `applies`: else nothing is changed in
-/// any case.
+/// What reading a part does: to its line, read as one cell, or to each of its cells.
 template <bool kJoins>
-bool read_cells(const Part& part, const BlockClock::Glance& glance, bool applies, uint64_t& unknown_write) {
-  const Glances<Four> before(glance);
-  const Fours fours(part);
-  Effect<Four> effects[Line::kCells / Cells::kCount];
-  Four unknown{}, bad{}, changes{};
-  for (size_t g = fours.first; g < fours.end; ++g) {
-    const Four valid = fours.valid(g);
-    Effect<Four>& e = effects[g] = effect<kJoins>(before, fours.write(g), fours.read(g, 0), fours.read(g, 1), fours.now(g));
-    unknown |= e.unknown & valid;
-    bad |= e.bad & valid;
-    e.first &= valid;
-    e.second &= valid;
-    if constexpr (kJoins) {
-      e.join_first &= valid;
-      e.join_second &= valid;
+class Reading {
+ public:
+  /// False: cells need a visit each. `unknown`: as in RowResult.
+  bool look(const Part& part, const BlockClock::Glance& glance, uint64_t& unknown) {
+    const Line& line = part.line;
+    if (const auto stamps = part.stamps(); !line.apart && part.is_alike(stamps, part.mark())) {
+      of_line_ = effect<kJoins>(Glances<int64_t>(glance), bits(stamps[0]), bits(stamps[1]), bits(stamps[2]),
+                                bits(part.mark()));
+      if (of_line_.unknown != 0) unknown = stamps[0];
+      if ((of_line_.unknown | of_line_.bad) != 0) return false;
+      changes_ = (of_line_.first | of_line_.second | of_line_.join_first | of_line_.join_second) != 0;
+      if (is_line_ = part.whole() || !changes_; is_line_) return true;
     }
-    changes |= e.first | e.second | e.join_first | e.join_second;
-  }
-  if (any(unknown)) unknown_write = fours.unknown(glance);
-  if (any(unknown | bad)) return false;
-  if (!applies || !any(changes)) return true;
-  for (size_t g = fours.first; g < fours.end; ++g) {
-    const Four now = fours.now(g);
-    const Effect<Four>& e = effects[g];
-    Four r0 = pick(e.first, now, fours.read(g, 0)), r1 = pick(e.second, now, fours.read(g, 1));
-    if constexpr (kJoins) {
-      r0 = pick(e.join_first, several(now), r0);
-      r1 = pick(e.join_second, several(now), r1);
+    is_line_ = false;
+    const Glances<Four> before(glance);
+    const Fours fours(part);
+    Four all_unknown{}, bad{}, changes{};
+    for (size_t g = fours.first; g < fours.end; ++g) {
+      const Four valid = fours.valid(g);
+      Effect<Four>& e = of_cells_[g] =
+          effect<kJoins>(before, fours.write(g), fours.read(g, 0), fours.read(g, 1), fours.now(g));
+      all_unknown |= e.unknown & valid;
+      bad |= e.bad & valid;
+      for (Four* const where : {&e.first, &e.second, &e.join_first, &e.join_second}) changes |= *where &= valid;
     }
-    Cells& four = fours.cells[g];
-    store(four.reads[0], r0);
-    store(four.reads[1], r1);
-    set_sites(four.reads_at[0], e.first, part.row.at);
-    set_sites(four.reads_at[1], e.second, part.row.at);
+    if (any(all_unknown)) unknown = fours.unknown(glance);
+    changes_ = any(changes);
+    return !any(all_unknown | bad);
   }
-  return true;
-}
+
+  void apply(const Part& part) const {
+    if (!changes_) return;
+    if (is_line_) {
+      const uint64_t mark = part.mark(), some = static_cast<uint64_t>(several(bits(mark)));
+      apply(part, 1, of_line_.first, of_line_.join_first, mark, some);
+      return apply(part, 2, of_line_.second, of_line_.join_second, mark, some);
+    }
+    const Fours fours(part);
+    for (size_t g = fours.first; g < fours.end; ++g) {
+      const Effect<Four>& e = of_cells_[g];
+      const Four now = fours.now(g);
+      Cells& four = fours.cells[g];
+      store(four.reads[0], pick(e.join_first, several(now), pick(e.first, now, fours.read(g, 0))));
+      store(four.reads[1], pick(e.join_second, several(now), pick(e.second, now, fours.read(g, 1))));
+      set_sites(four.reads_at[0], e.first, part.row.at);
+      set_sites(four.reads_at[1], e.second, part.row.at);
+    }
+  }
+
+ private:
+  static void apply(const Part& part, int which, int64_t replaces, int64_t joins, uint64_t mark, uint64_t some) {
+    if (replaces != 0) {
+      part.put(which, mark, part.spread());
+      part.line.at[which] = part.row.at;
+    } else if (joins != 0) {
+      part.put(which, some, 0);
+    }
+  }
+
+  bool is_line_, changes_;
+  Effect<int64_t> of_line_;
+  Effect<Four> of_cells_[Line::kCells / Cells::kCount];
+};
 
 RowResult read_joined(const CellRow& row, size_t from, const BlockClock::Glance& glance) {
   uint64_t unknown = 0;
   for (size_t k = from; k < row.cells;) {
     const Part part(row, k);
-    if ((part.line.apart || (!is_read_by_others(part.line, part.mark(), glance) && !read_line<true>(part, glance))) && !read_cells<true>(part, glance, true, unknown))
-      return {k, unknown};
+    if (part.line.apart || !is_read_by_others(part.line, part.mark(), glance)) {
+      Reading<true> reading;
+      if (!reading.look(part, glance, unknown)) return {k, unknown};
+      reading.apply(part);
+    }
     k += part.end - part.begin;
   }
   return {row.cells};
@@ -373,24 +378,21 @@ bool is_read_enough(const CellRow& row, const BlockClock::Glance& glance) {
 RowResult read_all(const CellRow& row, const BlockClock::Glance& glance) {
   if (is_read_enough(row, glance)) return {row.cells};
   constexpr size_t kMost = 9;  // lines of 16 bytes a lane
-  Line before[kMost];
-  size_t done = 0, count = 0;
-  for (; done < row.cells && count < kMost; ++count) {
-    const Part part(row, done);
-    before[count] = part.line;
-    if (part.line.apart || !read_line<false>(part, glance)) break;
-    done += part.end - part.begin;
-  }
-  if (done == row.cells) return {done};
-  Line* const first = row.page.lines + row.cell / Line::kCells;
-  std::copy_n(before, count, first);
+  Reading<false> readings[kMost];
   uint64_t unknown = 0;
-  for (const bool applies : {false, true})
-    for (size_t k = 0; k < row.cells;) {
-      const Part part(row, k);
-      if (!read_cells<false>(part, glance, applies, unknown)) return {0, unknown};
-      k += part.end - part.begin;
-    }
+  size_t count = 0;
+  for (size_t k = 0; k < row.cells; ++count) {
+    const Part part(row, k);
+    if (!readings[std::min(count, kMost - 1)].look(part, glance, unknown)) return {0, unknown};
+    k += part.end - part.begin;
+  }
+  for (size_t k = 0, n = 0; k < row.cells; ++n) {
+    const Part part(row, k);
+    Reading<false>& reading = readings[std::min(n, kMost - 1)];
+    if (count > kMost && n >= kMost - 1) reading.look(part, glance, unknown);  // another one has its place
+    reading.apply(part);
+    k += part.end - part.begin;
+  }
   return {row.cells};
 }
 
