@@ -401,17 +401,23 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
   return true;
 }
 
-/// Whether bytes are fresh that the lanes read, or that lie between these.
+/// Whether bytes may be fresh that the lanes access.
 static bool may_be_fresh(const AccessNote& note) {
-  const char *low = note.at(std::countr_zero(note.lanes)), *high = low;
-  for (uint32_t left = note.addresses || note.stride != 0 ? note.lanes : 0; left != 0; left &= left - 1) {
-    const char* const at = note.at(std::countr_zero(left));
-    low = std::min(low, at);
-    high = std::max(high, at);
-  }
-  const size_t bytes = static_cast<size_t>(high - low) + note.bytes;
-  constexpr size_t kNear = 1024;
-  return bytes > kNear || any_fresh(low, bytes);
+  const uintptr_t first = number(note.at(std::countr_zero(note.lanes)));
+  uintptr_t low = first, high = first;
+  if (note.addresses)
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const uintptr_t at = note.lanes >> lane & 1 ? number(note.addresses[lane]) : first;
+      low = std::min(low, at);
+      high = std::max(high, at);
+    }
+  else
+    high = number(note.first) + note.stride * static_cast<uint32_t>(std::bit_width(note.lanes) - 1);
+  const size_t bytes = high - low + note.bytes;
+  constexpr size_t kFar = size_t{1} << 20, kNear = 1024;
+  const char* const begin = reinterpret_cast<const char*>(low);
+  if (bytes <= kNear) return any_fresh(begin, bytes);
+  return bytes > kFar || any_fresh_near(begin, bytes);
 }
 
 void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
@@ -434,7 +440,7 @@ void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
   if (!note.write) return;
   if (row)
     mark_written(note.first, size_t{note.bytes} * kLanes);
-  else
+  else if (may_be_fresh(note))
     for (uint32_t left = note.lanes; left != 0; left &= left - 1)
       mark_written(note.at(std::countr_zero(left)), note.bytes);
   if (w.undefined && note.stored) store_undefined(w, i, note);
