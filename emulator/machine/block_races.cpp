@@ -231,9 +231,9 @@ bool BlockRaces::wgmma_issued(int thread, size_t count) {
   clock_.now();
   group.wgmmas.push_back({clock_.tick(), {}});
   constexpr size_t kMost = 4096;  // no reader lags that far
-  if (group.wgmmas.size() > kMost) {
-    group.wgmmas.pop_front();
-    ++group.first;
+  if (group.wgmmas.size() == 2 * kMost) {
+    group.wgmmas.erase(group.wgmmas.begin(), group.wgmmas.begin() + kMost);
+    group.first += kMost;
   }
   return true;
 }
