@@ -404,12 +404,18 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
 /// Whether bytes may be fresh that the lanes access.
 static bool may_be_fresh(const AccessNote& note) {
   const uintptr_t first = number(note.at(std::countr_zero(note.lanes)));
+  if (note.addresses && note.lanes == kAllLanes) {
+    uintptr_t differ = 0;
+    for (int lane = 0; lane < kLanes; ++lane) differ |= number(note.addresses[lane]) ^ first;
+    constexpr uintptr_t kPage = 1 << 16;  // as any_fresh_near() has them
+    if (differ < kPage && !any_fresh_near(note.addresses[0], 1)) return false;
+  }
   uintptr_t low = first, high = first;
   if (note.addresses)
     for (int lane = 0; lane < kLanes; ++lane) {
-      const uintptr_t at = note.lanes >> lane & 1 ? number(note.addresses[lane]) : first;
-      low = std::min(low, at);
-      high = std::max(high, at);
+      if ((note.lanes & kLaneBits<uint32_t>.bit[lane]) == 0) continue;
+      low = std::min(low, number(note.addresses[lane]));
+      high = std::max(high, number(note.addresses[lane]));
     }
   else
     high = number(note.first) + note.stride * static_cast<uint32_t>(std::bit_width(note.lanes) - 1);
