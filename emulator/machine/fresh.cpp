@@ -34,7 +34,8 @@ struct Pages {
     Page* known = page(address);
     if (known) return known;
     auto* const page = new Page();
-    if (__atomic_compare_exchange_n(&table[address >> kPageShift], &known, page, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&table[address >> kPageShift], &known, page, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
       return page;
     delete page;
     return known;
@@ -97,7 +98,8 @@ void mark_written(const void* memory, size_t bytes) {
 bool any_fresh(const void* memory, size_t bytes) {
   return for_each_page(memory, bytes, [](Pages& pages, uintptr_t at, size_t count) {
     Page* const page = pages.page(at);
-    return page && fresh_bytes(*page) != 0 && for_each_word(*page, at % kPage, count, [](uint64_t& word, uint64_t mask) {
+    return page && fresh_bytes(*page) != 0 &&
+           for_each_word(*page, at % kPage, count, [](uint64_t& word, uint64_t mask) {
              return (__atomic_load_n(&word, __ATOMIC_RELAXED) & mask) != 0;
            });
   });

@@ -76,8 +76,8 @@ struct Glances {
   }
 };
 
-/// What a plain read does to a cell: it replaces the first or the second of the remembered reads, or makes one of
-/// several lanes. `unknown`: the write is not known to happen before. `bad`: Visitor::read() must decide.
+/// The effect of a plain read on a cell. It replaces a remembered read (`first`, `second`) or joins one, as another
+/// lane of the warp. `unknown`: the write is not known to happen before. `bad`: Visitor::read() must decide.
 template <class V>
 struct Effect {
   V unknown, bad, first, second, join_first, join_second;
@@ -100,8 +100,8 @@ template <class V>
   return {~before(write, now), ~(o0 | o1 | keep) | wrote, o0, ~o0 & o1, V{}, V{}};
 }
 
-/// Why such a read of a row changes nothing: the first read that each cell remembers is this very one, or the two are of
-/// this tick and of two warps, or of two blocks. Most rows of most kernels are read by more than two.
+/// Why such a read of a row changes nothing. `again`: each cell's first read is the same read. `warps`, `blocks`: two
+/// warps in this tick, or two blocks, have read each cell. Most rows of most kernels have more than two readers.
 enum class Enough : uint8_t { none, again, warps, blocks };
 template <class V>
 [[gnu::always_inline]] inline V in_tick(V s, V now) {
@@ -131,13 +131,14 @@ template <class V>
   const V to0 = r0 ^ now, to1 = r1 ^ now, held = r0 ^ r1;
   const V in_tick = ~has(to0, ~stamp::kWhoMask) & ~has(r0 | now, stamp::kCopies);
   const V same_warp = in_tick & ~has(to0, stamp::kWarpMask);
-  const V two_warps = in_tick & ~same_warp & ~has(to1, ~stamp::kWhoMask) & ~has(r1, stamp::kCopies) & has(held, stamp::kWarpMask);
+  const V two_warps =
+      in_tick & ~same_warp & ~has(to1, ~stamp::kWhoMask) & ~has(r1, stamp::kCopies) & has(held, stamp::kWarpMask);
   const V blocks = before.blocks_exact & has(held, stamp::kBlockMask);
-  const V three_blocks = blocks & ~in_tick & has(to0, stamp::kBlockMask) & has(to1, stamp::kBlockMask) & ~before.dead(r0) &
-                         ~before.dead(r1);
+  const V three_blocks = blocks & ~in_tick & has(to0, stamp::kBlockMask) & has(to1, stamp::kBlockMask) &
+                         ~before.dead(r0) & ~before.dead(r1);
   const V open = ~(same_warp | two_warps | three_blocks);
   const V is_some = has(now, stamp::kWarps);
-  // The second place. What stays there as it is must be the very same, or need no third.
+  // The first read stays. The second one may be replaced.
   const V second = open & ~o0 & ~(is_some & equal(r0, now));
   const V other_lane = ~is_some & equal(to1 & bits(~uint64_t{31}), V{});
   const V again = (is_some & equal(r1, now)) | (~other_lane & blocks);
@@ -159,7 +160,7 @@ template <class V>
   constexpr Four kFirst = {0, 1, 2, 3};
   return (kFirst + k) >> shift;
 }
-/// Of cells k, k + 1, …: those in [begin, end).
+/// Whether cells k, k + 1, … are in [begin, end).
 [[gnu::always_inline]] inline Four within(size_t k, size_t begin, size_t end) {
   constexpr Four kFirst = {0, 1, 2, 3};
   const Four cell = kFirst + bits(k);
@@ -176,8 +177,8 @@ template <class V>
 /// Part of a row, in one line.
 struct Part {
   const CellRow& row;
-  size_t k;                  ///< the row's first cell in it
-  size_t begin, end;         ///< in the line
+  size_t k;           ///< the row's first cell in it
+  size_t begin, end;  ///< in the line
   Line& line;
   Part(const CellRow& r, size_t at)
       : row(r),
@@ -216,7 +217,8 @@ struct Part {
 /// The mark of several lanes of a warp.
 template <class V>
 [[gnu::always_inline]] inline V several(V now) {
-  return (now & bits(~stamp::kWhoMask)) | bits(static_cast<uint64_t>(stamp::warp_some(0))) | (now & bits(stamp::kWarpMask));
+  return (now & bits(~stamp::kWhoMask)) | bits(static_cast<uint64_t>(stamp::warp_some(0))) |
+         (now & bits(stamp::kWarpMask));
 }
 
 template <bool kJoins, class V>
@@ -235,8 +237,8 @@ bool is_read_by_others(const Line& line, uint64_t mark, const BlockClock::Glance
                               write - static_cast<uint64_t>(glance.own) >= static_cast<uint64_t>(glance.floor)))
     return false;
   if ((to0 | to1) <= stamp::kWhoMask)
-    return ((r0 | r1 | mark) & stamp::kCopies) == 0 && (to0 & stamp::kWarpMask) != 0 &&
-           (to1 & stamp::kWarpMask) != 0 && (held & stamp::kWarpMask) != 0;
+    return ((r0 | r1 | mark) & stamp::kCopies) == 0 && (to0 & stamp::kWarpMask) != 0 && (to1 & stamp::kWarpMask) != 0 &&
+           (held & stamp::kWarpMask) != 0;
   return glance.blocks_exact && (to0 & stamp::kBlockMask) != 0 && (to1 & stamp::kBlockMask) != 0 &&
          (held & stamp::kBlockMask) != 0 && !glance.dead(r0) && !glance.dead(r1);
 }
@@ -253,7 +255,8 @@ struct Fours {
         end((p.end + Cells::kCount - 1) / Cells::kCount) {}
   Four valid(size_t g) const { return within(g * Cells::kCount, part.begin, part.end); }
   Four now(size_t g) const {
-    return all<Four>(bits(part.row.mark)) + lanes_of(bits(g * Cells::kCount + part.k) - bits(part.begin), part.row.shift);
+    return all<Four>(bits(part.row.mark)) +
+           lanes_of(bits(g * Cells::kCount + part.k) - bits(part.begin), part.row.shift);
   }
   Four write(size_t g) const { return load<Four>(cells[g].write); }
   Four read(size_t g, int slot) const { return load<Four>(cells[g].reads[slot]); }
@@ -267,7 +270,7 @@ struct Fours {
   }
 };
 
-/// What reading a part does: to its line, read as one cell, or to each of its cells.
+/// The effect of reading a part on its line as one cell, or on each of its cells.
 template <bool kJoins>
 class Reading {
  public:
@@ -292,7 +295,7 @@ class Reading {
           effect<kJoins>(before, fours.write(g), fours.read(g, 0), fours.read(g, 1), fours.now(g));
       all_unknown |= e.unknown & valid;
       bad |= e.bad & valid;
-      for (Four* const where : {&e.first, &e.second, &e.join_first, &e.join_second}) changes |= *where &= valid;
+      for (Four* const where : {&e.first, &e.second, &e.join_first, &e.join_second}) changes |= * where &= valid;
     }
     if (any(all_unknown)) unknown = fours.unknown(glance);
     changes_ = any(changes);
@@ -365,8 +368,8 @@ bool is_read_enough(const CellRow& row, const BlockClock::Glance& glance) {
       const Fours fours(part);
       Four good = all<Four>(-1);
       for (size_t g = fours.first; g < fours.end; ++g)
-        good &= ~fours.valid(g) |
-                is_enough(why, before, fours.write(g), fours.read(g, 0), fours.read(g, 1), fours.now(g));
+        good &=
+            ~fours.valid(g) | is_enough(why, before, fours.write(g), fours.read(g, 0), fours.read(g, 1), fours.now(g));
       if (any(~good)) return false;
     }
     k += part.end - part.begin;

@@ -241,7 +241,8 @@ struct RowResult {
   size_t done;
   uint64_t unknown = 0;
 };
-/// `joins`: what a warp's lanes read in a tick becomes one record, as in Visitor::read(); else two lanes stay recorded.
+/// `joins`: reads of a cell by a warp's lanes in one tick share a record, as in Visitor::read(). Otherwise two lanes stay
+/// recorded.
 /// Both begin with cell `from` of the row.
 RowResult read_row(const CellRow& row, size_t from, const BlockClock::Glance& glance, bool joins);
 RowResult write_row(const CellRow& row, size_t from, const BlockClock::Glance& glance);

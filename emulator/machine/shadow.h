@@ -31,7 +31,7 @@ struct ShadowPage {
     static constexpr size_t kCells = 16;
     static constexpr int kShift = 4;
     static constexpr int kStamps = 3;  ///< the write, two reads
-    uint64_t stamps[kStamps];          ///< of the first cell
+    uint64_t stamps[kStamps];          ///< the first cell's
     Site at[kStamps];
     uint8_t spread[kStamps];  ///< 2^spread adjacent lanes made the stamps; 0: all cells have the same
     bool apart;

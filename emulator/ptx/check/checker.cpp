@@ -31,8 +31,7 @@ struct Places {
   int count = 0;
   alignas(64) uintptr_t at[kLanes];
   alignas(64) uint32_t lanes[kLanes];
-  /// A bit for each address that follows the bytes of the previous one, where either both have several lanes, or each
-  /// has one and the lanes follow each other.
+  /// A bit for each address that continues the previous one's row: both have several lanes, or two adjacent lanes.
   uint32_t follows = 0;
 
   explicit Places(const AccessNote& note) {
@@ -242,8 +241,7 @@ void BlockChecks::visit_row(Warp& w, Visitor<kShared>& visitor, const CellRow& r
                             const AccessNote& note, bool joins) {
   int attempts = 0;
   for (size_t k = 0;;) {
-    const RowResult result =
-        note.write ? write_row(row, k, visitor.glance) : read_row(row, k, visitor.glance, joins);
+    const RowResult result = note.write ? write_row(row, k, visitor.glance) : read_row(row, k, visitor.glance, joins);
     k = result.done;
     if (k == row.cells) return;
     // A tile that a single copy loaded has one stamp.
@@ -258,7 +256,8 @@ void BlockChecks::visit_row(Warp& w, Visitor<kShared>& visitor, const CellRow& r
     }
     for (size_t left = cells_to_visit(row, k); left != 0; --left, ++k) {
       const size_t n = k >> (std::countr_zero(note.bytes) - row.page.cell_shift);  // access, from the first
-      const uint32_t lanes = row.shift == kOneStamp ? lanes_at(note, address + n * note.bytes) : 1u << (static_cast<size_t>(first) + n);
+      const uint32_t lanes =
+          row.shift == kOneStamp ? lanes_at(note, address + n * note.bytes) : 1u << (static_cast<size_t>(first) + n);
       visitor.lanes = lanes;
       visitor.now = visitor.mark = row.mark + (k >> row.shift);
       visit_cell(w, visitor, std::countr_zero(lanes), Cell(row.page, row.cell + k),
@@ -309,8 +308,12 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
     const size_t bytes = size_t{note.bytes} * kLanes;
     if ((first & (ShadowPage::kBytes - 1)) + bytes <= ShadowPage::kBytes) {
       ShadowPage& page = Shadow::get().page(first, note.bytes);
-      const CellRow row{page, page.cell(first), bytes >> page.cell_shift, std::countr_zero(note.bytes) - page.cell_shift,
-                    now | w.first_thread, at};
+      const CellRow row{page,
+                        page.cell(first),
+                        bytes >> page.cell_shift,
+                        std::countr_zero(note.bytes) - page.cell_shift,
+                        now | w.first_thread,
+                        at};
       return visit_row(w, visitor, row, first, 0, note, (row.cells | row.cell) % ShadowPage::Cells::kCount != 0);
     }
   }
@@ -337,7 +340,8 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
     if (count == 1 && shift == 0 && page.is_apart(cell))
       visit_cell(w, visitor, lane, Cell(page, cell), address, note.bytes, note);
     else if (count > 1 || (!note.write && shift == 0))
-      visit_row(w, visitor, {page, cell, static_cast<size_t>(count) << shift, several ? kOneStamp : shift, visitor.mark, at},
+      visit_row(w, visitor,
+                {page, cell, static_cast<size_t>(count) << shift, several ? kOneStamp : shift, visitor.mark, at},
                 address, lane, note, true);
     else
       visit_lane(w, visitor, lane, reinterpret_cast<char*>(address), note.bytes, note);

@@ -31,7 +31,7 @@ struct Page {
 
 struct Record {
   uint64_t stamps[3];
-  Site at[3];  ///< of stamps that are not 0
+  Site at[3];  ///< 0 where the stamp is 0
   bool operator==(const Record&) const = default;
 };
 /// The record of a cell, which may be its line's.
@@ -120,7 +120,8 @@ void compare(unsigned seed, bool joins) {
     const int races = access(row, clock, static_cast<int>(warp), write, joins, false);
     EXPECT_EQ(races, access(other, clock, static_cast<int>(warp), write, joins, joins)) << "step " << step;
     for (size_t k = 0; k < kCells; ++k)
-      ASSERT_EQ(record(rows->page(), k), record(cells->page(), k)) << "seed " << seed << " step " << step << " cell " << k;
+      ASSERT_EQ(record(rows->page(), k), record(cells->page(), k))
+          << "seed " << seed << " step " << step << " cell " << k;
   }
 }
 
