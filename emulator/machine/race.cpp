@@ -76,8 +76,8 @@ struct Glances {
   }
 };
 
-/// The effect of a plain read on a cell. It replaces a remembered read (`first`, `second`) or joins one, as another
-/// lane of the warp. `unknown`: the write is not known to happen before. `bad`: Visitor::read() must decide.
+/// The effect of a plain read on a cell. The read replaces a remembered read, or both become a record of several lanes.
+/// `unknown`: the write is not known to happen before. `bad`: Visitor::read() must decide.
 template <class V>
 struct Effect {
   V unknown, bad, first, second, join_first, join_second;
