@@ -10,9 +10,6 @@ namespace emulator {
 
 namespace {
 
-/// For rows whose cells all belong to one.
-constexpr int kOneActor = 63;
-
 uintptr_t number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
 /// Calls act(page, first cell, cells, address) for the pages of a range.
@@ -234,9 +231,9 @@ bool BlockRaces::wgmma_issued(int thread, size_t count) {
   clock_.now();
   group.wgmmas.push_back({clock_.tick(), {}});
   constexpr size_t kMost = 4096;  // no reader lags that far
-  if (group.wgmmas.size() > kMost) {
-    group.wgmmas.pop_front();
-    ++group.first;
+  if (group.wgmmas.size() == 2 * kMost) {
+    group.wgmmas.erase(group.wgmmas.begin(), group.wgmmas.begin() + kMost);
+    group.first += kMost;
   }
   return true;
 }
@@ -328,13 +325,13 @@ void BlockRaces::visit_runs(const Actor& by, uint64_t mark, std::span<const Run>
   };
   for (const Run& run : runs)
     for_each_page(run.memory, run.bytes, [&](ShadowPage& page, size_t first, size_t cells, uintptr_t at) {
-      const auto row = write ? write_row : read_row;
-      if (mark == now && row(page, first, cells, kOneActor, mark, by.at, visitor.glance).kind == RowResult::done)
-        return;
-      for (size_t k = 0; k < cells; ++k) {
+      const CellRow row{page, first, cells, kOneStamp, mark, by.at};
+      size_t k = 0;
+      if (mark == now) k = write ? write_row(row, 0, visitor.glance).done : read_row(row, 0, visitor.glance, true).done;
+      for (; k < cells; ++k) {
         constexpr size_t kFour = ShadowPage::Cells::kCount;
         if ((first + k) % kFour == 0 && cells - k >= kFour &&
-            replace_four(page.cells[(first + k) / kFour], known_write, last_read, last_other, mark, by.at, write)) {
+            replace_four(page.four(first + k), known_write, last_read, last_other, mark, by.at, write)) {
           k += kFour - 1;
           continue;
         }

@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -161,7 +160,7 @@ class BlockRaces {
   View fenced_;       ///< some thread's knowledge at its fence.proxy.async
   View init_fenced_;  ///< as above, at fence.mbarrier_init
   std::vector<uint32_t> mbarrier_keys_;
-  std::deque<Handover> mbarriers_;
+  std::vector<Handover> mbarriers_;
   std::array<Handover, 16> named_;
   Handover cluster_;
   struct Wgmma {
@@ -170,7 +169,7 @@ class BlockRaces {
   };
   struct Warpgroup {
     size_t first = 0;
-    std::deque<Wgmma> wgmmas;  ///< wgmmas from number `first`
+    std::vector<Wgmma> wgmmas;  ///< wgmmas from number `first`
   };
   std::array<Warpgroup, 8> warpgroups_;
 };

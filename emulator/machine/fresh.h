@@ -16,5 +16,7 @@ void mark_written(const void* memory, size_t bytes);
 void mark_copied(const void* to, const void* from, size_t bytes);
 /// Whether any of these bytes is fresh.
 bool any_fresh(const void* memory, size_t bytes);
+/// A quick test: whether any byte is fresh of the 64 KiB pages of [memory, memory + bytes).
+bool any_fresh_near(const void* memory, size_t bytes);
 
 }  // namespace emulator

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <bit>
 
 #include "emulator/machine/clock.h"
@@ -201,13 +202,6 @@ struct Visitor {
   }
 };
 
-/// A row of cells, of which each 2^shift belong to a lane; `mark` is the first lane's stamp, and so on. Plain accesses
-/// only. Otherwise than `done`, nothing has been changed: it takes a closer look at each cell, or `unknown` is the
-/// stamp of a write that is not known to come before.
-struct RowResult {
-  enum Kind : uint8_t { done, look, write_unknown } kind;
-  uint64_t unknown = 0;
-};
 /// Four cells whose stamps are known to come before. True: all cells had these stamps, and now have the stamps of a
 /// further access.
 [[gnu::always_inline]] inline bool replace_four(ShadowPage::Cells& four, uint64_t write, uint64_t read, uint64_t other,
@@ -230,9 +224,31 @@ struct RowResult {
   return true;
 }
 
-RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
-                   const BlockClock::Glance& glance);
-RowResult write_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
-                    const BlockClock::Glance& glance);
+/// Adjacent cells of a page that one warp's lanes access together, plainly: cell k's stamp is mark + (k >> shift).
+struct CellRow {
+  ShadowPage& page;
+  size_t cell, cells;
+  int shift;
+  uint64_t mark;
+  Site at;
+};
+/// For rows whose cells have one stamp.
+inline constexpr int kOneStamp = 63;
+
+/// How far a row got. All cells before `done` have been checked and recorded; the next ones, up to the end of their
+/// line, need a visit each. `unknown`: the stamp of a write that is not known to happen before, or 0.
+struct RowResult {
+  size_t done;
+  uint64_t unknown = 0;
+};
+/// `joins`: reads of a cell by a warp's lanes in one tick share a record, as in Visitor::read(). Otherwise two lanes stay
+/// recorded.
+/// Both begin with cell `from` of the row.
+RowResult read_row(const CellRow& row, size_t from, const BlockClock::Glance& glance, bool joins);
+RowResult write_row(const CellRow& row, size_t from, const BlockClock::Glance& glance);
+/// Cells from `done` to the end of their line.
+inline size_t cells_to_visit(const CellRow& row, size_t done) {
+  return std::min(row.cells - done, ShadowPage::Line::kCells - (row.cell + done) % ShadowPage::Line::kCells);
+}
 
 }  // namespace emulator

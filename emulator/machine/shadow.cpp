@@ -14,9 +14,7 @@ namespace {
 
 constexpr int kAddressBits = 48;  // user space
 constexpr size_t kSlab = size_t{64} << 20;
-constexpr size_t cell_bytes(int cell_shift) {
-  return (ShadowPage::kBytes >> cell_shift) / ShadowPage::Cells::kCount * sizeof(ShadowPage::Cells);
-}
+constexpr size_t lines(int cell_shift) { return (ShadowPage::kBytes >> cell_shift) / ShadowPage::Line::kCells; }
 
 }  // namespace
 
@@ -36,6 +34,7 @@ Shadow::Shadow()
 char* Shadow::take(size_t bytes) {
   if (slab_left_ < bytes) {
     slab_ = static_cast<char*>(reserve_zeroed(kSlab));
+    madvise(slab_, kSlab, MADV_HUGEPAGE);  // random accesses miss the TLB less often
     slab_left_ = kSlab;
   }
   char* const taken = slab_;
@@ -44,9 +43,34 @@ char* Shadow::take(size_t bytes) {
   return taken;
 }
 
-void Shadow::give_cells(ShadowPage& page, int cell_shift) {
+void Shadow::give_lines(ShadowPage& page, int cell_shift) {
   page.cell_shift = cell_shift;
-  page.cells = reinterpret_cast<ShadowPage::Cells*>(take(cell_bytes(cell_shift)));
+  page.lines = reinterpret_cast<ShadowPage::Line*>(take(lines(cell_shift) * sizeof(ShadowPage::Line)));
+  page.cells = nullptr;
+}
+
+void Shadow::give_cells(ShadowPage& page) {
+  constexpr size_t kFours = ShadowPage::Line::kCells / ShadowPage::Cells::kCount;
+  page.cells = reinterpret_cast<ShadowPage::Cells*>(take(lines(page.cell_shift) * kFours * sizeof(ShadowPage::Cells)));
+}
+
+void ShadowPage::part(size_t number) {
+  if (!cells) {
+    Shadow& shadow = Shadow::get();
+    const std::lock_guard lock(shadow.mutex_);
+    shadow.give_cells(*this);
+  }
+  Line& line = lines[number];
+  line.apart = true;
+  for (size_t k = 0; k < Line::kCells; ++k) {
+    const Cell cell(*this, number * Line::kCells + k);
+    cell.write() = line.stamp(0, k);
+    cell.write_at() = line.at[0];
+    for (int slot = 0; slot < 2; ++slot) {
+      cell.read(slot) = line.stamp(1 + slot, k);
+      cell.read_at(slot) = line.at[1 + slot];
+    }
+  }
 }
 
 ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
@@ -55,12 +79,14 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
   ShadowPage*& known = table_[address >> ShadowPage::kShift];
   if (!known) {
     auto* const page = new ShadowPage;
-    give_cells(*page, fine);
+    give_lines(*page, fine);
     pages_.push_back(page);
     __atomic_store_n(&known, page, __ATOMIC_RELEASE);
   } else if (known->cell_shift > fine) {
     ShadowPage old = *known;
-    give_cells(*known, fine);
+    if (!old.cells) give_cells(old);
+    give_lines(*known, fine);
+    give_cells(*known);
     for (size_t k = 0; k < ShadowPage::kBytes >> fine; ++k) {
       const Cell to(*known, k), from(old, k >> (old.cell_shift - fine));
       to.write() = from.write();
@@ -76,7 +102,7 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
 
 void Shadow::clear() {
   const std::lock_guard lock(mutex_);
-  for (ShadowPage* const page : pages_) std::memset(static_cast<void*>(page->cells), 0, cell_bytes(page->cell_shift));
+  for (ShadowPage* const page : pages_) std::memset(static_cast<void*>(page->lines), 0, lines(page->cell_shift) * sizeof(ShadowPage::Line));
 }
 
 }  // namespace emulator

@@ -25,18 +25,41 @@ struct ShadowPage {
     Site write_at[kCount], reads_at[2][kCount];
   };
 
+  /// Sixteen cells. Most kernels access them in rows: then the record of all of them is that of the first, and stamps of
+  /// later cells are as much larger as their lanes are. `apart`: each cell has its own record in `cells`.
+  struct Line {
+    static constexpr size_t kCells = 16;
+    static constexpr int kShift = 4;
+    static constexpr int kStamps = 3;  ///< the write, two reads
+    uint64_t stamps[kStamps];          ///< the first cell's
+    Site at[kStamps];
+    uint8_t spread[kStamps];  ///< 2^spread adjacent lanes made the stamps; 0: all cells have the same
+    bool apart;
+    uint64_t stamp(int which, size_t cell) const { return stamps[which] + (cell >> (kShift - spread[which])); }
+  };
+
   int cell_shift = 2;
+  Line* lines = nullptr;
   Cells* cells = nullptr;
 
   size_t cell(uintptr_t address) const { return (address & (kBytes - 1)) >> cell_shift; }
+  bool is_apart(size_t cell) const { return lines[cell / Line::kCells].apart; }
+  Cells& four(size_t cell) {
+    if (!is_apart(cell)) [[unlikely]]
+      part(cell / Line::kCells);
+    return cells[cell / Cells::kCount];
+  }
+
+ private:
+  /// Gives each cell of a line its own record.
+  void part(size_t line);
 };
 
 /// One cell.
 struct Cell {
   ShadowPage::Cells& four;
   size_t k;
-  Cell(ShadowPage& page, size_t cell)
-      : four(page.cells[cell / ShadowPage::Cells::kCount]), k(cell % ShadowPage::Cells::kCount) {}
+  Cell(ShadowPage& page, size_t cell) : four(page.four(cell)), k(cell % ShadowPage::Cells::kCount) {}
   uint64_t& write() const { return four.write[k]; }
   Site& write_at() const { return four.write_at[k]; }
   uint64_t& read(int slot) const { return four.reads[slot][k]; }
@@ -63,9 +86,11 @@ class Shadow {
   void clear();
 
  private:
+  friend struct ShadowPage;
   Shadow();
   ShadowPage& make(uintptr_t address, size_t bytes);
-  void give_cells(ShadowPage& page, int cell_shift);
+  void give_lines(ShadowPage& page, int cell_shift);
+  void give_cells(ShadowPage& page);
   char* take(size_t bytes);
 
   ShadowPage** table_;

@@ -26,62 +26,120 @@ const char* verb(const AccessNote& note) {
   return note.write ? "strong write" : "strong read";
 }
 
-/// The lanes of an access by address.
-struct SameAddress {
-  int groups = 0;
-  uint32_t lanes[kLanes];
+/// The different addresses of an access, in the order of their first lanes, and the lanes of each.
+struct Places {
+  int count = 0;
+  alignas(64) uintptr_t at[kLanes];
+  alignas(64) uint32_t lanes[kLanes];
+  /// A bit for each address that continues the previous one's row: both have several lanes, or two adjacent lanes.
+  uint32_t follows = 0;
 
-  explicit SameAddress(const AccessNote& note) {
-    if (note.lanes == kAllLanes && note.addresses && is_ascending(note.addresses)) return;
-    groups = 0;
-    constexpr size_t kSlots = 64;
-    uint8_t slots[kSlots];
-    std::memset(slots, 0xff, sizeof(slots));
-    uintptr_t at[kLanes], last = 0;
-    int found = 0;
-    for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
-      const int lane = std::countr_zero(left);
-      const uintptr_t address = number(note.at(lane));
-      const uint32_t bit = 1u << lane;
-      if (groups != 0 && address == last) {
-        lanes[found] |= bit;
-        continue;
-      }
-      last = address;
-      size_t slot = (address >> 2 ^ address >> 8) % kSlots;
-      while (slots[slot] != 0xff && at[slots[slot]] != address) slot = (slot + 1) % kSlots;
-      if (slots[slot] == 0xff) {
-        slots[slot] = static_cast<uint8_t>(groups);
-        at[groups] = address;
-        lanes[groups++] = 0;
-      }
-      found = slots[slot];
-      lanes[found] |= bit;
+  explicit Places(const AccessNote& note) {
+    if (note.lanes == kAllLanes && ascend(note)) return;
+    if (note.lanes != kAllLanes || note.addresses == nullptr) {
+      for (uint32_t left = note.lanes; left != 0; left &= left - 1) add(note, std::countr_zero(left));
+    } else {
+      for (int lane = 0; lane < kLanes; ++lane) add(note, lane);
+    }
+    for (int k = 1; k < count; ++k) {
+      const bool several = !std::has_single_bit(lanes[k]), before = !std::has_single_bit(lanes[k - 1]);
+      const bool with = several ? before : lanes[k] == lanes[k - 1] << 1;
+      follows |= uint32_t{at[k] - at[k - 1] == note.bytes && with} << k;
     }
   }
 
  private:
+  static uint32_t low(int n) { return n >= kLanes ? kAllLanes : (1u << n) - 1; }
+
   /// As tiles are read: addresses that never fall, again and again for each 1st, 2nd, 4th, … part of the warp.
-  bool is_ascending(char* const* addresses) {
+  bool ascend(const AccessNote& note) {
+    uintptr_t all[kLanes + 1];
+    if (note.addresses)
+      std::memcpy(all + 1, note.addresses, sizeof(all) - sizeof(*all));
+    else
+      for (int k = 0; k < kLanes; ++k) all[k + 1] = number(note.first) + static_cast<uint32_t>(k) * note.stride;
+    all[0] = all[1];
+    using Lanes = Row<uint64_t>;
+    typedef int64_t Signed [[gnu::vector_size(sizeof(Lanes::Vector))]];
+    Signed same{}, following{}, less{};
+    for (int k = 0; k < kLanes; k += kLanes / 8) {
+      const auto step = reinterpret_cast<Signed>(Lanes::load(all + k + 1) - Lanes::load(all + k));
+      const auto bit = reinterpret_cast<Signed>(Lanes::load(kLaneBits<uint64_t>.bit + k));
+      same |= (step == 0) & bit;
+      following |= (step == int64_t{note.bytes}) & bit;
+      less |= (step < 0) & bit;
+    }
+    const auto gather = [](Signed s) { return static_cast<uint32_t>(s[0] | s[1] | s[2] | s[3]); };
+    const uint32_t is_same = gather(same), is_next = gather(following), is_less = gather(less);
     int period = kLanes;
     uint32_t each = 1;  // lane 0 of each part
-    for (; period > 1; period /= 2) {
+    while ((is_less & low(period)) != 0) {
+      if (period == 1) return false;
+      period /= 2;
       uintptr_t differ = 0;
-      for (int lane = 0; lane < period / 2; ++lane)
-        differ |= number(addresses[lane]) ^ number(addresses[lane + period / 2]);
-      if (differ != 0) break;
-      each |= each << period / 2;
+      for (int k = 1; k <= period; ++k) differ |= all[k] ^ all[k + period];
+      if (differ != 0) return false;
+      each |= each << period;
     }
-    uintptr_t last = 0;
-    for (int lane = 0; lane < period; ++lane) {
-      const uintptr_t address = number(addresses[lane]);
-      if (address < last) return false;
-      if (address != last) lanes[groups++] = 0;
-      lanes[groups - 1] |= each << lane;
-      last = address;
+    const uint32_t next = is_next & low(period);
+    uint32_t firsts = (~is_same & low(period)) | 1;  // the first lane of each address
+    if (firsts == low(period)) {
+      std::memcpy(at, all + 1, sizeof(at));
+      for (int k = 0; k < kLanes; ++k) lanes[k] = each << (k % kLanes);
+      count = period;
+      follows = next;
+      return true;
     }
+    bool several_before = false;
+    while (firsts != 0) {
+      const int k = std::countr_zero(firsts);
+      firsts &= firsts - 1;
+      const int end = firsts != 0 ? std::countr_zero(firsts) : period;
+      const bool several = end - k > 1 || each != 1;
+      at[count] = all[k + 1];
+      lanes[count] = (low(end) & ~low(k)) * each;
+      follows |= (next >> k & uint32_t{several == several_before}) << count;
+      several_before = several;
+      ++count;
+    }
+    follows &= ~1u;
     return true;
   }
+
+  void add(const AccessNote& note, int lane) {
+    const uintptr_t address = number(note.at(lane));
+    int k = count - 1;
+    if (!falls_ && (k < 0 || address >= at[k])) {
+      if (k >= 0 && address == at[k]) {
+        lanes[k] |= 1u << lane;
+        return;
+      }
+    } else {
+      if (!falls_) {
+        falls_ = true;
+        std::memset(slots_, 0xff, sizeof(slots_));
+        for (int n = 0; n < count; ++n) slots_[slot(at[n])] = static_cast<uint8_t>(n);
+      }
+      const size_t found = slot(address);
+      if (slots_[found] != 0xff) {
+        lanes[slots_[found]] |= 1u << lane;
+        return;
+      }
+      slots_[found] = static_cast<uint8_t>(count);
+    }
+    at[count] = address;
+    lanes[count++] = 1u << lane;
+  }
+  /// The address's place in a hash table, or an empty place for it.
+  size_t slot(uintptr_t address) const {
+    size_t k = (address >> 2 ^ address >> 8) % kSlots;
+    while (slots_[k] != 0xff && at[slots_[k]] != address) k = (k + 1) % kSlots;
+    return k;
+  }
+
+  static constexpr size_t kSlots = 64;
+  bool falls_ = false;  ///< some address is less than an earlier one
+  uint8_t slots_[kSlots];
 };
 
 }  // namespace
@@ -168,27 +226,54 @@ BlockChecks* BlockChecks::owner_of(uintptr_t address) const {
   return block_.checks.get();
 }
 
-/// The quick test for a row of adjacent cells, one or more a lane.
+/// The lanes whose access begins at an address.
+static uint32_t lanes_at(const AccessNote& note, uintptr_t address) {
+  uint32_t found = 0;
+  for (uint32_t left = note.lanes; left != 0; left &= left - 1)
+    if (const int lane = std::countr_zero(left); number(note.at(lane)) == address) found |= 1u << lane;
+  return found;
+}
+
+/// Adjacent cells of one page, the first of which is at `address`. Lane `first` accesses the first note.bytes, the next
+/// lane the next, and so on, or `lanes` access all together.
 template <bool kShared>
-bool BlockChecks::visit_row(Warp& w, Site at, const AccessNote& note) {
-  const uintptr_t first = number(note.first);
-  ShadowPage& page = Shadow::get().page(first, note.bytes);
-  const size_t bytes = size_t{note.bytes} * kLanes;
-  if ((first & (ShadowPage::kBytes - 1)) + bytes > ShadowPage::kBytes) return false;
-  const int shift = std::countr_zero(note.bytes) - page.cell_shift;
-  const uint64_t mark = clock_.now() | w.first_thread;
-  for (int attempt = 0;; ++attempt) {
-    const auto row = note.write ? write_row : read_row;
-    const RowResult result =
-        row(page, page.cell(first), bytes >> page.cell_shift, shift, mark, at, clock_.glance<kShared>(w.index));
-    if (result.kind == RowResult::done) return true;
+void BlockChecks::visit_row(Warp& w, Visitor<kShared>& visitor, const CellRow& row, uintptr_t address, int first,
+                            const AccessNote& note, bool joins) {
+  int attempts = 0;
+  for (size_t k = 0;;) {
+    const RowResult result = note.write ? write_row(row, k, visitor.glance) : read_row(row, k, visitor.glance, joins);
+    k = result.done;
+    if (k == row.cells) return;
     // A tile that a single copy loaded has one stamp.
-    const bool may_know = result.kind == RowResult::write_unknown && proxy::is_proxy(stamp::who(result.unknown));
-    if (!may_know || attempt == 2) return false;
-    for (int lane = 0; lane < kLanes; ++lane)
-      if (!clock_.ordered<kShared>(result.unknown, static_cast<int>(w.first_thread) + lane, first)) return false;
-    clock_.all_know(w.index, result.unknown);
+    if (result.unknown != 0 && attempts < 2 && all_know<kShared>(w, result.unknown, address)) {
+      visitor.glance = clock_.glance<kShared>(w.index);
+      ++attempts;
+      continue;
+    }
+    if (!joins && !note.write) {
+      joins = true;
+      continue;
+    }
+    for (size_t left = cells_to_visit(row, k); left != 0; --left, ++k) {
+      const size_t n = k >> (std::countr_zero(note.bytes) - row.page.cell_shift);  // access, from the first
+      const uint32_t lanes =
+          row.shift == kOneStamp ? lanes_at(note, address + n * note.bytes) : 1u << (static_cast<size_t>(first) + n);
+      visitor.lanes = lanes;
+      visitor.now = visitor.mark = row.mark + (k >> row.shift);
+      visit_cell(w, visitor, std::countr_zero(lanes), Cell(row.page, row.cell + k),
+                 address + (k << row.page.cell_shift), size_t{1} << row.page.cell_shift, note);
+    }
   }
+}
+
+/// Whether all lanes of the warp know of a write by TMA. Notes it.
+template <bool kShared>
+bool BlockChecks::all_know(Warp& w, uint64_t written, uintptr_t address) {
+  if (!proxy::is_proxy(stamp::who(written))) return false;
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (!clock_.ordered<kShared>(written, static_cast<int>(w.first_thread) + lane, address)) return false;
+  clock_.all_know(w.index, written);
+  return true;
 }
 
 template <bool kShared>
@@ -199,9 +284,7 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
   const Site at = site(i);
   const int first_thread = static_cast<int>(w.first_thread), warp = static_cast<int>(w.index);
   const bool together = note.addresses == nullptr && !is_strong;
-  if (together && note.stride == note.bytes && note.lanes == kAllLanes && std::has_single_bit(note.bytes)) {
-    if (visit_row<kShared>(w, at, note)) return;
-  } else if (together && note.stride == 0 && !note.write && (note.lanes & (note.lanes - 1)) != 0) {
+  if (together && note.stride == 0 && !note.write && (note.lanes & (note.lanes - 1)) != 0) {
     // One access for all.
     const bool all = note.lanes == kAllLanes && w.exited == 0;
     const uint64_t mark = now | static_cast<uint64_t>(all ? stamp::warp_all(warp) : stamp::warp_some(warp));
@@ -216,29 +299,52 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
     visitor.lanes = 1u << lane;
     visit_lane(w, visitor, lane, note.at(lane), note.bytes, note);
   };
-  if (note.write || is_strong) {
+  if (is_strong || !std::has_single_bit(note.bytes)) {
     for (uint32_t left = note.lanes; left != 0; left &= left - 1) visit_one(std::countr_zero(left));
     return;
   }
-  // Lanes that read the same are one.
-  SameAddress same(note);
-  ShadowPage* page = nullptr;
-  uintptr_t number_of_page = 0;
-  for (int g = 0; g < same.groups; ++g) {
-    const uint32_t lanes = same.lanes[g];
-    const int lane = std::countr_zero(lanes);
-    visitor.now = visitor.mark = now | static_cast<uint64_t>((lanes & (lanes - 1)) == 0 ? first_thread + lane : stamp::warp_some(warp));
-    visitor.lanes = lanes;
-    const uintptr_t address = number(note.at(lane));
-    if (!page || address >> ShadowPage::kShift != number_of_page) {
-      page = &Shadow::get().page(address, note.bytes);
-      number_of_page = address >> ShadowPage::kShift;
+  if (together && note.stride == note.bytes && note.lanes == kAllLanes) {
+    const uintptr_t first = number(note.first);
+    const size_t bytes = size_t{note.bytes} * kLanes;
+    if ((first & (ShadowPage::kBytes - 1)) + bytes <= ShadowPage::kBytes) {
+      ShadowPage& page = Shadow::get().page(first, note.bytes);
+      const CellRow row{page,
+                        page.cell(first),
+                        bytes >> page.cell_shift,
+                        std::countr_zero(note.bytes) - page.cell_shift,
+                        now | w.first_thread,
+                        at};
+      return visit_row(w, visitor, row, first, 0, note, (row.cells | row.cell) % ShadowPage::Cells::kCount != 0);
     }
-    // One cell, as mostly, or several.
-    if (note.bytes >> page->cell_shift != 1)
-      visit_lane(w, visitor, lane, note.at(lane), note.bytes, note);
-    else if (!visitor.read(Cell(*page, page->cell(address)), address)) [[unlikely]]
-      report({first_thread, at, verb(note)}, visitor.conflict, kShared, address, note.bytes);
+  }
+  // Lanes that read the same are one.
+  const Places places(note);
+  if (note.write && places.count != std::popcount(note.lanes)) {
+    for (uint32_t left = note.lanes; left != 0; left &= left - 1) visit_one(std::countr_zero(left));
+    return;
+  }
+  for (int g = 0; g < places.count;) {
+    const uintptr_t address = places.at[g];
+    const uint32_t lanes = places.lanes[g];
+    const int lane = std::countr_zero(lanes);
+    const bool several = (lanes & (lanes - 1)) != 0;
+    visitor.now = visitor.mark = now | static_cast<uint64_t>(several ? stamp::warp_some(warp) : first_thread + lane);
+    visitor.lanes = lanes;
+    ShadowPage& page = Shadow::get().page(address, note.bytes);
+    const uintptr_t here = (ShadowPage::kBytes - (address & (ShadowPage::kBytes - 1))) / note.bytes;
+    const int follow = g + 1 < kLanes ? std::countr_one(places.follows >> (g + 1)) : 0;
+    const int count = 1 + std::min(follow, static_cast<int>(std::min<uintptr_t>(here, kLanes)) - 1);
+    const int shift = std::countr_zero(note.bytes) - page.cell_shift;
+    g += count;
+    const size_t cell = page.cell(address);
+    if (count == 1 && shift == 0 && page.is_apart(cell))
+      visit_cell(w, visitor, lane, Cell(page, cell), address, note.bytes, note);
+    else if (count > 1 || (!note.write && shift == 0))
+      visit_row(w, visitor,
+                {page, cell, static_cast<size_t>(count) << shift, several ? kOneStamp : shift, visitor.mark, at},
+                address, lane, note, true);
+    else
+      visit_lane(w, visitor, lane, reinterpret_cast<char*>(address), note.bytes, note);
   }
 }
 
@@ -269,20 +375,18 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
   if (!note.write && bytes == cell_bytes * ShadowPage::Cells::kCount && cell % ShadowPage::Cells::kCount == 0 &&
       visitor.read_four(Cell(page, cell), begin))
     return;
-  const auto look = [&]<bool kWrite>() {
-    for (uintptr_t at = begin; at < begin + bytes; at += cell_bytes, ++cell) {
-      const Cell one(page, cell);
-      if (kWrite ? visitor.write(one, at) : visitor.read(one, at)) [[likely]]
-        continue;
-      if (note.stored && same_value(w, note, lane, visitor, at, cell_bytes)) continue;
-      const bool again = kWrite && stamp::wrote(visitor.conflict.stamp) && stores_again(w, note, lane, at, cell_bytes);
-      report({visitor.first_thread, visitor.at, verb(note)}, visitor.conflict, kShared, at, bytes, again);
-    }
-  };
-  if (note.write)
-    look.template operator()<true>();
-  else
-    look.template operator()<false>();
+  for (uintptr_t at = begin; at < begin + bytes; at += cell_bytes, ++cell)
+    visit_cell(w, visitor, lane, Cell(page, cell), at, cell_bytes, note);
+}
+
+template <bool kShared>
+inline void BlockChecks::visit_cell(Warp& w, Visitor<kShared>& visitor, int lane, const Cell& cell, uintptr_t at,
+                                    size_t bytes, const AccessNote& note) {
+  if (note.write ? visitor.write(cell, at) : visitor.read(cell, at)) [[likely]]
+    return;
+  if (note.stored && same_value(w, note, lane, visitor, at, bytes)) return;
+  const bool again = note.write && stamp::wrote(visitor.conflict.stamp) && stores_again(w, note, lane, at, bytes);
+  report({visitor.first_thread, visitor.at, verb(note)}, visitor.conflict, kShared, at, note.bytes, again);
 }
 
 /// Lanes of a warp that write the same value to an address by one instruction: their order is invisible.
@@ -301,17 +405,29 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
   return true;
 }
 
-/// Whether bytes are fresh that the lanes read, or that lie between these.
+/// Whether bytes may be fresh that the lanes access.
 static bool may_be_fresh(const AccessNote& note) {
-  const char *low = note.at(std::countr_zero(note.lanes)), *high = low;
-  for (uint32_t left = note.addresses || note.stride != 0 ? note.lanes : 0; left != 0; left &= left - 1) {
-    const char* const at = note.at(std::countr_zero(left));
-    low = std::min(low, at);
-    high = std::max(high, at);
+  const uintptr_t first = number(note.at(std::countr_zero(note.lanes)));
+  if (note.addresses && note.lanes == kAllLanes) {
+    uintptr_t differ = 0;
+    for (int lane = 0; lane < kLanes; ++lane) differ |= number(note.addresses[lane]) ^ first;
+    constexpr uintptr_t kPage = 1 << 16;  // as any_fresh_near() has them
+    if (differ < kPage && !any_fresh_near(note.addresses[0], 1)) return false;
   }
-  const size_t bytes = static_cast<size_t>(high - low) + note.bytes;
-  constexpr size_t kNear = 1024;
-  return bytes > kNear || any_fresh(low, bytes);
+  uintptr_t low = first, high = first;
+  if (note.addresses)
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if ((note.lanes & kLaneBits<uint32_t>.bit[lane]) == 0) continue;
+      low = std::min(low, number(note.addresses[lane]));
+      high = std::max(high, number(note.addresses[lane]));
+    }
+  else
+    high = number(note.first) + note.stride * static_cast<uint32_t>(std::bit_width(note.lanes) - 1);
+  const size_t bytes = high - low + note.bytes;
+  constexpr size_t kFar = size_t{1} << 20, kNear = 1024;
+  const char* const begin = reinterpret_cast<const char*>(low);
+  if (bytes <= kNear) return any_fresh(begin, bytes);
+  return bytes > kFar || any_fresh_near(begin, bytes);
 }
 
 void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
@@ -334,7 +450,7 @@ void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
   if (!note.write) return;
   if (row)
     mark_written(note.first, size_t{note.bytes} * kLanes);
-  else
+  else if (may_be_fresh(note))
     for (uint32_t left = note.lanes; left != 0; left &= left - 1)
       mark_written(note.at(std::countr_zero(left)), note.bytes);
   if (w.undefined && note.stored) store_undefined(w, i, note);

@@ -111,9 +111,15 @@ class BlockChecks final : private BlockRaces {
   template <bool kShared>
   void visit(Warp& w, const Instruction* i, const AccessNote& note);
   template <bool kShared>
-  bool visit_row(Warp& w, Site at, const AccessNote& note);
+  void visit_row(Warp& w, Visitor<kShared>& visitor, const CellRow& row, uintptr_t address, int first,
+                 const AccessNote& note, bool joins);
+  template <bool kShared>
+  bool all_know(Warp& w, uint64_t written, uintptr_t address);
   template <bool kShared>
   void visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes, const AccessNote& note);
+  template <bool kShared>
+  void visit_cell(Warp& w, Visitor<kShared>& visitor, int lane, const Cell& cell, uintptr_t at, size_t bytes,
+                  const AccessNote& note);
   template <bool kShared>
   bool same_value(const Warp& w, const AccessNote& note, int lane, const Visitor<kShared>& visitor, uintptr_t address,
                   size_t bytes) const;

@@ -187,10 +187,20 @@ template <Reach S, class Base>
     note.first = span.at(0);
     note.stride = pattern == Pattern::dense ? bytes : 0;
   } else {
-    for (uint32_t left = lanes; left != 0; left &= left - 1) at[std::countr_zero(left)] = span.at(std::countr_zero(left));
+    EMULATOR_EACH_LANE at[l] = span.at(l);  // all of them, by vector instructions
     note.addresses = at;
   }
   note_access(w, i, note);
+}
+
+/// The pattern of some adjacent lanes' addresses.
+template <int Lanes, uint32_t Bytes, class Base>
+[[gnu::always_inline]] inline Pattern scan_part(const Base* base) {
+  const Base first = base[0], step = base[1] - first;
+  if (step != 0 && step != Bytes) return Pattern::scattered;
+  Base differs = 0;
+  for (int k = 0; k < Lanes; ++k) differs |= base[k] ^ (first + static_cast<Base>(k) * step);
+  return differs != 0 ? Pattern::scattered : step == 0 ? Pattern::same : Pattern::dense;
 }
 
 const Instruction* load_any(Warp& w, const Instruction* i);
@@ -260,11 +270,29 @@ const Instruction* load(Warp& w, const Instruction* i) {
       for (int k = 0; k < 4; ++k) Row<uint32_t>::store(d.lane[k] + lane, rows[k]);
     }
   } else {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const char* const at = span.at(lane);
-      T values[V];
-      std::memcpy(values, at, sizeof(values));
-      for (int e = 0; e < V; ++e) d.lane[e][lane] = widened<T, R>(values[e]);
+    // Blocks of 8 or 16 threads a row: parts of the warp read a row, or one element.
+    constexpr int kPart = 8;
+    for (int part = 0; part < kLanes; part += kPart) {
+      const char* const at = span.at(part);
+      if constexpr (V == 1 && S != Reach::local) {
+        const Pattern of_part = scan_part<kPart, kBytes>(span.base + part);
+        if (of_part == Pattern::dense) {
+          T values[kPart];
+          std::memcpy(values, at, sizeof(values));
+          for (int k = 0; k < kPart; ++k) d.lane[0][part + k] = widened<T, R>(values[k]);
+          continue;
+        }
+        if (of_part == Pattern::same) {
+          const R value = widened<T, R>(read<T>(at));
+          for (int k = 0; k < kPart; ++k) d.lane[0][part + k] = value;
+          continue;
+        }
+      }
+      for (int lane = part; lane < part + kPart; ++lane) {
+        T values[V];
+        std::memcpy(values, span.at(lane), sizeof(values));
+        for (int e = 0; e < V; ++e) d.lane[e][lane] = widened<T, R>(values[e]);
+      }
     }
   }
   return i + 1;
