@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
       "random (by --seed), starve:K (stream K as late as lazy), queues:N (streams share N hardware queues, or "
       "as many as CUDA_DEVICE_MAX_CONNECTIONS says)");
   app.add_option("--check", check,
-                 "What is checked besides bounds: races, uninitialised, streams, with commas between");
+                 "What is checked besides bounds: races, uninitialised, streams, with commas between, or all");
   std::vector<std::string> tools;
   app.add_option("--tool", tools,
                  "compute-sanitizer's name of a check: memcheck and synccheck (always on), racecheck (races), initcheck "

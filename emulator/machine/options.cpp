@@ -85,14 +85,13 @@ Options read_options() {
     const size_t comma = checks.find(',');
     const std::string_view check = checks.substr(0, comma);
     checks = comma == std::string_view::npos ? "" : checks.substr(comma + 1);
-    if (check == "races")
-      o.check_races = true;
-    else if (check == "uninitialised")
-      o.check_uninitialised = true;
-    else if (check == "streams")
-      o.check_streams = true;
-    else if (check != "bounds")  // always on
-      refuse(cat("--check (WEFT_EMULATE_CHECK): expected races, bounds, uninitialised, streams, got '", check, "'"));
+    const bool all = check == "all";
+    if (!all && check != "races" && check != "uninitialised" && check != "streams" && check != "bounds")
+      refuse(cat("--check (WEFT_EMULATE_CHECK): expected races, bounds, uninitialised, streams or all, got '", check,
+                 "'"));
+    o.check_races |= all || check == "races";
+    o.check_uninitialised |= all || check == "uninitialised";
+    o.check_streams |= all || check == "streams";  // bounds: always
   }
   o.count = number("WEFT_EMULATE_COUNT", 0, 0, 1) != 0;
   o.profile = variable("WEFT_EMULATE_PROFILE");

@@ -694,7 +694,7 @@ bool divides_128_bits() {
   return flags.get() == std::vector<unsigned>{~0u, 1, 0, ~0u};
 }
 
-/// What is freed stays reserved up to the pool's threshold.
+/// Freed memory stays reserved up to the pool's threshold.
 bool keeps_freed_memory_of_a_pool() {
   cudaMemPool_t pool;
   MUST(cudaDeviceGetDefaultMemPool(&pool, 0));

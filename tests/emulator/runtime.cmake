@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What CUDA promises of threads, streams and captures (runtime.cu), in each order; included by CMakeLists.txt.
 emulated_program(runtime runtime.cu)
-emulated_test(runtime.checked OPTIONS --check races,uninitialised,streams --threads 4 COMMAND $<TARGET_FILE:emulated_runtime>)
+emulated_test(runtime.checked OPTIONS --check all --threads 4 COMMAND $<TARGET_FILE:emulated_runtime>)
 emulated_test(runtime.a100 OPTIONS --gpu a100 COMMAND $<TARGET_FILE:emulated_runtime>)
 foreach(order lazy starve:0 starve:1 random)
   string(REPLACE : _ name ${order})
