@@ -77,6 +77,23 @@ bool adds_atomically() {
   return sum.get()[0] == 79 * 253 && wide.get()[0] == 79 * 253 * 0.5;
 }
 
+/// As CUDA's guide adds doubles: the first read is a plain one.
+__device__ void add_by_swaps(double* sum, double value) {
+  auto* const bits = reinterpret_cast<unsigned long long*>(sum);
+  unsigned long long old = *bits, expected;
+  do {
+    expected = old;
+    old = atomicCAS(bits, expected, static_cast<unsigned long long>(__double_as_longlong(__longlong_as_double(static_cast<long long>(expected)) + value)));
+  } while (old != expected);
+}
+__global__ void count_by_swaps(double* sum) { add_by_swaps(sum, 0.5); }
+
+bool adds_by_swaps() {
+  const Array<double> sum(1);
+  count_by_swaps<<<5, 70>>>(sum.data);
+  return sum.get()[0] == 5 * 70 * 0.5;
+}
+
 constexpr int kRows = 26;
 
 __global__ void collectives(int* out, const int* in) {
@@ -655,6 +672,7 @@ int main(int argc, char** argv) {
       {"runs_every_thread_once", runs_every_thread_once},
       {"reverses_blocks", reverses_blocks},
       {"adds_atomically", adds_atomically},
+      {"adds_by_swaps", adds_by_swaps},
       {"exchanges_between_lanes", exchanges_between_lanes},
       {"sums_half_warps", sums_half_warps},
       {"counts_votes", counts_votes},

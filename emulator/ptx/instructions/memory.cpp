@@ -240,6 +240,8 @@ void lower_load(Lowering& l) {
   AccessForm form = parse(l);
   if (form.order == Order::release || form.order == Order::acq_rel || form.order == Order::sc)
     l.unknown("order of a load");
+  // CUDA's guide and headers begin a loop of atomicCAS with a plain read of the same address.
+  if (!form.strong() && l.is_compared_and_swapped(l.operand(1))) form.order = Order::relaxed, form.scope = Scope::sys;
   expect_policy(l, 2);
   const auto parts = elements(l, l.operand(0), form.count);
   for (size_t e = 0; e < parts.size(); ++e) {

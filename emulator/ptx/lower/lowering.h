@@ -46,6 +46,8 @@ class Lowering {
     uint64_t base_value;
   };
   Address address(const Operand& operand);
+  /// Whether an atom.cas of this function has the same address [ … ], from one register.
+  bool is_compared_and_swapped(const Operand& operand);
   int register_bytes(const Operand& operand) const;  ///< a register's declared width; else 0
   Type register_type(const Operand& operand) const;  ///< a register's type, else Type::none
 

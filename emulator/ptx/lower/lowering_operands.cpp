@@ -123,6 +123,41 @@ Lowering::Address Lowering::address(const Operand& o) {
   return found;
 }
 
+namespace {
+
+/// [ … ] as a register and an offset, through moves, cvta and sums with constants of registers that are written once;
+/// -1: no register.
+std::pair<int, int64_t> origin(const std::map<int, const Statement*>& written, const Operand& address) {
+  if (address.kind != Kind::address || address.parts[0].kind != Kind::reg) return {-1, 0};
+  std::pair<int, int64_t> at{address.parts[0].reg, address.value};
+  for (int steps = 0; steps < 16; ++steps) {
+    const auto found = written.find(at.first);
+    if (found == written.end() || !found->second) break;
+    const Statement& from = *found->second;
+    const bool adds = from.op == "add" && from.operands[2].kind == Kind::integer;
+    if ((!adds && from.op != "mov" && from.op != "cvta") || from.operands[1].kind != Kind::reg || from.guard >= 0)
+      break;
+    at = {from.operands[1].reg, at.second + (adds ? from.operands[2].value : 0)};
+  }
+  return at;
+}
+
+}  // namespace
+
+bool Lowering::is_compared_and_swapped(const Operand& o) {
+  auto& [known, written, swapped] = state_->swaps;
+  if (!known) {
+    known = true;
+    for (const Statement& one : state_->body.code)
+      if (!one.operands.empty() && one.operands[0].kind == Kind::reg)
+        if (const auto [at, first] = written.emplace(one.operands[0].reg, &one); !first) at->second = nullptr;
+    for (const Statement& one : state_->body.code)
+      if (one.op == "atom" && one.has("cas")) swapped.insert(origin(written, one.operands[1]));
+  }
+  const auto at = origin(written, o);
+  return at.first >= 0 && swapped.contains(at);
+}
+
 int Lowering::register_bytes(const Operand& o) const { return bytes_of(register_type(o)); }
 
 Type Lowering::register_type(const Operand& o) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <set>
 #include <utility>
 
 #include "emulator/ptx/lower/lowering.h"
@@ -21,7 +22,12 @@ struct Lowering::State {
   std::vector<char> constants;
   std::map<std::pair<uint64_t, int>, Ref> constant_refs;
   std::map<std::pair<int, int>, Ref> scratch;  ///< keys are bytes and number; predicates have 0 and number
-  Ref false_predicate = kNoRef;                ///< a word that is never written
+  struct Swaps {
+    bool known = false;
+    std::map<int, const Statement*> written = {};      ///< by register; nullptr: more than once
+    std::set<std::pair<int, int64_t>> addresses = {};  ///< of atom.cas: register and offset
+  } swaps = {};
+  Ref false_predicate = kNoRef;  ///< a word that is never written
 };
 
 }  // namespace emulator::ptx
