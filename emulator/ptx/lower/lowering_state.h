@@ -24,7 +24,7 @@ struct Lowering::State {
   std::map<std::pair<int, int>, Ref> scratch;  ///< keys are bytes and number; predicates have 0 and number
   struct Swaps {
     bool known = false;
-    std::map<int, const Statement*> written = {};      ///< a register, and what writes it; nullptr: several do
+    std::map<int, const Statement*> written = {};      ///< the statement that writes a register; nullptr: several
     std::set<std::pair<int, int64_t>> addresses = {};  ///< registers and offsets that atom.cas has
   } swaps = {};
   Ref false_predicate = kNoRef;  ///< a word that is never written
