@@ -251,7 +251,7 @@ TEST_F(SeveralGpus, AUnitOfTwoDtypesIsOneLaunch) {
   });
 }
 
-// hybrid_shard: the slow sum over the copies begins behind the fast one, while the stream computes other gradients.
+// hybrid_shard: the slow sum over the copies begins after the fast one, while the stream computes other gradients.
 TEST_F(SeveralGpus, CopiesOfAShardAreReducedBesideTheBackward) {
   require(4);
   if (IsSkipped()) return;
